@@ -1,0 +1,7 @@
+"""The recurrent units of the documents: `XCell` is one step, `X` is unrolled over time."""
+
+from nlstm_lab.cells.base import Cell, Recurrent
+from nlstm_lab.cells.lstm import LSTM, LSTMCell
+from nlstm_lab.cells.nested import Addition, NestedLSTM, NestedLSTMCell
+
+__all__ = ["LSTM", "Addition", "Cell", "LSTMCell", "NestedLSTM", "NestedLSTMCell", "Recurrent"]

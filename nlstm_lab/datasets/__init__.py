@@ -1,0 +1,1 @@
+"""The data sets of the documents and the tasks built from them."""

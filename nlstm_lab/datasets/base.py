@@ -1,0 +1,108 @@
+"""What every task hands to training: batches, and what they are made of."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nlstm_lab.errors import UsageError
+
+Split = Literal["train", "valid", "test"]
+Reader = Literal["blocks", "streams"]
+
+
+class Batch(NamedTuple):
+    """Time-major sequences side by side.
+
+    inputs: symbols [T, B] int64, or vectors [T, B, features]. targets: symbols or words [T, B], classes [B], or
+    points [T, B, 3]. mask: [T, B] bool (or [B] for classes), True where a prediction counts; None where all do.
+    fresh: the state starts at zero here; False continues from the batch before.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    mask: Tensor | None = None
+    fresh: bool = True
+
+    def to(self, device: torch.device) -> "Batch":
+        mask = None if self.mask is None else self.mask.to(device, non_blocking=True)
+        inputs, targets = self.inputs.to(device, non_blocking=True), self.targets.to(device, non_blocking=True)
+        return Batch(inputs, targets, mask, self.fresh)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Symbols in their order; the position is the code.
+
+    >>> Vocabulary(("\\n", "a", "b")).encode("ab").tolist()
+    [1, 2]
+    """
+
+    symbols: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def encode(self, text: str) -> Tensor:
+        """Codes [len(text)] int64; a UsageError names the characters that the vocabulary lacks."""
+        codes = {symbol: code for code, symbol in enumerate(self.symbols)}
+        if unknown := sorted(set(text) - codes.keys()):
+            shown = " ".join(repr(character) for character in unknown[:10])
+            raise UsageError(
+                f"the text has characters that this network's vocabulary of {len(self)} symbols lacks: {shown}; "
+                f"it knows {''.join(self.symbols)!r}"
+            )
+        return torch.tensor([codes[character] for character in text], dtype=torch.int64)
+
+    def decode(self, codes: Tensor | np.ndarray) -> str:
+        """The text of a row of codes."""
+        return "".join(self.symbols[int(code)] for code in codes)
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """One-hot input, or a softmax over as many symbols (or words, or classes)."""
+
+    size: int
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Real-valued input of so many features."""
+
+    size: int
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A mixture of so many bivariate Gaussians and a Bernoulli for the pen (Graves 2013, section 4)."""
+
+    components: int = 20
+
+
+Metric = Literal["bpc", "perplexity", "nll_nats", "log_likelihood_nats"]
+
+
+class Task(Protocol):
+    """A data set made ready for one protocol. Frozen task configs have a `load()` that returns one."""
+
+    input: Symbols | Vectors
+    output: Symbols | Mixture
+    vocabulary: Vocabulary | None  # None where the input is no text
+    per_sequence: bool  # one prediction at the end (classes) instead of one a step
+    metric: Metric  # what the documents report; always computed from the mean loss of a prediction (or sequence)
+    readers: tuple[Reader, ...]  # how the task can be evaluated, the documents' way first
+    updates_per_epoch: int
+    fingerprint: str  # sha256 of the content that was read
+    log_frequencies: Tensor  # [output size] natural log of each target's share of the training targets
+
+    def train(self, generator: torch.Generator) -> Iterator[Batch]:
+        """One epoch of training batches; shuffling, where there is any, is drawn from `generator`."""
+        ...
+
+    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+        """Every prediction of a split, once, in a fixed order."""
+        ...

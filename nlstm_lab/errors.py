@@ -1,0 +1,39 @@
+"""The errors that a user can cause or meet, each one sentence that says what to do.
+
+The command line prints the sentence alone and exits with `exit_code`; `--debug` adds the traceback.
+"""
+
+
+class LabError(Exception):
+    """Something failed: exit code 1."""
+
+    exit_code = 1
+
+
+class UsageError(LabError, ValueError):
+    """Something was asked for in a wrong way (a name, a type, a value): exit code 2."""
+
+    exit_code = 2
+
+
+class MissingData(LabError, FileNotFoundError):
+    """A data set is not where it was looked for."""
+
+    def __str__(self) -> str:  # FileNotFoundError would print an errno tuple
+        return str(self.args[0])
+
+
+class DamagedFile(LabError):
+    """A file is there, but is not what it claims to be (checksum, truncation, format)."""
+
+
+class MissingRun(LabError, LookupError):
+    """A run was asked for that nobody has recorded."""
+
+
+class StaleRun(LabError):
+    """A recorded run was made with another configuration than today's."""
+
+
+class TrainingFailed(LabError):
+    """Training cannot go on (NaN loss, exploding gradient); the last good state is kept."""
