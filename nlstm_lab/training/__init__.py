@@ -1,0 +1,5 @@
+"""One training loop for all tasks."""
+
+from nlstm_lab.training.loop import Fit, Interrupted, TrainingConfig, evaluate, fit
+
+__all__ = ["Fit", "Interrupted", "TrainingConfig", "evaluate", "fit"]
