@@ -37,6 +37,39 @@ class ModelConfig:
     output_bias: OutputBias = "zero"
 
 
+@dataclass(frozen=True)
+class Interface:
+    """What a network must know of its task: the sizes of its two ends and, for text, the symbols."""
+
+    input: Symbols | Vectors
+    output: Symbols | Mixture
+    vocabulary: Vocabulary | None = None
+    per_sequence: bool = False
+    log_frequencies: Tensor | None = None
+
+    @classmethod
+    def of(cls, task: Task) -> "Interface":
+        return cls(task.input, task.output, task.vocabulary, task.per_sequence, task.log_frequencies)
+
+    def record(self) -> dict[str, Any]:
+        """As plain JSON values, so that a run can be rebuilt where its data set is absent."""
+        ends = {end: {type(value).__name__: vars(value)} for end, value in (("in", self.input), ("out", self.output))}
+        symbols = None if self.vocabulary is None else list(self.vocabulary.symbols)
+        return {**ends, "vocabulary": symbols, "per_sequence": self.per_sequence}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Interface":
+        kinds = {"Symbols": Symbols, "Vectors": Vectors, "Mixture": Mixture}
+        (one,), (other,) = record["in"].items(), record["out"].items()
+        symbols = record["vocabulary"]
+        return cls(
+            kinds[one[0]](**one[1]),  # type: ignore[arg-type]
+            kinds[other[0]](**other[1]),  # type: ignore[arg-type]
+            None if symbols is None else Vocabulary(tuple(symbols)),
+            record["per_sequence"],
+        )
+
+
 class Score(NamedTuple):
     """Sums over a batch, still on its device: nats, predictions that count, hits among them, hits and number of all."""
 
@@ -101,8 +134,8 @@ def dense(inputs: int, outputs: int) -> nn.Linear:
     return layer
 
 
-def build(config: ModelConfig, task: Task, *, seed: int, name: str = "") -> Network:
-    """The network of `config` for `task`, its parameters drawn from `seed` on the CPU, whatever device follows.
+def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") -> Network:
+    """The network of `config` between `ends`, its parameters drawn from `seed` on the CPU, whatever device follows.
 
     Raises ValueError for an unknown unit or output bias; the unit raises for bad sizes and flags.
     """
@@ -112,11 +145,11 @@ def build(config: ModelConfig, task: Task, *, seed: int, name: str = "") -> Netw
         raise ValueError(f"output_bias must be one of {get_args(OutputBias)}, not {config.output_bias!r}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return _assemble(config, task, name)
+        return _assemble(config, ends, name)
 
 
-def _assemble(config: ModelConfig, task: Task, name: str) -> Network:
-    match task.input, config.embedding_size:
+def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
+    match ends.input, config.embedding_size:
         case (Symbols(size) | Vectors(size)), None:
             embedding: nn.Module | None = None
         case Symbols(symbols), int(size):
@@ -124,20 +157,23 @@ def _assemble(config: ModelConfig, task: Task, name: str) -> Network:
         case Vectors(features), int(size):
             embedding = dense(features, size)
     unit = UNITS[config.unit](size, config.hidden_size, config.num_layers, **config.flags)
-    if isinstance(task.output, Mixture):
+    if isinstance(ends.output, Mixture):
         raise NotImplementedError
-    readout = dense(config.hidden_size, task.output.size)
-    if config.output_bias == "log_frequencies":
+    readout = dense(config.hidden_size, ends.output.size)
+    if config.output_bias == "log_frequencies" and ends.log_frequencies is not None:
         with torch.no_grad():
-            readout.bias.copy_(task.log_frequencies)
-    return Network(unit, readout, embedding, task.vocabulary, task.per_sequence, name)
+            readout.bias.copy_(ends.log_frequencies)
+    return Network(unit, readout, embedding, ends.vocabulary, ends.per_sequence, name)
 
 
 def metrics(nats: float, count: float, hits: float, all_hits: float, all_count: float, metric: str) -> dict[str, float]:
-    """What the documents report, from sums: `nll_nats` and `metric`, accuracy over counted and over all predictions."""
+    """What the documents report, from the sums of a `Score`: nats, `metric`, accuracy.
+
+    Where the loss masks predictions that the article's accuracy does not (protocol 30), accuracy over all as well.
+    """
     nll = nats / count
     named = {"nll_nats": nll, "top1_accuracy_pct": 100 * hits / count}
-    if all_count != count:
+    if metric == "nll_nats" and all_count != count:
         named["top1_accuracy_unmasked_pct"] = 100 * all_hits / all_count
     if metric == "bpc":
         named["bpc"] = nll / math.log(2)

@@ -142,7 +142,7 @@ class _Trainer:
                 "the last good checkpoint is kept; lower the learning rate or the clipping threshold"
             )
         self.state = detach(state)
-        return [float(part) for part in score]
+        return [float(part.detach()) for part in score]
 
     def batches(self) -> Iterator[Batch]:
         """This epoch's training batches; their order depends on the seed and the epoch alone."""
