@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -63,8 +63,8 @@ class Interface:
         (one,), (other,) = record["in"].items(), record["out"].items()
         symbols = record["vocabulary"]
         return cls(
-            kinds[one[0]](**one[1]),  # type: ignore[arg-type]
-            kinds[other[0]](**other[1]),  # type: ignore[arg-type]
+            kinds[one[0]](**one[1]),
+            kinds[other[0]](**other[1]),
             None if symbols is None else Vocabulary(tuple(symbols)),
             record["per_sequence"],
         )
@@ -74,10 +74,10 @@ class Score(NamedTuple):
     """Sums over a batch, still on its device: nats, predictions that count, hits among them, hits and number of all."""
 
     nats: Tensor
-    count: Tensor
+    counted: Tensor
     hits: Tensor
     all_hits: Tensor
-    all_count: Tensor
+    all: Tensor
 
 
 class Network(nn.Module):
@@ -150,7 +150,7 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
 
 def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
     match ends.input, config.embedding_size:
-        case (Symbols(size) | Vectors(size)), None:
+        case ((Symbols(size) | Vectors(size)), None):
             embedding: nn.Module | None = None
         case Symbols(symbols), int(size):
             embedding = nn.Embedding(symbols, size)
@@ -166,15 +166,16 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
     return Network(unit, readout, embedding, ends.vocabulary, ends.per_sequence, name)
 
 
-def metrics(nats: float, count: float, hits: float, all_hits: float, all_count: float, metric: str) -> dict[str, float]:
+def metrics(sums: Sequence[float], metric: str) -> dict[str, float]:
     """What the documents report, from the sums of a `Score`: nats, `metric`, accuracy.
 
     Where the loss masks predictions that the article's accuracy does not (protocol 30), accuracy over all as well.
     """
-    nll = nats / count
-    named = {"nll_nats": nll, "top1_accuracy_pct": 100 * hits / count}
-    if metric == "nll_nats" and all_count != count:
-        named["top1_accuracy_unmasked_pct"] = 100 * all_hits / all_count
+    nats, counted, hits, all_hits, everything = sums
+    nll = nats / counted
+    named = {"nll_nats": nll, "top1_accuracy_pct": 100 * hits / counted}
+    if metric == "nll_nats" and everything != counted:
+        named["top1_accuracy_unmasked_pct"] = 100 * all_hits / everything
     if metric == "bpc":
         named["bpc"] = nll / math.log(2)
     elif metric == "perplexity":

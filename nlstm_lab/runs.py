@@ -193,8 +193,9 @@ def summary(history: pd.DataFrame) -> list[dict[str, Any]]:
     rows = []
     valid = history[(history.split == "valid") & ~history.metric.str.contains("/")]
     for (reader, metric), group in valid.groupby(["reader", "metric"], sort=False):
-        best = group.value.idxmin() if metric in LOWER_IS_BETTER else group.value.idxmax()
-        epoch = int(group.loc[best, "epoch"])
+        values = group.value.to_numpy()
+        best = values.argmin() if metric in LOWER_IS_BETTER else values.argmax()
+        epoch = int(group.epoch.iloc[int(best)])
         at = history[(history.reader == reader) & (history.metric == metric) & (history.epoch == epoch)]
         for split, value in at[at.split.isin(["train", "valid", "test"])][["split", "value"]].itertuples(index=False):
             rows.append({"reader": reader, "metric": metric, "split": split, "epoch": epoch, "value": float(value)})
@@ -243,9 +244,7 @@ def _alone(attempt: Path) -> Iterator[None]:
         attempt.mkdir(parents=True, exist_ok=True)
         lock = (attempt / "lock").open("w")
     except OSError as error:
-        raise LabError(
-            f"cannot write to {attempt.parent} ({checkpoint.reason(error)}); make it writable"
-        ) from error
+        raise LabError(f"cannot write to {attempt.parent} ({checkpoint.reason(error)}); make it writable") from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from nlstm_lab.datasets.base import Batch, Reader, Split, Task
+from nlstm_lab.datasets.base import Batch, Split, Task
 from nlstm_lab.errors import LabError, TrainingFailed
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training import checkpoint as checkpoints
@@ -25,6 +25,7 @@ from nlstm_lab.training.liveness import shares
 # memory of a Nested LSTM can die within ten updates (protocol 38), so they lie close together at the start.
 EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
 
+SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 Row = tuple[int, int, str, str, str, float]
 COLUMNS = ("epoch", "update", "split", "reader", "metric", "value")
 
@@ -80,7 +81,7 @@ def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, m
         sums = score if sums is None else sums + score
     if sums is None:
         raise LabError("there is nothing to evaluate: the split is shorter than one block")
-    return metrics(*sums.tolist(), metric=metric)
+    return metrics(sums.tolist(), metric)
 
 
 class _Trainer:
@@ -90,7 +91,9 @@ class _Trainer:
         self.network, self.task, self.config = network.to(device), task, config
         self.seed, self.file, self.device = seed, file, device
         self.optimizer = config.make_optimizer(network)
-        self.progress, self.state, self.best = _Progress(), None, {}
+        self.progress = _Progress()
+        self.state: Any = None  # of the unit, where streams carry it
+        self.best: dict[str, Tensor] = {}
         self.signalled: int | None = None
         torch.manual_seed(seed)
         self.restore()
@@ -131,7 +134,7 @@ class _Trainer:
         moved = batch.to(self.device)
         outputs, state = self.network(moved.inputs, None if batch.fresh else self.state)
         score = self.network.score(outputs, moved)
-        loss = score.nats / score.count
+        loss = score.nats / score.counted
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         norm = self.config.step(self.network, self.optimizer)
@@ -157,7 +160,7 @@ class _Trainer:
         """The training loss since the last early row, and the share of dead cells in every memory."""
         progress, reader = self.progress, self.task.readers[0]
         if progress.early_sums[1]:
-            self.log(0, "early", reader, metrics(*progress.early_sums, metric=self.task.metric))
+            self.log(0, "early", reader, metrics(progress.early_sums, self.task.metric))
             progress.early_sums = [0.0] * 5
         self.log(0, "early", reader, self.liveness())
 
@@ -170,9 +173,9 @@ class _Trainer:
     def end_epoch(self) -> None:
         progress, reader = self.progress, self.task.readers[0]
         epoch = progress.epoch + 1
-        self.log(epoch, "train", reader, metrics(*progress.sums, metric=self.task.metric))
+        self.log(epoch, "train", reader, metrics(progress.sums, self.task.metric))
         # the test score is logged for the learning curves alone; nothing is selected on it
-        for split in ("valid", "test"):
+        for split in SPLITS:
             values = evaluate(self.network, self.task.evaluate(split, reader), self.device, self.task.metric)
             self.log(epoch, split, reader, values)
             if split == "valid":
@@ -192,7 +195,7 @@ class _Trainer:
         """The task's other evaluations, once, with the weights of the best epoch."""
         self.network.load_state_dict(self.best)
         for reader in self.task.readers[1:]:
-            for split in ("valid", "test"):
+            for split in SPLITS:
                 values = evaluate(self.network, self.task.evaluate(split, reader), self.device, self.task.metric)
                 self.log(self.progress.best_epoch, split, reader, values)
 
