@@ -41,7 +41,7 @@ def ptb_char() -> list[Experiment]:
     paper = TrainingConfig(epochs=35, learning_rate=0.002, optimizer="adam", clip_norm=1.0)
     schedules = {
         "paper": paper,
-        "small": replace(paper, epochs=4),
+        "small": replace(paper, epochs=2),
         "smoke": replace(paper, epochs=2, updates_per_epoch=3),
     }
     rows = []
