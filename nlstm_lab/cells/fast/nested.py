@@ -41,7 +41,7 @@ def levels(cell: Any) -> list[Level] | None:
     return found if cell is Addition or type(cell) is Addition else None
 
 
-@serves(NestedLSTMCell, LSTMCell)
+@serves(NestedLSTMCell)
 def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """A layer of Nested LSTM cells over all steps: `nlstm_lab.cells.fast.unroll`."""
     found = levels(cell)
