@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from nlstm_lab.cells import fast
+
 State = tuple[Tensor, ...]
 Record = dict[str, Any]  # every gate and state of one step by name; a nested memory's under "memory"
 
@@ -121,6 +123,9 @@ class Recurrent(nn.Module):
 
     def unroll(self, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
         """One layer over all steps: x [T, B, features] to h [T, B, hidden_size] and the last state."""
+        done = fast.unroll(cell, x, state)
+        if done is not None:
+            return done
         projected = cell.project(x)
         hidden = []
         for t in range(x.shape[0]):
