@@ -29,12 +29,12 @@ class Parsed:
     facts: Mapping[str, Any]
 
 
-def cached(name: str, sources: Sequence[Path], build: Callable[[], Parsed], **settings: object) -> Parsed:
+def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed], /, **settings: object) -> Parsed:
     """What `build` returns, from the cache where sources (path, size, time of change) and settings agree.
 
     A LabError says how to choose another folder where the cache cannot be written.
     """
-    entry = paths.cache() / f"{name}-{_digest(sources, settings)}"
+    entry = paths.cache() / f"{entry_name}-{_digest(sources, settings)}"
     if (found := _load(entry)) is not None:
         return found
     parsed = build()
@@ -42,8 +42,7 @@ def cached(name: str, sources: Sequence[Path], build: Callable[[], Parsed], **se
         _store(entry, parsed)
     except OSError as error:
         raise LabError(
-            f"the cache {entry.parent} cannot be written ({error.strerror}); "
-            f"name another folder in NLSTM_LAB_CACHE"
+            f"the cache {entry.parent} cannot be written ({error.strerror}); name another folder in NLSTM_LAB_CACHE"
         ) from error
     return _load(entry) or parsed
 

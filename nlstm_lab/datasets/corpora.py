@@ -51,7 +51,7 @@ class Corpus:
     codes: np.ndarray = field(repr=False)
     ends: tuple[int, int, int]
     vocabulary: Vocabulary
-    fingerprint: str  # sha256 of the text
+    fingerprint: str  # sha256 of the text that was encoded
     unseen: int = 0  # symbols of valid and test that were read as U+FFFD
 
     @property
@@ -73,23 +73,29 @@ def open_corpus(source: TextSource) -> Corpus:
     """
     if len(source.share) != 3 or sum(source.share) != 100 or min(source.share) < 1:
         raise UsageError(f"the shares of train, valid and test are whole percents that add to 100: {source.share}")
-    name = source.corpus
-    if name in _NAMED:
-        files, texts, own = registry.locate(name), lambda: _NAMED[name](registry.contents(name)), False
-    elif name == "python_docs":
-        files, texts, own = (_topics_file(),), _topics, False
-    else:
-        path = Path(name).expanduser()
-        if not path.is_file():
-            raise UsageError(f"{name!r} is neither a corpus ({', '.join(names())}) nor a text file")
-        files, texts, own = (path,), lambda: [_decode(path, source.encoding)], True
+    name, own = source.corpus, source.corpus not in names()
+    files, texts = _own(source) if own else (_topics_file(), _topics) if name == "python_docs" else _named(name)
     settings = {"normalization": source.normalization, "share": source.share, "encoding": source.encoding}
-    parsed = cached("corpus", files, lambda: _encode(texts(), source, own), name=name if not own else "", **settings)
+    parsed = cached("corpus", files, lambda: _encode(texts(), source, own), corpus="" if own else name, **settings)
     facts = parsed.facts
-    ends = (facts["ends"][0], facts["ends"][1], facts["ends"][2])
-    return Corpus(
-        Path(name).name, parsed.arrays["codes"], ends, Vocabulary(tuple(facts["symbols"])), facts["sha256"], facts["unseen"]
-    )
+    train, valid, test = facts["ends"]
+    vocabulary = Vocabulary(tuple(facts["symbols"]))
+    codes = parsed.arrays["codes"]
+    return Corpus(Path(name).name, codes, (train, valid, test), vocabulary, facts["sha256"], facts["unseen"])
+
+
+Texts = Callable[[], list[str]]
+
+
+def _named(name: str) -> tuple[tuple[Path, ...], Texts]:
+    return registry.locate(name), lambda: _NAMED[name](registry.contents(name))
+
+
+def _own(source: TextSource) -> tuple[tuple[Path, ...], Texts]:
+    path = Path(source.corpus).expanduser()
+    if not path.is_file():
+        raise UsageError(f"{source.corpus!r} is neither a corpus ({', '.join(names())}) nor a text file")
+    return (path,), lambda: [_decode(path, source.encoding)]
 
 
 def text8_rules(text: str) -> str:
@@ -126,10 +132,10 @@ def _encode(texts: list[str], source: TextSource, own: bool) -> Parsed:
     table = np.full(CODE_POINTS, np.searchsorted(symbols, ord(UNSEEN)), np.uint32)
     table[symbols] = np.arange(len(symbols))
     codes = np.empty(len(text), np.min_scalar_type(len(symbols) - 1))
-    digest = hashlib.sha256()
+    digest, encoding = hashlib.sha256(), "latin-1" if source.corpus in _NAMED else "utf-8"
     for start, points in _pieces(text):
         codes[start : start + len(points)] = table[points]
-        digest.update(text[start : start + PIECE].encode("utf-8", "surrogatepass"))
+        digest.update(text[start : start + PIECE].encode(encoding, "surrogatepass"))
     facts = {"symbols": [chr(symbol) for symbol in symbols], "ends": ends, "unseen": unseen}
     return Parsed({"codes": codes}, {**facts, "sha256": digest.hexdigest()})
 
@@ -183,12 +189,12 @@ _NAMED: dict[str, Callable[[list[bytes]], list[str]]] = {
 }
 
 
-def _topics_file() -> Path:
+def _topics_file() -> tuple[Path, ...]:
     try:
         from pydoc_data import topics
     except ImportError as error:  # some distributions take it out of their Python
         raise MissingData("this Python comes without its documentation (pydoc_data); name a text file") from error
-    return Path(topics.__file__)
+    return (Path(topics.__file__),)
 
 
 def _topics() -> list[str]:

@@ -1,5 +1,7 @@
 """Where each data set lies on this machine, and whether it is what it claims to be."""
 
+import hashlib
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -58,8 +60,9 @@ def contents(name: str) -> list[bytes]:
     """The content of each file of a data set, verified; DamagedFile where it is not what was published."""
     found = []
     for file, path in zip(get(name).files, locate(name), strict=True):
-        verify(file, path, _measured(path))
-        found.append(content.read(path))
+        data = content.read(path)
+        verify(file, path, content.digests(io.BytesIO(data)))
+        found.append(data)
     return found
 
 
@@ -105,3 +108,11 @@ def _digests(path: Path) -> dict[str, str | int]:
 
 def _measured(path: Path) -> dict[str, str | int]:
     return dict(cached("checksum", [path], lambda: Parsed({}, _digests(path))).facts)
+
+
+def combined(files: list[bytes]) -> str:
+    """One fingerprint of several contents, in their order."""
+    digest = hashlib.sha256()
+    for data in files:
+        digest.update(data)
+    return digest.hexdigest()
