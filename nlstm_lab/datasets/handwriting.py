@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nlstm_lab.datasets import iamondb
 from nlstm_lab.datasets.base import Batch, Metric, Mixture, Reader, Split, Vectors, Vocabulary
+from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.errors import UsageError
 
 
@@ -65,16 +66,19 @@ class HandwritingTask:
             "valid": order[train : train + valid],
             "test": order[train + valid :],
         }
-        self.mean, self.deviation = self._moments()
+        key = {"lines": self.fingerprint, "minimum": config.minimum, "seed": config.seed}
+        moments = cached("moments", (), self._moments, **key).facts
+        self.mean, self.deviation = np.array(moments["mean"]), np.array(moments["deviation"])
         self.updates_per_epoch = -(-train // config.batch_size)
 
-    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and deviation [2] of the offsets within the training lines, in raw units."""
+    def _moments(self) -> Parsed:
+        """`mean` and `deviation` of x and y over the offsets within the training lines, in the tablet's units."""
         offsets = np.diff(self.points, axis=0, prepend=self.points[:1]).astype(np.float64)
         counts = np.zeros(len(offsets), bool)
         for line in self.lines["train"]:
             counts[self.starts[line] + 1 : self.starts[line] + self.sizes[line]] = True
-        return offsets[counts].mean(0), offsets[counts].std(0)
+        chosen = offsets[counts]
+        return Parsed({}, {"mean": chosen.mean(0).tolist(), "deviation": chosen.std(0).tolist()})
 
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
         order = torch.randperm(len(self.lines["train"]), generator=generator).numpy()

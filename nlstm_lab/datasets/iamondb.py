@@ -5,8 +5,6 @@ ascii/a01/a01-000/a01-000u.txt             after "CSR:" the form's lines, top to
 """
 
 import re
-import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -31,13 +29,13 @@ def lines() -> Parsed:
 
 
 def _parse(strokes: Path, forms: Path) -> Parsed:
-    texts = {Path(name).stem: _transcript(data) for name, data in _members(forms, ".txt")}
+    texts = {Path(name).stem: _transcript(file.read()) for name, file in content.tar_members(forms)}
     names, transcripts, points, lifted = [], [], [], []
-    for name, data in _members(strokes, ".xml"):
+    for name, file in content.tar_members(strokes):
         match = LINE.fullmatch(Path(name).name)
         if match is None:
             raise DamagedFile(f"{strokes}: {name} is not named after a form and a line")
-        xy, pen = _line(data, name)
+        xy, pen = _line(file.read(), name)
         text = texts.get(match[1], [])
         number = int(match[2]) - 1
         names.append(Path(name).stem)
@@ -55,17 +53,6 @@ def _parse(strokes: Path, forms: Path) -> Parsed:
     digest = registry.combined([array.tobytes() for array in arrays.values()])
     facts = {"names": [names[k] for k in order], "transcripts": [transcripts[k] for k in order], "sha256": digest}
     return Parsed(arrays, facts)
-
-
-def _members(path: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
-    """Name and content of an archive's regular files of one kind; nothing is ever extracted to disk."""
-    try:
-        with content.opened(path) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
-            for member in archive:
-                if member.isfile() and member.name.endswith(suffix) and (file := archive.extractfile(member)):
-                    yield member.name, file.read()
-    except tarfile.TarError as error:
-        raise DamagedFile(f"{path} is truncated or damaged ({error}); get it again") from error
 
 
 def _transcript(data: bytes) -> list[str]:
