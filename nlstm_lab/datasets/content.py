@@ -67,11 +67,14 @@ def digests(stream: IO[bytes]) -> dict[str, str | int]:
     return {"size": size, "sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
 
 
-def tar_members(path: Path, packing: str | None = None) -> Iterator[tuple[str, IO[bytes]]]:
-    """Name and content of each regular file in a tar archive, in its order; nothing is extracted, no link followed."""
-    with opened(path, packing) as stream:
+def tar_members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Name and content of each regular file in a tar archive, however it is compressed, in its order.
+
+    Nothing is extracted to disk and no link is followed.
+    """
+    with opened(path, "") as stream:
         try:
-            with tarfile.open(fileobj=stream, mode="r|") as archive:
+            with tarfile.open(fileobj=stream, mode="r|*") as archive:
                 for member in archive:
                     if member.isfile() and (file := archive.extractfile(member)):
                         yield member.name, file

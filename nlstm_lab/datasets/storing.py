@@ -38,14 +38,20 @@ def import_(name: str, path: Path) -> list[Path]:
 
 
 def place(file: File, source: IO[bytes], packing: str) -> Path:
-    """Copy a stream to where the file belongs, packed as it comes, once its content is verified."""
+    """Copy a stream to where the file belongs, packed as it comes, once its content is verified.
+
+    It takes the place of the same file in other packings; a DamagedFile names a copy in NLSTM_LAB_DATA that hides it.
+    """
     target = paths.data() / f"{file.path}{packing}"
     with _writing(target) as partial:
         with partial.open("wb") as out:
             shutil.copyfileobj(source, out, content.CHUNK)
         registry.verify(file, target, registry.measure(file, partial, packing))
-    if (found := registry.find(file)) != target:
-        raise LabError(f"{target} is in place, but {found} is found before it: remove that one")
+    for other in content.PACKINGS:
+        if other != packing:
+            (paths.data() / f"{file.path}{other}").unlink(missing_ok=True)
+    if (found := registry.find(file)) is not None and found != target:
+        registry.verify(file, found, registry.measure(file, found))
     return target
 
 
@@ -55,7 +61,7 @@ def from_archive(file: File, path: Path) -> Path | None:
     Members are copied by their bare name, never extracted: a path that leads outside or a link cannot do harm.
     """
     if tarfile.is_tarfile(path):
-        for name, stream in content.tar_members(path, "" if path.suffix not in content.PACKINGS else None):
+        for name, stream in content.tar_members(path):
             if (packing := _packing(file, PurePosixPath(name).name)) is not None:
                 return place(file, stream, packing)
     elif zipfile.is_zipfile(path):
