@@ -12,7 +12,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import Cell, Record, Recurrent
+from nlstm_lab.cells.base import Cell, Record
+from nlstm_lab.cells.recurrent import Recurrent
 
 CLASSES = ("alive", "silent", "latched")  # `liveness` returns positions in this
 

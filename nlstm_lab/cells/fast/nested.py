@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
 
 from nlstm_lab.cells.fast import State, pointwise, serves
 from nlstm_lab.cells.lstm import LSTMCell
