@@ -1,11 +1,11 @@
 """Data in, figure out: a function takes data first, draws into `ax` or a new figure, and returns the figure.
 
-`data(figure)` gives every plotted number as a frame; `save` puts a figure on disk with what made it; `override`
-lays one's own style over the project's.
+`data(figure)` gives every plotted number as a frame, `save` puts a figure on disk with what made it, and
+`override` lays one's own style over the project's.
 """
 
 from nlstm_lab.figures.activations import cell_activations
-from nlstm_lab.figures.gallery import gallery
+from nlstm_lab.figures.index import gallery
 from nlstm_lab.figures.plotted import attach, data
 from nlstm_lab.figures.prose import prose
 from nlstm_lab.figures.saving import manifest, save

@@ -35,8 +35,8 @@ def cell_activations(
 
     trace: `lab.probes.trace`: variable c (time, memory, unit), coordinates symbol (time) and memory.
     units: the first so many cells, or which ones.
-    values: "printed" as in the paper (tanh of the innermost memory and of every layer of a stack, but the outer
-    memory of a Nested LSTM as it is), or "tanh" or "raw" of all.
+    values: "printed" as in the paper (tanh of the innermost memory and of every layer of a stack, but the
+    outer memory of a Nested LSTM as it is), or "tanh" or "raw" of all.
     width: inches; the text is broken into lines that fit. Red is negative, blue positive.
 
     ValueError: no such unit, an unknown `values`, or a trace that is empty.

@@ -34,10 +34,10 @@ def data(figure: Figure) -> pd.DataFrame:
 
 
 def fingerprint(figure: Figure) -> str:
-    """A digest of size, words, colours, lines and markers: the look, as far as it does not follow from the data.
+    """A digest of size, words, colours, lines and markers: the look, as far as it is no consequence of data.
 
     No position and no tick enters it: those follow from the data and from the machine's font metrics, and a
-    figure that was shown before it is saved has more of them. So a drawing's fingerprint is the same everywhere.
+    figure that was shown before it is saved has more of them. So a drawing has one fingerprint everywhere.
     """
     size = tuple(round(float(inch), 3) for inch in figure.get_size_inches())
     ticks = {id(part) for tick in figure.findobj(Tick) for part in tick.findobj()}

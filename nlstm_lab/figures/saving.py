@@ -39,8 +39,8 @@ def save(figure: Figure, name: str, runs: Iterable[Named | str] = (), caption: s
     runs: what it shows, recorded with their seeds in every file's metadata.
     caption: one sentence for the gallery.
 
-    Where the stored numbers agree within 1e-5 and nothing else changed, no file is touched. What the fingerprint
-    cannot see (the placing of a label, say) is redrawn after the figure's JSON file has been deleted.
+    Where the stored numbers agree within 1e-5 and nothing else changed, no file is touched. What the
+    fingerprint cannot see (the place of a label, say) is redrawn after the JSON file has been deleted.
 
     UsageError: a name that is not `paper_figure_slug` in lower case. LabError: the folder cannot be written.
     """
