@@ -1,4 +1,4 @@
-"""The clockwork RNN (Koutník et al. 2014, arXiv 1402.3511), also layer-normalized: a baseline of the HM-RNN."""
+"""The clockwork RNN (Koutník et al. 2014, arXiv 1402.3511), also layer-normalized: a baseline of HM-RNN."""
 
 import itertools
 from typing import Any
@@ -98,8 +98,8 @@ class ClockworkRNNCell(Cell):
 class ClockworkRNN(Recurrent):
     """Clockwork layers: `output, (h_n, clock) = ClockworkRNN(input_size, hidden_size)(input)`.
 
-    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], clock [num_layers, B], the steps done. Flags as
-    in `ClockworkRNNCell`.
+    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], clock [num_layers, B]: steps done. Flags as in
+    `ClockworkRNNCell`.
     """
 
     cell_class = ClockworkRNNCell

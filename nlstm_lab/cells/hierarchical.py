@@ -1,6 +1,6 @@
 """The hierarchical RNN with given boundaries, the oracle of learned ones.
 
-Figure 1 (a) and section 3.1 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016), after Sordoni et al. 2015.
+Figure 1 (a) and section 3.1 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016).
 """
 
 from typing import Any

@@ -38,13 +38,13 @@ class HMLSTMCell(MultiscaleCell):
     boundary: z by a step function (equation 9), sampled (from `generator` or the global one), or "soft": z~.
     straight_through: z's gradient is the hard sigmoid's, zero where that is clamped, or the identity's, 1.
     selection: arithmetic on z chooses the operation and passes a gradient, or a hard choice that passes none.
-    detect_from: z~ is a slice of the pre-activation (equation 4), or has its own weight on the new h (footnote 2).
-    detect_on_copy: equations 4 and 8 hold at every step; if False, a layer that copies has no boundary, z = 0.
+    detect_from: z~ is a slice of the pre-activation (equation 4), or weighs the new h (footnote 2).
+    detect_on_copy: equations 4 and 8 hold at every step; if False, z = 0 where a layer copies.
     threshold: of the step function, and of what `Operation` is noted where z is soft.
-    layer_norm: of the gates' summed pre-activation, before the bias; `normalize_boundary` takes the detector's
-        into the same norm. normalize_cell: of c, before the output's tanh.
+    layer_norm: of the gates' summed pre-activation, before the bias; `normalize_boundary` takes the
+        detector's into the same norm. normalize_cell: of c, before the output's tanh.
 
-    The slope of the hard sigmoid is the buffer `slope`, at first 1. The top layer has no detector: its z is 0.
+    The slope of the hard sigmoid is the buffer `slope`, at first 1. The top layer has no detector, z = 0.
 
     Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below [B], h_above [B, hidden_size].
     """
@@ -192,7 +192,7 @@ class HMLSTMCell(MultiscaleCell):
 
 
 class HMLSTM(Multiscale):
-    """Layers that find the ends of their segments: `output, (h_n, c_n, z_n) = HMLSTM(input_size, size, 3)(x)`.
+    """Layers that find the ends of their segments: `output, (h_n, c_n, z_n) = HMLSTM(size, size, 3)(x)`.
 
     Shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Flags as in
     `HMLSTMCell`. The paper's output module sees every layer: `all_layers=True`. `slope` may be set at any
