@@ -15,13 +15,15 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from nlstm_lab import paths
+
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of a paper, and both
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Style = str | Path | dict[str, Any]
 
-_sheets: list[Style] = [Path(__file__).with_name("style.mplstyle")]
+_sheets: list[Style] = [paths.PACKAGE / "figures" / "style.mplstyle"]
 
 
 class Look(NamedTuple):
@@ -60,9 +62,9 @@ MEMORIES = _table(
 )
 VERDICTS = _table(
     ("match", "match", "#0072b2", "o"),
-    ("close", "close", "#e69f00", "o"),
+    ("close", "close", "#a86f00", "o"),
     ("differs", "differs", "#b2182b", "o"),
-    ("not run", "not run", "#9a9a9a", "o"),
+    ("not run", "not run", "#757575", "o"),
 )
 
 # red is negative, blue positive, white exactly 0, darker is larger: figures 3 and 4 of Nested LSTMs
