@@ -4,7 +4,7 @@
 `override` lays one's own style over the project's.
 """
 
-from nlstm_lab.figures.activations import cell_activations
+from nlstm_lab.figures.activations import activation_summary, cell_activations
 from nlstm_lab.figures.curves import learning_curves
 from nlstm_lab.figures.distributions import distribution_by_memory
 from nlstm_lab.figures.index import gallery
@@ -18,6 +18,7 @@ __all__ = [
     "COLUMN",
     "DIVERGING",
     "PAGE",
+    "activation_summary",
     "attach",
     "canvas",
     "cell_activations",

@@ -1,7 +1,7 @@
 """Cell activations along a text: figures 3 and 4 of Nested LSTMs (Moniz & Krueger 2017)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -134,6 +134,30 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
             )
         )
     return pd.concat(parts, ignore_index=True)
+
+
+def activation_summary(traces: Iterable[xr.Dataset], values: Values = "printed") -> pd.DataFrame:
+    """What the eye reads off the figure, over all cells: one row for each trace and memory.
+
+    step: how far a drawn value moves from one character to the next, on average (its range is 2).
+    held: the share of cells whose drawn value stays beyond 0.99, or beyond -0.99, from the second half of the text on.
+    """
+    rows = []
+    for trace in traces:
+        frame = activation_frame(trace, trace.sizes["unit"], values)
+        for memory, part in frame.groupby("memory", sort=False):
+            drawn = part.pivot(index="time", columns="unit", values="value").to_numpy()
+            late = drawn[len(drawn) // 2 :]
+            rows.append(
+                {
+                    "model": trace.attrs.get("model", ""),
+                    "run": trace.attrs.get("run", ""),
+                    "memory": memory,
+                    "step": float(np.abs(np.diff(drawn, axis=0)).mean()),
+                    "held": float(((late > 0.99).all(0) | (late < -0.99).all(0)).mean()),
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def wrap(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:

@@ -1,5 +1,7 @@
 """How a quantity of single cells is distributed over a memory, memory by memory and seed by seed."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -59,7 +61,11 @@ def distribution_by_memory(
     ax.set_xticks(range(len(groups)), [_tick(frame, drawn, *group) for group in groups])
     for model in in_order(frame["model"]):
         places = [place for place, group in enumerate(groups) if group[0] == model]
-        below = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "xytext": (0, -25)}
+        below: dict[str, Any] = {
+            "xycoords": ("data", "axes fraction"),
+            "textcoords": "offset points",
+            "xytext": (0, -25),
+        }
         ax.annotate(look(model).label, (float(np.mean(places)), 0), ha="center", va="top", **below)
         ax.axvline(places[-1] + 0.5, color="#c8c8c8", linewidth=0.5, visible=places[-1] + 1 < len(groups))
     ax.tick_params(axis="x", length=0)
