@@ -33,8 +33,8 @@ def trace(model: Network, text: Text, *, run: str = "", predictions: bool = True
     layer, unit), boundaries `z` (time, layer) where the unit has them, and, with `predictions`, `log_p`
     (time, vocabulary): the natural logarithm of the probability of what comes next, where the network has a
     vocabulary. A text is never cut into parallel streams: the inner memory's past reaches beyond any warm-up.
-    Above `IN_MEMORY` the arrays are streamed to disk. Attributes: model, run. Raises UsageError for a
-    character that the network does not know.
+    Above `IN_MEMORY` the arrays are streamed to disk. Attributes: model, run, depth (of nesting). Raises
+    UsageError for a character that the network does not know.
     """
     codes = encode(model, text)
     symbols = _symbols(model, codes)
@@ -99,12 +99,14 @@ def _dataset(model: Network, arrays: dict[str, Array], symbols: list[str] | list
     dims = dict.fromkeys(GATES, ("time", "memory", "unit"))
     dims |= {"h": ("time", "layer", "unit"), "z": ("time", "layer"), "log_p": ("time", "vocabulary")}  # type: ignore[dict-item]
     length, layers, units = arrays["h"].shape
+    depth = arrays["c"].shape[1] // layers if "c" in arrays else 0
     coords: dict[str, object] = {"time": np.arange(length), "layer": np.arange(1, layers + 1), "unit": np.arange(units)}
-    if "c" in arrays:
+    if depth:
         coords["memory"] = names(model.unit)
+        coords["depth"] = ("memory", np.tile(np.arange(1, depth + 1), layers))
     if symbols is not None:
         coords["symbol"] = ("time", symbols)
     if "log_p" in arrays and model.vocabulary and arrays["log_p"].shape[1] == len(model.vocabulary):
         coords["vocabulary"] = list(model.vocabulary.symbols)
     data = {name: (dims[name], array) for name, array in arrays.items()}
-    return xr.Dataset(data, coords, {"model": model.name, "run": run})
+    return xr.Dataset(data, coords, {"model": model.name, "run": run, "depth": depth})
