@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
 
 from nlstm_lab.cells.fast import State, pointwise, serves
 from nlstm_lab.cells.lstm import LSTMCell
@@ -41,7 +40,7 @@ def levels(cell: Any) -> list[Level] | None:
     return found if cell is Addition or type(cell) is Addition else None
 
 
-@serves(NestedLSTMCell, LSTMCell)
+@serves(NestedLSTMCell)
 def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """A layer of Nested LSTM cells over all steps: `nlstm_lab.cells.fast.unroll`."""
     found = levels(cell)
