@@ -20,14 +20,14 @@ so on.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from nlstm_lab.cells.base import Cell
+from nlstm_lab.cells.base import Cell, GatedCell
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
 from nlstm_lab.errors import UsageError
@@ -56,46 +56,41 @@ def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
     project's.
     """
     liveness.need(trace)
+    f = trace["f"].isel(time=slice(1, None)).drop_vars("leaks").rename("persistence")
     if "z" in trace:
-        return _chosen(trace)
-    depth = trace.attrs["depth"]
-    told = trace["f"].isel(time=slice(1, None)).copy()
-    for k, cell in enumerate(model.unit.layers):
-        inside = _nest(cast(Cell, cell))
+        flush, below = _beside(trace["z"].shift(time=1)), _beside(trace["z"].shift(layer=1, fill_value=1.0))
+        return (1 - flush) * (below * f + (1 - below))  # HM-RNN, equation 2: FLUSH, UPDATE, COPY
+    depth, told = trace.attrs["depth"], f.copy()
+    for k, cell in enumerate(model.unit.cells):
+        inside = _nest(cell)
         if len(inside) != depth:
-            raise UsageError(f"{type(cell).__name__} is no plain or nested LSTM: its persistence has no formula here")
+            raise UsageError(f"{cell} nests something other than LSTMs: its persistence has no formula here")
         for d in range(depth - 1):
             leak = told[:, k * depth + d].values
             for steps, diagonal in _diagonals(inside[d + 1 :], trace, k * depth + d + 1):
                 leak[steps] *= diagonal.numpy()
-    return told.rename("persistence")
+    return told
 
 
-def _chosen(trace: xr.Dataset) -> xr.DataArray:
-    """HM-LSTM: FLUSH where this layer's boundary was drawn a step ago, else UPDATE where the layer below draws one."""
-    own = trace["z"].shift(time=1).isel(time=slice(1, None)).rename(layer="memory").drop_vars("memory")
-    below = (
-        trace["z"].shift(layer=1, fill_value=1.0).isel(time=slice(1, None)).rename(layer="memory").drop_vars("memory")
-    )
-    f = trace["f"].isel(time=slice(1, None))
-    kept = (1 - own) * (below * f + (1 - below))
-    return kept.transpose("time", "memory", "unit").rename("persistence")
+def _beside(boundary: xr.DataArray) -> xr.DataArray:
+    """A layer's boundary at every step but the first, to be multiplied with its memory's gates."""
+    return xr.DataArray(boundary.values[1:], dims=("time", "memory"))
 
 
-def _nest(cell: Cell) -> list[LSTMCell | NestedLSTMCell]:
+def _nest(cell: Cell) -> list[GatedCell]:
     """A cell and the memories inside it, outermost first; nothing if one of them is no LSTM."""
-    found: list[LSTMCell | NestedLSTMCell] = []
+    found: list[GatedCell] = []
     inside: object = cell
-    while isinstance(inside, LSTMCell | NestedLSTMCell):
+    while isinstance(inside, NestedLSTMCell):
         found.append(inside)
-        inside = getattr(inside, "memory", None)
-    return found if inside is None or isinstance(inside, Addition) else []
+        inside = inside.memory
+    if isinstance(inside, Addition):
+        return found
+    return [*found, inside] if isinstance(inside, LSTMCell) or (not found and isinstance(inside, GatedCell)) else []
 
 
 @torch.no_grad()
-def _diagonals(
-    inside: list[LSTMCell | NestedLSTMCell], trace: xr.Dataset, first: int
-) -> Iterator[tuple[slice, Tensor]]:
+def _diagonals(inside: list[GatedCell], trace: xr.Dataset, first: int) -> Iterator[tuple[slice, Tensor]]:
     """The diagonal of J of the memory function `inside[0]`, traced as memory number `first`, piece by piece."""
     size = trace.sizes["unit"]
     piece = max(1, CELLS // (size if len(inside) == 1 else size**2))
@@ -109,7 +104,7 @@ def _diagonals(
         yield slice(start - 1, start - 1 + len(diagonal)), diagonal
 
 
-def _factors(cell: LSTMCell | NestedLSTMCell, window: xr.Dataset, memory: int) -> Factors:
+def _factors(cell: GatedCell, window: xr.Dataset, memory: int) -> Factors:
     """The diagonal factors at every step of a window but its first."""
     values = {name: torch.from_numpy(np.array(window[name].isel(memory=memory))) for name in "cifgo"}
     before = values["c"][:-1]
@@ -132,7 +127,7 @@ def _through_lstm(by: Factors, weights: list[Tensor]) -> Tensor:
     return by.o * to_o + by.out * (by.f * to_f + by.i * to_i + by.g * to_g)
 
 
-def _jacobian(inside: list[LSTMCell | NestedLSTMCell], factors: list[Factors], hidden: bool) -> Tensor:
+def _jacobian(inside: list[GatedCell], factors: list[Factors], hidden: bool) -> Tensor:
     """J (or, not `hidden`, K) of a memory function, [T, H, H]."""
     cell, by = inside[0], factors[0]
     weights = _blocks(cell.weight_hh if hidden else cell.weight_ih)

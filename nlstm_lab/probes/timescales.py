@@ -73,7 +73,7 @@ def gate_timescales(trace: xr.Dataset) -> pd.DataFrame:
             frame["from_mean_ln_f"] = -1 / np.log(f).mean(0)
         if "z" in trace:
             reason = np.full(len(frame), "the forget gate acts on UPDATE alone")
-        elif int(trace["depth"].sel(memory=memory)) < trace.attrs["depth"]:
+        elif not trace["leaks"].sel(memory=memory):
             reason = np.full(len(frame), "no leak of its own: c = o~ tanh(c~)")
         else:
             reason = np.where(np.isfinite(frame["from_mean_f"]), "", "the forget gate is 1 throughout")

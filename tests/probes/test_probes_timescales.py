@@ -21,8 +21,8 @@ def made_up(**states):
     f = np.full_like(c, 0.9)
     names = list(states)
     data = {"c": c, "f": f, "i": 0 * c + 1, "g": 0 * c + 1, "o": 0 * c + 1}
-    depths = np.arange(1, len(names) + 1)
-    coords = {"memory": names, "unit": np.arange(c.shape[2]), "layer": [1], "depth": ("memory", depths)}
+    leaks = [name != "outer" for name in names]
+    coords = {"memory": names, "unit": np.arange(c.shape[2]), "layer": [1], "leaks": ("memory", leaks)}
     dims = ("time", "memory", "unit")
     return xr.Dataset({k: (dims, v) for k, v in data.items()}, coords, {"model": "made up", "depth": len(names)})
 
@@ -47,7 +47,7 @@ def test_counters_get_no_timescale_and_are_counted_as_dead():
     frame = state_timescales(trace)
     inner = frame[(frame.memory == "inner") & (frame.unit >= 6)]
     assert (inner.reason == "latched").all()
-    assert inner[["timescale", "e_folding", "exponential", "effective_samples"]].isna().all(None)
+    assert inner[["timescale", "e_folding", "exponential", "effective_samples"]].isna().all(axis=None)
     told = summary(frame).set_index(["memory", "value"]).loc[("inner", "raw")]
     assert told.latched == told.dead == pytest.approx(0.7)
     assert told.measured == 6
