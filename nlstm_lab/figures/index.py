@@ -52,7 +52,7 @@ def gallery() -> Path:
     records = manifest()
     cards = "\n".join(_card(record, made_in.get(record["name"], "")) for record in records)
     count = f"{len(records)} figure" + ("s" if len(records) != 1 else "")
-    css, js = (Path(__file__).with_suffix(f".{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    css, js = ((paths.PACKAGE / "figures" / f"index.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     page = PAGE.format(count=count, cards=cards, css=css, js=js)
     target = paths.figures() / "index.html"
     if read_text(target) != page:

@@ -15,13 +15,15 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from nlstm_lab import paths
+
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of a paper, and both
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Style = str | Path | dict[str, Any]
 
-_sheets: list[Style] = [Path(__file__).with_name("style.mplstyle")]
+_sheets: list[Style] = [paths.PACKAGE / "figures" / "style.mplstyle"]
 
 
 class Look(NamedTuple):

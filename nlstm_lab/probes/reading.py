@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import Recurrent
+from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.training.liveness import memory_names
