@@ -12,15 +12,16 @@ from nlstm_lab.training import TrainingConfig
 
 @dataclass(frozen=True)
 class Row:
-    """One row: a unit with its flags, and how often it is stacked."""
+    """One row: a unit with its flags, how often it is stacked, whether the HM-RNN paper's output module reads it."""
 
     unit: str
     num_layers: int = 2
     flags: Mapping[str, Any] = field(default_factory=lambda: {"initialization": "glorot"})
+    output_module: bool = False
 
 
 ROWS = {"gru": Row("gru"), "lstm": Row("lstm"), "nlstm": Row("nlstm", num_layers=1)}
-EXTRAS = {"rnn": Row("rnn"), "hmlstm": Row("hmlstm")}  # not printed: for the figure on memorization
+EXTRAS = {"rnn": Row("rnn"), "hmlstm": Row("hmlstm", output_module=True)}  # not printed: for the figure on memorization
 
 TRAINING = TrainingConfig(epochs=1, learning_rate=0.001, optimizer="adam", clip_norm=None)
 SMALL = replace(TRAINING, epochs=3, updates_per_epoch=1000)
@@ -86,7 +87,14 @@ def _table(
             name=name.format(row_name),
             scale=scale,
             task=task,
-            model=ModelConfig(row.unit, units, row.num_layers, row.flags, embedding_size=units),
+            model=ModelConfig(
+                unit=row.unit,
+                hidden_size=units,
+                num_layers=row.num_layers,
+                flags=row.flags,
+                embedding_size=units,
+                output_embedding_size=units if row.output_module else None,
+            ),
             training=training,
             printed=printed,
             printed_parameters=f"{parameters[row_name]:,}" if row_name in parameters else None,

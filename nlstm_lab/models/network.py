@@ -9,11 +9,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab import cells
-from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vocabulary
+from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.models.config import Interface, ModelConfig, OutputBias
+from nlstm_lab.models.inputs import GivenWords, PaddedEmbedding
 from nlstm_lab.models.readouts import MixtureDensity, OutputModule, dense
 
-UNITS: dict[str, type[cells.Recurrent]] = {"lstm": cells.LSTM, "nlstm": cells.NestedLSTM}
+UNITS: dict[str, type[cells.Recurrent]] = {
+    "lstm": cells.LSTM,
+    "nlstm": cells.NestedLSTM,
+    "gru": cells.GRU,
+    "rnn": cells.RNN,
+    "layernorm_lstm": cells.LayerNormLSTM,
+    "clockwork": cells.ClockworkRNN,
+    "hmlstm": cells.HMLSTM,
+    "given_words": GivenWords,
+}
 
 
 class Score(NamedTuple):
@@ -116,10 +126,15 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
     size = ends.input.size
     embedding: nn.Module | None = None
     if config.embedding_size is not None:
-        embedding = (nn.Embedding if isinstance(ends.input, Symbols) else dense)(size, config.embedding_size)
+        embedding = _embedding(ends.input, config.embedding_size)
         size = config.embedding_size
-    wide = {"all_layers": True} if config.output_embedding_size else {}
-    unit = UNITS[config.unit](size, config.hidden_size, config.num_layers, **wide, **config.flags)
+    flags = dict(config.flags)
+    if config.output_embedding_size:
+        flags["all_layers"] = True
+    if config.unit == "given_words":
+        symbols = ends.vocabulary.symbols if ends.vocabulary else ()
+        flags["separators"] = tuple(code for code, symbol in enumerate(symbols) if symbol.isspace())
+    unit = UNITS[config.unit](size, config.hidden_size, config.num_layers, **flags)
     density = MixtureDensity(ends.output.components) if isinstance(ends.output, Mixture) else None
     outputs = density.size if density else ends.output.size  # type: ignore[union-attr]
     readout: nn.Module
@@ -132,6 +147,12 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
         with torch.no_grad():
             last.bias.copy_(ends.log_frequencies)
     return Network(unit, readout, embedding, ends.vocabulary, ends.per_sequence, density, name)
+
+
+def _embedding(ends: Symbols | Vectors, width: int) -> nn.Module:
+    if isinstance(ends, Vectors):
+        return dense(ends.size, width)
+    return PaddedEmbedding(ends.size, width) if ends.padded else nn.Embedding(ends.size, width)
 
 
 def wrap(
