@@ -13,13 +13,13 @@ from nlstm_lab.training import TrainingConfig
 
 @dataclass(frozen=True)
 class Row:
-    """One row: a unit with its flags; annealed: with the slope schedule of its table; embedded: input too."""
+    """One row: a unit with its flags; annealed: with the slope schedule of its table; boundaries: the given ones."""
 
     unit: str
     num_layers: int = 3
     flags: Mapping[str, Any] = field(default_factory=dict)
     annealed: bool = False
-    embedded: bool = True
+    boundaries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ def _table(
                 hidden_size=setting.sizes[0],
                 num_layers=row.num_layers,
                 flags=row.flags,
-                embedding_size=setting.sizes[1] if row.embedded else None,
+                embedding_size=setting.sizes[1],
                 output_embedding_size=setting.sizes[2],
+                boundaries=row.boundaries,
             ),
             training=replace(setting.training, slope=setting.slope) if row.annealed else setting.training,
             printed=printed,
@@ -84,8 +85,8 @@ PTB_ROWS = {
     "hmlstm_soft": Row("hmlstm", flags={"boundary": "soft", "layer_norm": True}),
     "hmlstm_step": Row("hmlstm", flags={"boundary": "step", "layer_norm": True}),
     "hmlstm_annealed": Row("hmlstm", flags={"boundary": "step", "layer_norm": True}, annealed=True),
-    "lnlstm": Row("layernorm_lstm"),
-    "lncwrnn": Row("clockwork", num_layers=1, flags={"periods": (1, 2, 4, 8), "layer_norm": True}),
+    "lnlstm": Row("lnlstm"),
+    "lncwrnn": Row("cwrnn", num_layers=1, flags={"periods": (1, 2, 4, 8), "layer_norm": True}),
 }
 PTB_TASK = CharacterModelling(corpus="ptb", length=100, batch_size=64, reader="streams")
 PTB_TRAINING = TrainingConfig(epochs=50, learning_rate=0.002, clip_norm=1.0, divide_on_plateau=50.0)
@@ -107,7 +108,7 @@ PTB_SOURCES = {
 # Table 1, right, and table 2: Wikipedia. Small scale reads substitutes, smoke scale the documentation of Python.
 
 LAYERNORM = Row("hmlstm", flags={"layer_norm": True})
-ENWIK8_ROWS = {"hmlstm": Row("hmlstm"), "hmlstm_layernorm": LAYERNORM, "lnlstm": Row("layernorm_lstm")}
+ENWIK8_ROWS = {"hmlstm": Row("hmlstm"), "hmlstm_layernorm": LAYERNORM, "lnlstm": Row("lnlstm")}
 TEXT8_ROWS = {"hmlstm": Row("hmlstm"), "hmlstm_layernorm": LAYERNORM}
 WIKIPEDIA_TRAINING = TrainingConfig(epochs=10, learning_rate=0.001, clip_norm=1.0, divide_on_plateau=50.0)
 WIKIPEDIA_SOURCES = {
@@ -167,10 +168,10 @@ HANDWRITING_SOURCES = {
 
 # Not printed: the architecture of figure 1 (a), to which word boundaries are given; the oracle of learned ones.
 
-HRNN_ROWS = {"words": Row("given_words", num_layers=2, embedded=False)}
+HRNN_ROWS = {"words": Row("hrnn", num_layers=2, boundaries=(" \n",))}
 HRNN_SOURCES = PTB_SOURCES | {
     "model.num_layers": "figure 1 (a): characters, and words",
-    "model.embedding_size": "ours: one-hot, since the boundaries are read off the symbols",
+    "model.boundaries": "section 3.1: end-of-word labels; here the space and the newline of the text",
     "model.flags": "not stated; forget bias 1",
 }
 
