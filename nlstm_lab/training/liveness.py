@@ -7,12 +7,13 @@ though both look infinitely slow. Only the second half of the sequences is judge
 cell first has to move.
 """
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import Cell, Record, Recurrent
+from nlstm_lab.cells.base import Record
+from nlstm_lab.models import Network
 
 CLASSES = ("alive", "silent", "latched")  # `liveness` returns positions in this
 
@@ -73,42 +74,17 @@ def memories(records: list[Record]) -> dict[str, Record]:
 
 
 @torch.inference_mode()
-def shares(unit: Recurrent, inputs: Tensor) -> dict[str, float]:
+def shares(network: Network, inputs: Tensor) -> dict[str, float]:
     """The shares of latched and of silent cells of each memory on one batch, from a zero state.
 
-    `inputs` is what the unit takes, time-major: symbols [T, B] or vectors [T, B, features]. Returns for
+    `inputs` is what the network reads, time-major: symbols [T, B] or vectors [T, B, features]. Returns for
     instance {"latched_share/inner": 0.9, "silent_share/inner": 0.05, ...}; nothing for a unit without memory
     cells, and NaN for a memory whose states are not finite.
     """
     told = {}
-    for name, record in memories(traced(unit, inputs)[2]).items():
+    for name, record in memories(network.trace(inputs)[2]).items():
         classes = liveness(*(record[key] for key in ("c", "i", "f", "g")))
         finite = bool(record["c"].isfinite().all())
         for code, word in ((2, "latched"), (1, "silent")):
             told[f"{word}_share/{name}"] = float((classes == code).float().mean()) if finite else float("nan")
     return told
-
-
-def traced(unit: Recurrent, x: Tensor, state: Any = None) -> tuple[Tensor, Any, list[Record]]:
-    """Output, last state and every layer's gates and states over time, [T, B, H], by the readable steps."""
-    layers, last = [], []
-    for cell, flat in zip(cast("list[Cell]", list(unit.layers)), unit._unpack(state, x.shape[1]), strict=True):
-        steps = []
-        for share in cell.project(x):
-            record: Record = {}
-            flat = cell.recur(share, flat, record)
-            steps.append({**record, "h": flat[0]})
-        layers.append(_stack(steps))
-        last.append(flat)
-        x = layers[-1]["h"]
-    return x, unit._pack(last), layers
-
-
-def _stack(steps: list[Record]) -> Record:
-    """Records of single steps as one record over time."""
-    return {
-        name: _stack([step[name] for step in steps])
-        if isinstance(value, dict)
-        else torch.stack([step[name] for step in steps])
-        for name, value in steps[0].items()
-    }

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from nlstm_lab.datasets.base import Batch, Split, Task
 from nlstm_lab.errors import LabError, TrainingFailed
-from nlstm_lab.models import Network, metrics
+from nlstm_lab.models import Network, Score, metrics
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
 from nlstm_lab.training.liveness import shares
@@ -25,6 +25,7 @@ from nlstm_lab.training.liveness import shares
 # memory of a Nested LSTM can die within ten updates (protocol 38), so they lie close together at the start.
 EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
 
+NOTHING = (0.0,) * len(Score._fields)
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 Row = tuple[int, int, str, str, str, float]
 COLUMNS = ("epoch", "update", "split", "reader", "metric", "value")
@@ -54,8 +55,8 @@ class _Progress:
     epoch: int = 0
     batch: int = 0  # batches of this epoch that are done
     update: int = 0
-    sums: list[float] = field(default_factory=lambda: [0.0] * 5)  # of this epoch's training scores
-    early_sums: list[float] = field(default_factory=lambda: [0.0] * 5)  # since the last early row
+    sums: list[float] = field(default_factory=lambda: list(NOTHING))  # of this epoch's training scores
+    early_sums: list[float] = field(default_factory=lambda: list(NOTHING))  # since the last early row
     history: list[Row] = field(default_factory=list)
     best_epoch: int = 0
     best_loss: float = math.inf
@@ -161,14 +162,14 @@ class _Trainer:
         progress, reader = self.progress, self.task.readers[0]
         if progress.early_sums[1]:
             self.log(0, "early", reader, metrics(progress.early_sums, self.task.metric))
-            progress.early_sums = [0.0] * 5
+            progress.early_sums = list(NOTHING)
         self.log(0, "early", reader, self.liveness())
 
     def liveness(self) -> dict[str, float]:
         self.network.eval()
         probe = next(iter(self.task.evaluate("valid", self.task.readers[0]))).to(self.device)
         with torch.inference_mode():
-            return shares(self.network.unit, self.network.inputs(probe.inputs))
+            return shares(self.network, probe.inputs)
 
     def end_epoch(self) -> None:
         progress, reader = self.progress, self.task.readers[0]
@@ -181,7 +182,7 @@ class _Trainer:
             if split == "valid":
                 loss = values["nll_nats"]
         self.log(epoch, "valid", reader, self.liveness())
-        progress.epoch, progress.batch, progress.sums = epoch, 0, [0.0] * 5
+        progress.epoch, progress.batch, progress.sums = epoch, 0, list(NOTHING)
         if loss < progress.best_loss:
             progress.best_epoch, progress.best_loss = progress.epoch, loss
             self.best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
