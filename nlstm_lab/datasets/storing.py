@@ -1,6 +1,6 @@
 """Taking files of a data set into the project's data folder: verified first, in place at once or not at all."""
 
-import errno
+import io
 import shutil
 import tarfile
 import zipfile
@@ -12,7 +12,7 @@ from typing import IO
 from nlstm_lab import paths
 from nlstm_lab.datasets import content, registry
 from nlstm_lab.datasets.records import File
-from nlstm_lab.errors import DamagedFile, LabError, UsageError
+from nlstm_lab.errors import LabError, UsageError
 
 
 def import_(name: str, path: Path) -> list[Path]:
@@ -60,16 +60,9 @@ def from_archive(file: File, path: Path) -> Path | None:
 
     Members are copied by their bare name, never extracted: a path that leads outside or a link cannot do harm.
     """
-    if tarfile.is_tarfile(path):
-        for name, stream in content.tar_members(path):
-            if (packing := _packing(file, PurePosixPath(name).name)) is not None:
-                return place(file, stream, packing)
-    elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if (packing := _packing(file, PurePosixPath(member.filename).name)) is not None:
-                    with archive.open(member) as stream:
-                        return place(file, stream, packing)
+    for name, data in content.members(path):
+        if (packing := _packing(file, PurePosixPath(name).name)) is not None:
+            return place(file, io.BytesIO(data), packing)
     return None
 
 
@@ -82,7 +75,7 @@ def _take(file: File, path: Path, alone: bool) -> Path | None:
         if packing is not None and candidate.is_file():
             with candidate.open("rb") as source:
                 return place(file, source, packing)
-    return from_archive(file, path) if path.is_file() else None
+    return from_archive(file, path) if path.is_file() and _is_archive(path) else None
 
 
 def _packing(file: File, name: str) -> str | None:
@@ -121,6 +114,4 @@ def _writing(target: Path) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, LabError) or error.errno is None:
             raise
-        if error.errno == errno.ENOENT:
-            raise DamagedFile(f"{error.filename} vanished while it was read") from error
         raise LabError(f"{target} cannot be written ({error.strerror}); nothing there was changed") from error

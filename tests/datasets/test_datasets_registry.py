@@ -1,6 +1,8 @@
 """The registry: what it says of each data set, and that data/README.md says the same."""
 
 import gzip
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,3 +80,13 @@ def test_the_folder_that_the_environment_names_comes_first(
 def test_the_real_files_are_what_was_published() -> None:
     for dataset in ALL:
         assert registry.check(dataset.name).state != "damaged", dataset.name
+
+
+def test_training_needs_no_pooch_and_listing_needs_no_torch() -> None:
+    lines = (
+        "import sys; sys.modules['pooch'] = sys.modules['requests'] = None",
+        "from nlstm_lab.datasets import registry, storing, fetching",
+        "assert 'torch' not in sys.modules",
+        "from nlstm_lab.datasets import bench, synthetic",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, timeout=60)
