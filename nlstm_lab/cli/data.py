@@ -41,7 +41,9 @@ def import_(name: Name, path: Annotated[Path, typer.Argument(help="A file, an ar
 
 
 @app.command()
-def check(name: Annotated[str | None, typer.Argument(help="A data set; all that are here when none is named.")] = None) -> None:
+def check(
+    name: Annotated[str | None, typer.Argument(help="A data set; all that are here when none is named.")] = None,
+) -> None:
     """Read every byte again and compare it with what was published."""
     from nlstm_lab.datasets import registry
 

@@ -47,7 +47,7 @@ def trace(model: Network, text: Text, *, run: str = "", predictions: bool = True
     with reading(model), tqdm(total=len(codes), disable=hidden, leave=False, unit=" steps") as bar:
         for start in range(0, len(codes), CHUNK):
             x = codes[start : start + CHUNK].unsqueeze(1)
-            output, state, layers = model.unit.trace(model.inputs(x), state)
+            output, state, layers = model.trace(x, state)
             values = _values(layers)
             if predictions and model.vocabulary is not None:
                 values["log_p"] = torch.log_softmax(model.readout(output).float(), -1).squeeze(1)

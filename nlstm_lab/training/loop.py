@@ -169,7 +169,7 @@ class _Trainer:
         self.network.eval()
         probe = next(iter(self.task.evaluate("valid", self.task.readers[0]))).to(self.device)
         with torch.inference_mode():
-            return shares(self.network.unit, self.network.inputs(probe.inputs))
+            return shares(self.network, probe.inputs)
 
     def end_epoch(self) -> None:
         progress, reader = self.progress, self.task.readers[0]
