@@ -1,10 +1,11 @@
 """Instruments: arrays and frames in and out, no plots."""
 
 from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
+from nlstm_lab.probes.claims import claims, note
 from nlstm_lab.probes.decoding import decode, labels
 from nlstm_lab.probes.interventions import attribute, horizon, intervene
+from nlstm_lab.probes.jacobians import persistence
 from nlstm_lab.probes.liveness import along, classes, effective_rank, shares
-from nlstm_lab.probes.persistence import persistence
 from nlstm_lab.probes.records import digest, ensure
 from nlstm_lab.probes.statistics import bootstrap, compare, curves
 from nlstm_lab.probes.timescales import gate_timescales, state_timescales, summary
@@ -15,6 +16,7 @@ __all__ = [
     "attribute",
     "autoregressive",
     "bootstrap",
+    "claims",
     "classes",
     "compare",
     "curves",
@@ -26,6 +28,7 @@ __all__ = [
     "horizon",
     "intervene",
     "labels",
+    "note",
     "persistence",
     "shares",
     "shuffled",

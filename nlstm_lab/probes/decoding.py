@@ -147,10 +147,10 @@ def _balanced_accuracy(x: Array, y: Array, split: int) -> float:
     def loss() -> torch.Tensor:
         optimizer.zero_grad()
         told = F.cross_entropy(train @ weights, targets, weight) + PENALTY * (weights[:-1] ** 2).sum()
-        told.backward()  # type: ignore[no-untyped-call]
+        told.backward()
         return told
 
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    optimizer.step(loss)
     found = x[split:] @ weights.detach().numpy()
     right = found.argmax(1) == y[split:]
     return float(np.mean([right[y[split:] == k].mean() for k in range(number)]))
