@@ -1,63 +1,139 @@
-"""What every unit shares: one step (`Cell`), and the time loop around it (`Recurrent`).
+"""What every unit's single step shares.
 
-A step is written once, readably, in `Cell.recur`; it stays the oracle of every faster path. Internally a state is a
-flat tuple (h, memory, deeper memory, ...) of tensors [B, hidden_size]; `pack` and `unpack` translate it to and from
-what users see.
+A step is written once, readably, in `Cell.recur`; it stays the oracle of every faster path. Internally a
+state is a flat tuple (h, memory, deeper memory, ...) of tensors whose first dimension is the batch; `pack`
+and `unpack` translate it to and from what users see.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
-from nlstm_lab.cells import fast
+from nlstm_lab.cells import initialization as init
 
 State = tuple[Tensor, ...]
 Record = dict[str, Any]  # every gate and state of one step by name; a nested memory's under "memory"
 
 
-class Cell(nn.Module, ABC):
-    """One step of a unit: x_t and the last state in, the new state out."""
+def positive(name: str, value: Any) -> int:
+    """`value` if it is a positive integer; else TypeError or ValueError that calls it `name`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a positive integer, not {type(value).__name__} {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be a positive integer, not {value}")
+    return value
 
-    state_names: tuple[str, ...] = ("h",)
+
+def choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Raise ValueError unless `value` is one of `allowed`."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+
+
+def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """W x + b for any number of steps at once: x [..., columns] of `weight` [rows, columns].
+
+    Integer symbols [...] stand for one-hot vectors; the product with one is a look-up of one column.
+    """
+    if x.is_floating_point():
+        return F.linear(x, weight, bias)
+    try:
+        columns = F.embedding(x, weight.t())
+    except IndexError:
+        raise ValueError(f"input must hold symbols from 0 to {weight.shape[1] - 1}, not others") from None
+    return columns if bias is None else columns + bias
+
+
+def checked_input(input: Any, input_size: int, like: Tensor, *forms: str) -> Tensor:
+    """`input`, if it is floating and of the type of `like`, or integer symbols, in one of the `forms`.
+
+    A form is the leading dimensions, a letter each, as "TB" for [T, B, input_size].
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"input must be a tensor, not {type(input).__name__}")
+    if input.dtype == torch.bool or input.is_complex():
+        raise TypeError(f"input must be of type {like.dtype}, or integer symbols, not {input.dtype}")
+    symbols = not input.is_floating_point()
+    form = {len(form): form for form in forms}.get(input.dim() if symbols else input.dim() - 1)
+    if form is None or not (symbols or input.shape[-1] == input_size):
+        wanted = " or ".join(f"[{', '.join((*form, str(input_size)))}]" for form in forms)
+        coded = " or ".join(f"[{', '.join(form)}]" for form in forms)
+        came = f"{'integer symbols ' if symbols else ''}{list(input.shape)}"
+        raise ValueError(f"input must be {wanted} (or integer symbols {coded}), not {came}")
+    if "T" in form and input.shape[form.index("T")] == 0:
+        raise ValueError(f"input must be at least one step long, not {list(input.shape)}")
+    if not symbols and input.dtype != like.dtype and not torch.is_autocast_enabled(like.device.type):
+        raise TypeError(f"input must be of the parameters' type {like.dtype}, not {input.dtype}")
+    return input.long() if symbols and input.dtype != torch.int32 else input
+
+
+def checked_state(state: Any, like: Any, names: tuple[str, ...]) -> tuple[Tensor, ...]:
+    """What a user hands in as a state, as a tuple, if it has the number, shapes and types of `like`."""
+    given = state if isinstance(state, tuple | list) else (state,)
+    wanted = like if isinstance(like, tuple) else (like,)
+    if len(given) != len(wanted):
+        raise ValueError(f"state must hold {', '.join(names)}: {len(wanted)} in all, not {len(given)}")
+    for name, part, expected in zip(names, given, wanted, strict=True):
+        if not isinstance(part, Tensor):
+            raise TypeError(f"{name} of the state must be a tensor, not {type(part).__name__}")
+        if part.shape != expected.shape:
+            raise ValueError(f"{name} of the state must be {list(expected.shape)}, not {list(part.shape)}")
+        if part.dtype != expected.dtype and not torch.is_autocast_enabled(part.device.type):
+            raise TypeError(f"{name} of the state must be of type {expected.dtype}, not {part.dtype}")
+    return tuple(given)
+
+
+def refuse_nan(module: nn.Module, state_dict: dict[str, Tensor], prefix: str, *_: Any) -> None:
+    """Raise ValueError before weights are loaded that would silently turn every output into NaN."""
+    for name, _parameter in module.named_parameters():
+        if torch.isnan(state_dict.get(prefix + name, torch.zeros(()))).any():
+            raise ValueError(f"{prefix}{name} must hold numbers, but NaN is among those to load")
+
+
+class Cell(nn.Module, ABC):
+    """One step of a unit: x_t and the last state in, the new state out.
+
+    Shapes: input [B, input_size] (or [input_size], or integer symbols [B] or [] that stand for one-hot
+    vectors), each part of the state [B, hidden_size] where the unit does not say otherwise, zeros where none
+    is given. Raises ValueError or TypeError, naming the argument, for a wrong size, shape or type.
+    """
+
+    state_names: tuple[str, ...] = ("h",)  # of the flat state
+    part_names: tuple[str, ...] | None = None  # of what users see, where that differs
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
-        for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-            if not isinstance(size, int) or size < 1:
-                raise ValueError(f"{name} must be a positive integer, not {size!r}")
-        self.input_size, self.hidden_size = input_size, hidden_size
+        self.input_size = positive("input_size", input_size)
+        self.hidden_size = positive("hidden_size", hidden_size)
+        self.register_load_state_dict_pre_hook(refuse_nan)  # type: ignore[no-untyped-call]
 
     @abstractmethod
     def reset_parameters(self) -> None:
         """Draw the parameters anew from torch's global generator."""
 
     @abstractmethod
-    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
-        """The step proper, given x_t's share of the pre-activations; writes gates and states into `record`."""
-
     def project(self, x: Tensor) -> Tensor:
-        """The input's share of the pre-activations, W x + b, for any number of steps at once.
+        """The input's share of the pre-activations for any number of steps at once: x [..., input_size]."""
 
-        `x` is [..., input_size], or integer symbols [...] that stand for one-hot vectors: then a product with a
-        one-hot vector is a look-up of one column.
-        """
-        if x.is_floating_point():
-            return F.linear(x, self.weight_ih, self.bias)  # type: ignore[arg-type]
-        columns = F.embedding(x, self.weight_ih.t())  # type: ignore[operator]
-        return columns if self.bias is None else columns + self.bias  # type: ignore[operator]
+    @abstractmethod
+    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
+        """The step proper, given x_t's share of the pre-activations; notes gates and states in `record`."""
 
     def step(self, x: Tensor, state: State, record: Record | None = None) -> State:
         """x_t [B, input_size] and a flat state to the next flat state."""
         return self.recur(self.project(x), state, record)
 
+    @property
+    def like(self) -> Tensor:
+        """A tensor on the device and of the type of the parameters."""
+        return next(self.parameters(), torch.empty(0))
+
     def initial_state(self, batch_size: int) -> State:
         """Zeros, on the device and in the type of the parameters."""
-        like = next(self.parameters())
-        return tuple(like.new_zeros(batch_size, self.hidden_size) for _ in self.state_names)
+        return tuple(self.like.new_zeros(batch_size, self.hidden_size) for _ in self.state_names)
 
     def pack(self, state: State) -> Any:
         """A flat state as users see it: h alone, or the tuple (h, c)."""
@@ -65,85 +141,72 @@ class Cell(nn.Module, ABC):
 
     def unpack(self, state: Any) -> State:
         """What users hand in, as a flat state."""
-        return state if isinstance(state, tuple) else (state,)
+        return tuple(state) if isinstance(state, tuple | list) else (state,)
 
     def forward(self, input: Tensor, state: Any = None) -> Any:
-        batch = input.shape[0]
-        flat = self.initial_state(batch) if state is None else self.unpack(state)
-        return self.pack(self.step(input, flat))
+        return self.forward_beside(input, state)
+
+    def forward_beside(self, input: Tensor, state: Any, **beside: Any) -> Any:
+        """`forward`, for a step that needs further tensors, laid out as the input is."""
+        x = checked_input(input, self.input_size, self.like, "B", "")
+        single = x.dim() == int(x.is_floating_point())
+        if single:
+            x, beside = x.unsqueeze(0), {name: part.unsqueeze(0) for name, part in beside.items()}
+        first = self.initial_state(x.shape[0])
+        if state is not None:
+            like = self.pack(tuple(part[0] for part in first) if single else first)
+            first = self.unpack(checked_state(state, like, self.part_names or self.state_names))
+            first = tuple(part.unsqueeze(0) for part in first) if single else first
+        last = self.recur(self.project(x), first, **beside)
+        return self.pack(tuple(part[0] for part in last) if single else last)
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}"
 
 
-class Recurrent(nn.Module):
-    """Layers of one kind of cell, unrolled over time, with the interface of `torch.nn.LSTM`."""
+class GatedCell(Cell):
+    """A cell whose gates are row blocks of one matrix for the input, one for the hidden state, and one bias.
 
-    cell_class: ClassVar[type[Cell]]
+    Parameters: weight_ih [gates * hidden_size, input_size], weight_hh [gates * hidden_size, hidden_size],
+    bias [gates * hidden_size] or None. A subclass names its `gates` in the order of the rows, which
+    `further_rows` may follow; `gate_bias` is added to where a gate's bias starts.
+    """
+
+    gates: tuple[str, ...]
 
     def __init__(
         self,
         input_size: int,
         hidden_size: int,
-        num_layers: int = 1,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        **flags: Any,
+        bias: bool,
+        initialization: init.Initialization,
+        takes_input: bool,
+        gate_bias: dict[str, float],
+        device: Any,
+        dtype: torch.dtype | None,
+        further_rows: int = 0,
     ) -> None:
-        super().__init__()
-        if not isinstance(num_layers, int) or num_layers < 1:
-            raise ValueError(f"num_layers must be a positive integer, not {num_layers!r}")
-        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
-        self.batch_first, self.dropout = batch_first, dropout
-        self.layers = nn.ModuleList(
-            self.cell_class(input_size if k == 0 else hidden_size, hidden_size, takes_input=k == 0, **flags)
-            for k in range(num_layers)
-        )
+        super().__init__(input_size, hidden_size)
+        init.check(initialization)
+        self.initialization, self.takes_input, self.gate_bias = initialization, takes_input, gate_bias
+        rows, new = len(self.gates) * hidden_size + further_rows, {"device": device, "dtype": dtype}
+        self.weight_ih = nn.Parameter(torch.empty(rows, input_size, **new))
+        self.weight_hh = nn.Parameter(torch.empty(rows, hidden_size, **new))
+        self.bias = nn.Parameter(torch.empty(rows, **new)) if bias else None
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, layer by layer."""
-        for cell in self.layers:
-            cell.reset_parameters()
+        size = self.hidden_size
+        init.fill(self.weight_ih, self.initialization, takes_input=self.takes_input, hidden_size=size)
+        init.fill(self.weight_hh, self.initialization, takes_input=False, hidden_size=size)
+        if self.bias is not None:
+            init.fill_bias(self.bias, self.initialization, hidden_size=size)
+            with torch.no_grad():
+                for gate, value in self.gate_bias.items():
+                    row = self.gates.index(gate) * size
+                    self.bias[row : row + size] += value
 
-    def forward(self, input: Tensor | PackedSequence, state: Any = None) -> Any:
-        if isinstance(input, PackedSequence):
-            raise NotImplementedError
-        features = input.dim() - int(input.is_floating_point())
-        unbatched = features == 1
-        x = input.unsqueeze(1) if unbatched else input.transpose(0, 1) if self.batch_first else input
-        states = self._unpack(state, x.shape[1])
-        final = []
-        for k, (cell, first) in enumerate(zip(self.layers, states, strict=True)):
-            if k and self.dropout:
-                x = F.dropout(x, self.dropout, self.training)
-            x, last = self.unroll(cell, x, first)
-            final.append(last)
-        output = x.squeeze(1) if unbatched else x.transpose(0, 1) if self.batch_first else x
-        return output, self._pack(final)
+    def project(self, x: Tensor) -> Tensor:
+        return product(x, self.weight_ih, self.bias)
 
-    def unroll(self, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """One layer over all steps: x [T, B, features] to h [T, B, hidden_size] and the last state."""
-        done = fast.unroll(cell, x, state)
-        if done is not None:
-            return done
-        projected = cell.project(x)
-        hidden = []
-        for t in range(x.shape[0]):
-            state = cell.recur(projected[t], state)
-            hidden.append(state[0])
-        return torch.stack(hidden), state
-
-    def _unpack(self, state: Any, batch_size: int) -> list[State]:
-        if state is None:
-            return [cell.initial_state(batch_size) for cell in self.layers]
-        parts = state if isinstance(state, tuple) else (state,)
-        return [
-            cell.unpack(tuple(part[k] for part in parts) if len(parts) > 1 else parts[0][k])
-            for k, cell in enumerate(self.layers)
-        ]
-
-    def _pack(self, states: list[State]) -> Any:
-        packed = [cell.pack(state) for cell, state in zip(self.layers, states, strict=True)]
-        if not isinstance(packed[0], tuple):
-            return torch.stack(packed)
-        return tuple(torch.stack(parts) for parts in zip(*packed, strict=True))
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}{'' if self.bias is not None else ', bias=False'}"

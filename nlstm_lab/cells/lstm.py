@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Record, Recurrent, State
+from nlstm_lab.cells.base import GatedCell, Record, State
+from nlstm_lab.cells.exchange import Exchangeable
 
 
-class LSTMCell(Cell):
+class LSTMCell(GatedCell):
     """One LSTM step, with the one bias a gate that the paper's parameter counts demand.
 
     Rows of the matrices hold the gates i, f, g, o, as in `torch.nn.LSTM`.
@@ -18,6 +19,7 @@ class LSTMCell(Cell):
     """
 
     state_names = ("h", "c")
+    gates = ("i", "f", "g", "o")
 
     def __init__(
         self,
@@ -30,23 +32,9 @@ class LSTMCell(Cell):
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(input_size, hidden_size)
-        init.check(initialization)
-        self.forget_bias, self.initialization, self.takes_input = forget_bias, initialization, takes_input
-        new = {"device": device, "dtype": dtype}
-        self.weight_ih = nn.Parameter(torch.empty(4 * hidden_size, input_size, **new))
-        self.weight_hh = nn.Parameter(torch.empty(4 * hidden_size, hidden_size, **new))
-        self.bias = nn.Parameter(torch.empty(4 * hidden_size, **new)) if bias else None
+        forget = {"f": forget_bias}
+        super().__init__(input_size, hidden_size, bias, initialization, takes_input, forget, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        size = self.hidden_size
-        init.fill(self.weight_ih, self.initialization, takes_input=self.takes_input, hidden_size=size)
-        init.fill(self.weight_hh, self.initialization, takes_input=False, hidden_size=size)
-        if self.bias is not None:
-            init.fill_bias(self.bias, self.initialization, hidden_size=size)
-            with torch.no_grad():
-                self.bias[size : 2 * size] += self.forget_bias
 
     def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
         h, c = state
@@ -56,15 +44,15 @@ class LSTMCell(Cell):
         c = f * c + i * g  # equations 3, 4
         h = o * torch.tanh(c)  # equation 6
         if record is not None:
-            record.update(i=i, f=f, g=g, o=o, c=c)
+            record.update(i=i, f=f, g=g, o=o, c=c, h=h)
         return h, c
 
 
-class LSTM(Recurrent):
-    """A stack of LSTM layers with the interface of `torch.nn.LSTM`: `output, (h_n, c_n) = lstm(input, (h_0, c_0))`.
+class LSTM(Exchangeable):
+    """A stack of LSTM layers: `output, (h_n, c_n) = LSTM(input_size, hidden_size)(input, (h_0, c_0))`.
 
-    Shapes: input [T, B, input_size] (or [B, T, input_size], [T, input_size], a packed sequence, or integer symbols
-    [T, B] that stand for one-hot vectors), output [T, B, hidden_size], h_n and c_n [num_layers, B, hidden_size].
+    Shapes as in `Recurrent`; h_n and c_n [num_layers, B, hidden_size]. Flags as in `LSTMCell`.
     """
 
     cell_class = LSTMCell
+    torch_class = nn.LSTM

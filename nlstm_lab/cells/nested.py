@@ -1,24 +1,22 @@
 """The Nested LSTM of any depth: equations 7-15 of Nested LSTMs (Moniz & Krueger 2017)."""
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Record, Recurrent, State
+from nlstm_lab.cells.base import Cell, GatedCell, Record, State, choice, positive
 from nlstm_lab.cells.lstm import LSTMCell
+from nlstm_lab.cells.recurrent import Recurrent
 
 Candidate = Literal["identity", "tanh"]
+Memory = Callable[[int, int], Cell]  # (input_size, hidden_size), equal here, to a cell: any cell class is one
 
 
 class Addition(Cell):
     """The memory function of a plain LSTM, c = h~ + x~ (equation 9): no parameters, no memory of its own."""
-
-    state_names = ("h",)
-
-    def __init__(self, hidden_size: int) -> None:
-        super().__init__(hidden_size, hidden_size)
 
     def reset_parameters(self) -> None:
         """Nothing to start."""
@@ -30,15 +28,19 @@ class Addition(Cell):
         return (state[0] + projected,)
 
 
-class NestedLSTMCell(Cell):
-    """One Nested LSTM step: an LSTM whose cell update is computed by another cell, c_t = m_t(f * c_{t-1}, i * g).
+class NestedLSTMCell(GatedCell):
+    """One Nested LSTM step: an LSTM whose cell update another cell computes, c_t = m_t(f * c_{t-1}, i * g).
 
-    The memory function sees x~ = i * g as its input and h~ = f * c_{t-1} as its hidden state; what it returns as its
-    hidden state becomes c_t, and what else it keeps are the inner memories. With `depth=2` it is an LSTM cell (the
-    paper's unit), with `depth=1` it is addition, and the unit is an LSTM; `memory` nests any other cell.
+    The memory function sees x~ = i * g as its input and h~ = f * c_{t-1} as its hidden state; what it returns
+    as its hidden state becomes c_t, and what else it keeps are the inner memories. With `depth=2` it is an
+    LSTM cell (the paper's unit), with `depth=1` it is addition, and the unit is an LSTM; `memory` nests any
+    other cell instead, as `memory=GRUCell` or `memory=functools.partial(LSTMCell, forget_bias=0.0)`.
 
     Shapes: input [B, input_size], h [B, hidden_size], memories [depth, B, hidden_size], outermost first.
     """
+
+    part_names = ("h", "memories")
+    gates = ("i", "f", "g", "o")
 
     def __init__(
         self,
@@ -51,33 +53,30 @@ class NestedLSTMCell(Cell):
         inner_forget_bias: float = 1.0,
         initialization: init.Initialization = "paper",
         takes_input: bool = True,
-        memory: Cell | None = None,
+        memory: Memory | None = None,
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(input_size, hidden_size)
-        init.check(initialization)
-        if depth < 1:
-            raise ValueError(f"depth must be at least 1 (1 is a plain LSTM, 2 the paper's unit), not {depth}")
-        if candidate not in ("identity", "tanh"):
-            raise ValueError(f"candidate must be 'identity' or 'tanh', not {candidate!r}")
-        self.candidate, self.forget_bias = candidate, forget_bias
-        self.initialization, self.takes_input = initialization, takes_input
-        new = {"device": device, "dtype": dtype}
-        self.weight_ih = nn.Parameter(torch.empty(4 * hidden_size, input_size, **new))
-        self.weight_hh = nn.Parameter(torch.empty(4 * hidden_size, hidden_size, **new))
-        self.bias = nn.Parameter(torch.empty(4 * hidden_size, **new)) if bias else None
-        inner = {"initialization": initialization, "takes_input": False, **new}
+        outer = {"f": forget_bias}
+        super().__init__(input_size, hidden_size, bias, initialization, takes_input, outer, device, dtype)
+        positive("depth", depth)
+        choice("candidate", candidate, get_args(Candidate))
+        self.candidate = candidate
+        sizes, forget = (hidden_size, hidden_size), inner_forget_bias
+        inner: Any = {
+            "initialization": initialization,
+            "takes_input": False,
+            "device": device,
+            "dtype": dtype,
+        }
         if memory is not None:
-            self.memory = memory
+            self.memory = checked_memory(memory(*sizes), hidden_size).to(device, dtype)
         elif depth == 1:
-            self.memory = Addition(hidden_size)
+            self.memory = Addition(*sizes)
         elif depth == 2:  # the innermost memory function is an LSTM's
-            self.memory = LSTMCell(hidden_size, hidden_size, bias, forget_bias=inner_forget_bias, **inner)
+            self.memory = LSTMCell(*sizes, bias, forget, **inner)
         else:  # tanh for every candidate inside the outermost (section 4, read for more than two)
-            self.memory = NestedLSTMCell(
-                hidden_size, hidden_size, depth - 1, bias, "tanh", inner_forget_bias, inner_forget_bias, **inner
-            )
+            self.memory = NestedLSTMCell(*sizes, depth - 1, bias, "tanh", forget, forget, **inner)
         self.state_names = ("h", "c", *(f"memory.{name}" for name in self.memory.state_names[1:]))
         self.reset_parameters()
 
@@ -86,10 +85,8 @@ class NestedLSTMCell(Cell):
         """Number of nested memories, the outermost included."""
         return len(self.state_names) - 1
 
-    reset_outer = LSTMCell.reset_parameters
-
     def reset_parameters(self) -> None:
-        self.reset_outer()  # type: ignore[misc]
+        super().reset_parameters()
         self.memory.reset_parameters()
 
     def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
@@ -104,23 +101,35 @@ class NestedLSTMCell(Cell):
         c, *deeper = self.memory.step(x_tilde, (h_tilde, *deeper), inside)  # equations 10-15 (or 9)
         h = o * torch.tanh(c)  # equation 6
         if record is not None:
-            record.update(i=i, f=f, g=g, o=o, c=c, memory=inside)
+            record.update(i=i, f=f, g=g, o=o, c=c, h=h, memory=inside)
         return h, c, *deeper
 
     def pack(self, state: State) -> tuple[Tensor, ...]:
         return state[0], torch.stack(state[1:])
 
-    def unpack(self, state: tuple[Tensor, ...]) -> State:
+    def unpack(self, state: Any) -> State:
         h, memories = state
         return h, *memories.unbind(0)
 
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, depth={self.depth}, candidate={self.candidate!r}"
+
+
+def checked_memory(memory: Any, hidden_size: int) -> Cell:
+    """`memory` if it can be nested: a cell of these sizes whose states all are [B, hidden_size]."""
+    if not isinstance(memory, Cell):
+        raise TypeError(f"memory must make a Cell when called with two sizes, not {type(memory).__name__}")
+    shapes = {tuple(part.shape) for part in memory.initial_state(1)}
+    if memory.input_size != hidden_size or shapes != {(1, hidden_size)}:
+        raise ValueError(f"memory must keep states of hidden_size {hidden_size} alone, not {memory}")
+    return memory
+
 
 class NestedLSTM(Recurrent):
-    """Nested LSTM layers with the interface of `torch.nn.LSTM`: `output, (h_n, memories) = nlstm(input)`.
+    """Nested LSTM layers: `output, (h_n, memories) = NestedLSTM(input_size, hidden_size, depth=2)(input)`.
 
-    Shapes: input [T, B, input_size] (or [B, T, input_size], [T, input_size], a packed sequence, or integer symbols
-    [T, B] that stand for one-hot vectors), output [T, B, hidden_size], h_n [num_layers, B, hidden_size], memories
-    [num_layers, depth, B, hidden_size], outermost first.
+    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], memories [num_layers, depth, B, hidden_size],
+    outermost first. Flags as in `NestedLSTMCell`.
     """
 
     cell_class = NestedLSTMCell

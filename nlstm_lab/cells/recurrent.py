@@ -1,0 +1,213 @@
+"""The time loop around a cell, with the interface of `torch.nn.LSTM`."""
+
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from nlstm_lab.cells import fast
+from nlstm_lab.cells.base import Cell, Record, State, checked_input, checked_state, positive
+
+
+class Recurrent(nn.Module):
+    """Layers of one kind of cell, unrolled over time: `output, state = unit(input, state)`.
+
+    Shapes: input [T, B, input_size] ([B, T, input_size] with `batch_first`, [T, input_size] unbatched, a
+    packed sequence, or the same without the last dimension: integer symbols that stand for one-hot vectors);
+    output [T, B, output_size], the last layer's h, or with `all_layers` every layer's side by side, lowest
+    first; each part of the state [num_layers, B, ...], zeros where none is given. Dropout acts between
+    layers, in training only. `flags` go to the cell. Raises ValueError or TypeError, naming the argument, for
+    a wrong size, shape or type, and for empty sequences.
+    """
+
+    cell_class: ClassVar[type[Cell]]
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        all_layers: bool = False,
+        **flags: Any,
+    ) -> None:
+        super().__init__()
+        positive("num_layers", num_layers)
+        positive("hidden_size", hidden_size)
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"dropout must be a probability between 0 and 1, not {dropout!r}")
+        if dropout and num_layers == 1:
+            warnings.warn("dropout acts between layers, and there is only one: it does nothing", stacklevel=2)
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.batch_first, self.dropout, self.all_layers = batch_first, dropout, all_layers
+        self.output_size = hidden_size * num_layers if all_layers else hidden_size
+        sizes = [input_size] + [hidden_size] * (num_layers - 1)
+        self.layers = nn.ModuleList(
+            self.cell_class(size, hidden_size, **self.layer_flags(k), **flags) for k, size in enumerate(sizes)
+        )
+
+    def layer_flags(self, k: int) -> dict[str, Any]:
+        """What the cell of layer k is told about its place."""
+        return {"takes_input": k == 0}
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The layers' cells, lowest first."""
+        return cast(list[Cell], list(self.layers))
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew, layer by layer."""
+        for cell in self.cells:
+            cell.reset_parameters()
+
+    def forward(self, input: Tensor | PackedSequence, state: Any = None) -> Any:
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, state)
+        return self._forward_padded(input, state)
+
+    def trace(self, input: Tensor, state: Any = None) -> tuple[Tensor, Any, list[Record]]:
+        """Output and state as from `forward`, and for each layer every gate and state by name.
+
+        The tensors are laid out as the output is: [T, B, hidden_size]; a nested memory's are a dictionary of
+        their own under "memory". Takes a padded or unbatched sequence; always runs the readable step, never a
+        faster path.
+        """
+        return self._trace(input, state)
+
+    def run(
+        self, x: Tensor, states: list[State], steps: list[list[Record]] | None = None
+    ) -> tuple[Tensor, list[State]]:
+        """All layers over all steps: x [T, B, features] to output [T, B, output_size] and last states."""
+        hidden, last = [], []
+        for k, (cell, first) in enumerate(zip(self.cells, states, strict=True)):
+            if k and self.dropout:
+                x = F.dropout(x, self.dropout, self.training)
+            x, state = self.unroll(cell, x, first) if steps is None else self.loop(cell, x, first, steps[k])
+            hidden.append(x)
+            last.append(state)
+        return torch.cat(hidden, -1) if self.all_layers else x, last
+
+    def unroll(self, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """One layer over all steps, untraced, by the fastest way that serves the cell: x to h [T, B, hidden_size]."""
+        done = fast.unroll(cell, x, state)
+        return self.loop(cell, x, state) if done is None else done
+
+    @staticmethod
+    def loop(
+        cell: Cell, x: Tensor, state: State, records: list[Record] | None = None
+    ) -> tuple[Tensor, State]:
+        """The oracle of `unroll`: the readable step, one after the other; adds what it sees to `records`."""
+        projected = cell.project(x)
+        hidden = []
+        for t in range(x.shape[0]):
+            record: Record | None = None if records is None else {}
+            state = cell.recur(projected[t], state, record)
+            hidden.append(state[0])
+            if records is not None and record is not None:
+                records.append(record)
+        return torch.stack(hidden), state
+
+    def _forward_padded(
+        self, input: Any, state: Any, steps: list[list[Record]] | None = None, **beside: Any
+    ) -> tuple[Tensor, Any]:
+        """`beside`: what else `run` needs, laid out as the input is."""
+        batched = "BT" if self.batch_first else "TB"
+        x = checked_input(input, self.input_size, self.cells[0].like, batched, "T")
+        unbatched = x.dim() == 1 + int(x.is_floating_point())
+        states = self._unpack(state, 1 if unbatched else x.shape[batched.index("B")], unbatched)
+        beside = {name: self._turned(part, unbatched) for name, part in beside.items()}
+        output, last = self.run(self._turned(x, unbatched), states, steps, **beside)
+        return self._returned(output, unbatched), self._pack(last, unbatched)
+
+    def _trace(self, input: Any, state: Any, **beside: Any) -> tuple[Tensor, Any, list[Record]]:
+        steps: list[list[Record]] = [[] for _ in self.layers]
+        output, last = self._forward_padded(input, state, steps, **beside)
+        unbatched = output.dim() == 2
+        layers = [_stacked(records, lambda tensor: self._returned(tensor, unbatched)) for records in steps]
+        return output, last, layers
+
+    def _forward_packed(self, input: PackedSequence, state: Any, **beside: Any) -> Any:
+        """Runs of steps with equally many sequences, longest first; each hands on the rows that go on.
+
+        `beside`: what else `run` needs, packed as the input is.
+        """
+        data = checked_input(input.data, self.input_size, self.cells[0].like, "N")
+        sizes = cast(list[int], input.batch_sizes.tolist())
+        states = self._unpack(state, sizes[0], unbatched=False)
+        if input.sorted_indices is not None:
+            states = _rows(states, input.sorted_indices)
+        outputs: list[Tensor] = []
+        ended: list[list[State]] = []  # shortest sequences first
+        start = 0
+        for size, same in itertools.groupby(sizes):
+            length = len(list(same))
+            ended.append(_rows(states, slice(size, None)))
+            states = _rows(states, slice(size))
+            here = slice(start, start + length * size)
+            x = data[here].view(length, size, *data.shape[1:])
+            along = {name: part[here].view(length, size, -1) for name, part in beside.items()}
+            output, states = self.run(x, states, **along)
+            outputs.append(output.flatten(0, 1))
+            start += length * size
+        order = [states, *reversed(ended)]
+        last = [tuple(map(torch.cat, zip(*layer, strict=True))) for layer in zip(*order, strict=True)]
+        if input.unsorted_indices is not None:
+            last = _rows(last, input.unsorted_indices)
+        packed = PackedSequence(torch.cat(outputs), *input[1:])
+        return packed, self._pack(last, unbatched=False)
+
+    def _turned(self, x: Tensor, unbatched: bool) -> Tensor:
+        """What is laid out as the input, time-major."""
+        return x.unsqueeze(1) if unbatched else x.transpose(0, 1) if self.batch_first else x
+
+    def _returned(self, x: Tensor, unbatched: bool) -> Tensor:
+        """Time-major x, laid out as the input is."""
+        return x.squeeze(1) if unbatched else x.transpose(0, 1) if self.batch_first else x
+
+    def _unpack(self, state: Any, batch_size: int, unbatched: bool) -> list[State]:
+        zeros = [cell.initial_state(batch_size) for cell in self.cells]
+        if state is None:
+            return zeros
+        first = self.cells[0]
+        parts = checked_state(state, self._pack(zeros, unbatched), first.part_names or first.state_names)
+        states = [
+            cell.unpack(tuple(part[k] for part in parts) if len(parts) > 1 else parts[0][k])
+            for k, cell in enumerate(self.cells)
+        ]
+        return _rows(states, None) if unbatched else states
+
+    def _pack(self, states: list[State], unbatched: bool) -> Any:
+        if unbatched:
+            states = _rows(states, 0)
+        packed = [cell.pack(state) for cell, state in zip(self.cells, states, strict=True)]
+        if not isinstance(packed[0], tuple):
+            return torch.stack(packed)
+        return tuple(torch.stack(parts) for parts in zip(*packed, strict=True))
+
+    def extra_repr(self) -> str:
+        flags = {"batch_first": self.batch_first, "dropout": self.dropout, "all_layers": self.all_layers}
+        said = "".join(f", {name}={value}" for name, value in flags.items() if value)
+        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}{said}"
+
+
+def _rows(states: list[State], rows: slice | Tensor | int | None) -> list[State]:
+    """Of every part of every layer's state these rows of the batch; None puts a batch around a single row."""
+    return [tuple(part[rows] for part in state) for state in states]
+
+
+def _stacked(records: list[Record], layout: Callable[[Tensor], Tensor]) -> Record:
+    """A record a step as one record with time as the first dimension, laid out."""
+    names = records[0]
+    return {
+        name: _stacked([record[name] for record in records], layout)
+        if isinstance(names[name], dict)
+        else layout(torch.stack([record[name] for record in records]))
+        for name in names
+    }
