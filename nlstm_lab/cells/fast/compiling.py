@@ -78,7 +78,9 @@ def _eager(function: Function, static: dict[str, Any]) -> Runner:
     return lambda buffers, inputs: torch._foreach_copy_(buffers, list(function(*inputs, **static)))
 
 
-def _runner(function: Function, buffers: list[Tensor], inputs: list[Tensor], static: dict[str, Any]) -> Runner:
+def _runner(
+    function: Function, buffers: list[Tensor], inputs: list[Tensor], static: dict[str, Any]
+) -> Runner:
     layouts = tuple((t.shape, t.stride(), t.dtype, t.device) for t in (*buffers, *inputs))
     key = (function, *sorted(static.items()), len(buffers), layouts)
     if key not in _runners:
@@ -97,7 +99,9 @@ def _compile(function: Function, buffers: list[Tensor], inputs: list[Tensor]) ->
         return ()
 
     count = len(buffers)
-    like = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in (*buffers, *inputs)]
+    like = [
+        torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in (*buffers, *inputs)
+    ]
     with torch.no_grad():
         code = inductor_compile(make_fx(graph)(*like), like)
     return lambda buffers, inputs: code(*buffers, *inputs)  # type: ignore[operator]

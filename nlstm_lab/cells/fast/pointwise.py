@@ -22,7 +22,9 @@ def enter(product: Tensor, addend: Tensor, memory: Tensor, *, tanh: bool) -> Ten
     return i, f, g, o, i * g, f * memory
 
 
-def leave(product: Tensor, addend: Tensor, memory: Tensor, *outer: Tensor, tanh: bool, copies: int) -> Tensors:
+def leave(
+    product: Tensor, addend: Tensor, memory: Tensor, *outer: Tensor, tanh: bool, copies: int
+) -> Tensors:
     """The innermost level and the way out; `outer` are the o of the other levels, outermost first.
 
     Gives the innermost i, f, g, o, then each level's memory and its tanh, innermost first, and `copies` of h
