@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from nlstm_lab.cells import fast
 from nlstm_lab.cells.base import Cell, Record, State, checked_input, checked_state, positive
 
 
@@ -94,8 +95,9 @@ class Recurrent(nn.Module):
         return torch.cat(hidden, -1) if self.all_layers else x, last
 
     def unroll(self, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """One layer over all steps, untraced: x [T, B, features] to h [T, B, hidden_size], last state."""
-        return self.loop(cell, x, state)
+        """One layer over all steps, untraced, by the fastest way that serves the cell: x to h [T, B, hidden_size]."""
+        done = fast.unroll(cell, x, state)
+        return self.loop(cell, x, state) if done is None else done
 
     @staticmethod
     def loop(

@@ -1,0 +1,33 @@
+# Aliases for what people do first. Everything is in `.venv`, made by whichever command comes first.
+PYTHON ?= python3
+BIN := .venv/bin/python
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
+
+setup: .venv/ready  ## the environment, pinned by constraints.txt
+
+.venv/ready: pyproject.toml constraints.txt
+	test -x $(BIN) || $(PYTHON) -m venv .venv
+	$(BIN) -m pip install --quiet --disable-pip-version-check torch -c constraints.txt
+	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	touch .venv/ready
+
+figures: .venv/ready  ## redraw every figure from the committed records
+	$(BIN) -m nlstm_lab figures
+
+test: .venv/ready  ## all tests
+	$(BIN) -m pytest
+
+fast-test: .venv/ready  ## the tests that take seconds
+	$(BIN) -m pytest -m 'not slow and not browser'
+
+check: .venv/ready  ## lint and types
+	$(BIN) -m ruff check .
+	$(BIN) -m ruff format --check .
+	$(BIN) -m mypy
+
+lab: .venv/ready  ## the notebooks in JupyterLab
+	$(BIN) -m jupyter lab notebooks
+
+.PHONY: help setup figures test fast-test check lab

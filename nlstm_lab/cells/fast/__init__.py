@@ -1,0 +1,69 @@
+"""Faster ways to unroll a cell over time; each equals the oracle, the loop over `Cell.recur`.
+
+A way is registered for an exact class: a subclass may change the mathematics, and then has to bring its own.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor
+
+State = tuple[Tensor, ...]
+Way = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
+
+_ways: dict[type, Way] = {}
+_enabled: ContextVar[bool] = ContextVar("fast", default=True)
+
+
+def serves(*cell_classes: type) -> Callable[[Way], Way]:
+    """Register the decorated function as the fast way to unroll cells of exactly these classes."""
+
+    def register(way: Way) -> Way:
+        _ways.update(dict.fromkeys(cell_classes, way))
+        return way
+
+    return register
+
+
+@contextmanager
+def disabled() -> Iterator[None]:
+    """Run every cell through the oracle while the block runs."""
+    token = _enabled.set(False)
+    try:
+        yield
+    finally:
+        _enabled.reset(token)
+
+
+def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
+    """One layer over all steps, x [T, B, features] or symbols [T, B] to h [T, B, hidden_size] and the last state.
+
+    None where there is no fast way: for another cell, type or device, and under everything that must see the
+    single operations (compiling, tracing, function transforms, autocast, forward-mode gradients).
+    """
+    way = _ways.get(type(cell)) if _enabled.get() and not _operations_are_watched(x.device) else None
+    uniform = way is not None and x.shape[0] > 0 and _is_uniform((*state, *cell.parameters()), x)
+    return way(cell, x, state) if way is not None and uniform else None
+
+
+def _operations_are_watched(device: torch.device) -> bool:
+    return (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or torch.is_autocast_enabled(device.type)
+        or torch._C._are_functorch_transforms_active()
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+def _is_uniform(tensors: tuple[Tensor, ...], x: Tensor) -> bool:
+    """Whether everything is on one device and in one type, fp32 or fp64."""
+    dtype = tensors[0].dtype
+    return (
+        dtype in (torch.float32, torch.float64)
+        and (x.dtype == dtype or not x.is_floating_point())
+        and all(t.dtype == dtype and t.device == x.device for t in tensors)
+    )

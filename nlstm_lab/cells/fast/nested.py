@@ -1,0 +1,175 @@
+"""The Nested LSTM of any depth (depth 1 is the LSTM), unrolled by one autograd function with a derived backward.
+
+The time loops keep only what a step must wait for: one product a level, and two runs of pointwise functions around
+it. The input's products come for all steps at once from `Cell.project`; the gates are saved, and each weight's gradient
+is one product over all steps.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nlstm_lab.cells.fast import State, compiling, memory, pointwise, serves
+from nlstm_lab.cells.lstm import LSTMCell
+from nlstm_lab.cells.nested import Addition, NestedLSTMCell
+from nlstm_lab.cells.precision import exact_products, product_type, times
+from nlstm_lab.errors import UsageError
+
+UNSAVED_STEPS = 64  # without gradients, the steps whose gates are held at a time
+
+
+class Level(NamedTuple):
+    """One affine map of the nest, rows [i | f | g | o], and its candidate; x_t's share comes apart, for all steps."""
+
+    weight: Tensor
+    bias: Tensor | None
+    tanh: bool
+
+
+def levels(cell: Any) -> list[Level] | None:
+    """The maps of a cell, outermost first, or None when another memory function is nested somewhere."""
+    found: list[Level] = []
+    while type(cell) in (LSTMCell, NestedLSTMCell):
+        plain = type(cell) is LSTMCell
+        tanh = plain or cell.candidate == "tanh"
+        inner = found and Level(torch.cat((cell.weight_ih, cell.weight_hh), 1), cell.bias, tanh)
+        found.append(inner or Level(cell.weight_hh, None, tanh))
+        if plain:
+            return found
+        cell = cell.memory
+    return found if type(cell) is Addition else None
+
+
+@serves(NestedLSTMCell)
+def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
+    """A layer of Nested LSTM cells over all steps: `nlstm_lab.cells.fast.unroll`."""
+    found = levels(cell)
+    if found is None:
+        return None
+    keep = torch.is_grad_enabled()
+    tanh = tuple(level.tanh for level in found)
+    options = Options(tanh, product_type(state[0]), compiling.wanted(x.device), keep)
+    tensors = [tensor for level in found for tensor in (level.weight, level.bias)]
+    pieces = []
+    for piece in [x] if keep else x.split(UNSAVED_STEPS):
+        hidden, *state = Unrolled.apply(options, _project(cell, piece), *state, *tensors)  # type: ignore[assignment]
+        pieces.append(hidden)
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces), tuple(state)
+
+
+def _project(cell: NestedLSTMCell | LSTMCell, x: Tensor) -> Tensor:
+    """`Cell.project`, but the bias of a look-up is added to the table when that is the smaller one."""
+    if x.is_floating_point() or cell.bias is None or x.numel() < cell.input_size:
+        return cell.project(x)
+    return F.embedding(x, cell.weight_ih.t() + cell.bias)
+
+
+class Options(NamedTuple):
+    """Each level's candidate (tanh, or the identity), the type of the products' factors, and two choices."""
+
+    tanh: tuple[bool, ...]
+    dtype: torch.dtype
+    compile: bool
+    keep: bool  # for the backward
+
+
+class Unrolled(torch.autograd.Function):
+    """All steps of a nest: h of all steps, and the last state, from x's share of the outermost pre-activations.
+
+    The tensors given are projected [T, B, 4H]; h_0 and each memory [B, H], outermost first; then weight and bias of
+    each level. Everything but the products' factors stays in the type of `projected`.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, options: Options, projected: Tensor, *tensors: Tensor) -> State:
+        depth, dtype = len(options.tanh), options.dtype
+        first = [state.contiguous() for state in tensors[: depth + 1]]
+        weights, biases = tensors[depth + 1 :: 2], tensors[depth + 2 :: 2]
+        xs = projected.contiguous()
+        T, B, rows = xs.shape
+        H = rows // 4
+        hidden = xs.new_empty(T, B, H)
+        fed = hidden if dtype == xs.dtype else hidden.new_empty(T, B, H, dtype=dtype)  # h as a factor
+        tape = memory.take(xs, T, depth, 6, B, H)  # of each level i, f, g, o, c and tanh(c)
+        z = memory.take(xs, depth - 1, T, B, 2 * H, dtype=dtype)
+        maps = [times(weight.t(), dtype, B) for weight in weights]
+        addends = [xs.new_zeros(rows) if bias is None else bias for bias in biases]
+        run = compiling.Runners(options.compile)
+        h, last = first[0].to(dtype), first[1:]
+        with exact_products(xs.device):
+            for t in range(T):
+                saved = [level.unbind() for level in tape[t].unbind()]
+                addends[0] = xs[t]
+                product = maps[0](h)
+                for k, inside in enumerate(z[:, t].unbind()):
+                    buffers = [*saved[k][:4], *inside.chunk(2, 1)]
+                    run(pointwise.enter, k, buffers, [product, addends[k], last[k]], tanh=options.tanh[k])
+                    product = maps[k + 1](inside)
+                emitted = [hidden[t]] if fed is hidden else [hidden[t], fed[t]]
+                buffers = [*saved[-1][:4], *(b for level in reversed(saved) for b in level[4:]), *emitted]
+                inputs = [product, addends[-1], last[-1], *(level[3] for level in saved[:-1])]
+                run(pointwise.leave, -1, buffers, inputs, tanh=options.tanh[-1], copies=len(emitted))
+                h, last = fed[t], [level[4] for level in saved]
+        last = [c.clone() for c in last]
+        if options.keep:
+            ctx.options, ctx.tape, ctx.z = options, tape, z
+            ctx.save_for_backward(fed, *first, *weights)
+        else:
+            memory.give(tape, z)
+        return hidden, hidden[-1].clone(), *last
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise UsageError(
+                "the fast path has no second derivative: for create_graph unroll in cells.fast.disabled()"
+            )
+        tanh, dtype, compile, _ = ctx.options
+        tape, z = ctx.tape, ctx.z
+        fed, *first = ctx.saved_tensors
+        T, depth, _, B, H = tape.shape
+        maps = [times(weight, dtype, B) for weight in first[depth + 1 :]]
+        d_hidden, d_h = grads[0].contiguous(), grads[1].to(dtype).clone(memory_format=torch.contiguous_format)
+        d_now = [grad.clone(memory_format=torch.contiguous_format) for grad in grads[2:]]
+        d_next = [torch.empty_like(d) for d in d_now]
+        d_gates = [memory.take(tape, T, B, 4 * H, dtype=dtype) for _ in range(depth)]
+        blocks = [d.unflatten(2, (4, H)) for d in d_gates]
+        run = compiling.Runners(compile)
+        with exact_products(tape.device):
+            for t in reversed(range(T)):
+                saved = [level.unbind() for level in tape[t].unbind()]
+                last = tape[t - 1, :, 4].unbind() if t else first[1 : depth + 1]
+                d = [level[t].unbind(1) for level in blocks]
+                buffers = [*d[-1][:3], d_next[-1], *(level[3] for level in d)]
+                levels = [s for k in range(depth) for s in (saved[k][3], saved[k][5], d_now[k])]
+                inputs = [d_h, d_hidden[t], last[-1], *saved[-1][:3], *levels]
+                run(pointwise.leave_backward, -1, buffers, inputs, tanh=tanh[-1])
+                for k in reversed(range(depth - 1)):
+                    d_z = maps[k + 1](d_gates[k + 1][t])
+                    inputs = [d_z, last[k], *saved[k][:3]]
+                    run(pointwise.enter_backward, k, [*d[k][:3], d_next[k]], inputs, tanh=tanh[k])
+                d_h = maps[0](d_gates[0][t])
+                d_now, d_next = d_next, d_now
+            d_weights = [
+                _product(d_gates[0][1:], fed[:-1]) + _product(d_gates[0][:1], first[0][None].to(dtype))
+            ]
+            d_weights += [_product(d_gates[k + 1], z[k]) for k in range(depth - 1)]
+        d_tensors: list[Tensor | None] = []
+        for k, d_weight in enumerate(d_weights):
+            biased = ctx.needs_input_grad[4 + depth + 2 * k]
+            d_tensors += [
+                d_weight.to(tape.dtype),
+                d_gates[k].sum((0, 1), dtype=tape.dtype) if biased else None,
+            ]
+        d_projected = d_gates[0].to(tape.dtype)
+        memory.give(*(d for d in d_gates if d is not d_projected))
+        if not torch._C._autograd._get_current_graph_task_keep_graph():
+            memory.give(tape, z)
+        return None, d_projected, d_h.to(tape.dtype), *d_now, *d_tensors
+
+
+def _product(d_gates: Tensor, inputs: Tensor) -> Tensor:
+    """A weight's gradient over all steps, from [T, B, 4H] and [T, B, columns]: [4H, columns]."""
+    return d_gates.flatten(0, 1).t() @ inputs.flatten(0, 1)

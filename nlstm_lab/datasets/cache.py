@@ -1,0 +1,92 @@
+"""Parsed data sets, kept as memory-mapped arrays beside a manifest, so that opening one costs nothing.
+
+A cache entry is a folder that appears at once (built aside, then renamed): a reader never sees half of one,
+two processes that build the same entry do not disturb each other, and a failure leaves what was there before.
+"""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nlstm_lab import paths
+from nlstm_lab.errors import LabError
+
+FORMAT = 1  # raised when what an entry holds changes
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Named arrays (memory-mapped when they come from the cache) and facts about them that JSON can hold."""
+
+    arrays: Mapping[str, np.ndarray]
+    facts: Mapping[str, Any]
+
+
+def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed], /, **settings: object) -> Parsed:
+    """What `build` returns, from the cache where sources (path, size, time of change) and settings agree.
+
+    A LabError says how to choose another folder where the cache cannot be written.
+    """
+    entry = paths.cache() / f"{entry_name}-{_digest(sources, settings)}"
+    if (found := _load(entry)) is not None:
+        return found
+    parsed = build()
+    try:
+        _store(entry, parsed)
+    except OSError as error:
+        raise LabError(
+            f"the cache {entry.parent} cannot be written ({error.strerror}); name another folder in NLSTM_LAB_CACHE"
+        ) from error
+    return _load(entry) or parsed
+
+
+def _digest(sources: Sequence[Path], settings: Mapping[str, object]) -> str:
+    stats = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in sources]
+    text = json.dumps([FORMAT, stats, settings], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _load(entry: Path) -> Parsed | None:
+    """The entry, or None where there is none or a damaged one."""
+    try:
+        manifest = json.loads((entry / "manifest.json").read_text(encoding="utf-8"))
+        arrays = {name: _map(entry / f"{name}.npy") for name in manifest["arrays"]}
+        if any(list(array.shape) != manifest["arrays"][name] for name, array in arrays.items()):
+            return None
+        return Parsed(arrays, manifest["facts"])
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
+        return None
+
+
+def _map(path: Path) -> np.ndarray:
+    array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
+
+
+def _store(entry: Path, parsed: Parsed) -> None:
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{entry.name}.", dir=entry.parent))
+    try:
+        for name, array in parsed.arrays.items():
+            np.save(aside / f"{name}.npy", array, allow_pickle=False)
+        shapes = {name: list(array.shape) for name, array in parsed.arrays.items()}
+        manifest = json.dumps({"arrays": shapes, "facts": dict(parsed.facts)}, ensure_ascii=False, indent=1)
+        (aside / "manifest.json").write_text(manifest, encoding="utf-8")
+        aside.chmod(0o755)
+        if entry.exists() and _load(entry) is None:
+            entry.rename(aside / "damaged")  # it goes with the temporary folder, or comes to no harm
+        try:
+            aside.rename(entry)
+        except OSError:  # another process was faster, and its entry is the same
+            if _load(entry) is None:
+                raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(entry / "damaged", ignore_errors=True)

@@ -1,0 +1,113 @@
+"""What an experiment is: a row of a table as literal values, each with its source."""
+
+import dataclasses
+import fnmatch
+import hashlib
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import UNITS, ModelConfig
+from nlstm_lab.training import TrainingConfig
+
+Scale = Literal["smoke", "small", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One row of one table at one scale. `printed` names the targets that it is set beside, such as
+    "nested_lstm.table1"; `sources` says for each value where it comes from (both stay out of the digest)."""
+
+    name: str
+    scale: Scale
+    task: Any  # a frozen config of nlstm_lab.datasets with load()
+    model: ModelConfig
+    training: TrainingConfig
+    printed: str | None = None
+    printed_parameters: str | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def config(self) -> dict[str, Any]:
+        """Everything that decides the numbers, as plain JSON values."""
+        parts = {"task": self.task, "model": self.model, "training": self.training}
+        plain = {key: dataclasses.asdict(value) for key, value in parts.items()}
+        plain["task"] = {"kind": type(self.task).__name__, **plain["task"]}
+        return json.loads(json.dumps({"name": self.name, "scale": self.scale, **plain}))  # type: ignore[no-any-return]
+
+    def digest(self) -> str:
+        """The first 16 hexadecimal digits of the sha256 of `config()`."""
+        return hashlib.sha256(json.dumps(self.config(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+class Registry:
+    """Experiments by name and scale. A name may carry variations: `ptb_char_nlstm+forget_bias=0.0`."""
+
+    def __init__(self, experiments: list[Experiment]) -> None:
+        self._known = {(experiment.name, experiment.scale): experiment for experiment in experiments}
+        if len(self._known) != len(experiments):
+            raise ValueError("two experiments share a name and a scale")
+
+    def names(self, pattern: str = "*") -> list[str]:
+        """Names that match a shell pattern, in the order of the documents."""
+        return [name for name in dict.fromkeys(name for name, _ in self._known) if fnmatch.fnmatchcase(name, pattern)]
+
+    def scales(self, name: str) -> list[Scale]:
+        """The scales that an experiment has."""
+        return [scale for scale in SCALES if (name, scale) in self._known]
+
+    def get(self, name: str, scale: str = "paper") -> Experiment:
+        """The experiment of that name at that scale; raises UsageError that lists what there is."""
+        base, *variations = name.split("+")
+        if (base, scale) in self._known:
+            experiment = self._known[base, scale]  # type: ignore[index]
+            for variation in variations:
+                flag, separator, value = variation.partition("=")
+                if not separator:
+                    raise UsageError(f"a variation is written name+flag=value, not {name!r}")
+                experiment = vary(experiment, flag, _parse(value))
+            return experiment
+        if scales := self.scales(base):
+            raise UsageError(f"{base!r} has no scale {scale!r}; it has {', '.join(scales)}")
+        close = self.names(f"*{base.split('_')[0]}*") or self.names()
+        raise UsageError(f"there is no experiment {base!r}; there are {', '.join(close)} (see nlstm-lab experiments)")
+
+    def variant(self, name: str, /, scale: str = "paper", **flags: Any) -> Experiment:
+        """An experiment with one or more decisions turned the other way, with a name and runs of its own.
+
+        `variant("ptb_char_nlstm", forget_bias=0.0)` is the experiment `ptb_char_nlstm+forget_bias=0.0`.
+        """
+        return self.get("+".join([name, *(f"{flag}={_format(value)}" for flag, value in flags.items())]), scale)
+
+
+def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
+    """`experiment` with one field of its task, model, unit or training set to another value."""
+    name = f"{experiment.name}+{flag}={_format(value)}"
+    changed: dict[str, Any] = {"name": name, "printed": None, "printed_parameters": None}
+    for part in ("task", "model", "training"):
+        config = getattr(experiment, part)
+        if flag in {known.name for known in dataclasses.fields(config)}:
+            return dataclasses.replace(experiment, **changed, **{part: dataclasses.replace(config, **{flag: value})})
+    unit = UNITS[experiment.model.unit]
+    accepted = inspect.signature(unit).parameters | inspect.signature(unit.cell_class).parameters
+    if flag not in accepted:
+        raise UsageError(
+            f"{experiment.name!r} has no flag {flag!r}; its unit knows {', '.join(sorted(accepted))}, and the fields "
+            "of its task, model and training can be varied too"
+        )
+    model = dataclasses.replace(experiment.model, flags={**experiment.model.flags, flag: value})
+    return dataclasses.replace(experiment, **changed, model=model)
+
+
+def _parse(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError:
+        return value
+
+
+def _format(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,90 @@
+"""Is a memory alive? Told for each cell from its state and gates; logged in training, asked by the probes.
+
+A memory cell can die in two ways. *Latched*: candidate, input and forget gate are pinned, the cell counts
+away from zero without bound, and the tanh that the rest of the unit sees stands at 1 or -1. *Silent*: what
+the unit sees of the cell is practically the same number at every step of every text. Both remember nothing,
+though both look infinitely slow. Only the second half of the sequences is judged: from a zero state every
+cell first has to move.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nlstm_lab.cells.base import Record
+from nlstm_lab.models import Network
+
+CLASSES = ("alive", "silent", "latched")  # `liveness` returns positions in this
+
+SATURATED = 0.99  # |tanh c| of a saturated cell
+PINNED = 0.9  # the forget gate of a counter, at least: what it holds is not let go
+DRIFT = 0.1  # what a counter adds a step, at least, away from zero; a whole 1 where every gate is pinned
+STEPS = 0.95  # "practically all": the share of steps, over all texts, at which the above must hold
+CONSTANT = 0.001  # standard deviation of tanh c below which it tells nothing; untrained outer memories have 0.01
+
+
+def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
+    """The class of every cell of one memory, [H] int64: positions in `CLASSES`.
+
+    `c, i, f, g` are the memory's state, its input and forget gate and its candidate, [T, B, H] each. A cell
+    is latched when, at practically all steps of the second half, it is saturated with one and the same sign,
+    keeps what it holds (f) and is pushed further the same way (i * g), and has indeed moved on by `DRIFT` a
+    step; silent when it is not latched and tanh c is practically constant over time and texts; alive
+    otherwise.
+    """
+    half = c.shape[0] // 2
+    seen = torch.tanh(c[half:])
+    push = (i * g)[half:]
+    sign = torch.sign(seen.sum((0, 1)))
+    pinned = (sign * seen >= SATURATED) & (f[half:] >= PINNED) & (sign * push >= DRIFT)
+    drift = sign * (c[-1] - c[half]).mean(0) / max(c.shape[0] - 1 - half, 1)
+    latched = (pinned.float().mean((0, 1)) >= STEPS) & (drift >= DRIFT)
+    silent = ~latched & (seen.flatten(0, 1).std(0, correction=0) < CONSTANT)
+    return silent.long() + 2 * latched.long()
+
+
+def memory_names(num_layers: int, depth: int) -> list[str]:
+    """What the memories of a unit are called, layer by layer, outermost first.
+
+    >>> memory_names(1, 1), memory_names(2, 1), memory_names(1, 3)
+    (['cell'], ['layer 1', 'layer 2'], ['outer', 'middle', 'inner'])
+    >>> memory_names(2, 2), memory_names(1, 4)[1:]
+    (['layer 1 outer', 'layer 1 inner', 'layer 2 outer', 'layer 2 inner'], ['inner 1', 'inner 2', 'inner 3'])
+    """
+    if depth == 1:
+        return ["cell"] if num_layers == 1 else [f"layer {k + 1}" for k in range(num_layers)]
+    known = {2: ["outer", "inner"], 3: ["outer", "middle", "inner"]}
+    names = known.get(depth) or ["outer", *(f"inner {k}" for k in range(1, depth))]
+    return names if num_layers == 1 else [f"layer {k + 1} {name}" for k in range(num_layers) for name in names]
+
+
+def memories(records: list[Record]) -> dict[str, Record]:
+    """The records of the layers, flattened into one for each memory that has a state `c`, by name."""
+    found: list[Record] = []
+    depth = 0
+    for layer in records:
+        inside: Any = layer
+        depth = 0
+        while inside and "c" in inside:
+            found.append(inside)
+            depth += 1
+            inside = inside.get("memory")
+    return dict(zip(memory_names(len(records), depth), found, strict=True)) if depth else {}
+
+
+@torch.inference_mode()
+def shares(network: Network, inputs: Tensor) -> dict[str, float]:
+    """The shares of latched and of silent cells of each memory on one batch, from a zero state.
+
+    `inputs` is what the network reads, time-major: symbols [T, B] or vectors [T, B, features]. Returns for
+    instance {"latched_share/inner": 0.9, "silent_share/inner": 0.05, ...}; nothing for a unit without memory
+    cells, and NaN for a memory whose states are not finite.
+    """
+    told = {}
+    for name, record in memories(network.trace(inputs)[2]).items():
+        classes = liveness(*(record[key] for key in ("c", "i", "f", "g")))
+        finite = bool(record["c"].isfinite().all())
+        for code, word in ((2, "latched"), (1, "silent")):
+            told[f"{word}_share/{name}"] = float((classes == code).float().mean()) if finite else float("nan")
+    return told

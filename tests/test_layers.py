@@ -1,0 +1,76 @@
+"""Imports run one way: a module imports only from modules listed above it."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import nlstm_lab
+
+LAYERS = (
+    "errors",
+    "paths",
+    "datasets",
+    "cells",
+    "models",
+    "training",
+    "experiments",
+    "runs",
+    "statistics",
+    "targets",
+    "probes",
+    "figures",
+    "widgets",
+    "notebooks",
+    "bench",
+    "sweep",
+    "cli",
+    "__main__",
+)
+PACKAGE = Path(nlstm_lab.__file__).parent
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def layer(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Every module of this package that a file imports, also inside functions; relative imports are not used."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} has a relative import"
+            module = node.module or ""
+            found |= {f"{module}.{alias.name}" for alias in node.names} if module == "nlstm_lab" else {module}
+    return {name for name in found if name.split(".")[0] == "nlstm_lab"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_only_from_layers_above_it(path: Path) -> None:
+    own = LAYERS.index(layer(path))
+    for name in imported(path):
+        other = name.split(".")[1]
+        assert LAYERS.index(other) <= own, f"{path.relative_to(PACKAGE)} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_file_is_read_in_one_sitting(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 350
+
+
+def test_figures_do_not_import_torch() -> None:
+    for path in (PACKAGE / "figures").glob("*.py"):
+        assert "import torch" not in path.read_text()
+
+
+def test_only_paths_knows_a_directory() -> None:
+    """No other module asks where it lies or what the working folder is."""
+    for path in MODULES:
+        if layer(path) != "paths":
+            assert not re.search(r"(?<!\.)__file__", path.read_text()), path
+            assert "getcwd" not in path.read_text(), path
+            assert "Path.cwd" not in path.read_text(), path
