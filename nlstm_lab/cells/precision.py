@@ -4,7 +4,7 @@ Exact is the default, and means fp32 accuracy, not one library: on a CPU the pro
 accuracy, because its kernels are up to twice as fast on processors that the default library was not tuned for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -69,6 +69,17 @@ def exact_products(device: torch.device) -> Iterator[None]:
         yield
     finally:
         switch.fp32_precision = before
+
+
+def times(weight: Tensor, dtype: torch.dtype, rows: int) -> Callable[[Tensor], Tensor]:
+    """x -> x @ weight for many x [rows, :] of type `dtype`, with the weight laid out once as the library wants it."""
+    weight = weight.detach().to(dtype)
+    if dtype != torch.bfloat16 or weight.device.type != "cpu":
+        weight = weight.contiguous()
+        return lambda x: torch.mm(x, weight)
+    library = torch.ops.mkldnn
+    packed = library._reorder_linear_weight(weight.t().contiguous(), rows)
+    return lambda x: library._linear_pointwise(x, packed, None, "none", [], "")  # type: ignore[no-any-return]
 
 
 @cache

@@ -3,6 +3,8 @@
 import gzip
 import hashlib
 import lzma
+import stat
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,19 +19,21 @@ CHUNK = 1 << 22
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The unpacked bytes of a file as a stream; a zip archive must hold exactly one file.
+def opened(path: Path, packing: str | None = None) -> Iterator[IO[bytes]]:
+    """The unpacked bytes of a file as a stream; the packing is told by the suffix unless it is given.
 
-    Truncated or damaged packings become a DamagedFile while they are read, unreadable files a LabError.
+    A zip archive must hold exactly one file. Truncated or damaged packings become a DamagedFile while they are read,
+    unreadable files a LabError.
     """
+    packing = path.suffix if packing is None else packing
     try:
-        if path.suffix == ".gz":
+        if packing == ".gz":
             with gzip.open(path) as unpacked:
                 yield cast(IO[bytes], unpacked)
-        elif path.suffix == ".xz":
+        elif packing == ".xz":
             with lzma.open(path) as unxzed:
                 yield unxzed
-        elif path.suffix == ".zip":
+        elif packing == ".zip":
             with zipfile.ZipFile(path) as archive, archive.open(_only_member(archive)) as member:
                 yield member
         else:
@@ -62,3 +66,23 @@ def digests(stream: IO[bytes]) -> dict[str, str | int]:
         sha256.update(piece)
         md5.update(piece)
     return {"size": size, "sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
+
+
+def members(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each regular file in a tar archive, however it is compressed, or in a zip archive.
+
+    Nothing is extracted to disk and no link is followed. DamagedFile where it is no archive, or a truncated one.
+    """
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                for entry in archive.infolist():
+                    if not entry.is_dir() and not stat.S_ISLNK(entry.external_attr >> 16):
+                        yield entry.filename, archive.read(entry)
+        else:
+            with opened(path, "") as stream, tarfile.open(fileobj=stream, mode="r|*") as tar:
+                for member in tar:
+                    if member.isfile() and (file := tar.extractfile(member)):
+                        yield member.name, file.read()
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:  # RuntimeError: encrypted
+        raise DamagedFile(f"{path} is no archive, or a truncated one ({error}); get it again") from error

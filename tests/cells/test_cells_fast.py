@@ -21,7 +21,8 @@ def everything(unit: nn.Module, x: Tensor, state: tuple[Tensor, ...] | None) -> 
     results = [output, *final]
     generator = torch.Generator().manual_seed(1)
     loss = sum(
-        (torch.randn(r.shape, generator=generator, dtype=torch.float64).to(r.dtype) * r).sum() for r in results
+        (torch.randn(r.shape, generator=generator, dtype=torch.float64).to(r.dtype) * r).sum()
+        for r in results
     )
     return [*results, *torch.autograd.grad(loss, leaves)]
 
@@ -90,7 +91,9 @@ def test_a_second_derivative_is_refused_in_a_sentence():
         torch.autograd.grad(output.sum(), list(layer.parameters()), create_graph=True)
 
 
-@pytest.mark.parametrize(("name", "tolerance"), [("fp32", 1e-5), pytest.param("bf16", 1e-2, marks=needs_bf16)])
+@pytest.mark.parametrize(
+    ("name", "tolerance"), [("fp32", 1e-5), pytest.param("bf16", 1e-2, marks=needs_bf16)]
+)
 @pytest.mark.parametrize("unit", [LSTM, NestedLSTM])
 def test_precisions_stay_close_to_float64(unit, name, tolerance):
     torch.manual_seed(0)
