@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nlstm_lab.errors import UsageError
+
 State = tuple[Tensor, ...]
 Way = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
 
@@ -39,7 +41,8 @@ def disabled() -> Iterator[None]:
 
 
 def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
-    """One layer over all steps, x [T, B, features] or symbols [T, B] to h [T, B, hidden_size] and the last state.
+    """One layer over all steps, x [T, B, features] or symbols [T, B] to h [T, B, hidden_size] and the
+    last state.
 
     None where there is no fast way: for another cell, type or device, and under everything that must see the
     single operations (compiling, tracing, function transforms, autocast, forward-mode gradients).
@@ -52,7 +55,7 @@ def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
 def _operations_are_watched(device: torch.device) -> bool:
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._get_tracing_state() is not None
         or torch.is_autocast_enabled(device.type)
         or torch._C._are_functorch_transforms_active()
         or torch.autograd.forward_ad._current_level >= 0
@@ -67,3 +70,9 @@ def _is_uniform(tensors: tuple[Tensor, ...], x: Tensor) -> bool:
         and (x.dtype == dtype or not x.is_floating_point())
         and all(t.dtype == dtype and t.device == x.device for t in tensors)
     )
+
+
+def refuse_second_derivative() -> None:
+    """Raise UsageError in a backward that is itself to be differentiated."""
+    if torch.is_grad_enabled():
+        raise UsageError("the fast path has no second derivative: for create_graph unroll in cells.fast.disabled()")
