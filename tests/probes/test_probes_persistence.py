@@ -5,9 +5,13 @@ import pytest
 import torch
 
 from nlstm_lab import probes
+from nlstm_lab.cells.gru import GRUCell
+from nlstm_lab.cells.hmlstm import HMLSTM, Operation
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.cells.nested import NestedLSTM
-from nlstm_lab.probes.persistence import persistence
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes.jacobians import persistence
+from nlstm_lab.probes.reading import reading
 
 
 def by_autograd(model, text, layer, part, steps):
@@ -55,7 +59,27 @@ def test_pieces_change_nothing(network, text, monkeypatch):
     model = network(depth=3)
     trace = probes.trace(model, text)
     whole = persistence(model, trace)
-    monkeypatch.setattr("nlstm_lab.probes.persistence.CELLS", 1000)
+    monkeypatch.setattr("nlstm_lab.probes.jacobians.CELLS", 1000)
     np.testing.assert_allclose(persistence(model, trace), whole, atol=1e-6)
     part = persistence(model, trace.isel(time=slice(100, 200)))
     np.testing.assert_allclose(part, whole.isel(time=slice(100, 199)), atol=1e-6)
+
+
+def test_copy_keeps_everything_and_flush_nothing(network, text):
+    model = network(HMLSTM, num_layers=3, scale=3.0)
+    trace = probes.trace(model, text)
+    told = persistence(model, trace)
+    with reading(model):
+        records = model.unit.trace(model.vocabulary.encode(text)[:, None])[2]
+    for k, record in enumerate(records):
+        operation = record["operation"][1:, 0].numpy()
+        f = record["f"][1:, 0].numpy()
+        kept = np.select([operation[:, None] == code for code in (Operation.COPY, Operation.UPDATE)], [1, f], 0)
+        np.testing.assert_allclose(told[:, k], kept, atol=1e-6)
+    assert {0, 1, 2} == {int(code) for record in records for code in record["operation"].unique()}
+
+
+def test_what_has_no_formula_is_refused(network, text):
+    model = network(NestedLSTM, memory=GRUCell)
+    with pytest.raises(UsageError, match="nests something other than LSTMs"):
+        persistence(model, probes.trace(model, text))
