@@ -16,7 +16,10 @@ from nlstm_lab.errors import UsageError
 State = tuple[Tensor, ...]
 Way = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
 
+Reader = Callable[[Any, Tensor, list[State]], tuple[Tensor, list[State]] | None]
+
 _ways: dict[type, Way] = {}
+_readers: dict[type, Reader] = {}
 _enabled: ContextVar[bool] = ContextVar("fast", default=True)
 
 
@@ -26,6 +29,16 @@ def serves(*cell_classes: type) -> Callable[[Way], Way]:
     def register(way: Way) -> Way:
         _ways.update(dict.fromkeys(cell_classes, way))
         return way
+
+    return register
+
+
+def reads(unit_class: type) -> Callable[[Reader], Reader]:
+    """Register the decorated function as the fast way to run all layers, together, of exactly this class of units."""
+
+    def register(reader: Reader) -> Reader:
+        _readers[unit_class] = reader
+        return reader
 
     return register
 
@@ -50,6 +63,12 @@ def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     way = _ways.get(type(cell)) if _enabled.get() and not _operations_are_watched(x.device) else None
     uniform = way is not None and x.shape[0] > 0 and _is_uniform((*state, *cell.parameters()), x)
     return way(cell, x, state) if way is not None and uniform else None
+
+
+def read(unit: Any, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
+    """All layers of a unit whose layers step together, over all steps; None where there is no fast way, as above."""
+    reader = _readers.get(type(unit)) if _enabled.get() and not _operations_are_watched(x.device) else None
+    return None if reader is None else reader(unit, x, states)
 
 
 def _operations_are_watched(device: torch.device) -> bool:
