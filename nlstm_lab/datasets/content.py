@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from nlstm_lab.errors import DamagedFile, LabError
 
@@ -24,25 +24,28 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     """
     try:
         if path.suffix == ".gz":
-            with gzip.open(path) as stream:
-                yield stream
+            with gzip.open(path) as unpacked:
+                yield cast(IO[bytes], unpacked)
         elif path.suffix == ".xz":
-            with lzma.open(path) as stream:
-                yield stream
+            with lzma.open(path) as unxzed:
+                yield unxzed
         elif path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive:
-                files = [member for member in archive.infolist() if not member.is_dir()]
-                if len(files) != 1:
-                    raise DamagedFile(f"{path} holds {len(files)} files where exactly one was expected")
-                with archive.open(files[0]) as stream:
-                    yield stream
+            with zipfile.ZipFile(path) as archive, archive.open(_only_member(archive)) as member:
+                yield member
         else:
-            with path.open("rb") as stream:
-                yield stream
+            with path.open("rb") as plain:
+                yield plain
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedFile(f"{path} is truncated or damaged ({error}); get it again") from error
     except (PermissionError, IsADirectoryError) as error:
         raise LabError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    files = [member for member in archive.infolist() if not member.is_dir()]
+    if len(files) != 1:
+        raise DamagedFile(f"{archive.filename} holds {len(files)} files where exactly one was expected")
+    return files[0]
 
 
 def read(path: Path) -> bytes:
@@ -51,10 +54,11 @@ def read(path: Path) -> bytes:
         return stream.read()
 
 
-def sha256(path: Path) -> str:
-    """The checksum of a file's content, in pieces: no 100 MB in memory."""
-    digest = hashlib.sha256()
-    with opened(path) as stream:
-        while piece := stream.read(CHUNK):
-            digest.update(piece)
-    return digest.hexdigest()
+def digests(stream: IO[bytes]) -> dict[str, str | int]:
+    """`size` in bytes, `sha256` and `md5` of a stream, in pieces: no 100 MB in memory."""
+    size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    while piece := stream.read(CHUNK):
+        size += len(piece)
+        sha256.update(piece)
+        md5.update(piece)
+    return {"size": size, "sha256": sha256.hexdigest(), "md5": md5.hexdigest()}

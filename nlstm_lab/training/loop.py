@@ -23,7 +23,7 @@ from nlstm_lab.training.evaluation import evaluate
 from nlstm_lab.training.group import ALONE, Group
 from nlstm_lab.training.liveness import shares
 from nlstm_lab.training.signals import Request, listening
-from nlstm_lab.training.state import SUMS, Random, Row, State, mapped
+from nlstm_lab.training.state import NOTHING, Random, Row, State, mapped
 
 # Updates of the first epoch after which the loss so far and the share of dead memory cells are logged: the inner
 # memory of a Nested LSTM can die within ten updates (protocol 38), so they lie close together at the start.
@@ -61,7 +61,7 @@ class _Trainer:
         self.network: Network = state.network  # type: ignore[assignment]
         self.wrapped = state.group.wrap(state.network)
         # scores and gradient norms of the updates since the last look, summed on the device, and their number
-        self.unseen, self.waiting = torch.zeros(SUMS + 1, dtype=torch.float64, device=state.device), 0
+        self.unseen, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=state.device), 0
         self.looked = time.monotonic()
         self.request = Request()
 
@@ -158,7 +158,7 @@ class _Trainer:
         for split in SPLITS:
             progress.history += state.log(epoch, split, reader, values[split])
         progress.history += state.log(epoch, "valid", reader, self.liveness())
-        progress.epoch, progress.batch, progress.sums = epoch, 0, [0.0] * SUMS
+        progress.epoch, progress.batch, progress.sums = epoch, 0, list(NOTHING)
         loss = values["valid"]["nll_nats"]
         if loss < progress.best_loss:
             progress.best_epoch, progress.best_loss = epoch, loss
@@ -191,14 +191,14 @@ class _Trainer:
         self.network.eval()
         probe = next(iter(self.task.evaluate("valid", self.task.readers[0]))).to(self.state.device)
         with torch.inference_mode():
-            return shares(self.network.unit, self.network.inputs(probe.inputs))
+            return shares(self.network, probe.inputs)
 
     def log_early(self) -> None:
         """The training loss since the last early row, and the share of dead cells in every memory."""
         progress, reader = self.state.progress, self.task.readers[0]
         if progress.early_sums[1]:
             progress.history += self.state.log(0, "early", reader, metrics(progress.early_sums, self.task.metric))
-            progress.early_sums = [0.0] * SUMS
+            progress.early_sums = list(NOTHING)
         progress.history += self.state.log(0, "early", reader, self.liveness())
 
     def finish(self) -> None:

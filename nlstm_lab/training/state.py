@@ -11,10 +11,11 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Score
 from nlstm_lab.training import checkpoint
 from nlstm_lab.training.group import Group
 
-SUMS = 5  # of a `Score`
+NOTHING = (0.0,) * len(Score._fields)
 Row = tuple[int, int, str, str, str, float]
 COLUMNS = ("epoch", "update", "split", "reader", "metric", "value")
 Random = dict[str, Tensor]  # generator states by device type
@@ -27,8 +28,8 @@ class Progress:
     epoch: int = 0
     batch: int = 0  # batches of this epoch that are done
     update: int = 0
-    sums: list[float] = field(default_factory=lambda: [0.0] * SUMS)  # of this epoch's training scores
-    early_sums: list[float] = field(default_factory=lambda: [0.0] * SUMS)  # since the last early row
+    sums: list[float] = field(default_factory=lambda: list(NOTHING))  # of this epoch's training scores
+    early_sums: list[float] = field(default_factory=lambda: list(NOTHING))  # since the last early row
     history: list[Row] = field(default_factory=list)
     finished: bool = False  # the last reading is taken
     best_epoch: int = 0

@@ -1,0 +1,27 @@
+"""Data in, figure out: a function takes data first, draws into `ax` or a new figure, and returns the figure.
+
+`data(figure)` gives every plotted number as a frame, `save` puts a figure on disk with what made it, and
+`override` lays one's own style over the project's.
+"""
+
+from nlstm_lab.figures.activations import cell_activations
+from nlstm_lab.figures.index import gallery
+from nlstm_lab.figures.plotted import attach, data
+from nlstm_lab.figures.prose import prose
+from nlstm_lab.figures.saving import manifest, save
+from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, look, override
+
+__all__ = [
+    "COLUMN",
+    "DIVERGING",
+    "PAGE",
+    "attach",
+    "cell_activations",
+    "data",
+    "gallery",
+    "look",
+    "manifest",
+    "override",
+    "prose",
+    "save",
+]

@@ -1,0 +1,64 @@
+"""What a network is made of, as literal values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import Tensor
+
+from nlstm_lab.datasets.base import Mixture, Symbols, Task, Vectors, Vocabulary
+
+OutputBias = Literal["zero", "log_frequencies"]
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A network without its task: what `build` needs besides the sizes of input and output.
+
+    unit: a key of `UNITS`. flags: further arguments of the unit, by their names. embedding_size: None for one-hot
+    input (Nested LSTMs, protocol 5). output_embedding_size: width of the HM-RNN paper's output module (equations 11
+    and 12), None for one dense layer on the last layer's h. output_bias: how the readout's bias starts.
+    boundaries: for `hrnn` alone, the symbols that end a segment of each level, the words' first.
+    """
+
+    unit: str
+    hidden_size: int
+    num_layers: int = 1
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    embedding_size: int | None = None
+    output_embedding_size: int | None = None
+    output_bias: OutputBias = "zero"
+    boundaries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a network must know of its task: the sizes of its two ends and, for text, the symbols."""
+
+    input: Symbols | Vectors
+    output: Symbols | Mixture
+    vocabulary: Vocabulary | None = None
+    per_sequence: bool = False
+    log_frequencies: Tensor | None = None
+
+    @classmethod
+    def of(cls, task: Task) -> "Interface":
+        return cls(task.input, task.output, task.vocabulary, task.per_sequence, task.log_frequencies)
+
+    def record(self) -> dict[str, Any]:
+        """As plain JSON values, so that a run can be rebuilt where its data set is absent."""
+        ends = {end: {type(value).__name__: vars(value)} for end, value in (("in", self.input), ("out", self.output))}
+        symbols = None if self.vocabulary is None else list(self.vocabulary.symbols)
+        return {**ends, "vocabulary": symbols, "per_sequence": self.per_sequence}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Interface":
+        kinds = {"Symbols": Symbols, "Vectors": Vectors, "Mixture": Mixture}
+        (one,), (other,) = record["in"].items(), record["out"].items()
+        symbols = record["vocabulary"]
+        return cls(
+            kinds[one[0]](**one[1]),
+            kinds[other[0]](**other[1]),
+            None if symbols is None else Vocabulary(tuple(symbols)),
+            record["per_sequence"],
+        )

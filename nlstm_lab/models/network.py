@@ -1,0 +1,196 @@
+"""A network: one-hot or embedded input, a unit, a readout; and what it is scored by."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nlstm_lab import cells
+from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vocabulary
+from nlstm_lab.models.config import Interface, ModelConfig, OutputBias
+from nlstm_lab.models.readouts import MixtureDensity, OutputModule, dense
+
+UNITS: dict[str, type[cells.Recurrent]] = {
+    "rnn": cells.RNN,
+    "lstm": cells.LSTM,
+    "gru": cells.GRU,
+    "nlstm": cells.NestedLSTM,
+    "lnlstm": cells.LayerNormLSTM,
+    "cwrnn": cells.ClockworkRNN,
+    "hmlstm": cells.HMLSTM,
+    "hrnn": cells.HierarchicalRNN,
+}
+
+
+class Score(NamedTuple):
+    """Sums over a batch, still on its device: nats, predictions that count, hits among them, hits and number of all
+    predictions, sequences that began."""
+
+    nats: Tensor
+    counted: Tensor
+    hits: Tensor
+    all_hits: Tensor
+    all: Tensor
+    sequences: Tensor
+
+
+class Network(nn.Module):
+    """Input map, unit and readout. Called with a batch's inputs and a state, it returns outputs and the new state.
+
+    Shapes: inputs symbols [T, B] or vectors [T, B, features]; outputs [T, B, output size], or [B, output size] where
+    the task asks for one prediction a sequence. The state is the unit's own.
+    """
+
+    def __init__(
+        self,
+        unit: cells.Recurrent,
+        readout: nn.Module,
+        embedding: nn.Module | None = None,
+        vocabulary: Vocabulary | None = None,
+        per_sequence: bool = False,
+        density: MixtureDensity | None = None,
+        segment_ends: Tensor | None = None,
+        name: str = "",
+    ) -> None:
+        super().__init__()
+        self.segment_ends: Tensor | None
+        self.register_buffer("segment_ends", segment_ends, persistent=False)  # [symbols, levels] of given boundaries
+        self.unit, self.readout, self.embedding, self.density = unit, readout, embedding, density
+        self.vocabulary, self.per_sequence, self.name = vocabulary, per_sequence, name
+
+    def inputs(self, inputs: Tensor) -> Tensor:
+        """What the unit reads: symbols as they are (it looks one-hot vectors up), or their embedding."""
+        return inputs if self.embedding is None else self.embedding(inputs)
+
+    def unit_arguments(self, inputs: Tensor) -> tuple[Tensor, ...]:
+        """What the unit is called with before the state: its input, and the boundaries where they are given to it."""
+        given = () if self.segment_ends is None else (self.segment_ends[inputs],)
+        return self.inputs(inputs), *given
+
+    def trace(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any, list[dict[str, Any]]]:
+        """The unit's output, its last state, and every gate and state of each layer by name (`Recurrent.trace`)."""
+        trace: Any = self.unit.trace  # of a unit with given boundaries it takes one argument more
+        return trace(*self.unit_arguments(inputs), state)  # type: ignore[no-any-return]
+
+    def forward(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        hidden, state = self.unit(*self.unit_arguments(inputs), state)
+        return self.readout(hidden[-1] if self.per_sequence else hidden), state
+
+    def nats(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """-log p of each target under the outputs, in the targets' shape (without the features of points)."""
+        if self.density is not None:
+            return self.density(outputs, targets)  # type: ignore[no-any-return]
+        return F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none").view(targets.shape)
+
+    def score(self, outputs: Tensor, batch: Batch) -> Score:
+        """Nats and hits over the predictions that the batch's mask counts, and hits over all of them."""
+        nats = self.nats(outputs, batch.targets)
+        with torch.no_grad():
+            mask = torch.ones_like(nats, dtype=torch.bool) if batch.mask is None else batch.mask
+            right = torch.zeros_like(mask) if self.density else outputs.argmax(-1) == batch.targets
+            began = nats.new_full((), batch.inputs.shape[1] if batch.fresh else 0)
+        everything = nats.new_full((), nats.numel())
+        return Score((nats * mask).sum(), mask.sum(), (right & mask).sum(), right.sum(), everything, began)
+
+
+def metrics(sums: Sequence[float], metric: str) -> dict[str, float]:
+    """What the documents report, from the sums of a `Score`: nats, `metric`, accuracy.
+
+    Where the loss masks predictions that the article's accuracy does not (protocol 30), accuracy over all as well.
+    """
+    nats, counted, hits, all_hits, everything, sequences = sums
+    nll = nats / counted
+    if metric == "log_likelihood_nats":
+        return {"nll_nats": nll, metric: -nats / sequences}
+    named = {"nll_nats": nll, "top1_accuracy_pct": 100 * hits / counted}
+    if metric == "nll_nats" and everything != counted:
+        named["top1_accuracy_unmasked_pct"] = 100 * all_hits / everything
+    elif metric == "bpc":
+        named["bpc"] = nll / math.log(2)
+    elif metric == "perplexity":
+        named["perplexity"] = math.exp(min(nll, 700.0))  # above, a float overflows
+    return named
+
+
+def parameter_count(module: nn.Module) -> int:
+    """Number of trained values."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") -> Network:
+    """The network of `config` between `ends`, its parameters drawn from `seed` on the CPU, whatever device follows.
+
+    Raises ValueError for an unknown unit or output bias; the unit raises for bad sizes and flags.
+    """
+    if config.unit not in UNITS:
+        raise ValueError(f"unit must be one of {sorted(UNITS)}, not {config.unit!r}")
+    if config.output_bias not in get_args(OutputBias):
+        raise ValueError(f"output_bias must be one of {get_args(OutputBias)}, not {config.output_bias!r}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return _assemble(config, ends, name)
+
+
+def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
+    size = ends.input.size
+    embedding: nn.Module | None = None
+    if config.embedding_size is not None:
+        embedding = (nn.Embedding if isinstance(ends.input, Symbols) else dense)(size, config.embedding_size)
+        size = config.embedding_size
+    wide = {"all_layers": True} if config.output_embedding_size else {}
+    unit = UNITS[config.unit](size, config.hidden_size, config.num_layers, **wide, **config.flags)
+    density = MixtureDensity(ends.output.components) if isinstance(ends.output, Mixture) else None
+    outputs = density.size if density else ends.output.size  # type: ignore[union-attr]
+    readout: nn.Module
+    if config.output_embedding_size:
+        readout = OutputModule(config.hidden_size, config.num_layers, config.output_embedding_size, outputs)
+        last = readout.output
+    else:
+        readout = last = dense(config.hidden_size, outputs)
+    if config.output_bias == "log_frequencies" and ends.log_frequencies is not None:
+        with torch.no_grad():
+            last.bias.copy_(ends.log_frequencies)
+    segments = _segment_ends(config.boundaries, ends.vocabulary) if config.boundaries else None
+    return Network(unit, readout, embedding, ends.vocabulary, ends.per_sequence, density, segments, name)
+
+
+def _segment_ends(levels: Sequence[str], vocabulary: Vocabulary | None) -> Tensor:
+    """[symbols, levels]: 1 where reading a symbol ends a segment of that level."""
+    if vocabulary is None:
+        raise ValueError("boundaries are given by symbols, and this task has no vocabulary")
+    rows = [[float(symbol in symbols) for symbols in levels] for symbol in vocabulary.symbols]
+    return torch.tensor(rows)
+
+
+def wrap(
+    rnn: nn.Module,
+    *,
+    readout: nn.Module,
+    embedding: nn.Module | None = None,
+    vocabulary: Vocabulary | Sequence[str] | Mapping[str, int] | None = None,
+    name: str = "wrapped",
+) -> Network:
+    """Your own trained network, ready for every probe and widget.
+
+    rnn: an `nn.LSTM` (or `nn.RNN`, `nn.GRU`), unidirectional, or a unit of ours. readout: from h [..., hidden_size]
+    to logits. embedding: from symbols to vectors; None for one-hot input. vocabulary: the symbols in the order of
+    their codes, or a mapping from symbol to code. Raises TypeError or ValueError for what cannot be read.
+    """
+    unit = rnn if isinstance(rnn, cells.Recurrent) else _from_torch(rnn)
+    if isinstance(vocabulary, Mapping):
+        if sorted(vocabulary.values()) != list(range(len(vocabulary))):
+            raise ValueError("a vocabulary's codes must be 0, 1, 2, ... without a gap")
+        vocabulary = sorted(vocabulary, key=vocabulary.__getitem__)
+    if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
+        vocabulary = Vocabulary(tuple(vocabulary))
+    return Network(unit, readout, embedding, vocabulary, name=name).eval()
+
+
+def _from_torch(rnn: nn.Module) -> cells.Recurrent:
+    for theirs, ours in ((nn.LSTM, cells.LSTM), (nn.GRU, cells.GRU), (nn.RNN, cells.RNN)):
+        if isinstance(rnn, theirs):
+            return ours.from_torch(rnn)  # type: ignore[no-any-return, attr-defined]
+    raise TypeError(f"rnn must be a torch.nn.LSTM, GRU or RNN, or a unit of nlstm_lab, not {type(rnn).__name__}")

@@ -1,0 +1,69 @@
+"""Readouts against NumPy and SciPy."""
+
+import numpy as np
+import torch
+from scipy.stats import bernoulli, multivariate_normal
+
+from nlstm_lab.models import MixtureDensity, OutputModule
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def test_output_module_is_equations_11_and_12() -> None:
+    torch.manual_seed(0)
+    module = OutputModule(hidden_size=4, num_layers=3, embedding_size=5, outputs=6).double()
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter)
+    h = np.random.default_rng(0).normal(size=(2, 12))
+    w, b = (p.detach().numpy() for p in (module.gates.weight, module.gates.bias))
+    e, eb = (p.detach().numpy() for p in (module.embedding.weight, module.embedding.bias))
+    o, ob = (p.detach().numpy() for p in (module.output.weight, module.output.bias))
+    total = eb
+    for layer in range(3):
+        gate = sigmoid(h @ w[layer] + b[layer])[:, None]  # equation 11
+        part = slice(4 * layer, 4 * layer + 4)
+        total = total + gate * (h[:, part] @ e[:, part].T)  # equation 12
+    expected = np.maximum(total, 0) @ o.T + ob
+    np.testing.assert_allclose(module(torch.from_numpy(h)).detach().numpy(), expected, atol=1e-12)
+
+
+def test_mixture_density_is_that_of_scipy() -> None:
+    torch.manual_seed(1)
+    density = MixtureDensity(components=3)
+    raw, points = torch.randn(7, density.size, dtype=torch.float64), torch.randn(7, 3, dtype=torch.float64)
+    points[:, 2] = (points[:, 2] > 0).double()
+    log_weights, means, sigma, rho, pen = (part.numpy() for part in density.split(raw))
+    for k, nats in enumerate(density(raw, points).numpy()):
+        p = 0.0
+        for j in range(3):
+            s, r = sigma[k, j], rho[k, j]
+            covariance = [[s[0] ** 2, r * s[0] * s[1]], [r * s[0] * s[1], s[1] ** 2]]
+            p += np.exp(log_weights[k, j]) * multivariate_normal(means[k, j], covariance).pdf(points[k, :2].numpy())
+        p *= bernoulli(sigmoid(pen[k])).pmf(int(points[k, 2]))
+        np.testing.assert_allclose(nats, -np.log(p), rtol=1e-9)
+
+
+def test_no_point_is_infinitely_likely_nor_its_gradient_infinite() -> None:
+    """Deviations at their floor and correlations at their bound: finite density, finite gradient."""
+    density = MixtureDensity(components=2)
+    for extreme in (-1e4, 1e4):
+        raw = torch.full((1, density.size), extreme, requires_grad=True)
+        nats = density(raw, torch.tensor([[0.0, 0.0, 1.0]]))
+        nats.sum().backward()
+        assert nats.isfinite().all()
+        assert raw.grad is not None
+        assert raw.grad.isfinite().all()
+
+
+def test_samples_follow_the_density() -> None:
+    """Means and correlation of many samples are those of a single component."""
+    density = MixtureDensity(components=1)
+    raw = torch.tensor([0.0, 1.0, -2.0, 0.0, 0.7, 1.2, 0.0])  # weight, means, log deviations, correlation, pen
+    samples = density.sample(raw.expand(40_000, -1), torch.Generator().manual_seed(0)).double().numpy()
+    _, means, sigma, rho, _ = density.split(raw)
+    np.testing.assert_allclose(samples[:, :2].mean(0), means[0], atol=0.05)
+    np.testing.assert_allclose(samples[:, :2].std(0), sigma[0], rtol=0.03)
+    np.testing.assert_allclose(np.corrcoef(samples[:, 0], samples[:, 1])[0, 1], rho[0], atol=0.02)
+    np.testing.assert_allclose(samples[:, 2].mean(), 0.5, atol=0.02)
