@@ -121,14 +121,15 @@ def train(experiment: experiments.Experiment, seed: int, device: str, precision:
 
 
 def _client(scheduler: str | None, workers: int) -> Any:
+    client: Any = distributed.Client  # untyped
     if scheduler is not None:
         try:
-            return distributed.Client(scheduler, timeout=10)
+            return client(scheduler, timeout=10)
         except (OSError, ValueError) as error:
-            raise LabError(f"there is no scheduler at {scheduler} ({error}); start one with `dask scheduler`") from error
-    # a worker is given one run at a time, so that what is said to run does run; no dashboard, no port is opened for it
+            raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
+    # a worker is given one run at a time, so that what is said to run does run
     with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
-        return distributed.Client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        return client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
 
 
 def _running(client: Any) -> set[str]:

@@ -46,7 +46,8 @@ class Run:
     @cached_property
     def history(self) -> pd.DataFrame:
         """Long format: epoch, update, split, reader, metric, value."""
-        return pd.read_csv(self.folder / "history.csv", float_precision="round_trip")
+        text = pd.read_csv(self.folder / "history.csv", dtype={"value": str})  # pandas' own numbers may be off by an ulp
+        return text.assign(value=text.value.astype(float))
 
     def model(self, device: str = "cpu") -> models.Network:
         """The network with the weights of its best validation epoch, in eval mode; needs no data set.
