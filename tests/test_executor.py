@@ -13,7 +13,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nlstm_lab import notebooks, paths
 from nlstm_lab.errors import LabError, UsageError
 
-PARAMETERS = 'seeds: list[int] = [0, 1]\nscale: str = "small"\nrate: float = 0.5\nquick: bool = False\nlimit: int | None = None'
+PARAMETERS = (
+    'seeds: list[int] = [0, 1]\nscale: str = "small"\nrate: float = 0.5\nquick: bool = False\nlimit: int | None = None'
+)
 
 
 @pytest.fixture
@@ -131,7 +133,7 @@ def test_a_failure_is_one_sentence_and_leaves_no_output(write, cell, sentence):
 def test_a_folder_that_cannot_be_written_is_one_sentence(write):
     job = write("10_a")
     paths.executed().write_text("a file where the folder should be")
-    with pytest.raises(LabError, match="cannot write .*10_a.ipynb"):
+    with pytest.raises(LabError, match=r"cannot write .*10_a\.ipynb"):
         notebooks.execute(job)
 
 

@@ -383,6 +383,24 @@ def test_the_largest_scale_with_three_seeds_speaks():
         assert (row["scale"], row["verdict"]) == (scale, verdict)
 
 
+@pytest.mark.parametrize(
+    ("suffix", "scale", "text"),
+    [
+        ("", "small", "enwiki2015_text8like"),
+        ("+corpus=enwiki2015_text8like", "paper", "enwiki2015_text8like"),
+        ("", "paper", ""),
+    ],
+)
+def test_a_substitute_may_decide_an_ordering_but_is_never_set_beside_a_printed_number(suffix, scale, text):
+    values = {f"text8_nlstm{suffix}": [1.60, 1.70, 1.80], f"text8_lstm2{suffix}": [1.65, 1.76, 1.85]}
+    frame = targets.verdicts(runs(*((name, scale, "valid", seeds) for name, seeds in values.items())))
+    ran = frame[frame["seeds"] > 0]
+    row = only(ran, kind="ordering")
+    assert (row["verdict"], row["scale"], row["setting"]) == ("holds", scale, text)
+    assert len(ran[ran["kind"] == "number"]) == (0 if text else 2)
+    assert (f"| {scale}, {text} | holds |" if text else "| paper | holds |") in targets.readme_block(frame)
+
+
 # Claims
 
 

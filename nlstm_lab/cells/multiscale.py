@@ -102,7 +102,7 @@ class Multiscale(Recurrent):
                 boundary = None if cell.top or boundaries is None else boundaries[t, :, k]
                 share, z_below = below if k == 0 else (cell.project(self._dropped(below[0])), below[1])
                 states[k] = cell.recur(share, states[k], record, z_below, h_above, boundary)
-                below = states[k][0], states[k][2]
+                below = states[k][0], states[k][2] if boundary is None else boundary
                 if steps is not None and record is not None:
                     steps[k].append(record)
             output.append(torch.cat([h for h, _c, _z in states], -1) if self.all_layers else states[-1][0])

@@ -64,9 +64,10 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Symbols:
-    """One-hot input, or a softmax over as many symbols (or words, or classes)."""
+    """One-hot input, or a softmax over as many symbols (or words, or classes). padded: symbol 0 is no symbol."""
 
     size: int
+    padded: bool = False
 
 
 @dataclass(frozen=True)

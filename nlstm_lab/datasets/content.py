@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import lzma
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,19 +18,21 @@ CHUNK = 1 << 22
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The unpacked bytes of a file as a stream; a zip archive must hold exactly one file.
+def opened(path: Path, packing: str | None = None) -> Iterator[IO[bytes]]:
+    """The unpacked bytes of a file as a stream; the packing is told by the suffix unless it is given.
 
-    Truncated or damaged packings become a DamagedFile while they are read, unreadable files a LabError.
+    A zip archive must hold exactly one file. Truncated or damaged packings become a DamagedFile while they are read,
+    unreadable files a LabError.
     """
+    packing = path.suffix if packing is None else packing
     try:
-        if path.suffix == ".gz":
+        if packing == ".gz":
             with gzip.open(path) as unpacked:
                 yield cast(IO[bytes], unpacked)
-        elif path.suffix == ".xz":
+        elif packing == ".xz":
             with lzma.open(path) as unxzed:
                 yield unxzed
-        elif path.suffix == ".zip":
+        elif packing == ".zip":
             with zipfile.ZipFile(path) as archive, archive.open(_only_member(archive)) as member:
                 yield member
         else:
@@ -62,3 +65,15 @@ def digests(stream: IO[bytes]) -> dict[str, str | int]:
         sha256.update(piece)
         md5.update(piece)
     return {"size": size, "sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
+
+
+def tar_members(path: Path, packing: str | None = None) -> Iterator[tuple[str, IO[bytes]]]:
+    """Name and content of each regular file in a tar archive, in its order; nothing is extracted, no link followed."""
+    with opened(path, packing) as stream:
+        try:
+            with tarfile.open(fileobj=stream, mode="r|") as archive:
+                for member in archive:
+                    if member.isfile() and (file := archive.extractfile(member)):
+                        yield member.name, file
+        except tarfile.TarError as error:
+            raise DamagedFile(f"{path} is no tar archive, or a truncated one ({error}); get it again") from error

@@ -18,7 +18,8 @@ class File:
     sha256: str | None = None
     md5: str | None = None  # only where no sha256 is known
     urls: tuple[str, ...] = ()
-    folder: str | None = None  # the name of the folder when this archive lies unpacked
+    folder: str | None = None  # of a tar archive: the folder that it unpacks to
+    members: int | None = None  # of a tar archive without a published checksum: how many files it holds
 
     @property
     def name(self) -> str:
@@ -181,7 +182,7 @@ IAMONDB = Dataset(
     "Liwicki and Bunke, IAM-OnDB, an On-Line English Sentence Database, ICDAR 2005",
     "downloaded by hand from the FKI (lineStrokes-all.tar.gz, ascii-all.tar.gz) after registration, then imported",
     (
-        File("iamondb/lineStrokes-all.tar", folder="lineStrokes"),
+        File("iamondb/lineStrokes-all.tar", folder="lineStrokes", members=12_195),
         File("iamondb/ascii-all.tar", folder="ascii"),
     ),
     {"lines": 12_195, "train": 10_465, "valid": 581, "test": 582},

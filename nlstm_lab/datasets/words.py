@@ -97,7 +97,7 @@ class PackedTask(ABC):
             "test": order[train + valid :],
         }
         self.vocabulary: Vocabulary | None = Vocabulary((*self.special, *ALPHABET))
-        self.input = Symbols(len(self.special) + len(ALPHABET))
+        self.input = Symbols(len(self.special) + len(ALPHABET), padded=True)
         self.output = self.input
         self.updates_per_epoch = max(1, train // batch_size)  # the article counts whole batches only
 

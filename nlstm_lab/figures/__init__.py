@@ -4,24 +4,33 @@
 `override` lays one's own style over the project's.
 """
 
-from nlstm_lab.figures.activations import cell_activations
+from nlstm_lab.figures.activations import activation_summary, cell_activations
+from nlstm_lab.figures.curves import learning_curves
+from nlstm_lab.figures.distributions import distribution_by_memory
 from nlstm_lab.figures.index import gallery
 from nlstm_lab.figures.plotted import attach, data
 from nlstm_lab.figures.prose import prose
 from nlstm_lab.figures.saving import manifest, save
-from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, look, override
+from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, look, override, styled
+from nlstm_lab.figures.verdicts import verdict_table
 
 __all__ = [
     "COLUMN",
     "DIVERGING",
     "PAGE",
+    "activation_summary",
     "attach",
+    "canvas",
     "cell_activations",
     "data",
+    "distribution_by_memory",
     "gallery",
+    "learning_curves",
     "look",
     "manifest",
     "override",
     "prose",
     "save",
+    "styled",
+    "verdict_table",
 ]

@@ -1,6 +1,7 @@
 """Cell activations along a text: figures 3 and 4 of Nested LSTMs (Moniz & Krueger 2017)."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -96,15 +97,11 @@ def cell_activations(
                     fontsize=6,
                 )
         if not bounded or k == 0:
-            _colour_bar(
-                ax, x + (per_line * pitch - 1.1) / 2 if not bounded else width / 2 - 0.55, height, norm
-            )
+            _colour_bar(ax, x + (per_line * pitch - 1.1) / 2 if not bounded else width / 2 - 0.55, height, norm)
     return attach(figure, frame)
 
 
-def activation_frame(
-    trace: xr.Dataset, units: int | Sequence[int] = 7, values: Values = "printed"
-) -> pd.DataFrame:
+def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: Values = "printed") -> pd.DataFrame:
     """What the figure shows: a row for each memory (innermost or highest first), unit and character."""
     if values not in ("printed", "tanh", "raw"):
         raise ValueError(f"values must be 'printed', 'tanh' or 'raw', not {values!r}")
@@ -115,13 +112,15 @@ def activation_frame(
     if outside := [unit for unit in wanted if not 0 <= unit < c.sizes["unit"]]:
         raise ValueError(f"units {outside} are not among the network's {c.sizes['unit']} (counted from 0)")
     names = [str(memory) for memory in c["memory"].values]
+    # the other memories of a Nested LSTM are what an inner output gate let through: already within (-1, 1)
+    innermost = {re.match(r"(layer \d+)?", memory)[0]: memory for memory in names}.values()  # type: ignore[index]
     parts = []
     for memory in reversed(names):
         raw = np.asarray(c.sel(memory=memory).values, dtype=np.float64)[wanted]
-        # the outer memories are what an inner output gate let through: already within (-1, 1)
-        gated = "outer" in names and memory != names[-1]
+        nested = not re.fullmatch(r"cell|layer \d+", memory)
+        gated = nested and memory not in innermost
         squash = values == "tanh" or (values == "printed" and not gated)
-        symbol = r"\tilde{c}_t" if "outer" in names and not gated else "c_t"
+        symbol = r"\tilde{c}_t" if nested and not gated else "c_t"
         parts.append(
             pd.DataFrame(
                 {
@@ -135,6 +134,30 @@ def activation_frame(
             )
         )
     return pd.concat(parts, ignore_index=True)
+
+
+def activation_summary(traces: Iterable[xr.Dataset], values: Values = "printed") -> pd.DataFrame:
+    """What the eye reads off the figure, over all cells: one row for each trace and memory.
+
+    step: how far a drawn value moves from one character to the next, on average (its range is 2).
+    held: the share of cells whose drawn value stays beyond 0.99, or beyond -0.99, from the second half of the text on.
+    """
+    rows = []
+    for trace in traces:
+        frame = activation_frame(trace, trace.sizes["unit"], values)
+        for memory, part in frame.groupby("memory", sort=False):
+            drawn = part.pivot(index="time", columns="unit", values="value").to_numpy()
+            late = drawn[len(drawn) // 2 :]
+            rows.append(
+                {
+                    "model": trace.attrs.get("model", ""),
+                    "run": trace.attrs.get("run", ""),
+                    "memory": memory,
+                    "step": float(np.abs(np.diff(drawn, axis=0)).mean()),
+                    "held": float(((late > 0.99).all(0) | (late < -0.99).all(0)).mean()),
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def wrap(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:

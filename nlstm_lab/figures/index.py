@@ -52,7 +52,7 @@ def gallery() -> Path:
     records = manifest()
     cards = "\n".join(_card(record, made_in.get(record["name"], "")) for record in records)
     count = f"{len(records)} figure" + ("s" if len(records) != 1 else "")
-    css, js = ((paths.PACKAGE / "figures" / f"index.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    css, js = (read_text(paths.PACKAGE / "figures" / f"index.{kind}") for kind in ("css", "js"))
     page = PAGE.format(count=count, cards=cards, css=css, js=js)
     target = paths.figures() / "index.html"
     if read_text(target) != page:
@@ -78,9 +78,7 @@ def _card(record: dict[str, Any], notebook: str) -> str:
     name, caption = escape(record["name"]), escape(record["caption"])
     about = [f"<p>{caption}</p>"] if caption else []
     if notebook:
-        about.append(
-            f'<p class="made">notebook <a href="../notebooks/{escape(notebook)}">{escape(notebook)}</a></p>'
-        )
+        about.append(f'<p class="made">notebook <a href="../notebooks/{escape(notebook)}">{escape(notebook)}</a></p>')
     if record["runs"]:
         about.append(f'<p class="made">{escape(", ".join(record["runs"]))}</p>')
     links = " · ".join(f'<a href="{name}.{suffix}" download>{suffix}</a>' for suffix in SUFFIXES)

@@ -57,9 +57,7 @@ def save(figure: Figure, name: str, runs: Iterable[Named | str] = (), caption: s
         try:
             _write(figure, target, record, table)
         except OSError as error:
-            raise LabError(
-                f"cannot write {target.name} into {target.parent}: {error.strerror or error}"
-            ) from error
+            raise LabError(f"cannot write {target.name} into {target.parent}: {error.strerror or error}") from error
     update_manifest()
     return target
 
@@ -71,9 +69,7 @@ def _unchanged(target: Path, record: dict[str, Any], table: str) -> bool:
     if stored != record or sorted(files) != sorted((*FORMATS, "csv")):
         return False
     contents = {suffix: target.with_suffix(f".{suffix}") for suffix in files}
-    if not all(
-        path.is_file() and digest(path.read_bytes()) == files[suffix] for suffix, path in contents.items()
-    ):
+    if not all(path.is_file() and digest(path.read_bytes()) == files[suffix] for suffix, path in contents.items()):
         return False
     return _agree(pd.read_csv(contents["csv"]), pd.read_csv(io.StringIO(table)))
 
@@ -114,9 +110,7 @@ def _write(figure: Figure, target: Path, record: dict[str, Any], table: str) -> 
             drawn = io.BytesIO()
             figure.savefig(drawn, format=suffix, metadata=metadata[suffix])
             contents[suffix] = drawn.getvalue()
-    files = {
-        suffix: _store(target.with_suffix(f".{suffix}"), content) for suffix, content in contents.items()
-    }
+    files = {suffix: _store(target.with_suffix(f".{suffix}"), content) for suffix, content in contents.items()}
     _store(target.with_suffix(".json"), as_json(record | {"files": files}))
 
 
@@ -130,9 +124,7 @@ def update_manifest() -> None:
         while read_text(target) != (wanted := as_json(manifest()).decode()):
             _store(target, wanted.encode())
     except OSError as error:
-        raise LabError(
-            f"cannot write {target.name} into {target.parent}: {error.strerror or error}"
-        ) from error
+        raise LabError(f"cannot write {target.name} into {target.parent}: {error.strerror or error}") from error
 
 
 def manifest() -> list[dict[str, Any]]:

@@ -62,9 +62,9 @@ MEMORIES = _table(
 )
 VERDICTS = _table(
     ("match", "match", "#0072b2", "o"),
-    ("close", "close", "#e69f00", "o"),
+    ("close", "close", "#a86f00", "o"),
     ("differs", "differs", "#b2182b", "o"),
-    ("not run", "not run", "#9a9a9a", "o"),
+    ("not run", "not run", "#757575", "o"),
 )
 
 # red is negative, blue positive, white exactly 0, darker is larger: figures 3 and 4 of Nested LSTMs

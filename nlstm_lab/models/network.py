@@ -9,8 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab import cells
-from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vocabulary
+from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.models.config import Interface, ModelConfig, OutputBias
+from nlstm_lab.models.inputs import PaddedEmbedding
 from nlstm_lab.models.readouts import MixtureDensity, OutputModule, dense
 
 UNITS: dict[str, type[cells.Recurrent]] = {
@@ -138,7 +139,7 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
     size = ends.input.size
     embedding: nn.Module | None = None
     if config.embedding_size is not None:
-        embedding = (nn.Embedding if isinstance(ends.input, Symbols) else dense)(size, config.embedding_size)
+        embedding = _embedding(ends.input, config.embedding_size)
         size = config.embedding_size
     wide = {"all_layers": True} if config.output_embedding_size else {}
     unit = UNITS[config.unit](size, config.hidden_size, config.num_layers, **wide, **config.flags)
@@ -163,6 +164,12 @@ def _segment_ends(levels: Sequence[str], vocabulary: Vocabulary | None) -> Tenso
         raise ValueError("boundaries are given by symbols, and this task has no vocabulary")
     rows = [[float(symbol in symbols) for symbols in levels] for symbol in vocabulary.symbols]
     return torch.tensor(rows)
+
+
+def _embedding(ends: Symbols | Vectors, width: int) -> nn.Module:
+    if isinstance(ends, Vectors):
+        return dense(ends.size, width)
+    return PaddedEmbedding(ends.size, width) if ends.padded else nn.Embedding(ends.size, width)
 
 
 def wrap(

@@ -119,9 +119,7 @@ def _as_sentence(job: Job) -> Iterator[None]:
         yield
     except PapermillExecutionError as error:
         lines = error.source.strip().splitlines() or ["an empty cell"]
-        raise LabError(
-            f"notebook {job.name} failed at `{lines[0]}`: {error.ename}: {error.evalue}"
-        ) from error
+        raise LabError(f"notebook {job.name} failed at `{lines[0]}`: {error.ename}: {error.evalue}") from error
     except CellTimeoutError as error:
         raise LabError(f"notebook {job.name}: a cell ran into the time limit") from error
     except DeadKernelError as error:

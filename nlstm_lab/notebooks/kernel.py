@@ -17,9 +17,7 @@ class Here(KernelSpecManager):
     """Whatever kernelspecs are installed, and wherever they point: the running interpreter."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        spec = get_kernel_dict(
-            extra_arguments=["--HistoryManager.enabled=False"]
-        )  # kernels would lock one file
+        spec = get_kernel_dict(extra_arguments=["--HistoryManager.enabled=False"])  # kernels would lock one file
         return KernelSpec(**{**spec, "argv": [sys.executable, *spec["argv"][1:]]})
 
 

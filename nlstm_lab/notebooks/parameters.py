@@ -40,9 +40,7 @@ def declared(notebook: NotebookNode) -> dict[str, Parameter]:
             value = _converted(ast.literal_eval(statement.value), kind)
         except (NameError, TypeError, ValueError) as error:
             types = ", ".join(TYPES)
-            raise LabError(
-                f"`{line}` in a parameters cell: types are {types}, and the value a literal"
-            ) from error
+            raise LabError(f"`{line}` in a parameters cell: types are {types}, and the value a literal") from error
         found[name] = Parameter(name, annotation, kind, value)
     return found
 

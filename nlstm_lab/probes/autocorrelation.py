@@ -1,15 +1,17 @@
 """How long a signal stays like itself: three estimates of a timescale, in steps, with what they are worth.
 
 All three read the autocorrelation rho_k, and all agree on an exponential one, rho_k = exp(-k / tau):
-integrated   1/2 + sum of rho_k, k = 1 ... M (Sokal 1989, equation 3.8), summed up to the first window M of at
-least
-             `WINDOW` times the sum so far; its standard error is tau * sqrt((4 M + 2) / T) (equation 3.19);
+integrated   1/2 + sum of rho_k, k = 1 ... M, up to the first M of at least `WINDOW` times the sum so far (the
+             self-consistent window of Sokal, "Monte Carlo Methods in Statistical Mechanics", section 3);
+             standard error tau sqrt(4 (M + 1/2 - tau) / T) (Wolff, "Monte Carlo errors with less errors",
+             equation 42);
 e-folding    the first lag at which rho falls to 1/e, interpolated between whole lags;
 exponential  least squares of -ln rho_k on k through the origin, up to where rho falls to 1/e.
-On a series of finite length T whose mean is taken from itself, rho is estimated too low, by
-(2 tau (1 - rho_k) + 2 k rho_k) / T for an exponential (Kendall 1954): this is added back, with the integrated
-tau of the series, before any of them is computed. What is left out behind the window is exp(-`WINDOW`), 0.7
-%.
+
+On a series of finite length T whose mean is taken from itself rho is estimated too low, by (2 tau (1 - rho_k)
++ 2 k rho_k) / T for an exponential (Kendall 1954). The last two are computed after this was added back, with
+the integrated tau of the series, and then have no bias in the median (1.5 % are left at 100 timescales). The
+first is left as it is: its window follows its own error, which leaves a bias of less than 1 % in the mean.
 """
 
 from typing import Any, NamedTuple
@@ -71,41 +73,28 @@ def timescales(x: Array) -> Timescales:
 
 
 def _block(x: Array) -> Timescales:
-    length, number = x.shape
+    length = len(x)
     finite = np.isfinite(x).all(0)
     x = np.where(finite, x, 0.0).astype(np.float64)
     moving = np.ptp(x, axis=0) > 1e-6 * np.abs(x).max(0)  # less is rounding of single precision
     lags = int(length * WINDOW / LENGTHS)
     rho = autocorrelation(x, lags)
-    tau, window = np.full(number, 0.5), np.zeros(number, int)
-    found = finite & moving & (lags > 0)
-    corrected = rho
-    if lags > 0:
-        for _ in range(3):  # the correction depends on tau; it has settled by then
-            bias = 2 * tau * (1 - rho) + 2 * np.arange(lags + 1)[:, None] * rho
-            corrected = np.where(found, rho + bias / length, np.nan)
-            tau, window, has_window = _integrate(corrected)
-            found &= has_window
-    anticorrelated = found & (tau <= 0)
-    reason = np.select(
-        [~finite, ~moving, ~found, anticorrelated],
-        ["not finite", "constant", f"too short: {length} steps", "anticorrelated"],
-        "",
-    )
-    good = reason == ""
-    tau = np.where(good, tau, np.nan)
-    half = stats.norm.ppf(0.975) * np.sqrt((4 * window + 2) / length)
-    e_folding = _e_folding(np.where(good, corrected, np.nan))
-    exponential = _exponential(corrected, e_folding)
+    tau, window, found = _integrate(rho)
+    conditions = [~finite, ~moving, ~found, tau <= 0]
+    reason = np.select(conditions, ["not finite", "constant", f"too short: {length} steps", "anticorrelated"], "")
+    tau = np.where(reason == "", tau, np.nan)
+    half = stats.norm.ppf(0.975) * np.sqrt(4 * (window + 0.5 - tau) / length)
+    rho = rho + (2 * tau * (1 - rho) + 2 * np.arange(lags + 1)[:, None] * rho) / length
+    e_folding = _e_folding(rho)
     return Timescales(
-        tau,
-        tau * np.exp(-half),
-        tau * np.exp(half),
-        np.where(good, window, np.nan),
-        length / (2 * tau),
-        e_folding,
-        exponential,
-        reason,
+        integrated=tau,
+        low=tau * np.exp(-half),
+        high=tau * np.exp(half),
+        window=np.where(reason == "", window, np.nan),
+        samples=length / (2 * tau),
+        e_folding=e_folding,
+        exponential=_exponential(rho, e_folding),
+        reason=reason,
     )
 
 
@@ -113,7 +102,7 @@ def _integrate(rho: Array) -> tuple[Array, NDArray[np.int_], NDArray[np.bool_]]:
     """The sum up to its own window, the window, and whether there is one."""
     sums = np.cumsum(rho, axis=0) - 0.5
     wide = np.arange(len(rho))[:, None] >= WINDOW * sums
-    wide[0] = False
+    wide[0] = False  # a window holds one lag at least
     window = np.argmax(wide, axis=0)
     return np.take_along_axis(sums, window[None], 0)[0], window, np.asarray(wide.any(0))
 

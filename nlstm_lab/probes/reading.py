@@ -12,6 +12,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.training.liveness import memory_names
 
+CHUNK = 1000  # steps that are read at once
 Text = str | Tensor  # characters, or their codes [T], or vectors [T, features]
 
 
@@ -63,8 +64,33 @@ def part(unit: Recurrent, state: Any, name: str) -> Tensor:
     return cells[layer] if cells.dim() == 3 else cells[layer, depth]
 
 
-def gather(states: Sequence[Any]) -> Any:
+def batched(states: Sequence[Any]) -> Any:
     """Packed states of several texts side by side as one batch."""
     if not isinstance(states[0], tuple):
         return torch.cat(list(states), -2)
-    return tuple(torch.cat(parts, -2) for parts in zip(*states, strict=True))
+    # the batch is the last dimension but one, and the last of an HM-LSTM's boundaries [num_layers, B]
+    return tuple(torch.cat(parts, -1 if parts[0].dim() == 2 else -2) for parts in zip(*states, strict=True))
+
+
+def rows(state: Any, index: Sequence[int]) -> Any:
+    """The chosen texts of a packed state side by side, a copy."""
+    if not isinstance(state, tuple):
+        return state[..., list(index), :]
+    return tuple(part[..., list(index)] if part.dim() == 2 else part[..., list(index), :] for part in state)
+
+
+def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
+    """The packed states with which a network enters the given steps of a text, side by side in that order.
+
+    Read once, in order, from a zero state. UsageError for a moment before the second step or beyond the text.
+    """
+    if not len(moments) or min(moments) < 1 or max(moments) > len(codes):
+        raise UsageError(f"moments must lie from 1 to {len(codes)} in this text, at least one of them")
+    found: dict[int, Any] = {}
+    state, start = None, 0
+    for moment in sorted(set(moments)):
+        for first in range(start, moment, CHUNK):
+            x = codes[first : min(first + CHUNK, moment)].unsqueeze(1)
+            state = model.unit(model.inputs(x), state)[1]
+        found[moment], start = state, moment
+    return batched([found[moment] for moment in moments])

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from nlstm_lab.cells.base import Record
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import Text, encode, names, reading
+from nlstm_lab.probes.reading import CHUNK, Text, encode, names, reading
 from nlstm_lab.training.liveness import memories
 
 GATES = ("c", "i", "f", "g", "o")
-CHUNK = 1000  # steps that are recorded before they are copied into place
 IN_MEMORY = 2**29  # bytes; a longer trace lies in an unnamed temporary file, mapped into memory
 SHOW_PROGRESS = 10_000  # steps from which on a bar is worth its line
 
@@ -26,15 +26,18 @@ def trace(model: Network, text: Text, *, run: str = "", predictions: bool = True
     """Read `text` once, in order, from a zero state, and record what happens at every step.
 
     Returns a dataset of float32 with the dimensions
-      time    with the coordinate `symbol`, the character read at that step (where the input is symbols);
-      memory  `cell`, or `outer` and `inner`, ... (see `memory_names`); absent for a unit without memory
-      cells; layer   1, 2, ...;   unit  0, 1, ...;   vocabulary  the symbols that are predicted.
-    Variables: state `c`, gates `i`, `f`, `o` and candidate `g` (time, memory, unit), hidden state `h` (time,
-    layer, unit), boundaries `z` (time, layer) where the unit has them, and, with `predictions`, `log_p`
-    (time, vocabulary): the natural logarithm of the probability of what comes next, where the network has a
-    vocabulary. A text is never cut into parallel streams: the inner memory's past reaches beyond any warm-up.
-    Above `IN_MEMORY` the arrays are streamed to disk. Attributes: model, run. Raises UsageError for a
-    character that the network does not know.
+    - time, with the coordinate `symbol`, what was read at that step (where the input is symbols);
+    - memory: `cell`, or `outer` and `inner`, ... (see `memory_names`), with the coordinate `leaks`, true where
+      c_t = f c_{t-1} + i g; absent for a unit without memory cells;
+    - layer: 1, 2, ...; unit: 0, 1, ...; vocabulary: the symbols that are predicted;
+    and the variables
+    - `c`, the state, and `i`, `f`, `o`, the gates, and `g`, the candidate (time, memory, unit);
+    - `h`, the hidden state (time, layer, unit), and `z`, the boundaries, in units that find them (time, layer);
+    - with `predictions`, `log_p` (time, vocabulary), the natural logarithm of the probability of what comes next,
+      where the network has a vocabulary.
+    Attributes: model, run, depth (of nesting). A text is never cut into parallel streams: the inner memory's past
+    reaches beyond any warm-up. Above `IN_MEMORY` the arrays are streamed to disk. Raises UsageError for a character
+    that the network does not know.
     """
     codes = encode(model, text)
     symbols = _symbols(model, codes)
@@ -45,23 +48,24 @@ def trace(model: Network, text: Text, *, run: str = "", predictions: bool = True
         for start in range(0, len(codes), CHUNK):
             x = codes[start : start + CHUNK].unsqueeze(1)
             output, state, layers = model.trace(x, state)
-            values = _values(layers, output)
+            values = _values(layers)
             if predictions and model.vocabulary is not None:
                 values["log_p"] = torch.log_softmax(model.readout(output).float(), -1).squeeze(1)
             store = store or _Store({name: value.shape[1:] for name, value in values.items()}, len(codes))
             store.write(start, values)
             bar.update(len(x))
     assert store is not None  # `encode` refuses an empty text
-    return _dataset(model, store.arrays, symbols, run)
+    leaks = [not record.get("memory") for record in memories(layers).values()]
+    return _dataset(model, store.arrays, symbols, leaks, run)
 
 
-def _values(layers: list[dict[str, Tensor]], output: Tensor) -> dict[str, Tensor]:
+def _values(layers: list[Record]) -> dict[str, Tensor]:
     """What a chunk recorded, with one text's batch dimension removed: [T, memory, unit] and [T, layer, unit]."""
     named = list(memories(layers).values())
     values = {gate: torch.cat([record[gate] for record in named], 1) for gate in GATES if named}
     values["h"] = torch.cat([record["h"] for record in layers], 1)
     if all("z" in record for record in layers):
-        values["z"] = torch.stack([record["z"].flatten() for record in layers], 1)
+        values["z"] = torch.cat([record["z"] for record in layers], 1)
     return values
 
 
@@ -95,16 +99,18 @@ def _symbols(model: Network, codes: Tensor) -> list[str] | list[int] | None:
     return read if model.vocabulary is None else [model.vocabulary.symbols[code] for code in read]
 
 
-def _dataset(model: Network, arrays: dict[str, Array], symbols: list[str] | list[int] | None, run: str) -> xr.Dataset:
-    dims = dict.fromkeys(GATES, ("time", "memory", "unit"))
-    dims |= {"h": ("time", "layer", "unit"), "z": ("time", "layer"), "log_p": ("time", "vocabulary")}  # type: ignore[dict-item]
+def _dataset(
+    model: Network, arrays: dict[str, Array], symbols: list[str] | list[int] | None, leaks: list[bool], run: str
+) -> xr.Dataset:
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(GATES, ("time", "memory", "unit"))
+    dims |= {"h": ("time", "layer", "unit"), "z": ("time", "layer"), "log_p": ("time", "vocabulary")}
     length, layers, units = arrays["h"].shape
     coords: dict[str, object] = {"time": np.arange(length), "layer": np.arange(1, layers + 1), "unit": np.arange(units)}
-    if "c" in arrays:
-        coords["memory"] = names(model.unit)
+    if leaks:
+        coords |= {"memory": names(model.unit), "leaks": ("memory", leaks)}
     if symbols is not None:
         coords["symbol"] = ("time", symbols)
     if "log_p" in arrays and model.vocabulary and arrays["log_p"].shape[1] == len(model.vocabulary):
         coords["vocabulary"] = list(model.vocabulary.symbols)
     data = {name: (dims[name], array) for name, array in arrays.items()}
-    return xr.Dataset(data, coords, {"model": model.name, "run": run})
+    return xr.Dataset(data, coords, {"model": model.name, "run": run, "depth": len(leaks) // layers})

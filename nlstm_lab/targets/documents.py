@@ -105,6 +105,7 @@ def _tolerance(keys: _Keys) -> Tolerance:
 
 def _place(name: str, keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Place:
     where, caption, note = keys.take("where", str), keys.take("caption", str), keys.maybe("note", str) or ""
+    substitute = keys.maybe("substitute", str)
     head = _Head(name, keys.take("reader", str), keys.strings("metrics"), keys.strings("splits"))
     if not head.splits or head.splits != [split for split in SPLITS if split in head.splits]:
         raise DamagedFile(f"{keys.where}: splits {head.splits} should be some of {list(SPLITS)}, in that order")
@@ -120,7 +121,7 @@ def _place(name: str, keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Place
             if number.experiment
         ]
     keys.done()
-    return Place(name, where, caption, note, tuple(numbers), tuple(orderings), ours)
+    return Place(name, where, caption, note, substitute, tuple(numbers), tuple(orderings), ours)
 
 
 def _numbers(keys: _Keys, head: _Head, tolerances: Mapping[str, Tolerance]) -> list[Number]:

@@ -80,12 +80,17 @@ class Claim:
 
 @dataclass(frozen=True)
 class Place:
-    """A table with its numbers and orderings, or (`ours`) a question that the document does not ask."""
+    """A table with its numbers and orderings, or (`ours`) a question that the document does not ask.
+
+    substitute: the corpus that stands in for a table's own, at small scale and in variations of its experiments
+    ("name+corpus=substitute"). It may decide an ordering, but is never set beside a printed number.
+    """
 
     name: str
     where: str
     caption: str
     note: str
+    substitute: str | None
     numbers: tuple[Number, ...]
     orderings: tuple[Ordering, ...]
     ours: bool

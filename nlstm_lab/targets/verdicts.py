@@ -27,6 +27,7 @@ class Row:
 
     anchor: the verdict counts (validation where it is printed; test is shown beside it). own: a question that
     the document does not ask. subject: what the line is about; says: the document's words, or a remark.
+    setting: of a number how the output bias starts, of an ordering the substitute that was read.
     printed, ours, low, high: in the metric's unit, NaN where there is none; for an ordering, by how much the
     better one is better. as_printed: with the document's digits. seeds: how many; values: every seed's value.
     """
@@ -63,8 +64,8 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
     table: one row a run, split, reader and metric, as `nlstm_lab.runs.table` gives it. claims: what probes
     measured, one row a claim ("nested_lstm.inner_slower_than_outer") and scale, with the columns of `CLAIMS`.
     Numbers are judged at paper scale alone; orderings and claims at the largest scale with three seeds, which
-    the row names. Raises UsageError for a frame that lacks a column or has a row twice, and for a claim that
-    nobody registered.
+    the row names (a substitute text comes after the document's own). Raises UsageError for a frame that lacks a
+    column or has a row twice, and for a claim that nobody registered.
     """
     documents = [load(name) for name in DOCUMENTS]
     runs, measured = Runs.of(table), _measured(claims, documents)
@@ -98,9 +99,9 @@ class Runs:
             scales.setdefault(scale, {})[int(seed)] = float(value)
         return cls(values)
 
-    def get(self, experiment: str, entry: Number | Ordering) -> dict[str, dict[int, float]]:
-        """Values of an experiment by scale and seed, in the entry's reader, metric and split."""
-        return self.values.get((experiment, entry.reader, entry.metric, entry.split), {})
+    def get(self, experiment: str, entry: Number | Ordering, scale: str) -> dict[int, float]:
+        """Values of an experiment at a scale by seed, in the entry's reader, metric and split."""
+        return self.values.get((experiment, entry.reader, entry.metric, entry.split), {}).get(scale, {})
 
 
 def judge(document: Document, place: Place, runs: Runs) -> list[Row]:
@@ -111,9 +112,9 @@ def judge(document: Document, place: Place, runs: Runs) -> list[Row]:
 
 
 def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row:
-    measured = runs.get(number.experiment, number) if number.experiment else {}
-    scale = next((scale for scale in SCALES if scale in measured), "")
-    values = measured.get(scale, {})
+    scales = SCALES[:1] if place.substitute else SCALES  # what smaller scales read is another text
+    found = ((scale, runs.get(number.experiment or "", number, scale)) for scale in scales)
+    scale, values = next((pair for pair in found if pair[1]), ("", {}))
     mean, low, high = t_interval(values.values())
     return Row(
         document=document.name,
@@ -141,15 +142,13 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
 
 
 def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) -> Row:
-    better, worse = runs.get(ordering.better, ordering), runs.get(ordering.worse, ordering)
-    sign = 1 if ordering.metric in HIGHER_IS_BETTER else -1
-    paired = {
-        scale: {seed: sign * (better[scale][seed] - worse[scale][seed]) for seed in sorted(common)}
-        for scale in SCALES
-        if (common := better.get(scale, {}).keys() & worse.get(scale, {}).keys())
-    }
-    scale = _speaks({scale: len(seeds) for scale, seeds in paired.items()})
-    values = paired.get(scale, {})
+    paired = [
+        (scale, text, margins)
+        for scale, text, suffix in _evidence(place)
+        if (margins := _margins(ordering, runs, scale, suffix))
+    ]
+    enough = [evidence for evidence in paired if len(evidence[2]) >= ENOUGH]
+    scale, text, values = next(iter(enough or paired), ("", "", {}))
     mean, low, high = t_interval(values.values())
     return Row(
         document=document.name,
@@ -159,6 +158,7 @@ def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) 
         anchor=ordering.anchor,
         own=place.ours,
         subject=ordering.model,
+        setting=text,
         metric=ordering.metric,
         split=ordering.split,
         says=ordering.says,
@@ -172,6 +172,21 @@ def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) 
         scale=scale,
         verdict=_side(low, high, 0.0) if scale else NOT_RUN,
     )
+
+
+def _evidence(place: Place) -> list[tuple[str, str, str]]:
+    """What may decide an ordering, the best first: scale, the substitute that was read, suffix of the names."""
+    if place.substitute is None:
+        return [(scale, "", "") for scale in SCALES]
+    variation = (SCALES[0], place.substitute, f"+corpus={place.substitute}")
+    return [(SCALES[0], "", ""), variation, *((scale, place.substitute, "") for scale in SCALES[1:])]
+
+
+def _margins(ordering: Ordering, runs: Runs, scale: str, suffix: str) -> dict[int, float]:
+    """By how much the better one is better, for each seed that both have."""
+    better, worse = (runs.get(name + suffix, ordering, scale) for name in (ordering.better, ordering.worse))
+    sign = 1 if ordering.metric in HIGHER_IS_BETTER else -1
+    return {seed: sign * (better[seed] - worse[seed]) for seed in sorted(better.keys() & worse.keys())}
 
 
 def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str, float]]) -> Row:

@@ -17,8 +17,9 @@ def test_a_trace_has_its_labels(network, text):
     assert dict(told.sizes) == {"time": 400, "memory": 2, "unit": 8, "layer": 1, "vocabulary": 11}
     assert "".join(told.symbol.values) == text
     assert list(told.memory.values) == ["outer", "inner"]
+    assert told.leaks.values.tolist() == [False, True]
     assert list(told.vocabulary.values) == list(model.vocabulary.symbols)
-    assert told.attrs == {"model": "small", "run": "a run"}
+    assert told.attrs == {"model": "small", "run": "a run", "depth": 2}
     assert all(told[name].dtype == np.float32 for name in told.data_vars)
 
 
