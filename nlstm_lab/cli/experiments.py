@@ -29,6 +29,8 @@ def experiments(
 
 def _row(at_scales: "list[Experiment]") -> dict[str, Any]:
     """Everything about one name; sizes and parameters by scale."""
+    from nlstm_lab.experiments.sizes import parameters
+
     largest = at_scales[-1]
     return {
         "name": largest.name,
@@ -36,7 +38,7 @@ def _row(at_scales: "list[Experiment]") -> dict[str, Any]:
         "unit": largest.model.unit,
         "layers": largest.model.num_layers,
         "units": {one.scale: one.model.hidden_size for one in at_scales},
-        "parameters": {one.scale: _parameters(one) for one in at_scales},
+        "parameters": {one.scale: parameters(one) for one in at_scales},
         "printed_parameters": largest.printed_parameters,
         "printed": largest.printed,
     }
@@ -45,38 +47,14 @@ def _row(at_scales: "list[Experiment]") -> dict[str, Any]:
 def _line(row: dict[str, Any]) -> tuple[str, ...]:
     """A row as shown: the sizes of the largest scale."""
     scales = list(row["units"])
-    count = row["parameters"][scales[-1]]
     corpus = row["task"].get("corpus")
     return (
         row["name"],
         row["task"]["kind"] + (f" {corpus}" if corpus else ""),
         row["unit"],
         f"{row['layers']} x {row['units'][scales[-1]]}",
-        "needs its data" if count is None else f"{count:,}",
+        f"{row['parameters'][scales[-1]]:,}",
         row["printed_parameters"] or "",
         " ".join(scales),
         row["printed"] or "",
     )
-
-
-def _parameters(experiment: "Experiment") -> int | None:
-    """The exact count, on a device that holds no values; None where the sizes are in a data set that is not here."""
-    import torch
-
-    from nlstm_lab import models
-    from nlstm_lab.datasets import registry
-    from nlstm_lab.datasets.base import Symbols
-    from nlstm_lab.datasets.text import CharacterModelling
-    from nlstm_lab.errors import MissingData
-
-    task, known = experiment.task, registry.DATASETS
-    if isinstance(task, CharacterModelling) and task.corpus in known and "symbols" in known[task.corpus].counts:
-        symbols = Symbols(known[task.corpus].counts["symbols"])
-        ends = models.Interface(symbols, symbols)
-    else:
-        try:
-            ends = models.Interface.of(task.load())
-        except MissingData:
-            return None
-    with torch.device("meta"):
-        return models.parameter_count(models.build(experiment.model, ends, seed=0))
