@@ -4,6 +4,7 @@ A run is done when `result.json` is there, and it is written last.
 """
 
 import fnmatch
+import shutil
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -211,6 +212,7 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result:
         "tokens_per_second": round(fit.tokens_per_second),
     }
     with writing(attempt.folder, "the training is done and kept"):
+        shutil.rmtree(attempt.record, ignore_errors=True)  # what a killed process began to write
         records.write_json(attempt.record / "config.json", experiment.config())
         with paths.atomic(attempt.record / "history.csv") as partial:
             history.to_csv(partial, index=False)
