@@ -20,7 +20,7 @@ from nlstm_lab.probes.tracing import trace
 Order = Literal["in order", "characters", "words"]
 
 SKIP = 1000  # steps at the start that no statistics look at: a network comes from its zero state
-MOMENTS = 200  # at which a memory is cut
+MOMENTS = 100  # at which a memory is cut
 DISTANCE = 100  # predictions after a cut
 
 
@@ -92,7 +92,7 @@ def cuts(
     return ensure("cuts", measure, weights=model, text=str(excerpt), kinds=list(kinds), seed=seed)
 
 
-def horizon(model: Network, excerpt: Excerpt, positions: int = 2000) -> pd.DataFrame:
+def horizon(model: Network, excerpt: Excerpt, positions: int = 500) -> pd.DataFrame:
     """The loss against how much context the network was allowed to see: columns context, loss (nats, mean)."""
 
     def measure() -> pd.DataFrame:
