@@ -54,6 +54,9 @@ def inner_memory_death(history: pd.DataFrame, width: float = PAGE, ax: Axes | No
     """
     frame = death_frame(history)
     shown = frame[frame["update"] >= 1]
+    # where an epoch ends with a logged update, the shares were told twice
+    again = shown.duplicated(["model", "start", "seed", "quantity", "memory", "update"]) & shown["memory"].notna()
+    shown = shown[~again]
     if not (shown["quantity"] == "latched").any():
         raise UsageError("the history tells nothing of latched cells: these units have no memory cells")
     rows = starts(frame)
@@ -120,7 +123,7 @@ def inner_memory_ablations(
             panel.barh(y, mean, height=0.62, color=LATCHED)
             panel.barh(y, here["silent"].mean(), left=mean, height=0.62, color=SILENT)
             panel.plot([low, high], [y, y], color="#e69f00", linewidth=1.2, solid_capstyle="butt", zorder=3)
-            panel.plot(here["latched"], [y] * len(here), "o", color="#e69f00", markersize=2.6, zorder=4)
+            panel.plot(here["latched"], [y] * len(here), "o", color="#e69f00", markersize=2.6, zorder=4, clip_on=False)
         panel.set(xlim=(0, 1), ylim=(len(settings) - 0.5, -0.5))
         panel.set_title(f"after {update} updates")
         panel.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])

@@ -27,7 +27,7 @@ def first_updates_and_epochs(
     early = mine.loc[mine["split"] == "early", ["model", "start", "seed", "split", "update", "value"]]
     if early.empty:
         raise UsageError(f"the history tells nothing of {metric!r} in the first updates")
-    columns = starts(mine)
+    columns, limits = starts(mine), []
     figure, axes = panels(ax, 2, len(columns), width, 4.0, sharey="row")
     for (above, below), start in zip(axes.T, columns, strict=True):
         for model in in_order(early["model"]):
@@ -38,8 +38,10 @@ def first_updates_and_epochs(
         above.xaxis.set_major_formatter("{x:g}")
         above.grid(axis="both")
         learning_curves(mine[mine["start"] == start], metric, reader=reader, ax=below)
+        limits.append(below.get_ylim())  # the panels share their axis: it must show what each would alone
         below.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _one_scale(axes[1])
+    lows, highs = zip(*limits, strict=True)
+    axes[1, 0].set_ylim(min(lows), max(highs))
     axes[0, 0].set_ylabel(f"{AXES[metric]}, training")
     axes[1, 0].set_ylabel(AXES[metric])
     for panel in axes[:, 1:].flat:
@@ -48,10 +50,3 @@ def first_updates_and_epochs(
         if legend := panel.get_legend():
             legend.remove()
     return attach(figure, early)
-
-
-def _one_scale(line: "list[Axes]") -> None:
-    """Panels that share their axis show what each of them would alone."""
-    drawn = [float(value) for panel in line for curve in panel.lines for value in curve.get_ydata()]  # type: ignore[union-attr]
-    margin = 0.06 * (max(drawn) - min(drawn))
-    line[0].set_ylim(min(drawn) - margin, max(drawn) + margin)

@@ -49,8 +49,10 @@ def cumulated(cells: pd.DataFrame) -> pd.DataFrame:
     parts = []
     for quantity, measured in live.groupby("quantity", sort=False):
         low, high = measured["value"].quantile([0.001, 0.999])
-        bounded = quantity == "persistence"
-        grid = np.linspace(0, 1, POINTS) if bounded else np.geomspace(max(low, 0.1), max(high, 0.2), POINTS)
+        if quantity == "persistence":
+            grid = np.linspace(min(low, 0), max(high, 1), POINTS)
+        else:
+            grid = np.geomspace(max(low, 0.1), max(high, 0.2), POINTS)
         everything = cells[cells["quantity"] == quantity]
         for key, group in everything.groupby(["model", "start", "seed", "memory"], sort=False):
             values = group.loc[(group["life"] == "alive") & group["value"].notna(), "value"].to_numpy()

@@ -89,14 +89,14 @@ def medians(cells: pd.DataFrame, column: str = "timescale") -> pd.DataFrame:
 def lost(cuts: pd.DataFrame) -> pd.DataFrame:
     """What a cut costs in all, one row a run, memory and kind, from `studies.cuts`, gathered.
 
-    Columns: `kl` and `loss_increase`, summed over the predictions that followed, in nats, and `half`: after how many
-    predictions half of that divergence was paid (1: at once).
+    Columns: `kl` and `loss_increase`, summed over the predictions that followed, in nats, and `lag`: how many
+    predictions later a nat of that divergence is paid, on average (1: all of it at once; NaN: none at all).
     """
     rows = []
-    for key, group in cuts.sort_values("distance").groupby([*RUN, "memory", "kind"], sort=False):
-        paid = group["kl"].cumsum()
-        half = int((paid < paid.iloc[-1] / 2).sum()) + 1
-        sums = {"kl": paid.iloc[-1], "loss_increase": group["loss_increase"].sum(), "half": half}
+    for key, group in cuts.groupby([*RUN, "memory", "kind"], sort=False):
+        paid = group["kl"].sum()
+        lag = (group["kl"] * (group["distance"] + 1)).sum() / paid if paid > 0 else float("nan")
+        sums = {"kl": paid, "loss_increase": group["loss_increase"].sum(), "lag": lag}
         rows.append(dict(zip([*RUN, "memory", "kind"], key, strict=True)) | sums)
     return pd.DataFrame(rows)
 

@@ -40,7 +40,7 @@ def histories(runs: "Iterable[Run] | Mapping[str, Iterable[Run]]") -> pd.DataFra
     ]
     if not parts:
         raise UsageError("there are no runs to put together")
-    told = pd.concat(parts, ignore_index=True)
+    told: pd.DataFrame = pd.concat(parts, ignore_index=True)
     return told if isinstance(runs, Mapping) else told.drop(columns="setting")
 
 

@@ -86,8 +86,8 @@ def test_what_a_cut_costs_and_when():
     about = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0, "memory": "inner", "kind": "zero"}
     kl = [1.0, 1.0, 4.0, 2.0]
     cuts = pd.DataFrame([{**about, "distance": k, "kl": v, "loss_increase": -v} for k, v in enumerate(kl)])
-    (told,) = probes.lost(cuts.sample(frac=1, random_state=0)).to_dict("records")
-    assert (told["kl"], told["loss_increase"], told["half"]) == (8.0, -8.0, 3)
+    (told,) = probes.lost(cuts).to_dict("records")
+    assert (told["kl"], told["loss_increase"], told["lag"]) == (8.0, -8.0, (1 + 2 + 12 + 8) / 8)
 
 
 def test_the_reach_is_where_the_loss_has_settled():
