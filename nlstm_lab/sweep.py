@@ -23,6 +23,7 @@ from nlstm_lab.errors import LabError, MissingRun, StaleRun, UsageError
 
 Status = Literal["recorded", "waits", "runs", "failed"]
 PERIOD = 0.5  # seconds between two looks at the scheduler
+TIMEOUT = 10.0  # seconds in which a scheduler must answer
 
 # torch's random state and number of threads are the process's, so a worker with several threads trains one at a time
 _one_at_a_time = threading.Lock()
@@ -50,12 +51,10 @@ def parse_seeds(text: str) -> list[int]:
     """
     seeds: list[int] = []
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        if not first.strip().isdecimal() or not (last.strip() or first.strip()).isdecimal():
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) < int(first):
             raise UsageError(f"seeds are written like 0-4 or 0,2,5, not {text!r}")
         seeds += range(int(first), int(last or first) + 1)
-    if not seeds:
-        raise UsageError(f"{text!r} names no seed")
     return list(dict.fromkeys(seeds))
 
 
@@ -124,7 +123,7 @@ def _client(scheduler: str | None, workers: int) -> Any:
     client: Any = distributed.Client  # untyped
     if scheduler is not None:
         try:
-            return client(scheduler, timeout=10)
+            return client(scheduler, timeout=TIMEOUT)
         except (OSError, ValueError) as error:
             raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
     # a worker is given one run at a time, so that what is said to run does run
