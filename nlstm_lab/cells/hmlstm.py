@@ -141,7 +141,7 @@ class HMLSTMCell(MultiscaleCell):
         summed = h @ self.weight_hh.t() + below * projected  # equations 5, 7
         if self.weight_th is not None and h_above is not None:
             summed = summed + flush * (h_above @ self.weight_th.t())  # equation 6
-        summed = self._biased(summed)  # equation 4, and the next two lines
+        summed = self.biased(summed)  # equation 4, and the next two lines
         i, f, g, o = summed[..., : 4 * self.hidden_size].chunk(4, dim=-1)
         i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
         c_new, write = f * c + i * g, i * g
@@ -162,7 +162,7 @@ class HMLSTMCell(MultiscaleCell):
             record.update(i=i, f=f, g=g, o=o, c=c, h=h, z_tilde=z_tilde, z=z, operation=operation)
         return h, c, z
 
-    def _biased(self, summed: Tensor) -> Tensor:
+    def biased(self, summed: Tensor) -> Tensor:
         """The pre-activations normalized, and the bias added."""
         if self.norm is not None:
             normed = self.norm.normalized_shape[0]
