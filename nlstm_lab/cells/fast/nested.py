@@ -8,7 +8,6 @@ is one product over all steps.
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from nlstm_lab.cells.fast import State, compiling, memory, pointwise, serves
@@ -54,16 +53,9 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
     tensors = [tensor for level in found for tensor in (level.weight, level.bias)]
     pieces = []
     for piece in [x] if keep else x.split(UNSAVED_STEPS):
-        hidden, *state = Unrolled.apply(options, _project(cell, piece), *state, *tensors)  # type: ignore[assignment]
+        hidden, *state = Unrolled.apply(options, cell.project(piece), *state, *tensors)  # type: ignore[assignment]
         pieces.append(hidden)
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces), tuple(state)
-
-
-def _project(cell: NestedLSTMCell | LSTMCell, x: Tensor) -> Tensor:
-    """`Cell.project`, but the bias of a look-up is added to the table when that is the smaller one."""
-    if x.is_floating_point() or cell.bias is None or x.numel() < cell.input_size:
-        return cell.project(x)
-    return F.embedding(x, cell.weight_ih.t() + cell.bias)
 
 
 class Options(NamedTuple):
@@ -123,9 +115,7 @@ class Unrolled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
-            raise UsageError(
-                "the fast path has no second derivative: for create_graph unroll in cells.fast.disabled()"
-            )
+            raise UsageError("the fast path has no second derivative: for create_graph unroll in cells.fast.disabled()")
         tanh, dtype, compile, _ = ctx.options
         tape, z = ctx.tape, ctx.z
         fed, *first = ctx.saved_tensors
@@ -152,9 +142,7 @@ class Unrolled(torch.autograd.Function):
                     run(pointwise.enter_backward, k, [*d[k][:3], d_next[k]], inputs, tanh=tanh[k])
                 d_h = maps[0](d_gates[0][t])
                 d_now, d_next = d_next, d_now
-            d_weights = [
-                _product(d_gates[0][1:], fed[:-1]) + _product(d_gates[0][:1], first[0][None].to(dtype))
-            ]
+            d_weights = [_product(d_gates[0][1:], fed[:-1]) + _product(d_gates[0][:1], first[0][None].to(dtype))]
             d_weights += [_product(d_gates[k + 1], z[k]) for k in range(depth - 1)]
         d_tensors: list[Tensor | None] = []
         for k, d_weight in enumerate(d_weights):
