@@ -9,7 +9,7 @@ import pytest
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.corpora import TextSource, open_corpus
 
-LINES = {"train": 500, "valid": 70, "test": 60}
+LINES = {"train": 500, "valid": 30, "test": 20}
 
 
 @pytest.fixture(scope="session")

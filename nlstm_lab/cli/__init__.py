@@ -22,7 +22,7 @@ app.command()(figures.table)
 
 @app.callback()
 def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Train, probe and draw recurrent networks with nested and hierarchical memory."""
 
