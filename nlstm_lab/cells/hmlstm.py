@@ -137,7 +137,7 @@ class HMLSTMCell(MultiscaleCell):
         summed = h @ self.weight_hh.t() + below * projected  # equations 5, 7
         if self.weight_th is not None and h_above is not None:
             summed = summed + flush * (h_above @ self.weight_th.t())  # equation 6
-        summed = self._biased(summed)  # equation 4, and the next two lines
+        summed = self.biased(summed)  # equation 4, and the next two lines
         i, f, g, o = summed[..., : 4 * self.hidden_size].chunk(4, dim=-1)
         i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
         updated, written = f * c + i * g, i * g
@@ -156,7 +156,7 @@ class HMLSTMCell(MultiscaleCell):
     def _emitted(self, o: Tensor, c: Tensor) -> Tensor:
         return o * torch.tanh(c if self.norm_c is None else self.norm_c(c))
 
-    def _biased(self, summed: Tensor) -> Tensor:
+    def biased(self, summed: Tensor) -> Tensor:
         """The pre-activations normalized, and the bias added."""
         if self.norm is not None:
             normed = self.norm.normalized_shape[0]

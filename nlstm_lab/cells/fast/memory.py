@@ -1,7 +1,7 @@
 """Large buffers that are used again, step after step.
 
-A CPU's allocator gives large blocks back to the system, and every page of a new one is cleared and mapped anew at first
-touch: up to a sixth of a training step. On CUDA torch's own allocator keeps them.
+A CPU's allocator gives large blocks back to the system, and every page of a new one is cleared and mapped
+anew at first touch: up to a sixth of a training step. On CUDA torch's own allocator keeps them.
 """
 
 import math
@@ -22,7 +22,8 @@ def take(like: Tensor, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
     dtype = dtype or like.dtype
     size = math.prod(shape)
     found = _free.get((size, dtype)) if like.device.type == "cpu" else None
-    return found.pop().view(shape) if found else like.new_empty(shape, dtype=dtype)
+    with torch.inference_mode(False):  # or a training could not write what an evaluation has made
+        return found.pop().view(shape) if found else torch.empty(shape, dtype=dtype, device=like.device)
 
 
 def give(*buffers: Tensor) -> None:

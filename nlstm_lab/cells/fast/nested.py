@@ -1,8 +1,9 @@
-"""The Nested LSTM of any depth (depth 1 is the LSTM), unrolled by one autograd function with a derived backward.
+"""The Nested LSTM of any depth (depth 1 is the LSTM), unrolled by one autograd function with a derived
+backward.
 
-The time loops keep only what a step must wait for: one product a level, and two runs of pointwise functions around
-it. The input's products come for all steps at once from `Cell.project`; the gates are saved, and each weight's gradient
-is one product over all steps.
+The time loops keep only what a step must wait for: one product a level, and two runs of pointwise
+functions around it. The input's products come for all steps at once from `Cell.project`; the gates are
+saved, and each weight's gradient is one product over all steps.
 """
 
 from typing import Any, NamedTuple
@@ -10,17 +11,18 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.fast import State, compiling, memory, pointwise, serves
+from nlstm_lab.cells.base import product
+from nlstm_lab.cells.fast import State, compiling, memory, pointwise, refuse_second_derivative, serves
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
 from nlstm_lab.cells.precision import exact_products, product_type, times
-from nlstm_lab.errors import UsageError
 
 UNSAVED_STEPS = 64  # without gradients, the steps whose gates are held at a time
 
 
 class Level(NamedTuple):
-    """One affine map of the nest, rows [i | f | g | o], and its candidate; x_t's share comes apart, for all steps."""
+    """One affine map of the nest, rows [i | f | g | o], and its candidate; x_t's share comes apart, for
+    all steps."""
 
     weight: Tensor
     bias: Tensor | None
@@ -52,10 +54,18 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
     options = Options(tanh, product_type(state[0]), compiling.wanted(x.device), keep)
     tensors = [tensor for level in found for tensor in (level.weight, level.bias)]
     pieces = []
-    for piece in [x] if keep else x.split(UNSAVED_STEPS):
-        hidden, *state = Unrolled.apply(options, cell.project(piece), *state, *tensors)  # type: ignore[assignment]
+    for piece in [x] if keep else torch.split(x, UNSAVED_STEPS):
+        outputs = Unrolled.apply(options, _project(cell, piece), *state, *tensors)  # type: ignore[no-untyped-call]
+        hidden, *state = outputs
         pieces.append(hidden)
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces), tuple(state)
+
+
+def _project(cell: NestedLSTMCell | LSTMCell, x: Tensor) -> Tensor:
+    """`Cell.project`, but the bias of a look-up is added to the table when that is the smaller one."""
+    if x.is_floating_point() or cell.bias is None or x.numel() < cell.input_size:
+        return cell.project(x)
+    return product(x, (cell.weight_ih.t().contiguous() + cell.bias).t())
 
 
 class Options(NamedTuple):
@@ -68,10 +78,11 @@ class Options(NamedTuple):
 
 
 class Unrolled(torch.autograd.Function):
-    """All steps of a nest: h of all steps, and the last state, from x's share of the outermost pre-activations.
+    """All steps of a nest: h of all steps, and the last state, from x's share of the outermost
+    pre-activations.
 
-    The tensors given are projected [T, B, 4H]; h_0 and each memory [B, H], outermost first; then weight and bias of
-    each level. Everything but the products' factors stays in the type of `projected`.
+    The tensors given are projected [T, B, 4H]; h_0 and each memory [B, H], outermost first; then weight
+    and bias of each level. Everything but the products' factors stays in the type of `projected`.
     """
 
     @staticmethod
@@ -114,8 +125,7 @@ class Unrolled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            raise UsageError("the fast path has no second derivative: for create_graph unroll in cells.fast.disabled()")
+        refuse_second_derivative()
         tanh, dtype, compile, _ = ctx.options
         tape, z = ctx.tape, ctx.z
         fed, *first = ctx.saved_tensors
@@ -125,7 +135,7 @@ class Unrolled(torch.autograd.Function):
         d_now = [grad.clone(memory_format=torch.contiguous_format) for grad in grads[2:]]
         d_next = [torch.empty_like(d) for d in d_now]
         d_gates = [memory.take(tape, T, B, 4 * H, dtype=dtype) for _ in range(depth)]
-        blocks = [d.unflatten(2, (4, H)) for d in d_gates]
+        blocks = [d.view(T, B, 4, H) for d in d_gates]
         run = compiling.Runners(compile)
         with exact_products(tape.device):
             for t in reversed(range(T)):
