@@ -33,7 +33,7 @@ BAD_INPUTS = [
     (torch.zeros(T, B, D).double(), TypeError, "the parameters' type torch.float32, not torch.float64"),
     (torch.zeros(T, B, D) > 0, TypeError, "or integer symbols, not torch.bool"),
     (torch.zeros(T, B, D).long(), ValueError, r"not integer symbols \[6, 3, 5\]"),
-    (torch.full((T, B), D), ValueError, "input must hold symbols from 0 to 4, not 5 to 5"),
+    (torch.full((T, B), D), ValueError, "input must hold symbols from 0 to 4, not others"),
     (torch.full((T, B), -1), ValueError, "input must hold symbols from 0 to 4"),
     (torch.zeros(0, B, D), ValueError, r"input must be at least one step long, not \[0, 3, 5\]"),
     (pack_padded_sequence(torch.zeros(T, 1, D + 1), [T]), ValueError, r"input must be \[N, 5\]"),
