@@ -93,7 +93,9 @@ def connectivity(
         for start, stop in pieces:
             x = vectors(model, codes[start:stop])
             logits, names = _predict(model, x, words)
-            wanted = _targets(names, words is not None, read[start : stop + 1], said.word[start:stop], logits, target, given)
+            wanted = _targets(
+                names, words is not None, read[start : stop + 1], said.word[start:stop], logits, target, given
+            )
             values = _matrix(x, wanted, attribute, max(1, chunk), bar.update)
             found.append(_described(values, logits, names, wanted, start))
     return _dataset(found, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
