@@ -144,15 +144,20 @@ class Cell(nn.Module, ABC):
         return tuple(state) if isinstance(state, tuple | list) else (state,)
 
     def forward(self, input: Tensor, state: Any = None) -> Any:
+        return self.forward_beside(input, state)
+
+    def forward_beside(self, input: Tensor, state: Any, **beside: Any) -> Any:
+        """`forward`, for a step that needs further tensors, laid out as the input is."""
         x = checked_input(input, self.input_size, self.like, "B", "")
         single = x.dim() == int(x.is_floating_point())
-        x = x.unsqueeze(0) if single else x
+        if single:
+            x, beside = x.unsqueeze(0), {name: part.unsqueeze(0) for name, part in beside.items()}
         first = self.initial_state(x.shape[0])
         if state is not None:
             like = self.pack(tuple(part[0] for part in first) if single else first)
             first = self.unpack(checked_state(state, like, self.part_names or self.state_names))
             first = tuple(part.unsqueeze(0) for part in first) if single else first
-        last = self.step(x, first)
+        last = self.recur(self.project(x), first, **beside)
         return self.pack(tuple(part[0] for part in last) if single else last)
 
     def extra_repr(self) -> str:
@@ -163,8 +168,8 @@ class GatedCell(Cell):
     """A cell whose gates are row blocks of one matrix for the input, one for the hidden state, and one bias.
 
     Parameters: weight_ih [gates * hidden_size, input_size], weight_hh [gates * hidden_size, hidden_size],
-    bias [gates * hidden_size] or None. A subclass names its `gates` in the order of the rows; `gate_bias`
-    adds to some.
+    bias [gates * hidden_size] or None. A subclass names its `gates` in the order of the rows, which
+    `further_rows` may follow; `gate_bias` is added to where a gate's bias starts.
     """
 
     gates: tuple[str, ...]
@@ -179,11 +184,12 @@ class GatedCell(Cell):
         gate_bias: dict[str, float],
         device: Any,
         dtype: torch.dtype | None,
+        further_rows: int = 0,
     ) -> None:
         super().__init__(input_size, hidden_size)
         init.check(initialization)
         self.initialization, self.takes_input, self.gate_bias = initialization, takes_input, gate_bias
-        rows, new = len(self.gates) * hidden_size, {"device": device, "dtype": dtype}
+        rows, new = len(self.gates) * hidden_size + further_rows, {"device": device, "dtype": dtype}
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size, **new))
         self.weight_hh = nn.Parameter(torch.empty(rows, hidden_size, **new))
         self.bias = nn.Parameter(torch.empty(rows, **new)) if bias else None
@@ -196,7 +202,8 @@ class GatedCell(Cell):
             init.fill_bias(self.bias, self.initialization, hidden_size=size)
             with torch.no_grad():
                 for gate, value in self.gate_bias.items():
-                    self.bias.view(-1, size)[self.gates.index(gate)] += value
+                    row = self.gates.index(gate) * size
+                    self.bias[row : row + size] += value
 
     def project(self, x: Tensor) -> Tensor:
         return product(x, self.weight_ih, self.bias)

@@ -3,11 +3,11 @@
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
 from nlstm_lab.cells.base import GatedCell, Record, State
-from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.cells.exchange import Exchangeable
 
 
 class LSTMCell(GatedCell):
@@ -48,10 +48,11 @@ class LSTMCell(GatedCell):
         return h, c
 
 
-class LSTM(Recurrent):
+class LSTM(Exchangeable):
     """A stack of LSTM layers: `output, (h_n, c_n) = LSTM(input_size, hidden_size)(input, (h_0, c_0))`.
 
     Shapes as in `Recurrent`; h_n and c_n [num_layers, B, hidden_size]. Flags as in `LSTMCell`.
     """
 
     cell_class = LSTMCell
+    torch_class = nn.LSTM

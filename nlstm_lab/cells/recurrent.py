@@ -70,9 +70,7 @@ class Recurrent(nn.Module):
     def forward(self, input: Tensor | PackedSequence, state: Any = None) -> Any:
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, state)
-        x, unbatched = self._time_major(input)
-        output, last = self.run(x, self._unpack(state, x.shape[1], unbatched))
-        return self._as_given(output, unbatched), self._pack(last, unbatched)
+        return self._forward_padded(input, state)
 
     def trace(self, input: Tensor, state: Any = None) -> tuple[Tensor, Any, list[Record]]:
         """Output and state as from `forward`, and for each layer every gate and state by name.
@@ -81,11 +79,7 @@ class Recurrent(nn.Module):
         their own under "memory". Takes a padded or unbatched sequence; always runs the readable step, never a
         faster path.
         """
-        x, unbatched = self._time_major(input)
-        steps: list[list[Record]] = [[] for _ in self.layers]
-        output, last = self.run(x, self._unpack(state, x.shape[1], unbatched), steps)
-        layers = [_stacked(records, lambda tensor: self._as_given(tensor, unbatched)) for records in steps]
-        return self._as_given(output, unbatched), self._pack(last, unbatched), layers
+        return self._trace(input, state)
 
     def run(
         self, x: Tensor, states: list[State], steps: list[list[Record]] | None = None
@@ -101,14 +95,12 @@ class Recurrent(nn.Module):
         return torch.cat(hidden, -1) if self.all_layers else x, last
 
     def unroll(self, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """One layer over all steps, untraced, by the fastest way that serves the cell: x to h [T, B, hidden_size]."""
-        done = fast.unroll(cell, x, state)
+        """One layer over all steps, untraced, by the fastest way that serves the cell: h [T, B, hidden_size]."""
+        done = None if torch.compiler.is_compiling() else fast.unroll(cell, x, state)
         return self.loop(cell, x, state) if done is None else done
 
     @staticmethod
-    def loop(
-        cell: Cell, x: Tensor, state: State, records: list[Record] | None = None
-    ) -> tuple[Tensor, State]:
+    def loop(cell: Cell, x: Tensor, state: State, records: list[Record] | None = None) -> tuple[Tensor, State]:
         """The oracle of `unroll`: the readable step, one after the other; adds what it sees to `records`."""
         projected = cell.project(x)
         hidden = []
@@ -120,8 +112,30 @@ class Recurrent(nn.Module):
                 records.append(record)
         return torch.stack(hidden), state
 
-    def _forward_packed(self, input: PackedSequence, state: Any) -> Any:
-        """Runs of steps with equally many sequences, longest first; each hands on the rows that go on."""
+    def _forward_padded(
+        self, input: Any, state: Any, steps: list[list[Record]] | None = None, **beside: Any
+    ) -> tuple[Tensor, Any]:
+        """`beside`: what else `run` needs, laid out as the input is."""
+        batched = "BT" if self.batch_first else "TB"
+        x = checked_input(input, self.input_size, self.cells[0].like, batched, "T")
+        unbatched = x.dim() == 1 + int(x.is_floating_point())
+        states = self._unpack(state, 1 if unbatched else x.shape[batched.index("B")], unbatched)
+        beside = {name: self._turned(part, unbatched) for name, part in beside.items()}
+        output, last = self.run(self._turned(x, unbatched), states, steps, **beside)
+        return self._returned(output, unbatched), self._pack(last, unbatched)
+
+    def _trace(self, input: Any, state: Any, **beside: Any) -> tuple[Tensor, Any, list[Record]]:
+        steps: list[list[Record]] = [[] for _ in self.layers]
+        output, last = self._forward_padded(input, state, steps, **beside)
+        unbatched = output.dim() == 2
+        layers = [_stacked(records, lambda tensor: self._returned(tensor, unbatched)) for records in steps]
+        return output, last, layers
+
+    def _forward_packed(self, input: PackedSequence, state: Any, **beside: Any) -> Any:
+        """Runs of steps with equally many sequences, longest first; each hands on the rows that go on.
+
+        `beside`: what else `run` needs, packed as the input is.
+        """
         data = checked_input(input.data, self.input_size, self.cells[0].like, "N")
         sizes = cast(list[int], input.batch_sizes.tolist())
         states = self._unpack(state, sizes[0], unbatched=False)
@@ -134,8 +148,10 @@ class Recurrent(nn.Module):
             length = len(list(same))
             ended.append(_rows(states, slice(size, None)))
             states = _rows(states, slice(size))
-            x = data[start : start + length * size].view(length, size, *data.shape[1:])
-            output, states = self.run(x, states)
+            here = slice(start, start + length * size)
+            x = data[here].view(length, size, *data.shape[1:])
+            along = {name: part[here].view(length, size, -1) for name, part in beside.items()}
+            output, states = self.run(x, states, **along)
             outputs.append(output.flatten(0, 1))
             start += length * size
         order = [states, *reversed(ended)]
@@ -145,14 +161,12 @@ class Recurrent(nn.Module):
         packed = PackedSequence(torch.cat(outputs), *input[1:])
         return packed, self._pack(last, unbatched=False)
 
-    def _time_major(self, input: Any) -> tuple[Tensor, bool]:
-        batched = "BT" if self.batch_first else "TB"
-        x = checked_input(input, self.input_size, self.cells[0].like, batched, "T")
-        unbatched = x.dim() == 1 + int(x.is_floating_point())
-        return (x.unsqueeze(1) if unbatched else x.transpose(0, 1) if self.batch_first else x), unbatched
+    def _turned(self, x: Tensor, unbatched: bool) -> Tensor:
+        """What is laid out as the input, time-major."""
+        return x.unsqueeze(1) if unbatched else x.transpose(0, 1) if self.batch_first else x
 
-    def _as_given(self, x: Tensor, unbatched: bool) -> Tensor:
-        """Time-major x in the layout of the input."""
+    def _returned(self, x: Tensor, unbatched: bool) -> Tensor:
+        """Time-major x, laid out as the input is."""
         return x.squeeze(1) if unbatched else x.transpose(0, 1) if self.batch_first else x
 
     def _unpack(self, state: Any, batch_size: int, unbatched: bool) -> list[State]:

@@ -59,14 +59,15 @@ class Vocabulary:
 
     def decode(self, codes: Tensor | np.ndarray) -> str:
         """The text of a row of codes."""
-        return "".join(self.symbols[int(code)] for code in codes)
+        return "".join(map(self.symbols.__getitem__, codes.tolist()))
 
 
 @dataclass(frozen=True)
 class Symbols:
-    """One-hot input, or a softmax over as many symbols (or words, or classes)."""
+    """One-hot input, or a softmax over as many symbols (or words, or classes). padded: symbol 0 is no symbol."""
 
     size: int
+    padded: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Parsed data sets, kept as memory-mapped arrays beside a manifest, so that opening one costs nothing.
 
-A cache entry is a folder that appears at once (built aside, then renamed): a reader never sees half of one, two
-processes that build the same entry do not disturb each other, and a failure leaves what was there before.
+A cache entry is a folder that appears at once (built aside, then renamed): a reader never sees half of one,
+two processes that build the same entry do not disturb each other, and a failure leaves what was there before.
 """
 
 import hashlib
@@ -29,12 +29,12 @@ class Parsed:
     facts: Mapping[str, Any]
 
 
-def cached(name: str, sources: Sequence[Path], build: Callable[[], Parsed], **settings: object) -> Parsed:
-    """What `build` returns, from the cache where sources (path, size, time of change) and settings are the same.
+def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed], /, **settings: object) -> Parsed:
+    """What `build` returns, from the cache where sources (path, size, time of change) and settings agree.
 
     A LabError says how to choose another folder where the cache cannot be written.
     """
-    entry = paths.cache() / f"{name}-{_digest(sources, settings)}"
+    entry = paths.cache() / f"{entry_name}-{_digest(sources, settings)}"
     if (found := _load(entry)) is not None:
         return found
     parsed = build()
@@ -56,12 +56,12 @@ def _digest(sources: Sequence[Path], settings: Mapping[str, object]) -> str:
 def _load(entry: Path) -> Parsed | None:
     """The entry, or None where there is none or a damaged one."""
     try:
-        manifest = json.loads((entry / "manifest.json").read_text())
+        manifest = json.loads((entry / "manifest.json").read_text(encoding="utf-8"))
         arrays = {name: _map(entry / f"{name}.npy") for name in manifest["arrays"]}
         if any(list(array.shape) != manifest["arrays"][name] for name, array in arrays.items()):
             return None
         return Parsed(arrays, manifest["facts"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
 
 
@@ -77,16 +77,16 @@ def _store(entry: Path, parsed: Parsed) -> None:
         for name, array in parsed.arrays.items():
             np.save(aside / f"{name}.npy", array, allow_pickle=False)
         shapes = {name: list(array.shape) for name, array in parsed.arrays.items()}
-        manifest = {"arrays": shapes, "facts": dict(parsed.facts)}
-        (aside / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=1))
+        manifest = json.dumps({"arrays": shapes, "facts": dict(parsed.facts)}, ensure_ascii=False, indent=1)
+        (aside / "manifest.json").write_text(manifest, encoding="utf-8")
         aside.chmod(0o755)
-        if entry.exists() and _load(entry) is None:  # damaged: nobody can be reading it
-            shutil.rmtree(entry)
-        if not entry.exists():
-            try:
-                aside.rename(entry)
-            except OSError:  # another process was faster: its entry is the same
-                if _load(entry) is None:
-                    raise
+        if entry.exists() and _load(entry) is None:
+            entry.rename(aside / "damaged")  # it goes with the temporary folder, or comes to no harm
+        try:
+            aside.rename(entry)
+        except OSError:  # another process was faster, and its entry is the same
+            if _load(entry) is None:
+                raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(entry / "damaged", ignore_errors=True)

@@ -3,12 +3,14 @@
 import gzip
 import hashlib
 import lzma
+import stat
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from nlstm_lab.errors import DamagedFile, LabError
 
@@ -17,32 +19,37 @@ CHUNK = 1 << 22
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The unpacked bytes of a file as a stream; a zip archive must hold exactly one file.
+def opened(path: Path, packing: str | None = None) -> Iterator[IO[bytes]]:
+    """The unpacked bytes of a file as a stream; the packing is told by the suffix unless it is given.
 
-    Truncated or damaged packings become a DamagedFile while they are read, unreadable files a LabError.
+    A zip archive must hold exactly one file. Truncated or damaged packings become a DamagedFile while they are read,
+    unreadable files a LabError.
     """
+    packing = path.suffix if packing is None else packing
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as stream:
-                yield stream
-        elif path.suffix == ".xz":
-            with lzma.open(path) as stream:
-                yield stream
-        elif path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive:
-                files = [member for member in archive.infolist() if not member.is_dir()]
-                if len(files) != 1:
-                    raise DamagedFile(f"{path} holds {len(files)} files where exactly one was expected")
-                with archive.open(files[0]) as stream:
-                    yield stream
+        if packing == ".gz":
+            with gzip.open(path) as unpacked:
+                yield cast(IO[bytes], unpacked)
+        elif packing == ".xz":
+            with lzma.open(path) as unxzed:
+                yield unxzed
+        elif packing == ".zip":
+            with zipfile.ZipFile(path) as archive, archive.open(_only_member(archive)) as member:
+                yield member
         else:
-            with path.open("rb") as stream:
-                yield stream
+            with path.open("rb") as plain:
+                yield plain
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedFile(f"{path} is truncated or damaged ({error}); get it again") from error
     except (PermissionError, IsADirectoryError) as error:
         raise LabError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    files = [member for member in archive.infolist() if not member.is_dir()]
+    if len(files) != 1:
+        raise DamagedFile(f"{archive.filename} holds {len(files)} files where exactly one was expected")
+    return files[0]
 
 
 def read(path: Path) -> bytes:
@@ -51,10 +58,31 @@ def read(path: Path) -> bytes:
         return stream.read()
 
 
-def sha256(path: Path) -> str:
-    """The checksum of a file's content, in pieces: no 100 MB in memory."""
-    digest = hashlib.sha256()
-    with opened(path) as stream:
-        while piece := stream.read(CHUNK):
-            digest.update(piece)
-    return digest.hexdigest()
+def digests(stream: IO[bytes]) -> dict[str, str | int]:
+    """`size` in bytes, `sha256` and `md5` of a stream, in pieces: no 100 MB in memory."""
+    size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    while piece := stream.read(CHUNK):
+        size += len(piece)
+        sha256.update(piece)
+        md5.update(piece)
+    return {"size": size, "sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
+
+
+def members(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each regular file in a tar archive, however it is compressed, or in a zip archive.
+
+    Nothing is extracted to disk and no link is followed. DamagedFile where it is no archive, or a truncated one.
+    """
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                for entry in archive.infolist():
+                    if not entry.is_dir() and not stat.S_ISLNK(entry.external_attr >> 16):
+                        yield entry.filename, archive.read(entry)
+        else:
+            with opened(path, "") as stream, tarfile.open(fileobj=stream, mode="r|*") as tar:
+                for member in tar:
+                    if member.isfile() and (file := tar.extractfile(member)):
+                        yield member.name, file.read()
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:  # RuntimeError: encrypted
+        raise DamagedFile(f"{path} is no archive, or a truncated one ({error}); get it again") from error

@@ -1,52 +1,204 @@
-"""A text as symbols: named corpora and a reader's own file, encoded once and memory-mapped from then on."""
+"""A text as symbols: named corpora and a reader's own file, encoded once and memory-mapped from then on.
+
+A corpus comes as three texts or as one that is cut into contiguous shares. Which symbols the vocabulary has:
+for a named corpus all that occur in it (published parameter counts demand that); for a reader's own text those of
+the training split, and one more, U+FFFD, for whatever valid and test have besides, if they have anything.
+"""
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from nlstm_lab.datasets import content, registry
 from nlstm_lab.datasets.base import Split, Vocabulary
 from nlstm_lab.datasets.cache import Parsed, cached
+from nlstm_lab.errors import DamagedFile, MissingData, UsageError
 
+Normalization = Literal["none", "text8"]
+Shares = tuple[int, int, int]
+
+UNSEEN = "\N{REPLACEMENT CHARACTER}"
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
+DIGITS = (b"zero", b"one", b"two", b"three", b"four", b"five", b"six", b"seven", b"eight", b"nine")
+PIECE = 1 << 22  # characters that are encoded at a time
+CODE_POINTS = 0x110000
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """Which text, and how it is read. `corpus` is a name (see `names`) or the path of a text file.
+
+    normalization, share (train, valid and test in percent, contiguous) and encoding are for texts that do not come
+    split and encoded already; files may be plain, .gz, .xz or .zip.
+    """
+
+    corpus: str
+    normalization: Normalization = "none"
+    share: Shares = (90, 5, 5)
+    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Three splits of codes ([symbols] uint8 or uint16, memory-mapped) and what they mean."""
+    """The codes of a text ([symbols] uint8, uint16 or uint32, memory-mapped), where its splits end, what they mean."""
 
     name: str
-    splits: Mapping[Split, np.ndarray]
+    codes: np.ndarray = field(repr=False)
+    ends: tuple[int, int, int]
     vocabulary: Vocabulary
-    fingerprint: str  # sha256 of the content, split after split
+    fingerprint: str  # sha256 of the text that was encoded
+    unseen: int = 0  # symbols of valid and test that were read as U+FFFD
+
+    @property
+    def splits(self) -> dict[Split, np.ndarray]:
+        starts = (0, *self.ends)
+        return {split: self.codes[starts[k] : starts[k + 1]] for k, split in enumerate(SPLITS)}
 
 
-def open_corpus(name: str) -> Corpus:
-    """The corpus of that name, encoded on the first opening."""
-    files = registry.get(name).locate()
-    parsed = cached(name, files, lambda: _ptb(files))
-    splits = {split: parsed.arrays[split] for split in SPLITS}
-    return Corpus(name, splits, Vocabulary(tuple(parsed.facts["symbols"])), parsed.facts["sha256"])
+def names() -> tuple[str, ...]:
+    """The corpora that have a name."""
+    return (*_NAMED, "python_docs")
 
 
-def _ptb(files: tuple[Path, ...]) -> Parsed:
-    """The char files hold one symbol between spaces, `_` for the space, and a newline at the end of a sentence.
+def open_corpus(source: TextSource) -> Corpus:
+    """The corpus, encoded on the first opening.
 
-    An unknown word stays what it is there: the five characters `<unk>`.
+    MissingData where a named one is not on this machine; a UsageError for an unknown name, an empty text, another
+    encoding than stated, or shares that do not make sense.
     """
-    texts = [content.read(file).replace(b" ", b"").replace(b"_", b" ").decode("ascii") for file in files]
-    return encode(dict(zip(SPLITS, texts, strict=True)))
+    if len(source.share) != 3 or sum(source.share) != 100 or min(source.share) < 1:
+        raise UsageError(f"the shares of train, valid and test are whole percents that add to 100: {source.share}")
+    name, own = source.corpus, source.corpus not in names()
+    files, texts = _own(source) if own else (_topics_file(), _topics) if name == "python_docs" else _named(name)
+    settings = {"normalization": source.normalization, "share": source.share, "encoding": source.encoding}
+    parsed = cached("corpus", files, lambda: _encode(texts(), source, own), corpus="" if own else name, **settings)
+    facts = parsed.facts
+    train, valid, test = facts["ends"]
+    vocabulary = Vocabulary(tuple(facts["symbols"]))
+    codes = parsed.arrays["codes"]
+    return Corpus(Path(name).name, codes, (train, valid, test), vocabulary, facts["sha256"], facts["unseen"])
 
 
-def encode(texts: Mapping[Split, str]) -> Parsed:
-    """Codes of all splits over the sorted union of their symbols."""
-    points = {split: np.frombuffer(text.encode("utf-32-le"), np.uint32) for split, text in texts.items()}
-    symbols = np.flatnonzero(sum(np.bincount(array, minlength=0x110000) for array in points.values()))
-    table = np.zeros(0x110000, np.min_scalar_type(max(len(symbols) - 1, 0)))
+Texts = Callable[[], list[str]]
+
+
+def _named(name: str) -> tuple[tuple[Path, ...], Texts]:
+    return registry.locate(name), lambda: _NAMED[name](registry.contents(name))
+
+
+def _own(source: TextSource) -> tuple[tuple[Path, ...], Texts]:
+    path = Path(source.corpus).expanduser()
+    if not path.is_file():
+        raise UsageError(f"{source.corpus!r} is neither a corpus ({', '.join(names())}) nor a text file")
+    return (path,), lambda: [_decode(path, source.encoding)]
+
+
+def text8_rules(text: str) -> str:
+    """Mahoney's cleaning of characters: a-z in lower case, digits spelled, everything else one space.
+
+    >>> text8_rules("Route 66 -- a café!")
+    'route six six a caf '
+    """
+    data = text.encode("utf-8", "surrogatepass").lower()
+    for digit, word in enumerate(DIGITS):
+        data = data.replace(str(digit).encode(), b" " + word + b" ")
+    return re.sub(rb"[^a-z]+", b" ", data).decode("ascii")
+
+
+def _encode(texts: list[str], source: TextSource, own: bool) -> Parsed:
+    if len(texts) > 1 and (source.share != TextSource.share or source.normalization != "none"):
+        raise UsageError(f"{source.corpus} comes split and cleaned: share and normalization are for other texts")
+    if source.normalization == "text8":
+        texts = [text8_rules(text) for text in texts]
+    if not all(texts):
+        raise UsageError(f"{source.corpus} holds no text")
+    text = "".join(texts)
+    if len(texts) == 1:
+        first, second, _ = source.share
+        ends = [len(text) * first // 100, len(text) * (first + second) // 100, len(text)]
+    else:
+        ends = np.cumsum([len(part) for part in texts]).tolist()
+    known = _counts(text[: ends[0]]) if own else _counts(text)
+    beyond = _counts(text[ends[0] :]) * (known == 0)
+    unseen = int(beyond.sum())
+    if unseen:
+        known[ord(UNSEEN)] += 1
+    symbols = np.flatnonzero(known)
+    table = np.full(CODE_POINTS, np.searchsorted(symbols, ord(UNSEEN)), np.uint32)
     table[symbols] = np.arange(len(symbols))
-    digest = hashlib.sha256("".join(texts.values()).encode()).hexdigest()
-    facts = {"symbols": [chr(symbol) for symbol in symbols], "sha256": digest}
-    return Parsed({split: table[array] for split, array in points.items()}, facts)
+    codes = np.empty(len(text), np.min_scalar_type(len(symbols) - 1))
+    digest, encoding = hashlib.sha256(), "latin-1" if source.corpus in _NAMED else "utf-8"
+    for start, points in _pieces(text):
+        codes[start : start + len(points)] = table[points]
+        digest.update(text[start : start + PIECE].encode(encoding, "surrogatepass"))
+    facts = {"symbols": [chr(symbol) for symbol in symbols], "ends": ends, "unseen": unseen}
+    return Parsed({"codes": codes}, {**facts, "sha256": digest.hexdigest()})
+
+
+def _pieces(text: str) -> Iterator[tuple[int, np.ndarray]]:
+    """Code points of the text, a few million at a time, each piece with its place."""
+    for start in range(0, len(text), PIECE):
+        yield start, np.frombuffer(text[start : start + PIECE].encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def _counts(text: str) -> np.ndarray:
+    """How often each code point occurs."""
+    counts = np.zeros(CODE_POINTS, np.int64)
+    for _, points in _pieces(text):
+        present = np.bincount(points)
+        counts[: len(present)] += present
+    return counts
+
+
+def _decode(path: Path, encoding: str) -> str:
+    data = content.read(path)
+    try:
+        return data.decode(encoding).removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+    except LookupError:
+        raise UsageError(f"there is no encoding {encoding!r}") from None
+    except UnicodeDecodeError as error:
+        raise DamagedFile(
+            f"{path} is not {encoding} text (byte {data[error.start]:#04x} at {error.start}); state its encoding"
+        ) from None
+
+
+def _ptb(files: list[bytes]) -> list[str]:
+    """The word files, sentence by sentence: words with single spaces between, a newline at the end.
+
+    An unknown word stays what it is in them, the five characters `<unk>`: so do the distributed char files.
+    """
+    return ["".join(f"{line.strip()}\n" for line in data.decode("ascii").splitlines()) for data in files]
+
+
+def _bytes(files: list[bytes]) -> list[str]:
+    """One file whose symbols are its bytes, shown as the first 256 characters of Unicode."""
+    return [files[0].decode("latin-1")]
+
+
+_NAMED: dict[str, Callable[[list[bytes]], list[str]]] = {
+    "ptb": _ptb,
+    "text8": _bytes,
+    "enwik8": _bytes,
+    "enwiki2015_text8like": _bytes,
+    "enwiki2015_plain": _bytes,
+}
+
+
+def _topics_file() -> tuple[Path, ...]:
+    try:
+        from pydoc_data import topics
+    except ImportError as error:  # some distributions take it out of their Python
+        raise MissingData("this Python comes without its documentation (pydoc_data); name a text file") from error
+    return (Path(topics.__file__),)
+
+
+def _topics() -> list[str]:
+    """The language reference that CPython carries for its help(): English prose, with examples of code."""
+    from pydoc_data import topics
+
+    return ["\n".join(text for _, text in sorted(topics.topics.items()))]

@@ -2,35 +2,41 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vocabulary
-from nlstm_lab.datasets.corpora import Corpus, open_corpus
+from nlstm_lab.datasets.corpora import Corpus, Normalization, Shares, TextSource, open_corpus
 from nlstm_lab.errors import UsageError
 
 EVALUATION_STREAMS = 32  # parallel pieces in which a split is read with the state carried
 EVALUATION_BATCH = 128  # blocks side by side; each starts cold, so their number changes no result
+COUNTED = 1 << 24  # symbols that are counted at a time
 
 
 @dataclass(frozen=True)
 class CharacterModelling:
-    """Predict the next symbol of a text.
+    """Predict the next symbol of a text; `corpus` is a name or the path of a text file (see `TextSource`).
 
     Blocks (Nested LSTM): `length` symbols cut one after another, shuffled each epoch, cold, length - 1 predictions.
-    Streams (HM-LSTM): `batch_size` contiguous pieces read side by side, `length` predictions a batch, state carried.
+    Streams (HM-LSTM): `batch_size` contiguous pieces side by side, `length` predictions a batch, state carried.
     """
 
     corpus: str = "ptb"
     length: int = 100
     batch_size: int = 32
     reader: Reader = "blocks"
+    normalization: Normalization = "none"
+    share: Shares = (90, 5, 5)
+    encoding: str = "utf-8"
 
     def load(self) -> "TextTask":
         """The task; MissingData where the corpus is not on this machine, a UsageError where it is too short."""
-        return TextTask(self, open_corpus(self.corpus))
+        source = TextSource(self.corpus, self.normalization, self.share, self.encoding)
+        return TextTask(open_corpus(source), self.length, self.batch_size, self.reader)
 
 
 class TextTask:
@@ -40,47 +46,56 @@ class TextTask:
     metric: Metric = "bpc"
     readers: tuple[Reader, ...] = ("blocks", "streams")
 
-    def __init__(self, config: CharacterModelling, corpus: Corpus) -> None:
-        self.config = config
-        self.corpus = corpus
+    def __init__(self, corpus: Corpus, length: int, batch_size: int, reader: Reader) -> None:
+        if length < 2 or batch_size < 1:
+            raise UsageError(f"blocks have at least 2 symbols and batches at least 1 block, not {length}, {batch_size}")
         for split, codes in corpus.splits.items():
-            if len(codes) < config.length:
+            if len(codes) < length:
                 raise UsageError(
-                    f"the {split} split of {corpus.name} has {len(codes)} symbols, fewer than one block of "
-                    f"{config.length}: choose a smaller length or a longer text"
+                    f"the {split} split of {corpus.name} has {len(codes)} symbols, fewer than one block of {length}: "
+                    f"choose a smaller length, other shares, or a longer text"
                 )
-        self.vocabulary: Vocabulary = corpus.vocabulary
+        self.corpus, self.length, self.batch_size, self.reader = corpus, length, batch_size, reader
+        self.vocabulary: Vocabulary | None = corpus.vocabulary
         self.input = Symbols(len(corpus.vocabulary))
         self.output = Symbols(len(corpus.vocabulary))
         self.fingerprint = corpus.fingerprint
+        size = len(corpus.splits["train"])
+        batches = -(-(size // length) // batch_size)
+        self.updates_per_epoch = batches if reader == "blocks" else -(-_stream_length(size, batch_size) // length)
 
-    @property
-    def updates_per_epoch(self) -> int:
-        size, config = len(self.corpus.splits["train"]), self.config
-        if config.reader == "blocks":
-            return -(-(size // config.length) // config.batch_size)
-        return -(-_stream_length(size, config.batch_size) // config.length)
-
-    @property
+    @cached_property
     def log_frequencies(self) -> Tensor:
         """[symbols]; a symbol that is never a target counts as seen once, so that every logarithm is finite."""
         codes = self.corpus.splits["train"]
-        targets = cut(codes, self.config.length)[:, 1:] if self.config.reader == "blocks" else codes[1:]
-        counts = np.maximum(np.bincount(targets.ravel(), minlength=len(self.vocabulary)), 1)
-        return torch.from_numpy(np.log(counts / counts.sum())).float()
+        counts = np.zeros(self.output.size, np.int64)
+        if self.reader == "blocks":
+            table = cut(codes, self.length)
+            codes, counts = table.reshape(-1), counts - np.bincount(table[:, 0], minlength=len(counts))
+        else:
+            codes = codes[1:]
+        for start in range(0, len(codes), COUNTED):
+            counts += np.bincount(codes[start : start + COUNTED], minlength=len(counts))
+        return log_shares(counts)
 
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
-        codes, config = self.corpus.splits["train"], self.config
-        if config.reader == "streams":
-            return streams(codes, config.length, config.batch_size)
-        order = torch.randperm(len(codes) // config.length, generator=generator).numpy()
-        return blocks(codes, config.length, config.batch_size, order)
+        codes = self.corpus.splits["train"]
+        if self.reader == "streams":
+            return streams(codes, self.length, self.batch_size)
+        order = torch.randperm(len(codes) // self.length, generator=generator).numpy()
+        return blocks(codes, self.length, self.batch_size, order)
 
     def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
-        codes, length = self.corpus.splits[split], self.config.length
+        codes = self.corpus.splits[split]
         if reader == "streams":
-            return streams(codes, length, EVALUATION_STREAMS)
-        return blocks(codes, length, EVALUATION_BATCH, np.arange(len(codes) // length))
+            return streams(codes, self.length, EVALUATION_STREAMS)
+        return blocks(codes, self.length, EVALUATION_BATCH, np.arange(len(codes) // self.length))
+
+
+def log_shares(counts: np.ndarray) -> Tensor:
+    """The natural logarithm of each count's share, float32; a count of zero is taken as one."""
+    seen = np.maximum(counts, 1)
+    return torch.from_numpy(np.log(seen / seen.sum())).float()
 
 
 def cut(codes: np.ndarray, length: int) -> np.ndarray:

@@ -1,9 +1,9 @@
 """Every row of every table in the documents as a named experiment."""
 
-from nlstm_lab.experiments import nested_lstm
+from nlstm_lab.experiments import hm_rnn, madsen, nested_lstm
 from nlstm_lab.experiments.base import SCALES, Experiment, Registry, Scale
 
-REGISTRY = Registry([*nested_lstm.ptb_char()])
+REGISTRY = Registry([*nested_lstm.experiments(), *hm_rnn.experiments(), *madsen.experiments()])
 get, names, scales, variant = REGISTRY.get, REGISTRY.names, REGISTRY.scales, REGISTRY.variant
 
 __all__ = ["REGISTRY", "SCALES", "Experiment", "Scale", "get", "names", "scales", "variant"]

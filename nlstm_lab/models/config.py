@@ -18,6 +18,7 @@ class ModelConfig:
     unit: a key of `UNITS`. flags: further arguments of the unit, by their names. embedding_size: None for one-hot
     input (Nested LSTMs, protocol 5). output_embedding_size: width of the HM-RNN paper's output module (equations 11
     and 12), None for one dense layer on the last layer's h. output_bias: how the readout's bias starts.
+    boundaries: for `hrnn` alone, the symbols that end a segment of each level, the words' first.
     """
 
     unit: str
@@ -27,6 +28,7 @@ class ModelConfig:
     embedding_size: int | None = None
     output_embedding_size: int | None = None
     output_bias: OutputBias = "zero"
+    boundaries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

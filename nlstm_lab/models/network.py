@@ -9,11 +9,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab import cells
-from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vocabulary
+from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.models.config import Interface, ModelConfig, OutputBias
+from nlstm_lab.models.inputs import PaddedEmbedding
 from nlstm_lab.models.readouts import MixtureDensity, OutputModule, dense
 
-UNITS: dict[str, type[cells.Recurrent]] = {"lstm": cells.LSTM, "nlstm": cells.NestedLSTM}
+UNITS: dict[str, type[cells.Recurrent]] = {
+    "rnn": cells.RNN,
+    "lstm": cells.LSTM,
+    "gru": cells.GRU,
+    "nlstm": cells.NestedLSTM,
+    "lnlstm": cells.LayerNormLSTM,
+    "cwrnn": cells.ClockworkRNN,
+    "hmlstm": cells.HMLSTM,
+    "hrnn": cells.HierarchicalRNN,
+}
 
 
 class Score(NamedTuple):
@@ -43,9 +53,12 @@ class Network(nn.Module):
         vocabulary: Vocabulary | None = None,
         per_sequence: bool = False,
         density: MixtureDensity | None = None,
+        segment_ends: Tensor | None = None,
         name: str = "",
     ) -> None:
         super().__init__()
+        self.segment_ends: Tensor | None
+        self.register_buffer("segment_ends", segment_ends, persistent=False)  # [symbols, levels] of given boundaries
         self.unit, self.readout, self.embedding, self.density = unit, readout, embedding, density
         self.vocabulary, self.per_sequence, self.name = vocabulary, per_sequence, name
 
@@ -53,8 +66,18 @@ class Network(nn.Module):
         """What the unit reads: symbols as they are (it looks one-hot vectors up), or their embedding."""
         return inputs if self.embedding is None else self.embedding(inputs)
 
+    def unit_arguments(self, inputs: Tensor) -> tuple[Tensor, ...]:
+        """What the unit is called with before the state: its input, and the boundaries where they are given to it."""
+        given = () if self.segment_ends is None else (self.segment_ends[inputs],)
+        return self.inputs(inputs), *given
+
+    def trace(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any, list[dict[str, Any]]]:
+        """The unit's output, its last state, and every gate and state of each layer by name (`Recurrent.trace`)."""
+        trace: Any = self.unit.trace  # of a unit with given boundaries it takes one argument more
+        return trace(*self.unit_arguments(inputs), state)  # type: ignore[no-any-return]
+
     def forward(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
-        hidden, state = self.unit(self.inputs(inputs), state)
+        hidden, state = self.unit(*self.unit_arguments(inputs), state)
         return self.readout(hidden[-1] if self.per_sequence else hidden), state
 
     def nats(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -116,7 +139,7 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
     size = ends.input.size
     embedding: nn.Module | None = None
     if config.embedding_size is not None:
-        embedding = (nn.Embedding if isinstance(ends.input, Symbols) else dense)(size, config.embedding_size)
+        embedding = _embedding(ends.input, config.embedding_size)
         size = config.embedding_size
     wide = {"all_layers": True} if config.output_embedding_size else {}
     unit = UNITS[config.unit](size, config.hidden_size, config.num_layers, **wide, **config.flags)
@@ -131,7 +154,22 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
     if config.output_bias == "log_frequencies" and ends.log_frequencies is not None:
         with torch.no_grad():
             last.bias.copy_(ends.log_frequencies)
-    return Network(unit, readout, embedding, ends.vocabulary, ends.per_sequence, density, name)
+    segments = _segment_ends(config.boundaries, ends.vocabulary) if config.boundaries else None
+    return Network(unit, readout, embedding, ends.vocabulary, ends.per_sequence, density, segments, name)
+
+
+def _segment_ends(levels: Sequence[str], vocabulary: Vocabulary | None) -> Tensor:
+    """[symbols, levels]: 1 where reading a symbol ends a segment of that level."""
+    if vocabulary is None:
+        raise ValueError("boundaries are given by symbols, and this task has no vocabulary")
+    rows = [[float(symbol in symbols) for symbols in levels] for symbol in vocabulary.symbols]
+    return torch.tensor(rows)
+
+
+def _embedding(ends: Symbols | Vectors, width: int) -> nn.Module:
+    if isinstance(ends, Vectors):
+        return dense(ends.size, width)
+    return PaddedEmbedding(ends.size, width) if ends.padded else nn.Embedding(ends.size, width)
 
 
 def wrap(
@@ -148,7 +186,7 @@ def wrap(
     to logits. embedding: from symbols to vectors; None for one-hot input. vocabulary: the symbols in the order of
     their codes, or a mapping from symbol to code. Raises TypeError or ValueError for what cannot be read.
     """
-    unit = rnn if isinstance(rnn, cells.Recurrent) else cells.from_torch(rnn)
+    unit = rnn if isinstance(rnn, cells.Recurrent) else _from_torch(rnn)
     if isinstance(vocabulary, Mapping):
         if sorted(vocabulary.values()) != list(range(len(vocabulary))):
             raise ValueError("a vocabulary's codes must be 0, 1, 2, ... without a gap")
@@ -156,3 +194,10 @@ def wrap(
     if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary(tuple(vocabulary))
     return Network(unit, readout, embedding, vocabulary, name=name).eval()
+
+
+def _from_torch(rnn: nn.Module) -> cells.Recurrent:
+    for theirs, ours in ((nn.LSTM, cells.LSTM), (nn.GRU, cells.GRU), (nn.RNN, cells.RNN)):
+        if isinstance(rnn, theirs):
+            return ours.from_torch(rnn)
+    raise TypeError(f"rnn must be a torch.nn.LSTM, GRU or RNN, or a unit of nlstm_lab, not {type(rnn).__name__}")

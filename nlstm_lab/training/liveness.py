@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import Record
-from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.models import Network
 
 CLASSES = ("alive", "silent", "latched")  # `liveness` returns positions in this
 
@@ -74,15 +74,15 @@ def memories(records: list[Record]) -> dict[str, Record]:
 
 
 @torch.inference_mode()
-def shares(unit: Recurrent, inputs: Tensor) -> dict[str, float]:
+def shares(network: Network, inputs: Tensor) -> dict[str, float]:
     """The shares of latched and of silent cells of each memory on one batch, from a zero state.
 
-    `inputs` is what the unit takes, time-major: symbols [T, B] or vectors [T, B, features]. Returns for
+    `inputs` is what the network reads, time-major: symbols [T, B] or vectors [T, B, features]. Returns for
     instance {"latched_share/inner": 0.9, "silent_share/inner": 0.05, ...}; nothing for a unit without memory
     cells, and NaN for a memory whose states are not finite.
     """
     told = {}
-    for name, record in memories(unit.trace(inputs)[2]).items():
+    for name, record in memories(network.trace(inputs)[2]).items():
         classes = liveness(*(record[key] for key in ("c", "i", "f", "g")))
         finite = bool(record["c"].isfinite().all())
         for code, word in ((2, "latched"), (1, "silent")):

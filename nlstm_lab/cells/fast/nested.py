@@ -1,8 +1,9 @@
-"""The Nested LSTM of any depth (depth 1 is the LSTM), unrolled by one autograd function with a derived backward.
+"""The Nested LSTM of any depth (depth 1 is the LSTM), unrolled by one autograd function with a derived
+backward.
 
-The time loops keep only what a step must wait for: one product a level, and two runs of pointwise functions around
-it. The input's products come for all steps at once from `Cell.project`; the gates are saved, and each weight's gradient
-is one product over all steps.
+The time loops keep only what a step must wait for: one product a level, and two runs of pointwise
+functions around it. The input's products come for all steps at once from `Cell.project`; the gates are
+saved, and each weight's gradient is one product over all steps.
 """
 
 from typing import Any, NamedTuple
@@ -10,17 +11,18 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.fast import State, pointwise, serves
+from nlstm_lab.cells.base import product
+from nlstm_lab.cells.fast import State, compiling, memory, pointwise, refuse_second_derivative, serves
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
-from nlstm_lab.cells.precision import exact_products, product_type
-from nlstm_lab.errors import UsageError
+from nlstm_lab.cells.precision import exact_products, product_type, times
 
 UNSAVED_STEPS = 64  # without gradients, the steps whose gates are held at a time
 
 
 class Level(NamedTuple):
-    """One affine map of the nest, rows [i | f | g | o], and its candidate; the outermost one's input has its share in."""
+    """One affine map of the nest, rows [i | f | g | o], and its candidate; x_t's share comes apart, for
+    all steps."""
 
     weight: Tensor
     bias: Tensor | None
@@ -31,13 +33,14 @@ def levels(cell: Any) -> list[Level] | None:
     """The maps of a cell, outermost first, or None when another memory function is nested somewhere."""
     found: list[Level] = []
     while type(cell) in (LSTMCell, NestedLSTMCell):
-        parts = (cell.weight_ih, cell.weight_hh)
-        tanh = type(cell) is LSTMCell or cell.candidate == "tanh"
-        found.append(
-            Level(torch.cat(parts, 1), cell.bias, tanh) if found else Level(cell.weight_hh, None, tanh)
-        )
-        cell = Addition if type(cell) is LSTMCell else cell.memory
-    return found if cell is Addition or type(cell) is Addition else None
+        plain = type(cell) is LSTMCell
+        tanh = plain or cell.candidate == "tanh"
+        inner = found and Level(torch.cat((cell.weight_ih, cell.weight_hh), 1), cell.bias, tanh)
+        found.append(inner or Level(cell.weight_hh, None, tanh))
+        if plain:
+            return found
+        cell = cell.memory
+    return found if type(cell) is Addition else None
 
 
 @serves(NestedLSTMCell)
@@ -46,98 +49,125 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
     found = levels(cell)
     if found is None:
         return None
+    keep = torch.is_grad_enabled()
+    tanh = tuple(level.tanh for level in found)
+    options = Options(tanh, product_type(state[0]), compiling.wanted(x.device), keep)
     tensors = [tensor for level in found for tensor in (level.weight, level.bias)]
-    candidates = tuple(level.tanh for level in found)
-    dtype = product_type(state[0])
-    if torch.is_grad_enabled():
-        hidden, *memories = Unrolled.apply(candidates, dtype, cell.project(x), *state, *tensors)
-        return hidden, (hidden[-1], *memories)
     pieces = []
-    for piece in x.split(UNSAVED_STEPS):
-        hidden, *memories = Unrolled.apply(candidates, dtype, cell.project(piece), *state, *tensors)
-        state = (hidden[-1], *memories)
+    for piece in [x] if keep else torch.split(x, UNSAVED_STEPS):
+        outputs = Unrolled.apply(options, _project(cell, piece), *state, *tensors)  # type: ignore[no-untyped-call]
+        hidden, *state = outputs
         pieces.append(hidden)
-    return torch.cat(pieces), state
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces), tuple(state)
+
+
+def _project(cell: NestedLSTMCell | LSTMCell, x: Tensor) -> Tensor:
+    """`Cell.project`, but the bias of a look-up is added to the table when that is the smaller one."""
+    if x.is_floating_point() or cell.bias is None or x.numel() < cell.input_size:
+        return cell.project(x)
+    return product(x, (cell.weight_ih.t().contiguous() + cell.bias).t())
+
+
+class Options(NamedTuple):
+    """Each level's candidate (tanh, or the identity), the type of the products' factors, and two choices."""
+
+    tanh: tuple[bool, ...]
+    dtype: torch.dtype
+    compile: bool
+    keep: bool  # for the backward
 
 
 class Unrolled(torch.autograd.Function):
-    """All steps of a nest: (h of all steps, the last memories), from x's share of the outermost pre-activations.
+    """All steps of a nest: h of all steps, and the last state, from x's share of the outermost
+    pre-activations.
 
-    The tensors given are projected [T, B, 4H]; h_0 and each memory [B, H], outermost first; then weight and bias of
-    each level. `dtype` is the products': all else stays in the type of `projected`.
+    The tensors given are projected [T, B, 4H]; h_0 and each memory [B, H], outermost first; then weight
+    and bias of each level. Everything but the products' factors stays in the type of `projected`.
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, candidates: tuple[bool, ...], dtype: torch.dtype, projected: Tensor, *tensors: Tensor
-    ) -> State:
-        depth = len(candidates)
-        first, weights, biases = tensors[: depth + 1], tensors[depth + 1 :: 2], tensors[depth + 2 :: 2]
-        T, B, rows = projected.shape
+    def forward(ctx: Any, options: Options, projected: Tensor, *tensors: Tensor) -> State:
+        depth, dtype = len(options.tanh), options.dtype
+        first = [state.contiguous() for state in tensors[: depth + 1]]
+        weights, biases = tensors[depth + 1 :: 2], tensors[depth + 2 :: 2]
+        xs = projected.contiguous()
+        T, B, rows = xs.shape
         H = rows // 4
-
-        def saved(width: int, count: int, dtype: torch.dtype = projected.dtype) -> list[Tensor]:
-            return [projected.new_empty(T, B, width, dtype=dtype) for _ in range(count)]
-
-        hidden, memories, squashed = saved(H, 1)[0], saved(H, depth), saved(H, depth)
-        gates, z = saved(4 * H, depth), saved(2 * H, depth - 1, dtype)
-        maps = [weight.t().to(dtype).contiguous() for weight in weights]
-        addends = [projected.new_zeros(rows) if bias is None else bias for bias in biases]
-        product = projected.new_empty(B, rows, dtype=dtype)
-        step = [[buffer.unbind() for buffer in group] for group in (memories, squashed, gates, z)]
-        hs, xs = hidden.unbind(), projected.unbind()
-        h, *last = first
-        with exact_products(projected.device):
+        hidden = xs.new_empty(T, B, H)
+        fed = hidden if dtype == xs.dtype else hidden.new_empty(T, B, H, dtype=dtype)  # h as a factor
+        tape = memory.take(xs, T, depth, 6, B, H)  # of each level i, f, g, o, c and tanh(c)
+        z = memory.take(xs, depth - 1, T, B, 2 * H, dtype=dtype)
+        maps = [times(weight.t(), dtype, B) for weight in weights]
+        addends = [xs.new_zeros(rows) if bias is None else bias for bias in biases]
+        run = compiling.Runners(options.compile)
+        h, last = first[0].to(dtype), first[1:]
+        with exact_products(xs.device):
             for t in range(T):
-                c, s, a, zs = ([views[t] for views in group] for group in step)
-                torch.mm(h.to(dtype), maps[0], out=product)
-                for k in range(depth - 1):
-                    addend = addends[k] if k else xs[t]
-                    pointwise.enter(product, addend, last[k], a[k], zs[k], candidates[k])
-                    torch.mm(zs[k], maps[k + 1], out=product)
-                addend = addends[-1] if depth > 1 else xs[t]
-                pointwise.leave(product, addend, last[-1], a, c, s, hs[t], candidates[-1])
-                h, last = hs[t], c
-        ctx.candidates, ctx.dtype = candidates, dtype
-        ctx.save_for_backward(hidden, *first, *weights, *memories, *squashed, *gates, *z)
-        return hidden, *(memory[-1].clone() for memory in memories)
+                saved = [level.unbind() for level in tape[t].unbind()]
+                addends[0] = xs[t]
+                product = maps[0](h)
+                for k, inside in enumerate(z[:, t].unbind()):
+                    buffers = [*saved[k][:4], *inside.chunk(2, 1)]
+                    run(pointwise.enter, k, buffers, [product, addends[k], last[k]], tanh=options.tanh[k])
+                    product = maps[k + 1](inside)
+                emitted = [hidden[t]] if fed is hidden else [hidden[t], fed[t]]
+                buffers = [*saved[-1][:4], *(b for level in reversed(saved) for b in level[4:]), *emitted]
+                inputs = [product, addends[-1], last[-1], *(level[3] for level in saved[:-1])]
+                run(pointwise.leave, -1, buffers, inputs, tanh=options.tanh[-1], copies=len(emitted))
+                h, last = fed[t], [level[4] for level in saved]
+        last = [c.clone() for c in last]
+        if options.keep:
+            ctx.options, ctx.tape, ctx.z = options, tape, z
+            ctx.save_for_backward(fed, *first, *weights)
+        else:
+            memory.give(tape, z)
+        return hidden, hidden[-1].clone(), *last
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            raise UsageError(
-                "the fast path has no second derivative: unroll inside nlstm_lab.cells.fast.disabled() for create_graph"
-            )
-        candidates, dtype = ctx.candidates, ctx.dtype
-        depth = len(candidates)
-        hidden, h_0, *rest = ctx.saved_tensors
-        first, weights, memories, squashed, gates, z = (
-            rest[k * depth : (k + 1) * depth] for k in range(6)
-        )
-        T, B, H = hidden.shape
-        d_hidden, d_memories = grads[0].unbind(), [grad.clone() for grad in grads[1:]]
-        d_gates = [torch.empty_like(g, dtype=dtype) for g in gates]
-        maps = [weight.to(dtype) for weight in weights]
-        last = [(c_0, *memory.unbind()) for c_0, memory in zip(first, memories, strict=True)]
-        step = [[buffer.unbind() for buffer in group] for group in (gates, squashed, d_gates)]
-        d_h = torch.zeros_like(h_0)
-        d_z, d_last = hidden.new_empty(B, 2 * H, dtype=dtype), hidden.new_empty(B, H, dtype=dtype)
-        with exact_products(hidden.device):
+        refuse_second_derivative()
+        tanh, dtype, compile, _ = ctx.options
+        tape, z = ctx.tape, ctx.z
+        fed, *first = ctx.saved_tensors
+        T, depth, _, B, H = tape.shape
+        maps = [times(weight, dtype, B) for weight in first[depth + 1 :]]
+        d_hidden, d_h = grads[0].contiguous(), grads[1].to(dtype).clone(memory_format=torch.contiguous_format)
+        d_now = [grad.clone(memory_format=torch.contiguous_format) for grad in grads[2:]]
+        d_next = [torch.empty_like(d) for d in d_now]
+        d_gates = [memory.take(tape, T, B, 4 * H, dtype=dtype) for _ in range(depth)]
+        blocks = [d.view(T, B, 4, H) for d in d_gates]
+        run = compiling.Runners(compile)
+        with exact_products(tape.device):
             for t in reversed(range(T)):
-                a, s, d = ([views[t] for views in group] for group in step)
-                d_h += d_hidden[t]
-                pointwise.leave_backward(d_h, d_memories, last[-1][t], a, s, d, candidates[-1])
+                saved = [level.unbind() for level in tape[t].unbind()]
+                last = tape[t - 1, :, 4].unbind() if t else first[1 : depth + 1]
+                d = [level[t].unbind(1) for level in blocks]
+                buffers = [*d[-1][:3], d_next[-1], *(level[3] for level in d)]
+                levels = [s for k in range(depth) for s in (saved[k][3], saved[k][5], d_now[k])]
+                inputs = [d_h, d_hidden[t], last[-1], *saved[-1][:3], *levels]
+                run(pointwise.leave_backward, -1, buffers, inputs, tanh=tanh[-1])
                 for k in reversed(range(depth - 1)):
-                    torch.mm(d[k + 1], maps[k + 1], out=d_z)
-                    pointwise.enter_backward(d_z, last[k][t], a[k], d[k], d_memories[k], candidates[k])
-                d_h.copy_(torch.mm(d[0], maps[0], out=d_last))
-            d_weights = [d_gates[0][1:].flatten(0, 1).t() @ hidden[:-1].flatten(0, 1).to(dtype)]
-            d_weights[0] += d_gates[0][0].t() @ h_0.to(dtype)
-            d_weights += [
-                d.flatten(0, 1).t() @ inside.flatten(0, 1) for d, inside in zip(d_gates[1:], z, strict=True)
-            ]
+                    d_z = maps[k + 1](d_gates[k + 1][t])
+                    inputs = [d_z, last[k], *saved[k][:3]]
+                    run(pointwise.enter_backward, k, [*d[k][:3], d_next[k]], inputs, tanh=tanh[k])
+                d_h = maps[0](d_gates[0][t])
+                d_now, d_next = d_next, d_now
+            d_weights = [_product(d_gates[0][1:], fed[:-1]) + _product(d_gates[0][:1], first[0][None].to(dtype))]
+            d_weights += [_product(d_gates[k + 1], z[k]) for k in range(depth - 1)]
         d_tensors: list[Tensor | None] = []
         for k, d_weight in enumerate(d_weights):
-            d_bias = d_gates[k].sum((0, 1), dtype=hidden.dtype) if ctx.needs_input_grad[5 + depth + 2 * k] else None
-            d_tensors += [d_weight.to(hidden.dtype), d_bias]
-        return None, None, d_gates[0].to(hidden.dtype), d_h, *d_memories, *d_tensors
+            biased = ctx.needs_input_grad[4 + depth + 2 * k]
+            d_tensors += [
+                d_weight.to(tape.dtype),
+                d_gates[k].sum((0, 1), dtype=tape.dtype) if biased else None,
+            ]
+        d_projected = d_gates[0].to(tape.dtype)
+        memory.give(*(d for d in d_gates if d is not d_projected))
+        if not torch._C._autograd._get_current_graph_task_keep_graph():
+            memory.give(tape, z)
+        return None, d_projected, d_h.to(tape.dtype), *d_now, *d_tensors
+
+
+def _product(d_gates: Tensor, inputs: Tensor) -> Tensor:
+    """A weight's gradient over all steps, from [T, B, 4H] and [T, B, columns]: [4H, columns]."""
+    return d_gates.flatten(0, 1).t() @ inputs.flatten(0, 1)

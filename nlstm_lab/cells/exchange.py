@@ -1,0 +1,85 @@
+"""Units that `torch.nn` has too: their weights go there and come from there."""
+
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import nn
+
+from nlstm_lab.cells.recurrent import Recurrent
+
+
+class Exchangeable(Recurrent):
+    """A unit with a counterpart in `torch.nn` that computes the same.
+
+    Torch keeps two biases where one would do; here only their sum is kept, where they act as a sum.
+    """
+
+    torch_class: ClassVar[Any]  # of nn.RNN, nn.LSTM and nn.GRU
+    two_biases: ClassVar[bool] = False  # whether the second bias is kept as `bias_hh`
+
+    @classmethod
+    def flags_of(cls, module: nn.RNNBase) -> dict[str, Any]:
+        """The flags with which the cell computes what `module` does."""
+        return {}
+
+    def torch_flags(self) -> dict[str, Any]:
+        """The counterpart's further arguments; ValueError where it cannot compute the same."""
+        return {}
+
+    @classmethod
+    def from_torch(cls, module: nn.RNNBase) -> Self:
+        """A unit with a copy of the weights of `module`, on its device and of its type."""
+        if not isinstance(module, cls.torch_class):
+            raise TypeError(f"module must be a torch.nn.{cls.torch_class.__name__}, not {type(module).__name__}")
+        if module.bidirectional or module.proj_size:
+            raise ValueError("module must run in one direction and without projection (proj_size=0)")
+        like = module.weight_ih_l0
+        unit = cls(
+            module.input_size,
+            module.hidden_size,
+            module.num_layers,
+            batch_first=module.batch_first,
+            dropout=module.dropout,
+            bias=module.bias,
+            device=like.device,
+            dtype=like.dtype,
+            **cls.flags_of(module),
+        )
+        theirs, ours = module.state_dict(), {}
+        for k in range(module.num_layers):
+            ours[f"layers.{k}.weight_ih"] = theirs[f"weight_ih_l{k}"]
+            ours[f"layers.{k}.weight_hh"] = theirs[f"weight_hh_l{k}"]
+            if module.bias:
+                outside, inside = theirs[f"bias_ih_l{k}"], theirs[f"bias_hh_l{k}"]
+                ours |= (
+                    {f"layers.{k}.bias": outside, f"layers.{k}.bias_hh": inside}
+                    if cls.two_biases
+                    else {f"layers.{k}.bias": outside + inside}
+                )
+        unit.load_state_dict(ours)
+        return unit.train(module.training)
+
+    def to_torch(self) -> nn.RNNBase:
+        """The counterpart in `torch.nn` with a copy of the weights, on their device and of their type."""
+        if self.all_layers:
+            raise ValueError("all_layers must be False: torch.nn returns the last layer's output alone")
+        cell, ours, theirs = self.cells[0], self.state_dict(), {}
+        module: nn.RNNBase = self.torch_class(
+            self.input_size,
+            self.hidden_size,
+            self.num_layers,
+            bias="layers.0.bias" in ours,
+            batch_first=self.batch_first,
+            dropout=self.dropout,
+            device=cell.like.device,
+            dtype=cell.like.dtype,
+            **self.torch_flags(),
+        )
+        for name, weight in ours.items():
+            _layers, k, parameter = name.split(".")
+            theirs[f"{'bias_ih' if parameter == 'bias' else parameter}_l{k}"] = weight
+            if parameter == "bias" and not self.two_biases:
+                theirs[f"bias_hh_l{k}"] = torch.zeros_like(weight)
+        module.load_state_dict(theirs)
+        module.train(self.training)
+        return module

@@ -1,0 +1,107 @@
+"""Pure pointwise functions whose results go into given buffers, eagerly or compiled into one loop.
+
+Compiling pays where a training repeats one shape for minutes, and costs seconds for each new shape, so a
+caller asks for it with `compiled()`. The code is made by inductor (C++ on a CPU, Triton on CUDA) from the
+same functions that run eagerly. It is called without the guards of `torch.compile`, which would cost as
+much as the loop: a `Runner` is looked up by everything that the code depends on, once for all steps.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Function = Callable[..., Sequence[Tensor]]
+Runner = Callable[[list[Tensor], list[Tensor]], None]  # buffers, inputs
+
+_asked: ContextVar[bool] = ContextVar("compiled", default=False)
+_runners: dict[tuple[Any, ...], Runner] = {}
+
+
+@contextmanager
+def compiled(on: bool = True) -> Iterator[None]:
+    """Compile the pointwise functions of the fast paths that run forward in the block, where a compiler
+    is present."""
+    token = _asked.set(on)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+def wanted(device: torch.device) -> bool:
+    """Whether the functions are to be compiled; asked in the forward, as the backward may run in another
+    thread."""
+    return _asked.get() and has_compiler(device.type)
+
+
+@functools.cache
+def has_compiler(device_type: str) -> bool:
+    """Whether inductor finds what it needs here: a C++ compiler for a CPU, Triton for CUDA."""
+    if device_type != "cpu":
+        from torch.utils._triton import has_triton
+
+        return bool(has_triton())
+    from torch._inductor.cpp_builder import get_cpp_compiler
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    try:
+        return bool(get_cpp_compiler())
+    except InvalidCxxCompiler:
+        return False
+
+
+class Runners:
+    """Runs pointwise functions into buffers; a function and its place in the step keep one layout over
+    all steps.
+
+    A buffer must not be an input as well: compiled code may write it before it reads it.
+    """
+
+    def __init__(self, compile: bool) -> None:
+        self.compile = compile
+        self.places: dict[tuple[Function, int], Runner] = {}
+
+    def __call__(
+        self, function: Function, place: int, buffers: list[Tensor], inputs: list[Tensor], **static: Any
+    ) -> None:
+        """Write `function(*inputs, **static)` into the buffers."""
+        run = self.places.get((function, place))
+        if run is None:
+            run = _runner(function, buffers, inputs, static) if self.compile else _eager(function, static)
+            self.places[function, place] = run
+        run(buffers, inputs)
+
+
+def _eager(function: Function, static: dict[str, Any]) -> Runner:
+    return lambda buffers, inputs: torch._foreach_copy_(buffers, list(function(*inputs, **static)))
+
+
+def _runner(function: Function, buffers: list[Tensor], inputs: list[Tensor], static: dict[str, Any]) -> Runner:
+    layouts = tuple((t.shape, t.stride(), t.dtype, t.device) for t in (*buffers, *inputs))
+    key = (function, *sorted(static.items()), len(buffers), layouts)
+    if key not in _runners:
+        _runners[key] = _compile(functools.partial(function, **static), buffers, inputs)
+    return _runners[key]
+
+
+def _compile(function: Function, buffers: list[Tensor], inputs: list[Tensor]) -> Runner:
+    """Trace and compile with tensors of the same layouts whose memory does not overlap, as the buffers'
+    may not."""
+    from torch._inductor import compile as inductor_compile
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def graph(*tensors: Tensor) -> tuple[()]:
+        for buffer, value in zip(tensors[:count], function(*tensors[count:]), strict=True):
+            buffer.copy_(value)
+        return ()
+
+    count = len(buffers)
+    with torch.inference_mode(False), torch.no_grad():
+        like = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in (*buffers, *inputs)]
+        code: Any = inductor_compile(make_fx(graph)(*like), list(like))
+    return lambda buffers, inputs: code(*buffers, *inputs)

@@ -1,0 +1,92 @@
+"""The gated recurrent unit, as Madsen's article writes it (Cho et al. 2014), and as torch does."""
+
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from nlstm_lab.cells import initialization as init
+from nlstm_lab.cells.base import GatedCell, Record, State, choice
+from nlstm_lab.cells.exchange import Exchangeable
+
+Reset = Literal["before", "after"]
+
+
+class GRUCell(GatedCell):
+    """One step of a gated recurrent unit.
+
+    The reset gate acts on h_{t-1} before the candidate's matrix (the article's equations, one bias a gate) or
+    after it (`torch.nn.GRU`, with a second bias `bias_hh` inside the reset). Rows of the matrices hold r, u
+    and the candidate g, torch's order; u = 1 keeps the old state. `gate_bias` is what the biases of r and u
+    start at.
+
+    Shapes: input [B, input_size], h [B, hidden_size], returns the new h.
+    """
+
+    gates = ("r", "u", "g")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        reset: Reset = "before",
+        gate_bias: float = 1.0,
+        initialization: init.Initialization = "paper",
+        takes_input: bool = True,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        start = {"r": gate_bias, "u": gate_bias}
+        super().__init__(input_size, hidden_size, bias, initialization, takes_input, start, device, dtype)
+        choice("reset", reset, get_args(Reset))
+        self.reset = reset
+        after = self.bias is not None and reset == "after"
+        self.bias_hh = nn.Parameter(torch.empty_like(self.weight_hh[:, 0])) if after else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if self.bias_hh is not None:
+            init.fill_bias(self.bias_hh, self.initialization, hidden_size=self.hidden_size)
+
+    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
+        (h,) = state
+        size = self.hidden_size
+        if self.reset == "before":
+            gates = projected[..., : 2 * size] + h @ self.weight_hh[: 2 * size].t()
+            r, u = torch.sigmoid(gates).chunk(2, dim=-1)
+            g = torch.tanh(projected[..., 2 * size :] + (r * h) @ self.weight_hh[2 * size :].t())
+        else:
+            recurrent = h @ self.weight_hh.t() if self.bias_hh is None else h @ self.weight_hh.t() + self.bias_hh
+            gates = projected[..., : 2 * size] + recurrent[..., : 2 * size]
+            r, u = torch.sigmoid(gates).chunk(2, dim=-1)
+            g = torch.tanh(projected[..., 2 * size :] + r * recurrent[..., 2 * size :])
+        h = (1 - u) * g + u * h
+        if record is not None:
+            record.update(r=r, u=u, g=g, h=h)
+        return (h,)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, reset={self.reset!r}"
+
+
+class GRU(Exchangeable):
+    """Layers of gated recurrent units: `output, h_n = GRU(input_size, hidden_size)(input, h_0)`.
+
+    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size]. Flags as in `GRUCell`; `reset="after"` is
+    torch's.
+    """
+
+    cell_class = GRUCell
+    torch_class = nn.GRU
+    two_biases = True
+
+    @classmethod
+    def flags_of(cls, module: nn.RNNBase) -> dict[str, Any]:
+        return {"reset": "after"}
+
+    def torch_flags(self) -> dict[str, Any]:
+        if self.cells[0].reset != "after":
+            raise ValueError('reset must be "after" for torch.nn.GRU to compute the same, not "before"')
+        return {}

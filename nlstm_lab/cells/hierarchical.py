@@ -1,0 +1,119 @@
+"""The hierarchical RNN with given boundaries, the oracle of learned ones.
+
+Figure 1 (a) and section 3.1 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016).
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+
+from nlstm_lab.cells import initialization as init
+from nlstm_lab.cells.base import Record, State
+from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
+
+
+class HierarchicalRNNCell(MultiscaleCell):
+    """One step of one layer, an LSTM's, taken only where the layer below ends a segment.
+
+    The first step after the layer's own segment has ended starts anew: no old cell, and in the place of the
+    layer's own h that of the layer above, through weight_th. The top layer never starts anew. z stays 1 until
+    that step.
+
+    Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below and boundary [B], h_above
+    [B, hidden_size].
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        top: bool = False,
+        bias: bool = True,
+        forget_bias: float = 1.0,
+        initialization: init.Initialization = "paper",
+        takes_input: bool = True,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, top, bias, forget_bias, initialization, takes_input, device, dtype)
+        self.reset_parameters()
+
+    def forward(
+        self,
+        input: Tensor,
+        state: Any = None,
+        z_below: Tensor | None = None,
+        h_above: Tensor | None = None,
+        boundary: Tensor | None = None,
+    ) -> Any:
+        beside = {"z_below": z_below, "h_above": h_above, "boundary": boundary}
+        return self.forward_beside(input, state, **{k: part for k, part in beside.items() if part is not None})
+
+    def recur(
+        self,
+        projected: Tensor,
+        state: State,
+        record: Record | None = None,
+        z_below: Tensor | None = None,
+        h_above: Tensor | None = None,
+        boundary: Tensor | None = None,
+    ) -> State:
+        h, c, z = state
+        anew = z.unsqueeze(-1) > 0
+        recurrent = h @ self.weight_hh.t()
+        if self.weight_th is not None and h_above is not None:
+            recurrent = torch.where(anew, h_above @ self.weight_th.t(), recurrent)
+        summed = projected + recurrent
+        i, f, g, o = (summed if self.bias is None else summed + self.bias).chunk(4, dim=-1)
+        i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
+        active = torch.ones_like(z) > 0 if z_below is None else z_below > 0
+        acts = active.unsqueeze(-1)
+        c = torch.where(acts, torch.where(anew, i * g, f * c + i * g), c)
+        h = torch.where(acts, o * torch.tanh(c), h)
+        ended = torch.zeros_like(z) if boundary is None else boundary.to(z.dtype)
+        z = torch.where(active, ended, z)
+        if record is not None:
+            record.update(i=i, f=f, g=g, o=o, c=c, h=h, z=z, active=active)
+        return h, c, z
+
+
+class HierarchicalRNN(Multiscale):
+    """LSTM layers between given boundaries: `output, (h_n, c_n, z_n) = hrnn(input, boundaries, state)`.
+
+    `boundaries` [T, B, num_layers - 1], laid out and if need be packed as the input, say where layer 1
+    (words), 2 (phrases), ... end a segment; a segment ends only where one of the layer below does. Further
+    shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Flags as in
+    `HierarchicalRNNCell`.
+    """
+
+    cell_class = HierarchicalRNNCell
+
+    def forward(  # type: ignore[override]
+        self, input: Tensor | PackedSequence, boundaries: Tensor | PackedSequence, state: Any = None
+    ) -> Any:
+        if isinstance(input, PackedSequence):
+            if not isinstance(boundaries, PackedSequence):
+                raise TypeError(f"boundaries must be packed as the input, not {type(boundaries).__name__}")
+            return self._forward_packed(input, state, boundaries=self._checked(boundaries.data, input.data))
+        return self._forward_padded(input, state, boundaries=self._checked(boundaries, input))
+
+    def trace(  # type: ignore[override]
+        self, input: Tensor, boundaries: Tensor, state: Any = None
+    ) -> tuple[Tensor, Any, list[Record]]:
+        """As `Recurrent.trace`."""
+        return self._trace(input, state, boundaries=self._checked(boundaries, input))
+
+    def _checked(self, boundaries: Any, input: Tensor) -> Tensor:
+        if not isinstance(boundaries, Tensor):
+            raise TypeError(f"boundaries must be a tensor, not {type(boundaries).__name__}")
+        wanted = [*input.shape[: input.dim() - input.is_floating_point()], self.num_layers - 1]
+        if list(boundaries.shape) != wanted:
+            raise ValueError(f"boundaries must be {wanted}, as the input is, not {list(boundaries.shape)}")
+        if not torch.compiler.is_compiling():  # a look at values, which a compiled graph cannot take
+            if not ((boundaries == 0) | (boundaries == 1)).all():
+                raise ValueError("boundaries must be 0 or 1, not anything between or beyond")
+            if (boundaries[..., 1:] > boundaries[..., :-1]).any():
+                raise ValueError("boundaries must be nested: a segment ends only where one of the layer below does")
+        return boundaries

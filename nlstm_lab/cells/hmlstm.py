@@ -1,0 +1,217 @@
+"""The HM-LSTM: equations 1-9 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016)."""
+
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+import torch
+from torch import Tensor, nn
+
+from nlstm_lab.cells import initialization as init
+from nlstm_lab.cells.base import Record, State, choice
+from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
+
+Boundary = Literal["step", "sample", "soft"]
+StraightThrough = Literal["clamped", "identity"]
+Selection = Literal["arithmetic", "hard"]
+DetectFrom = Literal["preactivation", "hidden"]
+
+
+class Operation(IntEnum):
+    """What a layer does at a step (equation 2)."""
+
+    COPY = 0
+    UPDATE = 1
+    FLUSH = 2
+
+
+class Boundaries(NamedTuple):
+    """What the layers found, lowest first: each [num_layers, T, B], the last two laid out as the input."""
+
+    z: Tensor  # the boundary states; of the top layer 0
+    z_tilde: Tensor  # the detectors' values before binarization, from 0 to 1; of the top layer 0
+    operations: Tensor  # `Operation`s
+
+
+class HMLSTMCell(MultiscaleCell):
+    """One step of one layer. What the paper leaves open, or offers in two forms, is a flag:
+
+    boundary: z by a step function (equation 9), sampled (from `generator` or the global one), or "soft": z~.
+    straight_through: z's gradient is the hard sigmoid's, zero where that is clamped, or the identity's, 1.
+    selection: arithmetic on z chooses the operation and passes a gradient, or a hard choice that passes none.
+    detect_from: z~ is a slice of the pre-activation (equation 4), or weighs the new h (footnote 2).
+    detect_on_copy: equations 4 and 8 hold at every step; if False, z = 0 where a layer copies.
+    threshold: of the step function, and of what `Operation` is noted where z is soft.
+    layer_norm: of the gates' summed pre-activation, before the bias; `normalize_boundary` takes the
+        detector's into the same norm. normalize_cell: of c, before the output's tanh.
+
+    The slope of the hard sigmoid is the buffer `slope`, at first 1. The top layer has no detector, z = 0.
+
+    Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below [B], h_above [B, hidden_size].
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        top: bool = False,
+        bias: bool = True,
+        boundary: Boundary = "step",
+        straight_through: StraightThrough = "clamped",
+        selection: Selection = "arithmetic",
+        detect_from: DetectFrom = "preactivation",
+        detect_on_copy: bool = True,
+        threshold: float = 0.5,
+        layer_norm: bool = False,
+        normalize_boundary: bool = False,
+        normalize_cell: bool = False,
+        generator: torch.Generator | None = None,
+        forget_bias: float = 1.0,
+        initialization: init.Initialization = "paper",
+        takes_input: bool = True,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        choice("boundary", boundary, get_args(Boundary))
+        choice("straight_through", straight_through, get_args(StraightThrough))
+        choice("selection", selection, get_args(Selection))
+        choice("detect_from", detect_from, get_args(DetectFrom))
+        if boundary == "soft" and selection == "hard":
+            raise ValueError('selection must be "arithmetic" with soft boundaries, which choose no one operation')
+        if normalize_boundary and not (layer_norm and detect_from == "preactivation"):
+            raise ValueError("normalize_boundary needs layer_norm and a detector in the pre-activation")
+        if not 0 <= threshold < 1:
+            raise ValueError(f"threshold must be from 0 to below 1, not {threshold!r}")
+        slice_rows = int(detect_from == "preactivation" and not top)
+        super().__init__(
+            input_size,
+            hidden_size,
+            top,
+            bias,
+            forget_bias,
+            initialization,
+            takes_input,
+            device,
+            dtype,
+            slice_rows,
+        )
+        self.boundary, self.straight_through, self.selection = boundary, straight_through, selection
+        self.detect_from, self.detect_on_copy, self.threshold = detect_from, detect_on_copy, threshold
+        self.generator = generator
+        new: Any = {"device": device, "dtype": dtype}
+        own = detect_from == "hidden" and not top
+        self.weight_z = nn.Parameter(torch.empty(1, hidden_size, **new)) if own else None
+        normed = 4 * hidden_size + (slice_rows if normalize_boundary else 0)
+        self.norm = nn.LayerNorm(normed, bias=False, **new) if layer_norm else None
+        self.norm_c = nn.LayerNorm(hidden_size, **new) if normalize_cell else None
+        self.register_buffer("slope", torch.ones((), **new))
+        self.slope: Tensor
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if self.weight_z is not None:
+            init.fill(self.weight_z, self.initialization, takes_input=False, hidden_size=self.hidden_size)
+        for norm in (self.norm, self.norm_c):
+            if norm is not None:
+                norm.reset_parameters()
+
+    def forward(
+        self, input: Tensor, state: Any = None, z_below: Tensor | None = None, h_above: Tensor | None = None
+    ) -> Any:
+        beside = {"z_below": z_below, "h_above": h_above}
+        return self.forward_beside(input, state, **{k: part for k, part in beside.items() if part is not None})
+
+    def recur(
+        self,
+        projected: Tensor,
+        state: State,
+        record: Record | None = None,
+        z_below: Tensor | None = None,
+        h_above: Tensor | None = None,
+        boundary: Tensor | None = None,
+    ) -> State:
+        h, c, z_last = state
+        z_below = torch.ones_like(z_last) if z_below is None else z_below
+        flush, below = z_last.unsqueeze(-1), z_below.unsqueeze(-1)
+        copy = (1 - flush) * (1 - below)
+        summed = h @ self.weight_hh.t() + below * projected  # equations 5, 7
+        if self.weight_th is not None and h_above is not None:
+            summed = summed + flush * (h_above @ self.weight_th.t())  # equation 6
+        summed = self.biased(summed)  # equation 4, and the next two lines
+        i, f, g, o = summed[..., : 4 * self.hidden_size].chunk(4, dim=-1)
+        i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
+        updated, written = f * c + i * g, i * g
+        if self.selection == "arithmetic":  # equations 2 (UPDATE, COPY, FLUSH) and 3
+            c = (1 - flush) * below * updated + copy * c + flush * written
+            h = copy * h + (1 - copy) * self._emitted(o, c)
+        else:
+            c = torch.where(flush > 0, written, torch.where(below > 0, updated, c))
+            h = torch.where(copy > 0, h, self._emitted(o, c))
+        z_tilde, z = self._detect(summed, h, copy)
+        if record is not None:
+            operation = torch.where(z_last > self.threshold, Operation.FLUSH, (z_below > self.threshold).long())
+            record.update(i=i, f=f, g=g, o=o, c=c, h=h, z_tilde=z_tilde, z=z, operation=operation)
+        return h, c, z
+
+    def _emitted(self, o: Tensor, c: Tensor) -> Tensor:
+        return o * torch.tanh(c if self.norm_c is None else self.norm_c(c))
+
+    def biased(self, summed: Tensor) -> Tensor:
+        """The pre-activations normalized, and the bias added."""
+        if self.norm is not None:
+            normed = self.norm.normalized_shape[0]
+            summed = torch.cat([self.norm(summed[..., :normed]), summed[..., normed:]], dim=-1)
+        return summed if self.bias is None else summed + self.bias
+
+    def _detect(self, summed: Tensor, h: Tensor, copy: Tensor) -> tuple[Tensor, Tensor]:
+        """z~ and z [B]."""
+        if self.top:
+            return torch.zeros_like(copy[..., 0]), torch.zeros_like(copy[..., 0])
+        s = summed[..., -1] if self.weight_z is None else (h @ self.weight_z.t())[..., 0]  # or footnote 2
+        z_tilde = torch.clamp((self.slope * s + 1) / 2, 0, 1)  # hard sigm
+        if self.boundary == "soft":
+            z = z_tilde
+        else:
+            if self.boundary == "step":
+                fires = z_tilde.detach() > self.threshold  # equation 9
+            else:
+                fires = torch.bernoulli(z_tilde.detach(), generator=self.generator) > 0
+            carrier = z_tilde if self.straight_through == "clamped" else s
+            z = fires.to(s.dtype) + (carrier - carrier.detach())  # exactly 0 or 1; the carrier's gradient
+        return z_tilde, z if self.detect_on_copy else z * (1 - copy[..., 0])
+
+    def extra_repr(self) -> str:
+        modes = "" if self.top else f", boundary={self.boundary!r}, selection={self.selection!r}"
+        return f"{super().extra_repr()}{modes}"
+
+
+class HMLSTM(Multiscale):
+    """Layers that find the ends of their segments: `output, (h_n, c_n, z_n) = HMLSTM(size, size, 3)(x)`.
+
+    Shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Flags as in
+    `HMLSTMCell`. The paper's output module sees every layer: `all_layers=True`. `slope` may be set at any
+    time, and is saved.
+    """
+
+    cell_class = HMLSTMCell
+
+    @property
+    def slope(self) -> float:
+        """a of the hard sigmoid, max(0, min(1, (a s + 1) / 2)), of every layer."""
+        return float(cast(HMLSTMCell, self.cells[0]).slope)
+
+    @slope.setter
+    def slope(self, a: float) -> None:
+        if not a > 0:
+            raise ValueError(f"slope must be positive, not {a!r}")
+        for cell in self.cells:
+            cell = cast(HMLSTMCell, cell)
+            cell.slope = torch.full_like(cell.slope, a)
+
+    def forward(self, input: Any, state: Any = None, return_boundaries: bool = False) -> Any:
+        """As `Recurrent` does; `return_boundaries` adds the `Boundaries`, for input that is not packed."""
+        if not return_boundaries:
+            return super().forward(input, state)
+        output, last, layers = self.trace(input, state)
+        found = (torch.stack([layer[name] for layer in layers]) for name in ("z", "z_tilde", "operation"))
+        return output, last, Boundaries(*found)

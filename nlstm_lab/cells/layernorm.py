@@ -1,0 +1,83 @@
+"""The layer-normalized LSTM (Ba, Kiros & Hinton 2016, arXiv 1607.06450), a baseline of the HM-RNN paper."""
+
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from nlstm_lab.cells import initialization as init
+from nlstm_lab.cells.base import GatedCell, Record, State, choice, product
+from nlstm_lab.cells.recurrent import Recurrent
+
+Normalized = Literal["products", "sum"]
+
+
+class LayerNormLSTMCell(GatedCell):
+    """One step of a layer-normalized LSTM (the three equations in the supplementary material of Ba et al.).
+
+    `normalized="products"` norms W x and U h each by itself, as they write it; "sum" norms W x + U h, as
+    `HMLSTM` must (there a product may be gated to zero, which has no norm). The one bias acts after the norm;
+    all four gates share one mean and deviation. `normalize_cell` norms c on its way to the output.
+
+    Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c).
+    """
+
+    state_names = ("h", "c")
+    gates = ("i", "f", "g", "o")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        normalized: Normalized = "products",
+        normalize_cell: bool = True,
+        forget_bias: float = 1.0,
+        initialization: init.Initialization = "paper",
+        takes_input: bool = True,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        forget = {"f": forget_bias}
+        super().__init__(input_size, hidden_size, bias, initialization, takes_input, forget, device, dtype)
+        choice("normalized", normalized, get_args(Normalized))
+        self.normalized = normalized
+        new: Any = {"device": device, "dtype": dtype}
+        rows = 4 * hidden_size
+        self.norm = nn.LayerNorm(rows, bias=False, **new)
+        self.norm_ih = nn.LayerNorm(rows, bias=False, **new) if normalized == "products" else None
+        self.norm_c = nn.LayerNorm(hidden_size, **new) if normalize_cell else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        for norm in (self.norm, self.norm_ih, self.norm_c):
+            if norm is not None:
+                norm.reset_parameters()
+
+    def project(self, x: Tensor) -> Tensor:
+        return product(x, self.weight_ih) if self.norm_ih is None else self.norm_ih(product(x, self.weight_ih))
+
+    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
+        h, c = state
+        if self.norm_ih is None:
+            summed = self.norm(projected + h @ self.weight_hh.t())
+        else:
+            summed = projected + self.norm(h @ self.weight_hh.t())  # their first equation
+        i, f, g, o = (summed if self.bias is None else summed + self.bias).chunk(4, dim=-1)
+        i, f, o = torch.sigmoid(i), torch.sigmoid(f), torch.sigmoid(o)
+        g = torch.tanh(g)
+        c = f * c + i * g  # the second
+        h = o * torch.tanh(c if self.norm_c is None else self.norm_c(c))  # the third
+        if record is not None:
+            record.update(i=i, f=f, g=g, o=o, c=c, h=h)
+        return h, c
+
+
+class LayerNormLSTM(Recurrent):
+    """Layer-normalized LSTM layers: `output, (h_n, c_n) = LayerNormLSTM(input_size, hidden_size)(input)`.
+
+    Shapes as in `Recurrent`; h_n and c_n [num_layers, B, hidden_size]. Flags as in `LayerNormLSTMCell`.
+    """
+
+    cell_class = LayerNormLSTMCell

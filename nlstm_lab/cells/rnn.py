@@ -1,0 +1,61 @@
+"""The vanilla recurrent network, as Madsen's article writes it."""
+
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from nlstm_lab.cells import initialization as init
+from nlstm_lab.cells.base import GatedCell, Record, State, choice
+from nlstm_lab.cells.exchange import Exchangeable
+
+Nonlinearity = Literal["tanh", "relu"]
+
+
+class RNNCell(GatedCell):
+    """One step of a vanilla network, h_t = sigma(W x_t + U h_{t-1} + b).
+
+    Shapes: input [B, input_size], h [B, hidden_size], returns the new h.
+    """
+
+    gates = ("h",)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: Nonlinearity = "tanh",
+        initialization: init.Initialization = "paper",
+        takes_input: bool = True,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, initialization, takes_input, {}, device, dtype)
+        choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
+        self.nonlinearity = nonlinearity
+        self.reset_parameters()
+
+    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
+        sigma = torch.tanh if self.nonlinearity == "tanh" else torch.relu
+        h = sigma(projected + state[0] @ self.weight_hh.t())
+        if record is not None:
+            record.update(h=h)
+        return (h,)
+
+
+class RNN(Exchangeable):
+    """Layers of a vanilla network: `output, h_n = RNN(input_size, hidden_size)(input, h_0)`.
+
+    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size]. Flags as in `RNNCell`.
+    """
+
+    cell_class = RNNCell
+    torch_class = nn.RNN
+
+    @classmethod
+    def flags_of(cls, module: nn.RNNBase) -> dict[str, Any]:
+        return {"nonlinearity": module.nonlinearity}
+
+    def torch_flags(self) -> dict[str, Any]:
+        return {"nonlinearity": self.cells[0].nonlinearity}

@@ -1,0 +1,105 @@
+"""Downloading data sets: several mirrors, one more try each, every content verified before it is in place."""
+
+import tempfile
+from pathlib import Path
+from urllib.parse import urldefrag, urlparse
+
+from nlstm_lab import paths
+from nlstm_lab.datasets import content, registry, storing
+from nlstm_lab.datasets.records import Dataset, File
+from nlstm_lab.errors import DamagedFile, LabError, UsageError
+
+TRIES = 2  # per mirror; a cut connection starts over
+TIMEOUT = 30  # seconds without an answer
+
+
+def fetch(name: str, progress: bool = True) -> list[Path]:
+    """Download what a data set lacks on this machine; returns the files that were put in place.
+
+    A UsageError says how a set is had that nobody may download, a LabError what every mirror answered, or that the
+    disk is full. What was there before stays until a verified file replaces it.
+    """
+    dataset = registry.get(name)
+    if not all(file.urls for file in dataset.files):
+        raise UsageError(
+            f"{dataset.title} cannot be fetched: it is {dataset.how}, with `nlstm-lab data import {name} PATH`"
+        )
+    with _working_folder() as folder:
+        downloads: dict[str, Path] = {}
+        wanted = [file for file in dataset.files if not _sound(file)]
+        return [_fetch(dataset, file, Path(folder), downloads, progress) for file in wanted]
+
+
+def _sound(file: File) -> bool:
+    path = registry.find(file)
+    if path is None:
+        return False
+    try:
+        registry.verify(file, path, registry.measure(file, path))
+    except DamagedFile:
+        return False
+    return True
+
+
+def _working_folder() -> tempfile.TemporaryDirectory[str]:
+    """Beside the data, so that a full disk shows before anything is replaced."""
+    try:
+        paths.data().mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix=".fetching-", dir=paths.data())
+    except OSError as error:
+        raise LabError(f"{paths.data()} cannot be written ({error.strerror})") from error
+
+
+def _fetch(dataset: Dataset, file: File, folder: Path, downloads: dict[str, Path], progress: bool) -> Path:
+    """The file from the first mirror that has it as it was published; an archive is downloaded once."""
+    import requests
+
+    failures = []
+    for url in file.urls:
+        address, member = urldefrag(url)
+        for _ in range(TRIES):
+            try:
+                if address not in downloads:
+                    downloads[address] = _download(address, folder, progress)
+                return _place(file, downloads[address], member)
+            except requests.HTTPError as error:
+                failures.append(str(error))  # status, reason and address
+                break
+            except requests.RequestException as error:
+                failures.append(f"{address}: {_reason(error)}")
+            except DamagedFile as error:
+                downloads.pop(address).unlink(missing_ok=True)
+                failures.append(f"{address}: {error}")
+                break
+            except OSError as error:
+                if isinstance(error, LabError):
+                    raise
+                raise LabError(f"{paths.data()} cannot be written ({error.strerror}); nothing was changed") from error
+    raise LabError(
+        f"no mirror had {file.name} of {dataset.title} ({'; '.join(dict.fromkeys(failures))}); behind a firewall "
+        f"download it elsewhere and take it over with `nlstm-lab data import {dataset.name} PATH`"
+    )
+
+
+def _download(address: str, folder: Path, progress: bool) -> Path:
+    import pooch
+
+    pooch.get_logger().setLevel("WARNING")  # it would announce each file
+    downloader = pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT, chunk_size=1 << 16)
+    name = Path(urlparse(address).path).name
+    return Path(pooch.retrieve(address, known_hash=None, fname=name, path=folder, downloader=downloader))
+
+
+def _place(file: File, download: Path, member: str) -> Path:
+    if not member:
+        packing = download.suffix if download.suffix in content.PACKINGS else ""
+        with download.open("rb") as source:
+            return storing.place(file, source, packing)
+    if (target := storing.from_archive(file, download)) is None:
+        raise DamagedFile(f"{download.name} holds no {file.name}")
+    return target
+
+
+def _reason(error: Exception) -> str:
+    """The last link of the chain in words, without addresses of objects."""
+    return type(error).__name__ if " object at 0x" in str(error) else str(error)

@@ -1,0 +1,123 @@
+"""MNIST in glimpses: twenty looks of 7 x 7 pixels, a digit to name at the end (Nested LSTMs, section 5.3)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nlstm_lab.datasets import registry
+from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vectors, Vocabulary
+from nlstm_lab.datasets.cache import Parsed, cached
+from nlstm_lab.datasets.text import log_shares
+from nlstm_lab.errors import DamagedFile
+
+SIDE, QUADRANT, GLIMPSE = 28, 14, 7
+STEPS, PIXELS, CLASSES = 20, GLIMPSE * GLIMPSE, 10
+VALIDATION = 10_000  # the last of the training images; for smaller sets a sixth
+EVALUATION_BATCH = 1_000
+
+Reading = Literal["patches", "phases"]
+
+
+@dataclass(frozen=True)
+class MNISTGlimpses:
+    """Name the digit after 4 quadrants x 5 glimpses x 49 pixels, pixels in [0, 1], quadrants row by row.
+
+    "patches" (our reading of the paper): the quadrant's every second row and column, then its four 7 x 7 patches.
+    "phases" (the other reading): its four interleaved 7 x 7 phases, then the quadrant reduced by means of 2 x 2.
+    """
+
+    batch_size: int = 100
+    reading: Reading = "patches"
+
+    def load(self) -> "GlimpseTask":
+        """The task; MissingData where MNIST is not on this machine."""
+        return GlimpseTask(self)
+
+
+class GlimpseTask:
+    """Inputs [20, B, 49] float32, targets [B], one prediction a sequence."""
+
+    per_sequence = True
+    metric: Metric = "nll_nats"
+    readers: tuple[Reader, ...] = ("blocks",)
+    vocabulary: Vocabulary | None = None
+
+    def __init__(self, config: MNISTGlimpses) -> None:
+        parsed = cached("mnist", registry.locate("mnist"), lambda: _parse(registry.contents("mnist")))
+        self.config = config
+        self.input, self.output = Vectors(PIXELS), Symbols(CLASSES)
+        self.fingerprint: str = parsed.facts["sha256"]
+        images, labels = parsed.arrays["images"], parsed.arrays["labels"]
+        tested = int(parsed.facts["tested"])
+        cut = len(images) - tested
+        first = cut - min(VALIDATION, cut // 6)
+        parts: dict[Split, slice] = {
+            "train": slice(0, first),
+            "valid": slice(first, cut),
+            "test": slice(cut, None),
+        }
+        self.images = {split: images[part] for split, part in parts.items()}  # [images, 28, 28] uint8
+        self.labels = {split: labels[part] for split, part in parts.items()}
+        self.updates_per_epoch = -(-first // config.batch_size)
+
+    @cached_property
+    def log_frequencies(self) -> Tensor:
+        return log_shares(np.bincount(self.labels["train"], minlength=CLASSES))
+
+    def train(self, generator: torch.Generator) -> Iterator[Batch]:
+        order = torch.randperm(len(self.labels["train"]), generator=generator).numpy()
+        return self._batches("train", order, self.config.batch_size)
+
+    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+        return self._batches(split, np.arange(len(self.labels[split])), EVALUATION_BATCH)
+
+    def _batches(self, split: Split, order: np.ndarray, batch_size: int) -> Iterator[Batch]:
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            images = torch.from_numpy(self.images[split][rows]).float() / 255
+            labels = torch.from_numpy(self.labels[split][rows].astype(np.int64))
+            yield Batch(glimpses(images, self.config.reading), labels)
+
+
+def glimpses(images: Tensor, reading: Reading) -> Tensor:
+    """Images [B, 28, 28] as looks [20, B, 49], quadrant after quadrant (see `MNISTGlimpses`)."""
+    batch = images.shape[0]
+    quadrants = images.reshape(batch, 2, QUADRANT, 2, QUADRANT).permute(1, 3, 0, 2, 4)
+    quadrants = quadrants.reshape(4, batch, QUADRANT, QUADRANT)
+    phases = quadrants.reshape(4, batch, GLIMPSE, 2, GLIMPSE, 2).permute(0, 3, 5, 1, 2, 4)
+    phases = phases.reshape(4, 4, batch, PIXELS)
+    if reading == "phases":
+        looks = torch.cat([phases, phases.mean(1, keepdim=True)], dim=1)
+    else:
+        patches = quadrants.reshape(4, batch, 2, GLIMPSE, 2, GLIMPSE).permute(0, 2, 4, 1, 3, 5)
+        looks = torch.cat([phases[:, :1], patches.reshape(4, 4, batch, PIXELS)], dim=1)
+    return looks.reshape(STEPS, batch, PIXELS)
+
+
+def assemble(looks: Tensor) -> Tensor:
+    """The images [B, 28, 28] back from the patches among the looks [20, B, 49] of the reading "patches"."""
+    batch = looks.shape[1]
+    patches = looks.reshape(2, 2, 5, batch, PIXELS)[:, :, 1:].reshape(2, 2, 2, 2, batch, GLIMPSE, GLIMPSE)
+    return patches.permute(4, 0, 2, 5, 1, 3, 6).reshape(batch, SIDE, SIDE)
+
+
+def _parse(files: list[bytes]) -> Parsed:
+    images = [_idx(data, 3) for data in (files[0], files[2])]
+    labels = [_idx(data, 1) for data in (files[1], files[3])]
+    if [len(part) for part in images] != [len(part) for part in labels]:
+        raise DamagedFile("MNIST's images and labels differ in number; get the four files again")
+    facts = {"tested": len(images[1]), "sha256": registry.combined(files)}
+    return Parsed({"images": np.concatenate(images), "labels": np.concatenate(labels)}, facts)
+
+
+def _idx(data: bytes, dimensions: int) -> np.ndarray:
+    """An IDX file of unsigned bytes: magic number 8 << 8 | dimensions, sizes big-endian, then the values."""
+    header = np.frombuffer(data, ">u4", 1 + dimensions) if len(data) >= 4 * (1 + dimensions) else np.zeros(1, ">u4")
+    if header[0] != 0x0800 | dimensions or len(data) != 4 * (1 + dimensions) + int(np.prod(header[1:])):
+        raise DamagedFile("a file of MNIST is no IDX file of unsigned bytes, or a truncated one; get it again")
+    return np.frombuffer(data, np.uint8, offset=4 * (1 + dimensions)).reshape(header[1:])

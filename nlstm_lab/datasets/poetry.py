@@ -1,0 +1,107 @@
+"""Chinese quatrains: four lines of five characters, read as one sequence of twenty (Nested LSTMs, section 5.2)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from nlstm_lab.datasets import registry
+from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vocabulary
+from nlstm_lab.datasets.cache import Parsed, cached
+from nlstm_lab.datasets.corpora import SPLITS
+from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
+from nlstm_lab.errors import DamagedFile
+
+REPLACED = "<R>"  # what the data's authors wrote for a character that they took out
+LACUNA = "□"  # what it is here: one character, the editors' sign for a lost one, and not in the data
+LINES, CHARACTERS = 4, 5
+
+
+@dataclass(frozen=True)
+class ChinesePoetry:
+    """Predict the next character of a quatrain, cold for each poem (SeqGAN's setting: batch 64, length 20).
+
+    start "none": the first character is given, 19 predictions a poem. "zero": a zero vector comes first, 20
+    predictions and not one parameter more; the inputs are then one-hot vectors [20, B, symbols], since no symbol is
+    the zero vector.
+    """
+
+    batch_size: int = 64
+    start: Literal["none", "zero"] = "none"
+
+    def load(self) -> "PoetryTask":
+        """The task; MissingData where the quatrains are not on this machine."""
+        return PoetryTask(self)
+
+
+class PoetryTask:
+    """Inputs and targets are symbols [19, B] (see `ChinesePoetry` for the other start)."""
+
+    per_sequence = False
+    metric: Metric = "perplexity"
+    readers: tuple[Reader, ...] = ("blocks",)
+
+    def __init__(self, config: ChinesePoetry) -> None:
+        parsed = cached("poetry", registry.locate("poetry"), lambda: _parse(registry.contents("poetry")))
+        self.config = config
+        self.poems: dict[Split, np.ndarray] = {split: parsed.arrays[split] for split in SPLITS}  # [poems, 20] uint16
+        self.vocabulary: Vocabulary | None = Vocabulary(tuple(parsed.facts["symbols"]))
+        self.input = self.output = Symbols(len(parsed.facts["symbols"]))
+        self.fingerprint: str = parsed.facts["sha256"]
+        self.updates_per_epoch = -(-len(self.poems["train"]) // config.batch_size)
+
+    @cached_property
+    def log_frequencies(self) -> Tensor:
+        targets = self.poems["train"][:, 1 if self.config.start == "none" else 0 :]
+        return log_shares(np.bincount(targets.ravel(), minlength=self.output.size))
+
+    def train(self, generator: torch.Generator) -> Iterator[Batch]:
+        order = torch.randperm(len(self.poems["train"]), generator=generator).numpy()
+        return self._batches("train", order, self.config.batch_size)
+
+    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+        return self._batches(split, np.arange(len(self.poems[split])), EVALUATION_BATCH)
+
+    def _batches(self, split: Split, order: np.ndarray, batch_size: int) -> Iterator[Batch]:
+        for start in range(0, len(order), batch_size):
+            rows = self.poems[split][order[start : start + batch_size]].astype(np.int64)
+            poems = torch.from_numpy(rows).T.contiguous()
+            if self.config.start == "none":
+                yield Batch(poems[:-1], poems[1:])
+            else:
+                vectors = one_hot(poems[:-1], self.output.size).float()
+                yield Batch(torch.cat([torch.zeros_like(vectors[:1]), vectors]), poems)
+
+    def show(self, poem: Tensor | np.ndarray) -> str:
+        """Four lines of five characters from the codes [20] of a poem."""
+        assert self.vocabulary is not None
+        text = self.vocabulary.decode(poem)
+        return "\n".join(text[line : line + CHARACTERS] for line in range(0, len(text), CHARACTERS))
+
+
+def _parse(files: list[bytes]) -> Parsed:
+    """One poem a line, a tab between verses, a space between characters, CRLF between poems."""
+    poems = [_poems(data, split) for data, split in zip(files, SPLITS, strict=True)]
+    symbols = sorted(set("".join("".join(part) for part in poems)))
+    codes = {symbol: code for code, symbol in enumerate(symbols)}
+    arrays: dict[str, np.ndarray] = {
+        split: np.array([[codes[character] for character in poem] for poem in part], np.uint16)
+        for split, part in zip(SPLITS, poems, strict=True)
+    }
+    return Parsed(arrays, {"symbols": symbols, "sha256": registry.combined(files)})
+
+
+def _poems(data: bytes, split: str) -> list[str]:
+    text = data.decode("utf-8").replace(REPLACED, LACUNA)
+    poems = []
+    for number, line in enumerate(text.split("\r\n"), 1):
+        verses = [verse.split() for verse in line.split("\t")]
+        if [len(verse) for verse in verses] != [CHARACTERS] * LINES:
+            raise DamagedFile(f"line {number} of the quatrains ({split}) is no poem of 4 verses of 5 characters")
+        poems.append("".join("".join(verse) for verse in verses))
+    return poems

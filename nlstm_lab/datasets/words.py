@@ -1,0 +1,207 @@
+"""Sequences packed from whole words, as in Madsen's article: autocomplete and text8 generation.
+
+A sequence takes words, each after a space, as long as it stays within its length; it is read from a cold state.
+The sequences are split at random, 90/5/5, under the article's seed. Code 0 is the padding, a zero row of the
+embedding; everything else that a batch needs is looked up in the flat text, so that nothing is stored padded.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vocabulary
+from nlstm_lab.datasets.cache import Parsed, cached
+from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, open_corpus
+from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
+from nlstm_lab.errors import UsageError
+
+SEED = 450849059  # of the article's code, for its split
+ALPHABET = " abcdefghijklmnopqrstuvwxyz"
+PADDING, UNKNOWN = "\0", "\N{REPLACEMENT CHARACTER}"
+SPACE = 0  # in the flat text; the tasks put their special symbols before it
+COUNTED = 4096  # sequences that are counted at a time
+PIECE = 1 << 20  # words that are cut out at a time
+RANKED = 2**16 - 1  # most frequent words that are told apart
+
+
+@dataclass(frozen=True)
+class Autocomplete:
+    """Predict at every character, and at the space before it, the word that it belongs to.
+
+    Words: `words` most frequent ones of the whole text, after end-of-sequence (0) and unknown (1). The loss masks
+    padding and unknown words; whoever counts accuracy as the article does counts every target but the padding (0).
+    """
+
+    corpus: str = "text8"
+    length: int = 200
+    words: int = 2**14
+    batch_size: int = 64
+    normalization: Normalization = "none"
+    encoding: str = "utf-8"
+
+    def load(self) -> "AutocompleteTask":
+        """The task; a UsageError where the text is not of a-z and single spaces."""
+        source = TextSource(self.corpus, self.normalization, encoding=self.encoding)
+        return AutocompleteTask(source, self.length, self.words, self.batch_size)
+
+
+@dataclass(frozen=True)
+class TextGeneration:
+    """Predict the next character in the same packing: a word's last one predicts the space."""
+
+    corpus: str = "text8"
+    length: int = 180
+    batch_size: int = 64
+    normalization: Normalization = "none"
+    encoding: str = "utf-8"
+
+    def load(self) -> "GenerationTask":
+        """The task; a UsageError where the text is not of a-z and single spaces."""
+        source = TextSource(self.corpus, self.normalization, encoding=self.encoding)
+        return GenerationTask(source, self.length, self.batch_size)
+
+
+class PackedTask(ABC):
+    """Packed sequences; inputs and targets [T <= length, B] with the mask of what the loss counts."""
+
+    per_sequence = False
+    metric: Metric = "nll_nats"
+    readers: tuple[Reader, ...] = ("blocks",)
+    special: tuple[str, ...]  # the symbols before the alphabet
+
+    def __init__(self, source: TextSource, length: int, batch_size: int) -> None:
+        corpus = open_corpus(source)
+        parsed = cached("words", (), lambda: _tokenize(corpus), text=corpus.fingerprint)
+        self.flat, self.starts = parsed.arrays["flat"], parsed.arrays["starts"]
+        self.ids, self.known_words = parsed.arrays["ids"], parsed.facts["words"]
+        packed = cached(
+            "packed", (), lambda: pack(self.starts, len(self.flat) - 1, length), text=corpus.fingerprint, length=length
+        )
+        self.firsts, self.sizes = packed.arrays["firsts"], packed.arrays["sizes"]
+        self.batch_size, self.fingerprint = batch_size, corpus.fingerprint
+        count = len(self.firsts)
+        if count < 20:
+            raise UsageError(f"{corpus.name} fills {count} sequences of {length} characters, too few to split 90/5/5")
+        # the legacy generator is the article's: with text8 this is its very split
+        order = np.random.RandomState(SEED).permutation(count)
+        train, valid = int(count * 0.9), int(count * 0.05)
+        self.rows: dict[Split, np.ndarray] = {
+            "train": order[:train],
+            "valid": order[train : train + valid],
+            "test": order[train + valid :],
+        }
+        self.vocabulary: Vocabulary | None = Vocabulary((*self.special, *ALPHABET))
+        self.input = Symbols(len(self.special) + len(ALPHABET), padded=True)
+        self.output = Symbols(self.input.size)
+        self.updates_per_epoch = max(1, train // batch_size)  # the article counts whole batches only
+
+    @cached_property
+    def log_frequencies(self) -> Tensor:
+        counts = np.zeros(self.output.size, np.int64)
+        for batch in self._batches(np.sort(self.rows["train"]), COUNTED):
+            assert batch.mask is not None
+            counts += np.bincount(batch.targets[batch.mask].numpy(), minlength=len(counts))
+        return log_shares(counts)
+
+    def train(self, generator: torch.Generator) -> Iterator[Batch]:
+        order = torch.randperm(len(self.rows["train"]), generator=generator).numpy()
+        return self._batches(self.rows["train"][order[: self.updates_per_epoch * self.batch_size]], self.batch_size)
+
+    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+        return self._batches(self.rows[split], EVALUATION_BATCH)
+
+    def _batches(self, rows: np.ndarray, batch_size: int) -> Iterator[Batch]:
+        for start in range(0, len(rows), batch_size):
+            chosen = rows[start : start + batch_size]
+            firsts, sizes = self.firsts[chosen], self.sizes[chosen]
+            steps = np.arange(sizes.max())[:, None]
+            real = steps < sizes
+            places = np.where(real, self.starts[firsts] + steps, 0)
+            characters = np.where(real, self.flat[places], SPACE + 1)
+            targets = np.where(real, self._targets(places, firsts, characters == SPACE), 0)
+            inputs = np.where(real, characters.astype(np.int64) + len(self.special), 0)
+            yield Batch(torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(targets > 1))
+
+    @abstractmethod
+    def _targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
+        """Codes [T, B] for places in the flat text, given each sequence's first word and where its spaces are."""
+
+
+class AutocompleteTask(PackedTask):
+    """Inputs: 28 symbols (0 the padding). Targets: words; `words` are their names, in the order of their codes."""
+
+    special = (PADDING,)
+
+    def __init__(self, source: TextSource, length: int, words: int, batch_size: int) -> None:
+        if not 1 <= words <= RANKED:
+            raise UsageError(f"a vocabulary has 1 to {RANKED} words, not {words}")
+        super().__init__(source, length, batch_size)
+        self.words = ("<eos>", "<unknown>", *self.known_words[:words])
+        self.output = Symbols(words + 2)
+
+    def _targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
+        codes = self.ids[firsts + np.cumsum(spaces, axis=0) - 1].astype(np.int64) + 2
+        return np.where(codes < self.output.size, codes, 1)
+
+
+class GenerationTask(PackedTask):
+    """Inputs and targets: 29 symbols (0 the padding, 1 unknown, which never comes up)."""
+
+    special = (PADDING, UNKNOWN)
+
+    def _targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
+        following: np.ndarray = self.flat[places + 1].astype(np.int64)
+        return following + len(self.special)
+
+
+def pack(starts: np.ndarray, end: int, length: int) -> Parsed:
+    """`firsts` (words) and `sizes` (characters) of the sequences, greedily; words longer than a sequence are left out.
+
+    starts: where each word's space is, in a flat text that ends at `end`.
+    """
+    ends = np.append(starts[1:], end)
+    beyond = np.searchsorted(ends, starts.astype(np.int64) + length, "right").tolist()
+    firsts, word = [], 0
+    while word < len(starts):
+        if beyond[word] > word:
+            firsts.append(word)
+        word = max(beyond[word], word + 1)
+    chosen = np.array(firsts, np.int64)
+    lasts = np.array([beyond[word] for word in firsts], np.int64) - 1
+    return Parsed({"firsts": chosen, "sizes": ends[lasts] - starts[chosen]}, {})
+
+
+def _tokenize(corpus: Corpus) -> Parsed:
+    """The text with one space before each word and after the last, where words start, and each word's rank."""
+    if strange := sorted(set(corpus.vocabulary.symbols) - set(ALPHABET)):
+        raise UsageError(
+            f"{corpus.name} has other symbols than a-z and space ({' '.join(map(repr, strange[:10]))}); "
+            f'read it with normalization="text8"'
+        )
+    table = np.array([ALPHABET.index(symbol) for symbol in corpus.vocabulary.symbols], np.uint8)
+    flat = np.concatenate([np.zeros(1, np.uint8), table[corpus.codes], np.zeros(1, np.uint8)])
+    spaces = flat == SPACE
+    flat = flat[~(spaces & np.append(spaces[1:], False))]  # of several spaces the last
+    starts = np.flatnonzero(flat[:-1] == SPACE).astype(np.uint32)
+    counts: Counter[bytes] = Counter()
+    for words in _cut(flat, starts):
+        counts.update(words)
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))[:RANKED]
+    rank = {word: place for place, word in enumerate(ranked)}
+    ids = [np.fromiter((rank.get(word, RANKED) for word in words), np.uint16) for words in _cut(flat, starts)]
+    facts = {"words": [word.decode("ascii") for word in ranked]}
+    return Parsed({"flat": flat, "starts": starts, "ids": np.concatenate(ids)}, facts)
+
+
+def _cut(flat: np.ndarray, starts: np.ndarray) -> Iterator[list[bytes]]:
+    """The words of the flat text, many at a time."""
+    letters = np.frombuffer(ALPHABET.encode(), np.uint8)
+    for first in range(0, len(starts), PIECE):
+        end = starts[first + PIECE] if first + PIECE < len(starts) else len(flat)
+        yield letters[flat[starts[first] : end]].tobytes().split()

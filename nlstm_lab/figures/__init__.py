@@ -1,0 +1,41 @@
+"""Data in, figure out: a function takes data first, draws into `ax` or a new figure, and returns the figure.
+
+`data(figure)` gives every plotted number as a frame, `save` puts a figure on disk with what made it, and
+`override` lays one's own style over the project's.
+"""
+
+from nlstm_lab.figures.activations import activation_summary, cell_activations
+from nlstm_lab.figures.curves import learning_curves
+from nlstm_lab.figures.distributions import distribution_by_memory
+from nlstm_lab.figures.graphs import computational_graphs
+from nlstm_lab.figures.index import gallery
+from nlstm_lab.figures.plotted import attach, data
+from nlstm_lab.figures.prose import prose
+from nlstm_lab.figures.saving import manifest, save
+from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, look, override, styled
+from nlstm_lab.figures.units import nested_architecture, unit_diagrams
+from nlstm_lab.figures.verdicts import verdict_table
+
+__all__ = [
+    "COLUMN",
+    "DIVERGING",
+    "PAGE",
+    "activation_summary",
+    "attach",
+    "canvas",
+    "cell_activations",
+    "computational_graphs",
+    "data",
+    "distribution_by_memory",
+    "gallery",
+    "learning_curves",
+    "look",
+    "manifest",
+    "nested_architecture",
+    "override",
+    "prose",
+    "save",
+    "styled",
+    "unit_diagrams",
+    "verdict_table",
+]

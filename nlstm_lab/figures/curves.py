@@ -1,0 +1,73 @@
+"""Learning curves: figures 5 to 8 of Nested LSTMs and the curves of Madsen's article."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.style import COLUMN, canvas, in_order, look, styled
+
+DASHES: dict[str, Any] = {"valid": "-", "test": (0, (3.5, 1.5)), "train": (0, (1, 1.2))}
+AXES = {
+    "bpc": "bits per character",
+    "perplexity": "perplexity",
+    "nll_nats": "negative log-likelihood (nats)",
+    "top1_accuracy_pct": "accuracy (%)",
+    "log_likelihood_nats": "log-likelihood (nats)",
+    "epoch": "epoch",
+    "update": "updates",
+}
+
+
+@styled
+def learning_curves(
+    history: pd.DataFrame,
+    metric: str = "bpc",
+    x: str = "epoch",
+    splits: tuple[str, ...] = ("valid", "test"),
+    reader: str | None = None,
+    width: float = COLUMN,
+    ax: Axes | None = None,
+) -> Figure:
+    """A metric against epochs or updates: every seed faint, the mean over seeds strong; colour is the model.
+
+    history: the histories of runs under each other, with their `model` and `seed`:
+    `pd.concat(run.history.assign(model="nlstm", seed=run.seed) for run in runs)`.
+    splits: solid for valid, dashed for test, dotted for train. reader: "blocks" or "streams", where both are there.
+
+    UsageError: no row of this metric, or two readers and none chosen.
+    """
+    chosen = history[(history["metric"] == metric) & history["split"].isin(splits)]
+    if reader is not None:
+        chosen = chosen[chosen["reader"] == reader]
+    if chosen.empty:
+        raise UsageError(f"the history has no {metric!r}; it has {', '.join(sorted(history['metric'].unique()))}")
+    if chosen["reader"].nunique() > 1:
+        raise UsageError(f"choose a reader: the history has {', '.join(sorted(chosen['reader'].unique()))}")
+    frame = chosen[["model", "seed", "split", x, "value"]].sort_values(["model", "split", "seed", x])
+    figure, ax = canvas(ax, width, 0.72 * width)
+    models, shown = in_order(frame["model"]), [split for split in splits if (frame["split"] == split).any()]
+    for (model, split), part in frame.groupby(["model", "split"]):
+        style: dict[str, Any] = {"color": look(str(model)).colour, "linestyle": DASHES[str(split)]}
+        if part["seed"].nunique() > 1:
+            for _, one in part.groupby("seed"):
+                ax.plot(one[x], one["value"], linewidth=0.6, alpha=0.35, **style)
+        mean = part.groupby(x)["value"].mean()
+        ax.plot(mean.index, mean, **style)
+    if frame[x].nunique() > 5:  # the first steep fall would flatten all that differs between the models
+        settled = frame.loc[frame[x] >= frame[x].min() + 0.15 * (frame[x].max() - frame[x].min()), "value"]
+        margin = 0.06 * (settled.max() - settled.min())
+        ax.set_ylim(settled.min() - margin, settled.max() + margin)
+    ax.set(xlabel=AXES.get(x, x), ylabel=AXES.get(metric, metric))
+    ax.grid(axis="y")
+    handles = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in models]
+    if len(shown) > 1:
+        handles += [Line2D([], [], color="#404040", linestyle=DASHES[split], label=split) for split in shown]
+    else:
+        ax.set_ylabel(f"{ax.get_ylabel()}, {shown[0]}")
+    ax.legend(handles=handles, loc="best")
+    return attach(figure, frame)

@@ -1,0 +1,163 @@
+"""Figures on disk: pdf, svg, png, the plotted numbers as CSV, and a sidecar that says what made them.
+
+Saved again with the same numbers and the same look, the stored files stay as they are: `git status` is a
+regression test, on any machine.
+"""
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from nlstm_lab import paths
+from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.figures import style
+from nlstm_lab.figures.plotted import data, fingerprint
+
+TOLERANCE = 1e-5  # what may differ between two machines' arithmetic
+FORMATS = ("pdf", "svg", "png")
+
+
+class Named(Protocol):
+    """A run, as far as a figure's metadata is concerned."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def save(figure: Figure, name: str, runs: Iterable[Named | str] = (), caption: str = "") -> Path:
+    """Write `figures/<name>.{pdf,svg,png,csv,json}` and the manifest; returns the path of the PDF.
+
+    figure: drawn by a function of this package, so that it carries its data.
+    runs: what it shows, recorded with their seeds in every file's metadata.
+    caption: one sentence for the gallery.
+
+    Where the stored numbers agree within 1e-5 and nothing else changed, no file is touched. What the
+    fingerprint cannot see (the place of a label, say) is redrawn after the JSON file has been deleted.
+
+    UsageError: a name that is not `paper_figure_slug` in lower case. LabError: the folder cannot be written.
+    """
+    if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name):
+        raise UsageError(
+            f"a figure's name is <paper>_<figure>_<slug> in lower case, like nlstm_fig3_cells, not {name!r}"
+        )
+    target = paths.figures() / f"{name}.pdf"
+    names = [run if isinstance(run, str) else run.name for run in runs]
+    seeds = sorted({int(found[1]) for run in names if (found := re.search(r"seed(\d+)$", run))})
+    table = data(figure).to_csv(index=False, float_format="%.7g", lineterminator="\n")
+    record = {"name": name, "caption": caption, "runs": names, "seeds": seeds, "look": fingerprint(figure)}
+    if not _unchanged(target, record, table):
+        try:
+            _write(figure, target, record, table)
+        except OSError as error:
+            raise LabError(f"cannot write {target.name} into {target.parent}: {error.strerror or error}") from error
+    update_manifest()
+    return target
+
+
+def _unchanged(target: Path, record: dict[str, Any], table: str) -> bool:
+    """Whether all stored files are whole, say the same of themselves, and hold the same numbers."""
+    stored = read_json(target.with_suffix(".json"))
+    files = stored.pop("files", {})
+    if stored != record or sorted(files) != sorted((*FORMATS, "csv")):
+        return False
+    contents = {suffix: target.with_suffix(f".{suffix}") for suffix in files}
+    if not all(path.is_file() and digest(path.read_bytes()) == files[suffix] for suffix, path in contents.items()):
+        return False
+    return _agree(pd.read_csv(contents["csv"]), pd.read_csv(io.StringIO(table)))
+
+
+def _agree(old: pd.DataFrame, new: pd.DataFrame) -> bool:
+    if old.shape != new.shape or list(old.columns) != list(new.columns):
+        return False
+    for column in old.columns:
+        a, b = old[column], new[column]
+        if pd.api.types.is_float_dtype(a) or pd.api.types.is_float_dtype(b):
+            a, b = pd.to_numeric(a, errors="coerce"), pd.to_numeric(b, errors="coerce")
+            if not np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+                return False
+        elif not a.equals(b):
+            return False
+    return True
+
+
+def _write(figure: Figure, target: Path, record: dict[str, Any], table: str) -> None:
+    """All files, each whole or not at all; the sidecar, which vouches for the others, comes last."""
+    source = "; ".join(record["runs"])
+    seeds = " ".join(map(str, record["seeds"]))
+    described = f"runs: {source}; seeds: {seeds}" if source else "no runs"
+    metadata: dict[str, dict[str, Any]] = {
+        "pdf": {"Title": record["name"], "Subject": record["caption"], "Keywords": described}
+        | dict.fromkeys(("CreationDate", "Creator", "Producer")),
+        "svg": {"Title": record["name"], "Description": f"{record['caption']} {described}".strip()}
+        | dict.fromkeys(("Date", "Creator")),
+        "png": {
+            "Title": record["name"],
+            "Description": f"{record['caption']} {described}".strip(),
+            "Software": None,
+        },
+    }
+    contents = {"csv": table.encode()}
+    with style.context():
+        for suffix in FORMATS:
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=suffix, metadata=metadata[suffix])
+            contents[suffix] = drawn.getvalue()
+    files = {suffix: _store(target.with_suffix(f".{suffix}"), content) for suffix, content in contents.items()}
+    _store(target.with_suffix(".json"), as_json(record | {"files": files}))
+
+
+def update_manifest() -> None:
+    """Assemble `figures/manifest.json` from the sidecars, sorted by name.
+
+    Two processes may do so at once: whoever writes last looks again whether it knew every sidecar.
+    """
+    target = paths.figures() / "manifest.json"
+    try:
+        while read_text(target) != (wanted := as_json(manifest()).decode()):
+            _store(target, wanted.encode())
+    except OSError as error:
+        raise LabError(f"cannot write {target.name} into {target.parent}: {error.strerror or error}") from error
+
+
+def manifest() -> list[dict[str, Any]]:
+    """Every saved figure's sidecar: name, caption, runs, seeds, fingerprint and the digests of its files."""
+    sidecars = sorted(path for path in paths.figures().glob("*.json") if path.name != "manifest.json")
+    return [record for path in sidecars if (record := read_json(path))]
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What a sidecar holds, or nothing where it is missing or damaged: then the figure is drawn anew."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, empty where there is none."""
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def as_json(content: Any) -> bytes:
+    """JSON as it is committed: two spaces, readable symbols, a newline at the end."""
+    return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def digest(content: bytes) -> str:
+    """The start of the sha256 of a file's content."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _store(path: Path, content: bytes) -> str:
+    with paths.atomic(path) as partial:
+        partial.write_bytes(content)
+    return digest(content)

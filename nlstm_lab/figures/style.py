@@ -1,0 +1,126 @@
+"""One look for every figure: the style sheet, the widths of a paper, and who has which colour.
+
+>>> look("nlstm").label
+'Nested LSTM'
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from nlstm_lab import paths
+
+COLUMN, PAGE = 3.25, 6.75  # inches: one column of a paper, and both
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Style = str | Path | dict[str, Any]
+
+_sheets: list[Style] = [paths.PACKAGE / "figures" / "style.mplstyle"]
+
+
+class Look(NamedTuple):
+    """How one model, or one memory, appears in every figure."""
+
+    label: str
+    colour: str
+    marker: str
+    order: int
+
+
+def _table(*rows: tuple[str, str, str, str]) -> dict[str, Look]:
+    return {name: Look(label, colour, marker, k) for k, (name, label, colour, marker) in enumerate(rows)}
+
+
+# after Okabe and Ito: told apart by every kind of colour vision; related units are neighbours in hue
+MODELS = _table(
+    ("rnn", "RNN", "#4d4d4d", "x"),
+    ("cwrnn", "clockwork RNN", "#56b4e9", "v"),
+    ("gru", "GRU", "#009e73", "s"),
+    ("lstm", "LSTM", "#e69f00", "o"),
+    ("stacked_lstm", "stacked LSTM", "#c04b00", "D"),
+    ("layernorm_lstm", "LayerNorm LSTM", "#5b3200", "h"),
+    ("nlstm", "Nested LSTM", "#0072b2", "^"),
+    ("hrnn", "hierarchical RNN", "#e0a3c4", "P"),
+    ("hmlstm", "HM-LSTM", "#a63a79", "p"),
+)
+MEMORIES = _table(
+    ("cell", "cell", "#e69f00", "o"),
+    ("layer 1", "layer 1", "#e69f00", "o"),
+    ("layer 2", "layer 2", "#c04b00", "D"),
+    ("layer 3", "layer 3", "#5b3200", "h"),
+    ("outer", "outer memory", "#62bdef", "^"),
+    ("middle", "middle memory", "#2380b8", ">"),
+    ("inner", "inner memory", "#003d6b", "v"),
+)
+VERDICTS = _table(
+    ("match", "match", "#0072b2", "o"),
+    ("close", "close", "#a86f00", "o"),
+    ("differs", "differs", "#b2182b", "o"),
+    ("not run", "not run", "#757575", "o"),
+)
+
+# red is negative, blue positive, white exactly 0, darker is larger: figures 3 and 4 of Nested LSTMs
+DIVERGING = LinearSegmentedColormap.from_list(
+    "red_white_blue",
+    ["#67001f", "#b2182b", "#e2755a", "#fbcfb8", "#ffffff", "#c6def0", "#6aaad2", "#2166ac", "#053061"],
+).with_extremes(bad="#d9d9d9")
+
+
+def look(name: str) -> Look:
+    """The label, colour, marker and place of a model or a memory; a unit of your own is dark grey."""
+    return MODELS.get(name) or MEMORIES.get(name) or Look(name, "#404040", "*", 99)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Distinct models or memories in the order that every figure lists them in."""
+    return sorted(dict.fromkeys(map(str, names)), key=lambda name: (look(name).order, name))
+
+
+def override(*styles: Style) -> None:
+    """Put style sheets or rcParams on top of the project's, for all figures drawn and saved from now on.
+
+    >>> override({"font.family": "serif"})
+    >>> override()  # back to the project's own
+    """
+    _sheets[1:] = styles
+
+
+@contextmanager
+def context() -> Iterator[None]:
+    """The style sheet alone: what a matplotlibrc or a notebook's backend changed is put aside."""
+    with plt.style.context(_sheets, after_reset=True):
+        yield
+
+
+def styled(draw: Callable[P, R]) -> Callable[P, R]:
+    """Let a figure function draw with the style sheet."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
+        with context():
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def canvas(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
+    """`ax` and its figure, or a new figure of so many inches with one pair of axes.
+
+    A new figure is closed for pyplot, so that a notebook shows it once, where it is the cell's value.
+    """
+    if ax is None:
+        figure = plt.figure(figsize=(width, height))
+        plt.close(figure)
+        ax = figure.add_subplot()
+    root = ax.get_figure(root=True)
+    if root is None:
+        raise ValueError("ax belongs to no figure any more")
+    return root, ax

@@ -1,0 +1,28 @@
+"""What a unit reads in the place of symbols: an embedding whose first row is nothing."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class PaddedEmbedding(nn.Module):
+    """Vectors for symbols of which 0 is the padding: a row of zeros that is no parameter (Madsen's article).
+
+    rows [symbols - 1, width] start uniform within 1 / sqrt(symbols - 1). Shapes: symbols [...] to [..., width].
+    """
+
+    def __init__(self, symbols: int, width: int) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(torch.empty(symbols - 1, width))
+        bound = 1 / math.sqrt(symbols - 1)
+        nn.init.uniform_(self.rows, -bound, bound)
+
+    @property
+    def weight(self) -> Tensor:
+        """The whole matrix [symbols, width], as of `nn.Embedding`."""
+        return torch.cat([torch.zeros_like(self.rows[:1]), self.rows])
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return F.embedding(symbols, self.weight)

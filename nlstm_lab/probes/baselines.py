@@ -1,0 +1,69 @@
+"""What a finding must be held against: an untrained network, a text without order, signals that are known."""
+
+import copy
+import re
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.signal import lfilter
+from torch import nn
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+
+
+def untrained(model: Network, seed: int = 0) -> Network:
+    """A copy of `model` with every parameter drawn anew from `seed`, each part by its own `reset_parameters`.
+
+    The unit starts as its own initialization says; a dense readout as `torch.nn.Linear` does.
+    """
+    fresh = copy.deepcopy(model)
+    parts: list[Any] = [fresh.unit, *(m for m in (fresh.embedding, fresh.readout) if m is not None)]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for part in parts:
+            _reset(part)
+    return fresh
+
+
+def _reset(part: nn.Module) -> None:
+    """Reset `part`, or, if it cannot do that itself, its children."""
+    reset = getattr(part, "reset_parameters", None)
+    if reset is not None:
+        reset()
+        return
+    if next(part.parameters(recurse=False), None) is not None:
+        raise UsageError(f"{type(part).__name__} has parameters and no `reset_parameters`: it cannot be made untrained")
+    for child in part.children():
+        _reset(child)
+
+
+def shuffled(text: str, by: Literal["characters", "words"], seed: int = 0) -> str:
+    """The same characters, or the same words and the same white space between them, in an order without meaning.
+
+    >>> sorted(shuffled("the cat sat", "words").split())
+    ['cat', 'sat', 'the']
+    """
+    generator = np.random.default_rng(seed)
+    if by == "characters":
+        return "".join(np.array(list(text))[generator.permutation(len(text))])
+    if by == "words":
+        pieces = re.split(r"(\s+)", text)
+        pieces[::2] = [pieces[k] for k in 2 * generator.permutation(len(pieces[::2]))]
+        return "".join(pieces)
+    raise UsageError(f"a text is shuffled by 'characters' or by 'words', not by {by!r}")
+
+
+def autoregressive(timescale: float, length: int, number: int = 1, seed: int = 0) -> NDArray[np.float64]:
+    """Signals [length, number] of unit variance with rho_k = exp(-k / timescale), stationary from the first step.
+
+    Each is x_t = phi x_{t-1} + sqrt(1 - phi^2) noise with phi = exp(-1 / timescale).
+    """
+    if not timescale > 0:
+        raise UsageError(f"a timescale is a positive number of steps, not {timescale}")
+    phi = np.exp(-1 / timescale)
+    noise = np.random.default_rng(seed).standard_normal((length, number))
+    noise[1:] *= np.sqrt(1 - phi**2)
+    return np.asarray(lfilter([1.0], [1.0, -phi], noise, axis=0))

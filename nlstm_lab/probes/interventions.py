@@ -1,0 +1,213 @@
+"""What is lost when a memory is cut: interventions on the state at a moment, and what they do to the prediction.
+
+A memory is named as in a trace (`inner`, `layer 2`, ...), a layer's hidden state `h` or `layer 2 h`; several names are
+cut together. Losses and divergences are in nats a prediction; distance 0 is the first prediction after the moment.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+import xarray as xr
+from torch import Tensor
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import Text, encode, part, reading, rows, states_at
+
+Kind = Literal["zero", "freeze", "shuffle", "swap"]
+ROWS = 64  # texts that are continued side by side
+
+
+class Cut(NamedTuple):
+    """What is done to a state: `mask` [rows, hidden_size] chooses the units, `order` shuffles them."""
+
+    kind: Kind
+    names: tuple[str, ...]
+    mask: Tensor
+    order: Tensor
+
+    def apply(self, model: Network, state: Any, donor: Any) -> Any:
+        """A changed copy of a packed state; `donor` is the state that is swapped in, or kept frozen."""
+        state = rows(state, range(len(part(model.unit, state, self.names[0]))))
+        for name in self.names:
+            values = part(model.unit, state, name)
+            match self.kind:
+                case "zero":
+                    new = torch.zeros_like(values)
+                case "shuffle":
+                    new = values[:, self.order]
+                case "swap" | "freeze":
+                    new = part(model.unit, donor, name)
+            values.copy_(torch.where(self.mask, new, values))
+        return state
+
+
+def intervene(
+    model: Network,
+    text: Text,
+    kind: Kind,
+    memory: str | Sequence[str],
+    *,
+    moments: Sequence[int],
+    distance: int = 100,
+    units: Sequence[int] | None = None,
+    other: Text | None = None,
+    seed: int = 0,
+) -> xr.Dataset:
+    """Cut a memory at each of the moments (each in a reading of its own), and read on for `distance` symbols.
+
+    kind: `zero` it; `shuffle` it among the chosen units (one order for all moments, from `seed`); `swap` in what the
+    same network holds after as many symbols of the text `other`; `freeze` it: from then on it is put back after every
+    step, so that it carries nothing new on, though within a step the unit still sees one update of it. `units` are
+    all where none are named. Returns `loss` (intact), `loss_cut` and `kl`, the divergence of the cut network's
+    prediction from the intact one's, D(intact | cut), each (moment, distance). Raises UsageError for a memory or unit
+    that the network lacks, a moment too early or too late, and a text `other` that is too short.
+    """
+    codes, names = encode(model, text), (memory,) if isinstance(memory, str) else tuple(memory)
+    _check(codes, kind, moments, distance, other)
+    chosen = _mask(model, units)
+    index = chosen.nonzero().flatten()
+    order = torch.arange(len(chosen), device=chosen.device)
+    order[index] = index[torch.randperm(len(index), generator=torch.Generator().manual_seed(seed)).to(index.device)]
+    cut = Cut(kind, names, chosen, order)
+    pieces = []
+    with reading(model):
+        states, donors = _states(model, codes, moments, other)
+        for start in range(0, len(moments), ROWS):
+            batch = range(start, min(start + ROWS, len(moments)))
+            state, donor = rows(states, batch), rows(donors, batch)
+            x, targets = _continuations(codes, [moments[k] for k in batch], distance)
+            intact = _predictions(model, x, state)
+            pieces.append(_effect(intact, _cut_predictions(model, x, state, donor, cut), targets))
+    loss, loss_cut, kl = (np.concatenate(part, 1).T for part in zip(*pieces, strict=True))
+    dims = ("moment", "distance")
+    data = {"loss": (dims, loss), "loss_cut": (dims, loss_cut), "kl": (dims, kl)}
+    coords = {"moment": list(moments), "distance": np.arange(distance)}
+    return xr.Dataset(data, coords, {"model": model.name, "kind": kind, "memory": ", ".join(names)})
+
+
+def attribute(
+    model: Network,
+    text: Text,
+    memory: str,
+    *,
+    moments: Sequence[int],
+    distance: int = 20,
+    kind: Kind = "zero",
+    other: Text | None = None,
+) -> pd.DataFrame:
+    """Cut each unit of a memory alone, at each moment; one row a unit: memory, unit, `kl`, `loss_increase`.
+
+    Both are means over moments and the `distance` predictions that follow; see `intervene`. A cause is measured, not
+    a correlation: a unit whose past nothing reads has 0.
+    """
+    codes = encode(model, text)
+    _check(codes, kind, moments, distance, other)
+    if kind == "shuffle":
+        raise UsageError("one unit alone cannot be shuffled: attribute with 'zero', 'swap' or 'freeze'")
+    size = model.unit.hidden_size
+    device = codes.device
+    cut = Cut(kind, (memory,), torch.eye(size, dtype=torch.bool, device=device), torch.arange(size, device=device))
+    kl, more = np.zeros(size), np.zeros(size)
+    with reading(model):
+        states, donors = _states(model, codes, moments, other)
+        for k, moment in enumerate(moments):
+            state, donor = rows(states, [k] * size), rows(donors, [k] * size)
+            x, targets = _continuations(codes, [moment] * size, distance)
+            intact = _predictions(model, x[:, :1], rows(states, [k])).expand(-1, size, -1)
+            before, after, divergence = _effect(intact, _cut_predictions(model, x, state, donor, cut), targets)
+            kl += divergence.mean(0) / len(moments)
+            more += (after - before).mean(0) / len(moments)
+    return pd.DataFrame({"memory": memory, "unit": np.arange(size), "kl": kl, "loss_increase": more})
+
+
+def horizon(
+    model: Network, text: Text, *, contexts: Sequence[int] = (1, 2, 5, 10, 20, 50, 100, 200, 500), positions: int = 200
+) -> xr.DataArray:
+    """The loss, in nats, of predicting a symbol from the last so many symbols alone, (context, position).
+
+    Each reading starts from a zero state `context` symbols before the position; the positions are the same for all
+    contexts, evenly spread over the text. Where the loss no longer falls, the network's memory ends.
+    """
+    codes = encode(model, text)
+    longest = max(contexts)
+    if min(contexts) < 1 or len(codes) < longest + positions:
+        raise UsageError(
+            f"contexts from 1 to {longest} symbols at {positions} positions need a text of at least "
+            f"{longest + positions} symbols, not {len(codes)}"
+        )
+    where = np.linspace(longest, len(codes) - 1, positions).round().astype(int)
+    loss = np.empty((len(contexts), positions))
+    with reading(model):
+        for row, context in enumerate(contexts):
+            for start in range(0, positions, ROWS):
+                at = where[start : start + ROWS]
+                x = torch.stack([codes[p - context : p] for p in at], 1)
+                hidden = model.unit(*model.unit_arguments(x))[0][-1:]
+                targets = codes[torch.as_tensor(at, device=codes.device)]
+                told = F.cross_entropy(model.readout(hidden)[0].float(), targets, reduction="none")
+                loss[row, start : start + ROWS] = told.cpu().numpy()
+    coords = {"context": list(contexts), "position": where}
+    return xr.DataArray(loss, coords, ("context", "position"), name="loss", attrs={"model": model.name})
+
+
+def _mask(model: Network, units: Sequence[int] | None) -> Tensor:
+    """[hidden_size] bool, True for the chosen units."""
+    size = model.unit.hidden_size
+    mask = torch.full((size,), units is None, device=next(model.parameters()).device)
+    if units is not None:
+        if not len(units) or min(units) < 0 or max(units) >= size:
+            raise UsageError(f"units must be chosen from 0 to {size - 1}, at least one of them")
+        mask[list(units)] = True
+    return mask
+
+
+def _check(codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: Text | None) -> None:
+    if kind not in get_args(Kind):
+        raise UsageError(f"an intervention is one of {', '.join(get_args(Kind))}, not {kind!r}")
+    if codes.is_floating_point():
+        raise UsageError("interventions are judged by the next symbol: the text must be symbols, not vectors")
+    if (kind == "swap") != (other is not None):
+        raise UsageError("a swap, and nothing else, needs the text `other` whose memory is swapped in")
+    if distance < 1 or (len(moments) and max(moments) + distance >= len(codes)):
+        raise UsageError(f"a moment must leave {distance} + 1 symbols behind it, and the text has {len(codes)}")
+
+
+def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text | None) -> tuple[Any, Any]:
+    """The states at the moments, and those that are swapped in (or kept)."""
+    states = states_at(model, codes, moments)
+    return states, states if other is None else states_at(model, encode(model, other), moments)
+
+
+def _continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple[Tensor, Tensor]:
+    """What is read from each moment on, and what is to be predicted, [distance, moments] each."""
+    index = torch.arange(distance, device=codes.device)[:, None] + torch.tensor(moments, device=codes.device)
+    return codes[index], codes[index + 1]
+
+
+def _predictions(model: Network, x: Tensor, state: Any) -> Tensor:
+    """log p of what comes next, [T, B, V]."""
+    return torch.log_softmax(model.readout(model.unit(*model.unit_arguments(x), state)[0]).float(), -1)
+
+
+def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut) -> Tensor:
+    """The same after the cut; a frozen memory is put back after each step."""
+    if cut.kind != "freeze":
+        return _predictions(model, x, cut.apply(model, state, donor))
+    told = []
+    for step in torch.split(x, 1):
+        hidden, moved = model.unit(*model.unit_arguments(step), state)
+        told.append(torch.log_softmax(model.readout(hidden).float(), -1))
+        state = cut.apply(model, moved, donor)
+    return torch.cat(told)
+
+
+def _effect(intact: Tensor, cut: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Loss intact, loss cut and divergence, [distance, moments] each."""
+    losses = (-told.gather(-1, targets.unsqueeze(-1)).squeeze(-1).cpu().numpy() for told in (intact, cut))
+    kl = (intact.exp() * (intact - cut)).sum(-1).clamp(min=0)
+    return (*losses, kl.cpu().numpy())  # type: ignore[return-value]

@@ -1,0 +1,98 @@
+"""How every probe reads a text with a network, and where a unit keeps its memories."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.training.liveness import memory_names
+
+CHUNK = 1000  # steps that are read at once
+Text = str | Tensor  # characters, or their codes [T], or vectors [T, features]
+
+
+@contextmanager
+def reading(model: Network) -> Iterator[None]:
+    """No gradients and no dropout inside, and time before batch; the network is left as it was."""
+    training, batch_first = model.training, model.unit.batch_first
+    model.eval()
+    model.unit.batch_first = False
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(training)
+        model.unit.batch_first = batch_first
+
+
+def encode(model: Network, text: Text) -> Tensor:
+    """`text` as the network takes it, [T] or [T, features], on the network's device; UsageError if it is empty."""
+    if isinstance(text, str):
+        if model.vocabulary is None:
+            raise UsageError(f"network {model.name!r} reads no text: hand in a tensor, [T] or [T, features]")
+        text = model.vocabulary.encode(text)
+    if text.shape[0] == 0:
+        raise UsageError("the text is empty: a probe needs at least one character")
+    return text.to(next(model.parameters()).device)
+
+
+def names(unit: Recurrent) -> list[str]:
+    """The names of a unit's memories, layer by layer, outermost first; none for a unit without cells."""
+    depth = sum(name.rpartition(".")[2] == "c" for name in unit.layers[0].state_names)  # type: ignore[union-attr]
+    return memory_names(unit.num_layers, depth) if depth else []
+
+
+def hidden_names(unit: Recurrent) -> list[str]:
+    """What the hidden state of each layer is called where a state is cut: 'h', or 'layer 1 h' and so on."""
+    return ["h"] if unit.num_layers == 1 else [f"layer {k + 1} h" for k in range(unit.num_layers)]
+
+
+def part(unit: Recurrent, state: Any, name: str) -> Tensor:
+    """The part of a packed state that is called `name` (a memory or a layer's h), a view [B, hidden_size]."""
+    memories, hidden = names(unit), hidden_names(unit)
+    if name in hidden:
+        layers: Tensor = state[0] if isinstance(state, tuple) else state
+        return layers[hidden.index(name)]
+    if name not in memories:
+        known = ", ".join([*memories, *hidden])
+        raise UsageError(f"{type(unit).__name__} has no memory {name!r}; it has: {known}")
+    layer, depth = divmod(memories.index(name), len(memories) // unit.num_layers)
+    cells: Tensor = state[1]
+    return cells[layer] if cells.dim() == 3 else cells[layer, depth]
+
+
+def batched(states: Sequence[Any]) -> Any:
+    """Packed states of several texts side by side as one batch."""
+    if not isinstance(states[0], tuple):
+        return torch.cat(list(states), -2)
+    # the batch is the last dimension but one, and the last of an HM-LSTM's boundaries [num_layers, B]
+    return tuple(torch.cat(parts, -1 if parts[0].dim() == 2 else -2) for parts in zip(*states, strict=True))
+
+
+def rows(state: Any, index: Sequence[int]) -> Any:
+    """The chosen texts of a packed state side by side, a copy."""
+    if not isinstance(state, tuple):
+        return state[..., list(index), :]
+    return tuple(part[..., list(index)] if part.dim() == 2 else part[..., list(index), :] for part in state)
+
+
+def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
+    """The packed states with which a network enters the given steps of a text, side by side in that order.
+
+    Read once, in order, from a zero state. UsageError for a moment before the second step or beyond the text.
+    """
+    if not len(moments) or min(moments) < 1 or max(moments) > len(codes):
+        raise UsageError(f"moments must lie from 1 to {len(codes)} in this text, at least one of them")
+    found: dict[int, Any] = {}
+    state, start = None, 0
+    for moment in sorted(set(moments)):
+        for first in range(start, moment, CHUNK):
+            x = codes[first : min(first + CHUNK, moment)].unsqueeze(1)
+            state = model.unit(*model.unit_arguments(x), state)[1]
+        found[moment], start = state, moment
+    return batched([found[moment] for moment in moments])

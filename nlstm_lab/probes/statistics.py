@@ -1,0 +1,68 @@
+"""What may be said: a bootstrap within a seed, paired differences between seeds, and orderings from their intervals."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nlstm_lab.statistics import Interval, t_interval
+
+Ordering = Literal["holds", "fails", "undecided", "not measured"]
+
+
+class Comparison(NamedTuple):
+    """A paired difference over seeds, and whether the first is the larger one."""
+
+    difference: Interval
+    seeds: int
+    ordering: Ordering
+
+
+def bootstrap(
+    values: ArrayLike,
+    statistic: Callable[..., Any] = np.mean,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """`statistic` (which takes `axis`) of the values, with its percentile bootstrap interval, reproducibly.
+
+    For texts, moments and units within one seed; seeds are compared with `t_interval`, since a bootstrap over
+    a handful promises too much. The first dimension is resampled: `values` [n] or, where rows belong together
+    (the units of one text), [n, m], which are averaged by `statistic` over both. Fewer than three give no
+    interval.
+    """
+    array = np.asarray(values, float)
+    if not array.size:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    rows = array.reshape(len(array), -1)
+    centre = float(statistic(rows.ravel(), axis=0))
+    if len(rows) < 3:
+        return Interval(centre, float("nan"), float("nan"))
+    drawn = np.random.default_rng(seed).integers(len(rows), size=(resamples, len(rows)))
+    told = statistic(rows[drawn].reshape(resamples, -1), axis=1)
+    low, high = np.quantile(told, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(centre, float(low), float(high))
+
+
+def curves(values: NDArray[np.floating[Any]], **options: Any) -> dict[str, NDArray[np.float64]]:
+    """`bootstrap` of each column of values [n, m], as arrays `mean`, `low`, `high` [m]."""
+    intervals = [bootstrap(column, **options) for column in np.asarray(values).T]
+    return {name: np.array([getattr(interval, name) for interval in intervals]) for name in Interval._fields}
+
+
+def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence: float = 0.95) -> Comparison:
+    """Is `first` larger than `second`? Both hold a value for each seed; only seeds that both have are paired.
+
+    `holds` where the t interval of the paired differences lies above 0, `fails` where it lies below,
+    `undecided` where it touches 0, `not measured` where there are fewer than three pairs or one of them is
+    not a number. Hand in logarithms where a ratio is meant: a timescale's.
+    """
+    seeds = [seed for seed in first if seed in second]
+    interval = t_interval([first[seed] - second[seed] for seed in seeds], confidence)
+    if not np.isfinite(interval).all():
+        return Comparison(interval, len(seeds), "not measured")
+    ordering: Ordering = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "undecided"
+    return Comparison(interval, len(seeds), ordering)

@@ -1,0 +1,134 @@
+"""Timescales of every unit of every memory: of its states, of its forget gates.
+
+A dead cell gets no timescale: a counter has an infinite autocorrelation time and remembers nothing. Frames
+keep it, with NaN and the reason; summaries are over live cells, and say beside them how many are not.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes import autocorrelation, liveness
+from nlstm_lab.probes.statistics import bootstrap
+
+Array = NDArray[np.floating[Any]]
+
+VALUES: dict[str, Callable[[Array], Array]] = {
+    "raw": lambda c: c,
+    "tanh": np.tanh,  # what the rest of the unit sees
+    "raw increments": lambda c: np.diff(c, axis=0),
+    "tanh increments": lambda c: np.diff(np.tanh(c), axis=0),
+}
+
+
+def state_timescales(trace: xr.Dataset, values: Iterable[str] = tuple(VALUES), *, skip: int = 0) -> pd.DataFrame:
+    """The autocorrelation timescales of every cell, in steps, one row a cell and kind of value.
+
+    Columns: memory, unit, value (a key of `VALUES`), life, `timescale` (integrated) with `low` and `high`,
+    `window`, `effective_samples`, `e_folding`, `exponential` (see `autocorrelation`) and `reason`, empty
+    where there are numbers. For a unit without memory cells (a GRU) the hidden states are taken, as memory
+    'h' or 'layer 1 h'. `skip` leaves out the first steps, while a network is still moving away from its zero
+    state.
+    """
+    trace = trace.isel(time=slice(skip, None))
+    if trace.sizes["time"] < 2:
+        raise UsageError(f"there is nothing left of the text after the first {skip} steps")
+    states, lives = _states(trace)
+    frames = []
+    for value in values:
+        if value not in VALUES:
+            raise UsageError(f"timescales are those of {', '.join(map(repr, VALUES))}, not of {value!r}")
+        for memory, x in states.items():
+            told = autocorrelation.timescales(VALUES[value](x.values))
+            frame = pd.DataFrame({"memory": memory, "unit": trace.unit.values, "value": value})
+            frame["life"] = lives.get(memory, "alive")
+            frame["timescale"], frame["low"], frame["high"] = told.integrated, told.low, told.high
+            frame["window"], frame["effective_samples"] = told.window, told.samples
+            frame["e_folding"], frame["exponential"] = told.e_folding, told.exponential
+            frames.append(_without_dead(frame, told.reason))
+    return pd.concat(frames, ignore_index=True)
+
+
+def gate_timescales(trace: xr.Dataset) -> pd.DataFrame:
+    """-1 / ln f of every cell's forget gate, in steps, once from the mean of f and once from the mean of ln f.
+
+    It is the decay of c_t = f c_{t-1} + ..., hence defined for plain cells and the innermost memory alone: an
+    outer memory of a Nested LSTM, c = o~ tanh(c~), has no leak of its own, and its rows are NaN with that
+    reason (the local persistence compares all memories alike). Columns: memory, unit, life, `from_mean_f`,
+    `from_mean_ln_f`, reason.
+    """
+    liveness.need(trace)
+    lives = _lives(liveness.classes(trace))
+    frames = []
+    for memory in trace.memory.values:
+        f = trace["f"].sel(memory=memory).values.astype(np.float64)
+        frame = pd.DataFrame({"memory": memory, "unit": trace.unit.values, "life": lives[memory]})
+        with np.errstate(divide="ignore"):
+            frame["from_mean_f"] = -1 / np.log(f.mean(0))
+            frame["from_mean_ln_f"] = -1 / np.log(f).mean(0)
+        if "z" in trace:
+            reason = np.full(len(frame), "the forget gate acts on UPDATE alone")
+        elif not trace["leaks"].sel(memory=memory):
+            reason = np.full(len(frame), "no leak of its own: c = o~ tanh(c~)")
+        else:
+            reason = np.where(np.isfinite(frame["from_mean_f"]), "", "the forget gate is 1 throughout")
+        frames.append(_without_dead(frame, reason))
+    return pd.concat(frames, ignore_index=True)
+
+
+def summary(frame: pd.DataFrame, columns: Iterable[str] = ("timescale",), by: Iterable[str] = ()) -> pd.DataFrame:
+    """The median over live cells of each memory, with what it leaves out beside it; one row a memory, value, column.
+
+    Columns: memory (and `value`, if the frame has one, and `by`), `column`, `median` with `low` and `high` (a
+    bootstrap over units, 95 %), `mean_ln` (of the natural logarithm: what is compared between seeds),
+    `measured` (number of cells with a number), and the shares of all cells `latched`, `silent`, `dead` (the
+    two, and the not finite) and `unmeasured` (alive, yet without a number).
+    """
+    keys = [*by, "memory", *(["value"] if "value" in frame else [])]
+    rows = []
+    for key, group in frame.groupby(keys, sort=False):
+        lives = group["life"]
+        dead = lives != "alive"
+        for column in columns:
+            numbers = group.loc[~dead, column].dropna().to_numpy(float)
+            interval = bootstrap(numbers, np.median)
+            rows.append(
+                dict(zip(keys, key, strict=True))
+                | {"column": column, "median": interval.mean, "low": interval.low, "high": interval.high}
+                | {"mean_ln": float(np.log(numbers).mean()) if len(numbers) and (numbers > 0).all() else np.nan}
+                | {
+                    "measured": len(numbers),
+                    "latched": (lives == "latched").mean(),
+                    "silent": (lives == "silent").mean(),
+                }
+                | {"dead": dead.mean(), "unmeasured": (~dead).mean() - len(numbers) / len(group)}
+            )
+    return pd.DataFrame(rows)
+
+
+def _states(trace: xr.Dataset) -> tuple[dict[str, xr.DataArray], dict[str, NDArray[np.str_]]]:
+    """The states by the name of their memory, and the lives of their cells."""
+    if "c" in trace:
+        lives = _lives(liveness.classes(trace))
+        return {str(memory): trace["c"].sel(memory=memory) for memory in trace.memory.values}, lives
+    layers = trace.layer.values
+    return {"h" if len(layers) == 1 else f"layer {k} h": trace["h"].sel(layer=k) for k in layers}, {}
+
+
+def _lives(frame: pd.DataFrame) -> dict[str, NDArray[np.str_]]:
+    return {str(memory): group["life"].to_numpy(str) for memory, group in frame.groupby("memory")}
+
+
+def _without_dead(frame: pd.DataFrame, reason: NDArray[np.str_]) -> pd.DataFrame:
+    """The frame with `reason`, and NaN instead of numbers wherever there is one, or the cell is dead."""
+    life = frame["life"].to_numpy(str)
+    reason = np.where((life == "latched") | ((reason == "") & (life != "alive")), life, reason)
+    numbers = frame.select_dtypes("number").columns.difference(["unit"])
+    frame.loc[reason != "", numbers] = np.nan
+    frame["reason"] = reason
+    return frame

@@ -1,0 +1,120 @@
+"""Every state and gate of a network along one text, as a labelled dataset."""
+
+import math
+import tempfile
+
+import numpy as np
+import torch
+import xarray as xr
+from numpy.typing import NDArray
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from nlstm_lab.cells.base import Record
+from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import CHUNK, Text, encode, names, reading
+from nlstm_lab.training.liveness import memories
+
+GATES = ("c", "i", "f", "g", "o")
+CHOICES = ("z", "active")  # one number a layer and step
+IN_MEMORY = 2**29  # bytes; a longer trace lies in an unnamed temporary file, mapped into memory
+SHOW_PROGRESS = 10_000  # steps from which on a bar is worth its line
+
+Array = NDArray[np.float32]
+
+
+def trace(model: Network, text: Text, *, run: str = "", predictions: bool = True) -> xr.Dataset:
+    """Read `text` once, in order, from a zero state, and record what happens at every step.
+
+    Returns a dataset of float32 with the dimensions
+    - time, with the coordinate `symbol`, what was read at that step (where the input is symbols);
+    - memory: `cell`, or `outer` and `inner`, ... (see `memory_names`), with the coordinate `leaks`, true where
+      c_t = f c_{t-1} + i g; absent for a unit without memory cells;
+    - layer: 1, 2, ...; unit: 0, 1, ...; vocabulary: the symbols that are predicted;
+    and the variables
+    - `c`, the state, and `i`, `f`, `o`, the gates, and `g`, the candidate (time, memory, unit);
+    - `h`, the hidden state (time, layer, unit), and in units that have them `z`, the boundaries, and `active`, whether
+      a layer moves (time, layer);
+    - with `predictions`, `log_p` (time, vocabulary), the natural logarithm of the probability of what comes next,
+      where the network has a vocabulary.
+    Attributes: model, run, depth (of nesting). A text is never cut into parallel streams: the inner memory's past
+    reaches beyond any warm-up. Above `IN_MEMORY` the arrays are streamed to disk. Raises UsageError for a character
+    that the network does not know.
+    """
+    codes = encode(model, text)
+    symbols = _symbols(model, codes)
+    store: _Store | None = None
+    state = None
+    hidden = len(codes) < SHOW_PROGRESS
+    with reading(model), tqdm(total=len(codes), disable=hidden, leave=False, unit=" steps") as bar:
+        for start in range(0, len(codes), CHUNK):
+            x = codes[start : start + CHUNK].unsqueeze(1)
+            output, state, layers = model.trace(x, state)
+            values = _values(layers)
+            if predictions and model.vocabulary is not None:
+                values["log_p"] = torch.log_softmax(model.readout(output).float(), -1).squeeze(1)
+            store = store or _Store({name: value.shape[1:] for name, value in values.items()}, len(codes))
+            store.write(start, values)
+            bar.update(len(x))
+    assert store is not None  # `encode` refuses an empty text
+    leaks = [not record.get("memory") for record in memories(layers).values()]
+    return _dataset(model, store.arrays, symbols, leaks, run)
+
+
+def _values(layers: list[Record]) -> dict[str, Tensor]:
+    """What a chunk recorded, with one text's batch dimension removed: [T, memory, unit] and [T, layer, unit]."""
+    named = list(memories(layers).values())
+    values = {gate: torch.cat([record[gate] for record in named], 1) for gate in GATES if named}
+    values["h"] = torch.cat([record["h"] for record in layers], 1)
+    for choice in CHOICES:
+        if all(choice in record for record in layers):
+            values[choice] = torch.cat([record[choice] for record in layers], 1)
+    return values
+
+
+class _Store:
+    """Arrays that are filled along time, on disk where they are too large."""
+
+    def __init__(self, shapes: dict[str, torch.Size], length: int) -> None:
+        size = 4 * length * sum(math.prod(shape) for shape in shapes.values())
+        create = _on_disk if size > IN_MEMORY else _in_memory
+        self.arrays = {name: create((length, *shape)) for name, shape in shapes.items()}
+
+    def write(self, start: int, values: dict[str, Tensor]) -> None:
+        for name, value in values.items():
+            self.arrays[name][start : start + len(value)] = value.float().cpu().numpy()
+
+
+def _in_memory(shape: tuple[int, ...]) -> Array:
+    return np.empty(shape, np.float32)
+
+
+def _on_disk(shape: tuple[int, ...]) -> Array:
+    """An array in a file without a name, which goes when the array goes."""
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, np.float32, "w+", shape=shape)
+
+
+def _symbols(model: Network, codes: Tensor) -> list[str] | list[int] | None:
+    if codes.is_floating_point():
+        return None
+    read: list[int] = codes.tolist()
+    return read if model.vocabulary is None else [model.vocabulary.symbols[code] for code in read]
+
+
+def _dataset(
+    model: Network, arrays: dict[str, Array], symbols: list[str] | list[int] | None, leaks: list[bool], run: str
+) -> xr.Dataset:
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(GATES, ("time", "memory", "unit"))
+    dims |= dict.fromkeys(CHOICES, ("time", "layer"))
+    dims |= {"h": ("time", "layer", "unit"), "log_p": ("time", "vocabulary")}
+    length, layers, units = arrays["h"].shape
+    coords: dict[str, object] = {"time": np.arange(length), "layer": np.arange(1, layers + 1), "unit": np.arange(units)}
+    if leaks:
+        coords |= {"memory": names(model.unit), "leaks": ("memory", leaks)}
+    if symbols is not None:
+        coords["symbol"] = ("time", symbols)
+    if "log_p" in arrays and model.vocabulary and arrays["log_p"].shape[1] == len(model.vocabulary):
+        coords["vocabulary"] = list(model.vocabulary.symbols)
+    data = {name: (dims[name], array) for name, array in arrays.items()}
+    return xr.Dataset(data, coords, {"model": model.name, "run": run, "depth": len(leaks) // layers})

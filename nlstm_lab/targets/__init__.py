@@ -1,0 +1,31 @@
+"""What the documents print, and whether our runs agree: numbers, orderings and claims with computed verdicts.
+
+The entries lie in `data/targets/*.toml`, tolerances included, and were written before anything was run.
+
+    compare("nested_lstm.table1", table)   a printed table beside ours; .save() as CSV and LaTeX
+    verdicts(table, claims)                every entry of every document
+    update_readme(path, verdicts(...))     the README's block
+"""
+
+from nlstm_lab.targets.comparison import Comparison, compare
+from nlstm_lab.targets.documents import DOCUMENTS, load
+from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
+from nlstm_lab.targets.readme import is_fresh, readme_block, update_readme
+from nlstm_lab.targets.verdicts import verdicts
+
+__all__ = [
+    "DOCUMENTS",
+    "Claim",
+    "Comparison",
+    "Document",
+    "Number",
+    "Ordering",
+    "Place",
+    "Tolerance",
+    "compare",
+    "is_fresh",
+    "load",
+    "readme_block",
+    "update_readme",
+    "verdicts",
+]

@@ -1,0 +1,101 @@
+"""One table of a document beside ours, shown in a notebook and saved for a paper."""
+
+import html
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from nlstm_lab import paths
+from nlstm_lab.errors import UsageError
+from nlstm_lab.targets.documents import load
+from nlstm_lab.targets.verdicts import Runs, frame, judge
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of a document beside our runs.
+
+    frame: one row a number (and ordering), metric and split, with the columns of `verdicts.Row`: printed,
+    ours, the t interval (low, high), every seed's value, the scale and the verdict.
+    """
+
+    target: str
+    title: str
+    note: str
+    frame: pd.DataFrame
+
+    def shown(self) -> pd.DataFrame:
+        """The frame as text for readers, with the digits of the document and one more for ours."""
+        rows = self.frame.to_dict("records")
+        text = [
+            {
+                "": row["subject"] + (f", {row['setting']}" if row["setting"] not in ("", "as printed") else ""),
+                "parameters": row["parameters"],
+                "metric": row["metric"],
+                "split": row["split"],
+                "printed": row["as_printed"],
+                "ours": number(row["ours"], row["as_printed"]),
+                "95 % interval": interval(row["low"], row["high"], row["as_printed"]),
+                "seeds": str(row["seeds"]),
+                "each seed": row["values"],
+                "scale": row["scale"],
+                "verdict": row["verdict"],
+            }
+            for row in rows
+        ]
+        return pd.DataFrame(text)
+
+    def save(self, folder: Path | None = None) -> list[Path]:
+        """Write `<document>_<table>.csv` (every column) and `.tex` (for a paper); returns both paths."""
+        stem = self.target.replace(".", "_")
+        folder = folder or paths.figures()
+        texts = {
+            "csv": self.frame.to_csv(index=False, lineterminator="\n"),
+            "tex": self.shown().drop(columns="each seed").to_latex(index=False, escape=True),
+        }
+        for suffix, text in texts.items():
+            with paths.atomic(folder / f"{stem}.{suffix}") as partial:
+                partial.write_text(text, encoding="utf-8")
+        return [folder / f"{stem}.{suffix}" for suffix in texts]
+
+    def _repr_html_(self) -> str:
+        table = self.shown().to_html(index=False, border=0, escape=True)
+        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
+        return f"<h4>{html.escape(self.title)}</h4>{table}{note}"
+
+
+def compare(target: str, table: pd.DataFrame) -> Comparison:
+    """`compare("nested_lstm.table1", lab.runs.table("ptb_char_*"))`: a printed table beside our runs.
+
+    Raises UsageError for a table that no document has, and for a frame that is no table of runs.
+    """
+    name, _, place = target.partition(".")
+    document = load(name)
+    if place not in document.places:
+        known = ", ".join(f"{name}.{known}" for known in document.places)
+        raise UsageError(f"there is no target {target!r}; there are {known}")
+    found = document.places[place]
+    title = f"{document.title} ({document.authors} {document.year}), {found.where}: {found.caption}"
+    return Comparison(target, title, found.note, frame(judge(document, found, Runs.of(table))))
+
+
+def decimals(as_printed: str) -> int:
+    """Digits after the point of a printed number.
+
+    >>> decimals("1.480"), decimals("1081")
+    (3, 0)
+    """
+    return len(as_printed.partition(".")[2])
+
+
+def number(value: float, as_printed: str = "") -> str:
+    """`value` with one digit more than the printed number, four significant ones where nothing is printed."""
+    if pd.isna(value):
+        return ""
+    return f"{value:.{decimals(as_printed) + 1}f}" if as_printed else f"{value:.4g}"
+
+
+def interval(low: float, high: float, as_printed: str = "") -> str:
+    """The ends of an interval, as `number` writes them; "" where there is none."""
+    return "" if pd.isna(low) or pd.isna(high) else f"{number(low, as_printed)} to {number(high, as_printed)}"

@@ -1,0 +1,108 @@
+"""What a document prints, entry by entry: numbers with their tolerances, orderings, claims."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+Setting = Literal["as printed", "log frequencies"]  # how the output bias starts
+HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct", "log_likelihood_nats"})
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a number may lie from the printed one, decided before the run; `relative`: a share of it."""
+
+    match: float
+    close: float
+    reason: str
+    relative: bool = False
+
+    def verdict(self, printed: float, ours: float) -> Literal["match", "close", "differs"]:
+        """`ours` beside `printed`; a value that is not finite differs."""
+        distance = round(abs(ours - printed) / (abs(printed) if self.relative else 1.0), 9)  # 1.447 - 1.437 is .01
+        if distance <= self.match:
+            return "match"
+        return "close" if distance <= self.close else "differs"
+
+
+@dataclass(frozen=True)
+class Number:
+    """One printed number of one row. No experiment: a reference line that the document cites from others."""
+
+    place: str
+    model: str
+    experiment: str | None
+    setting: Setting
+    metric: str
+    split: str
+    reader: str
+    printed: Decimal  # with the digits of the document
+    tolerance: Tolerance
+    anchor: bool
+    parameters: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Experiment `better` is said to beat `worse`, by `printed` (None where nobody prints it)."""
+
+    place: str
+    model: str
+    better: str
+    worse: str
+    metric: str
+    split: str
+    reader: str
+    printed: Decimal | None
+    anchor: bool
+    says: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A probe's measurement that is said to lie above or below a value, or to be a `printed` number.
+
+    It is measured over seeds; above and below hold when the whole interval lies there.
+    """
+
+    where: str
+    name: str
+    says: str
+    measure: str
+    above: float | None
+    below: float | None
+    printed: Decimal | None
+    tolerance: Tolerance | None
+    ours: bool
+
+
+@dataclass(frozen=True)
+class Place:
+    """A table with its numbers and orderings, or (`ours`) a question that the document does not ask.
+
+    substitute: the corpus that stands in for a table's own, at small scale and in variations of its experiments
+    ("name+corpus=substitute"). It may decide an ordering, but is never set beside a printed number.
+    """
+
+    name: str
+    where: str
+    caption: str
+    note: str
+    substitute: str | None
+    numbers: tuple[Number, ...]
+    orderings: tuple[Ordering, ...]
+    ours: bool
+
+
+@dataclass(frozen=True)
+class Document:
+    """Everything that one document prints and claims."""
+
+    name: str
+    title: str
+    authors: str
+    year: int
+    places: Mapping[str, Place]
+    claims: tuple[Claim, ...]

@@ -1,0 +1,263 @@
+"""Verdicts: what the documents print beside what our runs and probes measured."""
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+import pandas as pd
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.statistics import t_interval
+from nlstm_lab.targets.documents import DOCUMENTS, load
+from nlstm_lab.targets.entries import HIGHER_IS_BETTER, Claim, Document, Number, Ordering, Place
+
+Kind = Literal["number", "reference", "ordering", "claim"]
+NOT_RUN = "not run"
+SCALES = ("paper", "small", "smoke")  # the largest speaks
+ENOUGH = 3  # seeds for an interval
+TABLE = ["experiment", "scale", "seed", "split", "reader", "metric", "value"]
+CLAIMS = ["claim", "scale", "value", "low", "high", "n"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the verdicts' frame.
+
+    anchor: the verdict counts (validation where it is printed; test is shown beside it). own: a question that
+    the document does not ask. subject: what the line is about; says: the document's words, or a remark.
+    setting: of a number how the output bias starts, of an ordering the substitute that was read.
+    printed, ours, low, high: in the metric's unit, NaN where there is none; for an ordering, by how much the
+    better one is better. as_printed: with the document's digits. seeds: how many; values: every seed's value.
+    """
+
+    document: str
+    place: str
+    where: str
+    kind: Kind
+    anchor: bool
+    own: bool
+    subject: str
+    says: str
+    parameters: str = ""
+    setting: str = ""
+    metric: str = ""
+    split: str = ""
+    printed: float = math.nan
+    as_printed: str = ""
+    ours: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    seeds: int = 0
+    values: str = ""
+    scale: str = ""
+    verdict: str = NOT_RUN
+
+
+COLUMNS = list(Row.__dataclass_fields__)
+
+
+def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Every entry of every document with its verdict, in the documents' order, with the columns of `Row`.
+
+    table: one row a run, split, reader and metric, as `nlstm_lab.runs.table` gives it. claims: what probes
+    measured, one row a claim ("nested_lstm.inner_slower_than_outer") and scale, with the columns of `CLAIMS`.
+    Numbers are judged at paper scale alone; orderings and claims at the largest scale with three seeds, which
+    the row names (a substitute text comes after the document's own). Raises UsageError for a frame that lacks a
+    column or has a row twice, and for a claim that nobody registered.
+    """
+    documents = [load(name) for name in DOCUMENTS]
+    runs, measured = Runs.of(table), _measured(claims, documents)
+    rows: list[Row] = []
+    for document in documents:
+        for place in document.places.values():
+            rows += judge(document, place, runs)
+        rows += [
+            _claim(document, claim, measured.get(f"{document.name}.{claim.name}", {})) for claim in document.claims
+        ]
+    return frame(rows)
+
+
+def frame(rows: Iterable[Row]) -> pd.DataFrame:
+    """Rows as a frame that has its columns even without a row."""
+    return pd.DataFrame([asdict(row) for row in rows], columns=COLUMNS)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Measured values by (experiment, reader, metric, split), then scale, then seed."""
+
+    values: Mapping[tuple[str, str, str, str], dict[str, dict[int, float]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: pd.DataFrame) -> "Runs":
+        _check(table, TABLE, TABLE[:-1], "the table of runs")
+        values: dict[tuple[str, str, str, str], dict[str, dict[int, float]]] = {}
+        for experiment, scale, seed, split, reader, metric, value in table[TABLE].itertuples(index=False):
+            scales = values.setdefault((experiment, reader, metric, split), {})
+            scales.setdefault(scale, {})[int(seed)] = float(value)
+        return cls(values)
+
+    def get(self, experiment: str, entry: Number | Ordering, scale: str) -> dict[int, float]:
+        """Values of an experiment at a scale by seed, in the entry's reader, metric and split."""
+        return self.values.get((experiment, entry.reader, entry.metric, entry.split), {}).get(scale, {})
+
+
+def judge(document: Document, place: Place, runs: Runs) -> list[Row]:
+    """The rows of one table: its numbers, then its orderings."""
+    return [_number(document, place, number, runs) for number in place.numbers] + [
+        _ordering(document, place, ordering, runs) for ordering in place.orderings
+    ]
+
+
+def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row:
+    scales = ("paper",) if place.substitute else ("paper", "small")  # what a smaller scale reads is another text
+    found = ((scale, runs.get(number.experiment or "", number, scale)) for scale in scales)
+    scale, values = next((pair for pair in found if pair[1]), ("", {}))
+    mean, low, high = t_interval(values.values())
+    return Row(
+        document=document.name,
+        place=place.name,
+        where=place.where,
+        kind="number" if number.experiment else "reference",
+        anchor=number.anchor and number.setting == "as printed" and number.experiment is not None,
+        own=False,
+        subject=number.model,
+        parameters=number.parameters,
+        setting=number.setting,
+        metric=number.metric,
+        split=number.split,
+        says=number.note,
+        printed=float(number.printed),
+        as_printed=str(number.printed),
+        ours=mean,
+        low=low,
+        high=high,
+        seeds=len(values),
+        values=_listed(values),
+        scale=scale,
+        verdict=number.tolerance.verdict(float(number.printed), mean) if scale == "paper" else NOT_RUN,
+    )
+
+
+def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) -> Row:
+    paired = [
+        (scale, text, margins)
+        for scale, text, suffix in _evidence(place)
+        if (margins := _margins(ordering, runs, scale, suffix))
+    ]
+    enough = [evidence for evidence in paired if len(evidence[2]) >= ENOUGH]
+    scale, text, values = next(iter(enough or paired), ("", "", {}))
+    mean, low, high = t_interval(values.values())
+    return Row(
+        document=document.name,
+        place=place.name,
+        where=place.where,
+        kind="ordering",
+        anchor=ordering.anchor,
+        own=place.ours,
+        subject=ordering.model,
+        setting=text,
+        metric=ordering.metric,
+        split=ordering.split,
+        says=ordering.says,
+        printed=math.nan if ordering.printed is None else float(ordering.printed),
+        as_printed="" if ordering.printed is None else str(ordering.printed),
+        ours=mean,
+        low=low,
+        high=high,
+        seeds=len(values),
+        values=_listed(values),
+        scale=scale,
+        verdict=_side(low, high, 0.0) if scale else NOT_RUN,
+    )
+
+
+def _evidence(place: Place) -> list[tuple[str, str, str]]:
+    """What may decide an ordering, the best first: scale, the substitute that was read, suffix of the names."""
+    if place.substitute is None:
+        return [(scale, "", "") for scale in SCALES]
+    variation = (SCALES[0], place.substitute, f"+corpus={place.substitute}")
+    return [(SCALES[0], "", ""), variation, *((scale, place.substitute, "") for scale in SCALES[1:])]
+
+
+def _margins(ordering: Ordering, runs: Runs, scale: str, suffix: str) -> dict[int, float]:
+    """By how much the better one is better, for each seed that both have."""
+    better, worse = (runs.get(name + suffix, ordering, scale) for name in (ordering.better, ordering.worse))
+    sign = 1 if ordering.metric in HIGHER_IS_BETTER else -1
+    return {seed: sign * (better[seed] - worse[seed]) for seed in sorted(better.keys() & worse.keys())}
+
+
+def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str, float]]) -> Row:
+    scale = _speaks({scale: int(row["n"]) for scale, row in measured.items()})
+    row = measured.get(scale, {})
+    value, low, high = (float(row.get(column, math.nan)) for column in ("value", "low", "high"))
+    if claim.printed is not None and claim.tolerance is not None:
+        verdict = claim.tolerance.verdict(float(claim.printed), value) if scale == "paper" else NOT_RUN
+    elif not scale:
+        verdict = NOT_RUN
+    elif claim.above is not None:
+        verdict = _side(low, high, claim.above)
+    else:
+        verdict = _side(-high, -low, -(claim.below or 0.0))
+    return Row(
+        document=document.name,
+        place=claim.name,
+        where=claim.where,
+        kind="claim",
+        anchor=True,
+        own=claim.ours,
+        subject=claim.measure,
+        says=claim.says,
+        printed=math.nan if claim.printed is None else float(claim.printed),
+        as_printed="" if claim.printed is None else str(claim.printed),
+        ours=value,
+        low=low,
+        high=high,
+        seeds=int(row.get("n", 0)),
+        scale=scale,
+        verdict=verdict,
+    )
+
+
+def _side(low: float, high: float, bound: float) -> str:
+    """Whether an interval lies above the bound; one that touches it, or is not there, decides nothing."""
+    if low > bound:
+        return "holds"
+    return "fails" if high < bound else "undecided"
+
+
+def _speaks(seeds: Mapping[str, int]) -> str:
+    """The largest scale with an interval, else the largest that was run at all, else ""."""
+    enough = [scale for scale in SCALES if seeds.get(scale, 0) >= ENOUGH]
+    return next(iter(enough or [scale for scale in SCALES if scale in seeds]), "")
+
+
+def _listed(values: Mapping[int, float]) -> str:
+    return ", ".join(f"{seed}: {value:.6g}" for seed, value in sorted(values.items()))
+
+
+def _measured(claims: pd.DataFrame | None, documents: Iterable[Document]) -> dict[str, dict[str, dict[str, float]]]:
+    """Claims' measurements by name, then scale; refuses names that no document registers."""
+    if claims is None or claims.empty:
+        return {}
+    _check(claims, CLAIMS, CLAIMS[:2], "the frame of claims")
+    known = [f"{document.name}.{claim.name}" for document in documents for claim in document.claims]
+    measured: dict[str, dict[str, dict[str, float]]] = {}
+    for claim, scale, *numbers in claims[CLAIMS].itertuples(index=False):
+        if claim not in known:
+            close = difflib.get_close_matches(str(claim), known, n=3) or known
+            raise UsageError(f"no document registers the claim {claim!r}; there are {', '.join(close)}")
+        measured.setdefault(claim, {})[scale] = dict(zip(CLAIMS[2:], map(float, numbers), strict=True))
+    return measured
+
+
+def _check(given: pd.DataFrame, columns: list[str], key: list[str], what: str) -> None:
+    if lacking := [column for column in columns if column not in given.columns]:
+        raise UsageError(f"{what} lacks the columns {', '.join(lacking)}; it needs {', '.join(columns)}")
+    if unknown := sorted(set(given["scale"]) - set(SCALES)):
+        raise UsageError(f"{what} has the scale {unknown[0]!r}; the scales are {', '.join(SCALES)}")
+    if given.duplicated(key).any():
+        twice = given[given.duplicated(key)].iloc[0]
+        raise UsageError(f"{what} has two rows for {', '.join(f'{name} {twice[name]}' for name in key)}; keep one")

@@ -1,0 +1,154 @@
+"""The units of fixed timescales: the hierarchical RNN with given boundaries, and the clockwork RNN."""
+
+import numpy as np
+import pytest
+import torch
+
+from nlstm_lab.cells import LSTM, ClockworkRNN, ClockworkRNNCell, HierarchicalRNN, HierarchicalRNNCell
+
+T, B, D, H, L = 12, 3, 5, 8, 3
+DOUBLE = torch.float64
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def close(tensor, array):
+    np.testing.assert_allclose(tensor.detach().numpy(), array, rtol=0, atol=1e-12)
+
+
+def randomized(unit):
+    for parameter in unit.parameters():
+        torch.nn.init.normal_(parameter)
+    return unit
+
+
+def nested_boundaries(*shape):
+    return torch.randint(2, shape).cumprod(-1)
+
+
+def test_hierarchical_rnn_is_figure_1a():
+    torch.manual_seed(0)
+    unit = randomized(HierarchicalRNN(D, H, L, all_layers=True, dtype=DOUBLE))
+    x, boundaries = torch.randn(T, B, D, dtype=DOUBLE), nested_boundaries(T, B, L - 1)
+    output, (h_n, c_n, _z_n) = unit(x, boundaries)
+    cells = [{name: p.detach().numpy() for name, p in cell.state_dict().items()} for cell in unit.layers]
+    for row in range(B):
+        h, c = ([np.zeros(H) for _ in range(L)] for _ in range(2))
+        anew = [False] * L
+        for t in range(T):
+            h_last, ends = list(h), [True, *boundaries[t, row].bool().tolist(), False]
+            for l, p in enumerate(cells):
+                if not ends[l]:  # the layer below is within a segment
+                    continue
+                below = x[t, row].numpy() if l == 0 else h[l - 1]
+                recurrent = p["weight_th"] @ h_last[l + 1] if anew[l] else p["weight_hh"] @ h_last[l]
+                i, f, g, o = np.split(p["weight_ih"] @ below + recurrent + p["bias"], 4)
+                c[l] = sigmoid(f) * c[l] * (not anew[l]) + sigmoid(i) * np.tanh(g)
+                h[l] = sigmoid(o) * np.tanh(c[l])
+                anew[l] = ends[l + 1]
+            close(output[t, row], np.concatenate(h))
+        close(h_n[:, row], np.stack(h))
+        close(c_n[:, row], np.stack(c))
+
+
+def test_one_layer_is_an_lstm_and_so_is_the_lowest_within_a_segment():
+    lstm = LSTM(D, H, dtype=DOUBLE)
+    x = torch.randn(T, B, D, dtype=DOUBLE)
+    for layers in (1, 3):
+        unit = HierarchicalRNN(D, H, layers, all_layers=True, dtype=DOUBLE)
+        unit.load_state_dict(lstm.state_dict(), strict=False)
+        output, _last = unit(x, torch.zeros(T, B, layers - 1))
+        torch.testing.assert_close(output[..., :H], lstm(x)[0], rtol=0, atol=1e-12)
+        assert not output[..., H:].any()
+
+
+def test_a_new_segment_forgets_the_layers_own_past_and_hears_the_layer_above():
+    cell = HierarchicalRNNCell(D, H)
+    x, h, c, above = (torch.randn(B, n) for n in (D, H, H, H))
+    ended, now = torch.ones(B), torch.ones(B)
+    new = cell(x, (h, c, ended), now, above)
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(new, cell(x, (c, h, ended), now, above), strict=True)  # another past
+    )
+    assert not torch.isclose(new[0], cell(x, (h, c, ended), now, -above)[0]).any()
+    waiting = cell(x, (h, c, ended), 0 * now, above)
+    assert all(torch.equal(a, b) for a, b in zip(waiting, (h, c, ended), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("boundaries", "error", "message"),
+    [
+        (None, TypeError, "boundaries must be a tensor, not NoneType"),
+        (
+            torch.zeros(T, B, L),
+            ValueError,
+            r"boundaries must be \[12, 3, 2\], as the input is, not \[12, 3, 3\]",
+        ),
+        (torch.full((T, B, L - 1), 0.5), ValueError, "boundaries must be 0 or 1"),
+        (torch.tensor([0, 1]).expand(T, B, 2), ValueError, "boundaries must be nested"),
+    ],
+)
+def test_refusals_of_boundaries(boundaries, error, message):
+    with pytest.raises(error, match=message):
+        HierarchicalRNN(D, H, L)(torch.zeros(T, B, D), boundaries)
+
+
+def test_packed_input_wants_packed_boundaries():
+    packed = torch.nn.utils.rnn.pack_sequence([torch.zeros(T, D)])
+    with pytest.raises(TypeError, match="boundaries must be packed as the input, not Tensor"):
+        HierarchicalRNN(D, H, L)(packed, torch.zeros(T, 1, L - 1))
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_clockwork_rnn_is_its_equations(layer_norm):
+    torch.manual_seed(1)
+    periods, width = (1, 2, 4, 8), H // 4
+    unit = randomized(ClockworkRNN(D, H, periods=periods, layer_norm=layer_norm, dtype=DOUBLE))
+    cell = unit.layers[0]
+    x = torch.randn(20, D, dtype=DOUBLE)
+    W, b = cell.weight_ih.detach().numpy(), cell.bias.detach().numpy()
+    U = np.zeros((H, H))  # upper block-triangular: modules read themselves and slower ones
+    for k, block in enumerate(cell.weight_hh):
+        U[k * width : (k + 1) * width, k * width :] = block.detach().numpy()
+    h, expected = np.zeros(H), []
+    for t, x_t in enumerate(x.numpy()):
+        s = W @ x_t + U @ h
+        if layer_norm:
+            m = s.reshape(4, width)
+            m = (m - m.mean(1, keepdims=True)) / np.sqrt(m.var(1, keepdims=True) + 1e-5)
+            s = m.ravel() * cell.gain.detach().numpy()
+        h_new = np.tanh(s + b)
+        h = np.where(np.repeat([t % period == 0 for period in periods], width), h_new, h)
+        expected.append(h)
+    close(unit(x)[0], np.stack(expected))
+    first, state = unit(x[:5])  # a carried state keeps the rhythm
+    assert state[1].tolist() == [5]
+    close(torch.cat([first, unit(x[5:], state)[0]]), np.stack(expected))
+
+
+def test_slow_modules_do_not_hear_fast_ones():
+    unit = ClockworkRNN(D, H, layer_norm=True)
+    h = torch.randn(1, B, H, requires_grad=True)
+    output, _last = unit(torch.randn(T, B, D), (h, torch.zeros(1, B, dtype=torch.long)))
+    for k in range(4):
+        (gradient,) = torch.autograd.grad(output[..., 2 * k : 2 * k + 2].sum(), h, retain_graph=True)
+        assert not gradient[..., : 2 * k].any()
+        assert gradient[..., 2 * k :].any()
+
+
+@pytest.mark.parametrize(
+    ("flags", "error", "message"),
+    [
+        ({"periods": (1, 2, 4)}, ValueError, "hidden_size must divide into 3 equal modules, not 8"),
+        ({"periods": (2, 1)}, ValueError, "periods must grow from module to module"),
+        ({"periods": ()}, ValueError, "periods must grow"),
+        ({"periods": (0, 1)}, ValueError, "every one of periods must be a positive integer, not 0"),
+        ({"periods": (1.5, 2)}, TypeError, "every one of periods must be a positive integer, not float 1.5"),
+    ],
+)
+def test_refusals_of_periods(flags, error, message):
+    with pytest.raises(error, match=message):
+        ClockworkRNNCell(D, H, **flags)

@@ -1,0 +1,149 @@
+"""The Nested LSTM is its equations, at the paper's depth and deeper, and nests any cell."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+
+from nlstm_lab.cells import GRUCell, LayerNormLSTMCell, LSTMCell, NestedLSTM, NestedLSTMCell
+from nlstm_lab.cells.clockwork import ClockworkRNNCell
+
+T, B, D, H = 6, 3, 5, 4
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def maps(cell):
+    """W, U and b of a cell: the four gates' blocks of each, i, f, g, o."""
+    return (np.split(p.detach().numpy(), 4) for p in (cell.weight_ih, cell.weight_hh, cell.bias))
+
+
+def random_unit(**flags):
+    torch.manual_seed(5)
+    unit = NestedLSTM(D, H, dtype=torch.float64, **flags)
+    for parameter in unit.parameters():
+        torch.nn.init.normal_(parameter)
+    return unit
+
+
+def test_depth_2_is_equations_1_to_15():
+    unit = random_unit()
+    (Wi, Wf, Wc, Wo), (Ui, Uf, Uc, Uo), (bi, bf, bc, bo) = maps(unit.layers[0])
+    (Vi, Vf, Vc, Vo), (Ri, Rf, Rc, Ro), (di, df, dc, do) = maps(unit.layers[0].memory)
+    x = torch.randn(T, B, D, dtype=torch.float64)
+    h, c, c_in = (np.zeros((B, H)) for _ in range(3))
+    expected = []
+    for x_t in x.numpy():
+        i = sigmoid(x_t @ Wi.T + h @ Ui.T + bi)  # 1
+        f = sigmoid(x_t @ Wf.T + h @ Uf.T + bf)  # 2
+        o = sigmoid(x_t @ Wo.T + h @ Uo.T + bo)  # 5
+        h_tilde = f * c  # 7
+        x_tilde = i * (x_t @ Wc.T + h @ Uc.T + bc)  # 8, with the identity of section 4
+        i_in = sigmoid(x_tilde @ Vi.T + h_tilde @ Ri.T + di)  # 10
+        f_in = sigmoid(x_tilde @ Vf.T + h_tilde @ Rf.T + df)  # 11
+        c_in = f_in * c_in + i_in * np.tanh(x_tilde @ Vc.T + h_tilde @ Rc.T + dc)  # 12
+        o_in = sigmoid(x_tilde @ Vo.T + h_tilde @ Ro.T + do)  # 13, with its tildes
+        c = o_in * np.tanh(c_in)  # 14, 15
+        h = o * np.tanh(c)  # 6
+        expected.append(h)
+    output, (h_n, memories) = unit(x)
+    np.testing.assert_allclose(output.detach().numpy(), np.stack(expected), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(h_n[0].detach().numpy(), h, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(memories[0].detach().numpy(), np.stack([c, c_in]), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("candidate", ["identity", "tanh"])
+def test_depth_3_is_the_equations_written_out(candidate):
+    unit = random_unit(depth=3, candidate=candidate)
+    outer = unit.layers[0]
+    (Wi, Wf, Wc, Wo), (Ui, Uf, Uc, Uo), (bi, bf, bc, bo) = maps(outer)
+    (Mi, Mf, Mc, Mo), (Ni, Nf, Nc, No), (mi, mf, mc, mo) = maps(outer.memory)
+    (Vi, Vf, Vc, Vo), (Ri, Rf, Rc, Ro), (di, df, dc, do) = maps(outer.memory.memory)
+    sigma_c = np.tanh if candidate == "tanh" else lambda a: a
+    x = torch.randn(T, B, D, dtype=torch.float64)
+    h, c1, c2, c3 = (np.zeros((B, H)) for _ in range(4))
+    expected = []
+    for x_t in x.numpy():
+        i1 = sigmoid(x_t @ Wi.T + h @ Ui.T + bi)
+        f1 = sigmoid(x_t @ Wf.T + h @ Uf.T + bf)
+        o1 = sigmoid(x_t @ Wo.T + h @ Uo.T + bo)
+        x2, h2 = i1 * sigma_c(x_t @ Wc.T + h @ Uc.T + bc), f1 * c1
+        i2 = sigmoid(x2 @ Mi.T + h2 @ Ni.T + mi)
+        f2 = sigmoid(x2 @ Mf.T + h2 @ Nf.T + mf)
+        o2 = sigmoid(x2 @ Mo.T + h2 @ No.T + mo)
+        x3, h3 = i2 * np.tanh(x2 @ Mc.T + h2 @ Nc.T + mc), f2 * c2
+        i3 = sigmoid(x3 @ Vi.T + h3 @ Ri.T + di)
+        f3 = sigmoid(x3 @ Vf.T + h3 @ Rf.T + df)
+        o3 = sigmoid(x3 @ Vo.T + h3 @ Ro.T + do)
+        c3 = f3 * c3 + i3 * np.tanh(x3 @ Vc.T + h3 @ Rc.T + dc)
+        c2 = o3 * np.tanh(c3)
+        c1 = o2 * np.tanh(c2)
+        h = o1 * np.tanh(c1)
+        expected.append(h)
+    output, (_h_n, memories) = unit(x)
+    np.testing.assert_allclose(output.detach().numpy(), np.stack(expected), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(memories[0].detach().numpy(), np.stack([c1, c2, c3]), rtol=0, atol=1e-12)
+
+
+def test_any_cell_can_be_nested():
+    unit = random_unit(memory=GRUCell)
+    cell = unit.layers[0]
+    assert cell.depth == 1  # a GRU keeps no memory of its own
+    x, h, c = (torch.randn(B, n, dtype=torch.float64) for n in (D, H, H))
+    i, f, g, o = (x @ cell.weight_ih.t() + h @ cell.weight_hh.t() + cell.bias).chunk(4, -1)
+    new = cell.memory(i.sigmoid() * g, f.sigmoid() * c)
+    got_h, got_memories = cell(x, (h, c.unsqueeze(0)))
+    torch.testing.assert_close(got_memories[0], new, rtol=0, atol=1e-12)
+    torch.testing.assert_close(got_h, o.sigmoid() * new.tanh(), rtol=0, atol=1e-12)
+
+    nested = random_unit(memory=functools.partial(NestedLSTMCell, depth=2, memory=LayerNormLSTMCell))
+    assert nested.layers[0].depth == 3
+    assert nested(torch.randn(T, B, D, dtype=torch.float64))[1][1].shape == (1, 3, B, H)
+    assert nested.layers[0].memory is not random_unit(num_layers=2, memory=LSTMCell).layers[1].memory
+
+
+def test_layers_do_not_share_a_memory():
+    unit = NestedLSTM(D, H, num_layers=2, memory=LSTMCell)
+    assert unit.layers[0].memory is not unit.layers[1].memory
+
+
+def test_gates_start_at_their_biases_and_matrices_as_the_paper_says():
+    unit = NestedLSTM(D, H, num_layers=2, forget_bias=2.0, inner_forget_bias=-1.0)
+    for cell in unit.layers:
+        assert cell.bias.view(4, H).mean(1).tolist() == [0, 2, 0, 0]
+        assert cell.memory.bias.view(4, H).mean(1).tolist() == [0, -1, 0, 0]
+        for block in (
+            *cell.weight_hh.split(H),
+            *cell.memory.weight_ih.split(H),
+            *cell.memory.weight_hh.split(H),
+        ):
+            torch.testing.assert_close(block @ block.t(), torch.eye(H))
+    for block in unit.layers[1].weight_ih.split(H):  # it takes a hidden state, not the input vector
+        torch.testing.assert_close(block @ block.t(), torch.eye(H))
+    first = unit.layers[0].weight_ih
+    assert first.abs().max() <= (6 / (D + H)) ** 0.5
+    assert NestedLSTM(D, H, initialization="torch", forget_bias=0.0).layers[0].bias.abs().max() <= H**-0.5
+
+
+@pytest.mark.parametrize(
+    ("flags", "error", "message"),
+    [
+        ({"depth": 0}, ValueError, "depth must be a positive integer, not 0"),
+        ({"depth": 1.5}, TypeError, "depth must be a positive integer, not float 1.5"),
+        ({"candidate": "relu"}, ValueError, "candidate must be one of 'identity', 'tanh', not 'relu'"),
+        ({"initialization": "he"}, ValueError, "initialization must be one of"),
+        (
+            {"memory": torch.nn.Linear},
+            TypeError,
+            "memory must make a Cell when called with two sizes, not Linear",
+        ),
+        ({"memory": lambda d, h: LSTMCell(d, h + 1)}, ValueError, "memory must keep states of hidden_size 4"),
+        ({"memory": ClockworkRNNCell}, ValueError, "memory must keep states of hidden_size 4 alone"),
+    ],
+)
+def test_refusals(flags, error, message):
+    with pytest.raises(error, match=message):
+        NestedLSTM(D, H, **flags)

@@ -1,0 +1,87 @@
+"""The cache: at once or not at all, whatever happens in between."""
+
+import multiprocessing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nlstm_lab.datasets.cache import Parsed, cached
+from nlstm_lab.errors import LabError
+
+
+def numbers() -> Parsed:
+    return Parsed({"numbers": np.arange(1000)}, {"what": "numbers", "text": "ä"})
+
+
+def never() -> Parsed:
+    raise AssertionError("the cache should have been used")
+
+
+def test_the_second_opening_maps_what_the_first_has_built(home: Path) -> None:
+    built = cached("set", (), numbers, length=3)
+    again = cached("set", (), never, length=3)
+    assert isinstance(again.arrays["numbers"], np.memmap)
+    assert again.facts == built.facts == {"what": "numbers", "text": "ä"}
+    np.testing.assert_array_equal(again.arrays["numbers"], np.arange(1000))
+
+
+def test_other_settings_and_changed_sources_are_other_entries(home: Path) -> None:
+    source = home / "source"
+    source.write_bytes(b"1")
+    cached("set", [source], numbers, length=3)
+    with pytest.raises(AssertionError):
+        cached("set", [source], never, length=4)
+    source.write_bytes(b"22")
+    with pytest.raises(AssertionError):
+        cached("set", [source], never, length=3)
+
+
+@pytest.mark.parametrize("what", ["manifest.json", "numbers.npy"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "empty"])
+def test_a_damaged_entry_is_built_anew(home: Path, what: str, damage: str) -> None:
+    cached("set", (), numbers)
+    (file,) = (home / "cache").glob(f"set-*/{what}")
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:50] if damage == "cut" else b"")
+    np.testing.assert_array_equal(cached("set", (), numbers).arrays["numbers"], np.arange(1000))
+    np.testing.assert_array_equal(cached("set", (), never).arrays["numbers"], np.arange(1000))
+    assert len(list((home / "cache").iterdir())) == 1  # nothing is left over
+
+
+def test_a_failure_leaves_the_cache_as_it_was(home: Path) -> None:
+    cached("set", (), numbers)
+    with pytest.raises(AssertionError):
+        cached("set", (), never, length=4)
+    assert len(list((home / "cache").iterdir())) == 1
+    cached("set", (), never)
+
+
+def test_a_cache_that_cannot_be_written_says_where_to_turn(home: Path) -> None:
+    (home / "cache").write_text("a file where the folder should be")
+    with pytest.raises(LabError, match="NLSTM_LAB_CACHE") as caught:
+        cached("set", (), numbers)
+    assert "\n" not in str(caught.value)
+
+
+def _open(barrier: object, results: object) -> None:
+    def build() -> Parsed:
+        barrier.wait()  # type: ignore[attr-defined]
+        return Parsed({"numbers": np.arange(200_000)}, {})
+
+    results.put(int(cached("set", (), build).arrays["numbers"].sum()))  # type: ignore[attr-defined]
+
+
+def test_two_processes_that_build_one_entry_at_once_both_have_it(home: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    barrier, results = context.Barrier(2), context.SimpleQueue()
+    processes = [context.Process(target=_open, args=(barrier, results)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    sums = [results.get() for _ in processes]
+    for process in processes:
+        process.join(20)
+    assert sums == [sum(range(200_000))] * 2
+    assert len(list((home / "cache").iterdir())) == 1

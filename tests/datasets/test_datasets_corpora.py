@@ -1,0 +1,166 @@
+"""A reader's own text: encodings, packings, shares, normalization, and what is refused with a sentence."""
+
+import gzip
+import lzma
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nlstm_lab.datasets.corpora import UNSEEN, Corpus, TextSource, open_corpus, text8_rules
+from nlstm_lab.datasets.text import CharacterModelling
+from nlstm_lab.errors import DamagedFile, MissingData, UsageError
+
+TEXT = "Ein Faß voll Öl, 3 Euro.\n" * 40
+
+
+def spelled(corpus: Corpus) -> str:
+    return corpus.vocabulary.decode(np.concatenate(list(corpus.splits.values())))
+
+
+def pack_zip(path: Path, data: bytes) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("inside.txt", data)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("text.txt", Path.write_bytes),
+        ("text.txt.gz", lambda path, data: path.write_bytes(gzip.compress(data))),
+        ("text.txt.xz", lambda path, data: path.write_bytes(lzma.compress(data))),
+        ("text.txt.zip", pack_zip),
+    ],
+)
+def test_own_text_reads_the_same_in_any_packing(home: Path, name: str, write: Callable[[Path, bytes], object]) -> None:
+    write(home / name, TEXT.encode())
+    for _ in range(2):  # the second time from the cache
+        corpus = open_corpus(TextSource(str(home / name)))
+        assert spelled(corpus) == TEXT
+        assert corpus.vocabulary.symbols == tuple(sorted(set(TEXT)))
+        assert corpus.codes.dtype == np.uint8
+        assert not corpus.codes.flags.writeable
+
+
+def test_shares_cut_the_text_in_its_order(home: Path) -> None:
+    (home / "text.txt").write_text(TEXT, encoding="latin-1")
+    corpus = open_corpus(TextSource(str(home / "text.txt"), share=(60, 30, 10), encoding="latin-1"))
+    assert [len(part) for part in corpus.splits.values()] == [600, 300, 100]
+    assert corpus.vocabulary.decode(corpus.splits["valid"]) == TEXT[600:900]
+    with pytest.raises(UsageError, match="add to 100"):
+        open_corpus(TextSource(str(home / "text.txt"), share=(90, 5, 6)))
+
+
+def test_an_edited_text_is_read_anew(home: Path) -> None:
+    file = home / "text.txt"
+    file.write_text("ab" * 100)
+    first = open_corpus(TextSource(str(file)))
+    file.write_text("abc" * 100)
+    second = open_corpus(TextSource(str(file)))
+    assert spelled(second) == "abc" * 100
+    assert first.fingerprint != second.fingerprint
+    assert spelled(first) == "ab" * 100  # who has the old one open keeps it
+
+
+def test_symbols_that_training_lacks_become_one_and_are_counted(home: Path) -> None:
+    (home / "text.txt").write_text("ab" * 45 + "axxay" + "zabab")
+    corpus = open_corpus(TextSource(str(home / "text.txt")))
+    assert corpus.vocabulary.symbols == ("a", "b", UNSEEN)
+    assert corpus.vocabulary.decode(corpus.splits["valid"]) == f"a{UNSEEN}{UNSEEN}a{UNSEEN}"
+    assert corpus.unseen == 4
+
+
+def test_wide_alphabets_get_wider_codes(home: Path) -> None:
+    text = "".join(chr(0x4E00 + k) for k in range(1000)) * 2
+    (home / "text.txt").write_text(text, encoding="utf-8")
+    corpus = open_corpus(TextSource(str(home / "text.txt"), share=(50, 25, 25)))
+    assert corpus.codes.dtype == np.uint16
+    assert len(corpus.vocabulary) == 1000
+    assert spelled(corpus) == text
+
+
+def test_text8_rules_are_mahoneys() -> None:
+    assert text8_rules("  Anarchism, in 1984!\n\nÉtat") == " anarchism in one nine eight four tat"
+
+
+def test_text8_normalization_leaves_27_symbols(home: Path) -> None:
+    (home / "text.txt").write_text("Some Words, 12 of them; and\nMORE.\n" * 50)
+    corpus = open_corpus(TextSource(str(home / "text.txt"), normalization="text8"))
+    assert set(corpus.vocabulary.symbols) <= set(" abcdefghijklmnopqrstuvwxyz")
+    assert "words one two of them and more some" in spelled(corpus)
+
+
+def test_documentation_of_python_is_a_text_for_every_machine(home: Path) -> None:
+    task = CharacterModelling("python_docs").load()
+    assert len(task.corpus.codes) > 300_000
+    assert task.vocabulary is not None
+    assert "expression" in task.vocabulary.decode(task.corpus.splits["train"])
+
+
+def test_named_corpora_that_are_not_here_say_how_to_get_them(home: Path) -> None:
+    with pytest.raises(MissingData) as caught:
+        CharacterModelling("ptb").load()
+    sentence = str(caught.value)
+    assert "nlstm-lab data fetch ptb" in sentence
+    assert "nlstm-lab data import ptb" in sentence
+    assert "NLSTM_LAB_DATA" in sentence
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "sentence"),
+    [
+        (b"", UsageError, "holds no text"),
+        (b"abc\xff" * 99, DamagedFile, r"not utf-8 text \(byte 0xff at 3\); state its encoding"),
+        (b"short", UsageError, "fewer than one block"),
+    ],
+)
+def test_texts_that_cannot_be_read_are_refused(home: Path, data: bytes, error: type[Exception], sentence: str) -> None:
+    (home / "text.txt").write_bytes(data)
+    with pytest.raises(error, match=sentence):
+        CharacterModelling(str(home / "text.txt")).load()
+
+
+def test_a_truncated_gzip_is_refused(home: Path) -> None:
+    (home / "text.txt.gz").write_bytes(gzip.compress(TEXT.encode())[:-20])
+    with pytest.raises(DamagedFile, match="truncated or damaged"):
+        open_corpus(TextSource(str(home / "text.txt.gz")))
+
+
+@pytest.mark.parametrize("corpus", ["ptbb", "no/such/file.txt", ""])
+def test_what_is_no_corpus_is_named(home: Path, corpus: str) -> None:
+    with pytest.raises(UsageError, match=r"neither a corpus .*python_docs.* nor a text file"):
+        open_corpus(TextSource(corpus))
+
+
+def test_what_is_no_encoding_is_named(home: Path) -> None:
+    (home / "text.txt").write_text(TEXT)
+    with pytest.raises(UsageError, match="no encoding 'utf-9'"):
+        open_corpus(TextSource(str(home / "text.txt"), encoding="utf-9"))
+
+
+def test_tiny_ptb_is_read_as_its_char_files_are(publish: Callable[..., object]) -> None:
+    line = b" mr. <unk> is N years old \n"
+    publish("ptb", [line * 30, line * 6, line * 6])
+    corpus = open_corpus(TextSource("ptb"))
+    assert spelled(corpus) == "mr. <unk> is N years old\n" * 42
+    assert [len(part) for part in corpus.splits.values()] == [750, 150, 150]
+    with pytest.raises(UsageError, match="comes split"):
+        open_corpus(TextSource("ptb", share=(80, 10, 10)))
+
+
+def test_a_corpus_with_a_wrong_checksum_is_refused(home: Path, publish: Callable[..., object]) -> None:
+    publish("text8", [b"a b c " * 100])
+    (home / "data/text8/text8").write_bytes(b"a b d " * 100)
+    with pytest.raises(DamagedFile, match="not text8 as it was published"):
+        open_corpus(TextSource("text8"))
+
+
+def test_bytes_are_symbols_of_enwik8(publish: Callable[..., object]) -> None:
+    data = "<text>Žluťoučký kůň</text>\n".encode() * 30
+    publish("enwik8", [data])
+    corpus = open_corpus(TextSource("enwik8"))
+    assert len(corpus.codes) == len(data)
+    assert len(corpus.vocabulary) == len(set(data))

@@ -1,0 +1,132 @@
+"""Blocks and streams: which symbol is predicted from which, how often, and from what state."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nlstm_lab.datasets import registry
+from nlstm_lab.datasets.base import Batch, Task, Vocabulary
+from nlstm_lab.datasets.corpora import Corpus
+from nlstm_lab.datasets.text import CharacterModelling, TextTask, blocks, streams
+from nlstm_lab.errors import UsageError
+
+
+def predicted(batches: list[Batch]) -> list[tuple[int, int]]:
+    """(input, target) of every prediction that counts."""
+    pairs = []
+    for batch in batches:
+        mask = torch.ones_like(batch.targets, dtype=torch.bool) if batch.mask is None else batch.mask
+        pairs += list(zip(batch.inputs[mask].tolist(), batch.targets[mask].tolist(), strict=True))
+    return pairs
+
+
+@given(st.integers(2, 300), st.integers(1, 40), st.integers(1, 40))
+@settings(max_examples=200, deadline=None)
+def test_streams_predict_every_symbol_but_the_first_exactly_once(size: int, length: int, batch_size: int) -> None:
+    batches = list(streams(np.arange(size, dtype=np.uint16), length, batch_size))
+    assert sorted(predicted(batches)) == [(k, k + 1) for k in range(size - 1)]
+    assert [batch.fresh for batch in batches] == [True] + [False] * (len(batches) - 1)
+
+
+@given(st.integers(20, 300), st.integers(1, 20), st.integers(1, 9))
+@settings(max_examples=100, deadline=None)
+def test_a_stream_goes_on_where_it_stopped(size: int, length: int, batch_size: int) -> None:
+    batches = list(streams(np.arange(size, dtype=np.uint16), length, batch_size))
+    for column in range(batches[0].inputs.shape[1]):
+        masks = [b.mask[:, column] if b.mask is not None else slice(None) for b in batches]
+        read = torch.cat([b.inputs[mask, column] for b, mask in zip(batches, masks, strict=True)])
+        assert (read.diff() == 1).all()
+
+
+def test_blocks_are_consecutive_cold_and_whole() -> None:
+    codes = np.arange(47, dtype=np.uint8)
+    batches = list(blocks(codes, 10, 3, np.array([2, 0, 1, 3])))
+    assert [tuple(batch.inputs.shape) for batch in batches] == [(9, 3), (9, 1)]
+    assert all(batch.fresh and batch.mask is None for batch in batches)
+    assert batches[0].inputs[:, 0].tolist() == list(range(20, 29))
+    assert batches[0].targets[:, 0].tolist() == list(range(21, 30))
+    # nothing crosses a block's border, and the remainder 40..46 is never read
+    assert sorted(predicted(batches)) == [(k, k + 1) for k in range(40) if k % 10 != 9]
+
+
+def small(reader: str = "blocks", length: int = 10) -> TextTask:
+    codes = np.random.default_rng(0).integers(4, size=1000).astype(np.uint8)
+    corpus = Corpus("small", codes, (900, 950, 1000), Vocabulary(("a", "b", "c", "d", "e")), "")
+    return TextTask(corpus, length, 7, reader)  # type: ignore[arg-type]
+
+
+def test_training_blocks_are_shuffled_by_the_generator_alone() -> None:
+    task = small()
+    epochs = [list(task.train(torch.Generator().manual_seed(seed))) for seed in (1, 1, 2)]
+    assert torch.equal(epochs[0][0].inputs, epochs[1][0].inputs)
+    assert not torch.equal(epochs[0][0].inputs, epochs[2][0].inputs)
+    assert sorted(predicted(epochs[0])) == sorted(predicted(epochs[2]))
+
+
+@pytest.mark.parametrize("reader", ["blocks", "streams"])
+def test_epochs_have_as_many_updates_as_announced(reader: str) -> None:
+    task = small(reader)
+    assert len(list(task.train(torch.Generator()))) == task.updates_per_epoch
+
+
+@pytest.mark.parametrize("reader", ["blocks", "streams"])
+def test_log_frequencies_are_the_shares_of_the_training_targets(reader: str) -> None:
+    task = small(reader)
+    counts = Counter(target for _, target in predicted(list(task.train(torch.Generator()))))
+    counts[4] = 1  # "e" never occurs
+    share = [counts[k] / counts.total() for k in range(5)]
+    torch.testing.assert_close(task.log_frequencies.exp(), torch.tensor(share))
+
+
+def test_a_text_shorter_than_a_block_is_refused() -> None:
+    with pytest.raises(UsageError, match="valid split of small has 50 symbols, fewer than one block of 60"):
+        small(length=60)
+
+
+@pytest.mark.data
+def test_ptb_has_its_published_counts() -> None:
+    task: Task = CharacterModelling("ptb").load()
+    assert isinstance(task, TextTask)
+    assert {split: len(codes) for split, codes in task.corpus.splits.items()} | {"symbols": task.input.size} == (
+        registry.DATASETS["ptb"].counts
+    )
+    assert task.vocabulary is not None
+    assert len(set(task.vocabulary.symbols) - {"\n"}) == 49
+    text = task.vocabulary.decode(task.corpus.splits["train"][:5017482:])
+    assert text.startswith("aer banknote berlitz calloway")
+    assert text.count("\n") == 42068
+    assert "mr. <unk> is chairman of <unk> n.v." in text
+    assert task.updates_per_epoch == 1568
+    batch = next(task.train(torch.Generator().manual_seed(0)))
+    assert batch.inputs.shape == batch.targets.shape == (99, 32)
+    assert sum(batch.targets.numel() for batch in task.evaluate("valid", "blocks")) == 3930 * 99
+    assert len(predicted(list(task.evaluate("test", "streams")))) == 442_422
+
+
+@pytest.mark.data
+def test_the_distributed_char_files_of_ptb_hold_the_same_symbols() -> None:
+    task = CharacterModelling("ptb").load()
+    assert task.vocabulary is not None
+    for split, words in zip(task.corpus.splits, registry.locate("ptb"), strict=True):
+        file = words.with_name(words.name.replace("ptb.", "ptb.char."))
+        if not file.is_file():
+            pytest.skip("the char files are not among the data")
+        text = file.read_text().replace(" ", "").replace("_", " ")
+        assert task.vocabulary.decode(task.corpus.splits[split]) == text
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["text8", "enwik8", "enwiki2015_text8like", "enwiki2015_plain"])
+def test_wikipedia_texts_have_their_counts(name: str) -> None:
+    if registry.check(name).state == "absent":
+        pytest.skip(f"{name} is not among the data")
+    task = CharacterModelling(name, length=180, batch_size=128).load()
+    sizes = {split: len(codes) for split, codes in task.corpus.splits.items()}
+    assert sizes | {"symbols": task.input.size} == registry.DATASETS[name].counts
+    assert task.fingerprint == (registry.DATASETS[name].files[0].sha256 or task.fingerprint)
+    assert next(task.train(torch.Generator())).inputs.shape == (179, 128)

@@ -1,0 +1,39 @@
+"""Small networks over a small alphabet, and a text for them."""
+
+import pytest
+import torch
+from torch import nn
+
+from nlstm_lab.cells.lstm import LSTM
+from nlstm_lab.cells.nested import NestedLSTM
+from nlstm_lab.datasets.base import Vocabulary
+from nlstm_lab.models import Network
+
+ALPHABET = Vocabulary(tuple(" abcdefghij"))
+
+
+@pytest.fixture
+def network():
+    def make(kind=NestedLSTM, hidden_size=8, seed=0, embedded=False, scale=1.0, **flags):
+        torch.manual_seed(seed)
+        size = len(ALPHABET)
+        unit = kind(size, hidden_size, **flags)
+        embedding = nn.Embedding(size, size) if embedded else None
+        model = Network(unit, nn.Linear(hidden_size, size), embedding, ALPHABET, name="small")
+        with torch.no_grad():  # a trained network is driven harder than a fresh one
+            for parameter in model.parameters():
+                parameter *= scale
+        return model
+
+    return make
+
+
+@pytest.fixture
+def text():
+    generator = torch.Generator().manual_seed(3)
+    return ALPHABET.decode(torch.randint(len(ALPHABET), (400,), generator=generator))
+
+
+@pytest.fixture(params=[LSTM, NestedLSTM])
+def kind(request):
+    return request.param

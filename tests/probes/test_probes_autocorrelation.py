@@ -1,0 +1,73 @@
+"""Signals whose timescale is known give it back, inside the interval that is claimed."""
+
+import numpy as np
+import pytest
+
+from nlstm_lab.probes.autocorrelation import LENGTHS, autocorrelation, timescales
+from nlstm_lab.probes.baselines import autoregressive
+
+
+def test_fft_is_the_direct_sum():
+    x = np.random.default_rng(0).standard_normal((157, 3)).cumsum(0)
+    d = x - x.mean(0)
+    direct = np.stack([(d[: 157 - k] * d[k:]).sum(0) / (157 - k) for k in range(60)])
+    np.testing.assert_allclose(autocorrelation(x, 59), direct / direct[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("tau", [2, 5, 20, 50, 100, 200, 500])
+def test_known_timescales_are_recovered(tau):
+    told = timescales(autoregressive(tau, 100_000, 30, seed=tau))
+    truth = 0.5 / np.tanh(0.5 / tau)  # 1/2 + the geometric sum
+    assert (told.reason == "").mean() > 0.9  # at 500, a few come out long enough to be refused
+    inside = (told.low <= truth) & (truth <= told.high)
+    assert inside[told.reason == ""].mean() >= 0.8
+    assert np.nanmedian(told.integrated) == pytest.approx(truth, rel=0.1)
+    assert np.nanmedian(told.e_folding) == pytest.approx(tau, rel=0.1)
+    assert np.nanmedian(told.exponential) == pytest.approx(tau, rel=0.05)
+
+
+def test_the_correction_takes_the_bias_of_short_series_away():
+    tau, length = 5, 1200
+    x = autoregressive(tau, length, 2500, seed=1)
+    told = timescales(x)
+    naive = 0.5 + autocorrelation(x, 25)[1:].sum(0).mean()
+    truth = 0.5 / np.tanh(0.5 / tau)
+    assert naive < 0.97 * truth
+    assert np.mean(told.integrated[told.reason == ""]) == pytest.approx(truth, rel=0.03)
+    assert np.mean(told.exponential[told.reason == ""]) == pytest.approx(tau, rel=0.05)
+
+
+def test_white_noise_has_half_a_step_and_is_worth_its_length():
+    told = timescales(np.random.default_rng(0).standard_normal((50_000, 20)))
+    assert told.integrated.mean() == pytest.approx(0.5, rel=0.02)
+    assert told.samples.mean() == pytest.approx(50_000, rel=0.05)
+
+
+def test_the_interval_covers_repeated_measurement_with_a_little_to_spare():
+    told = timescales(autoregressive(20, 20_000, 400, seed=2))
+    claimed = np.median(np.log(told.high / told.low)) / (2 * 1.96)
+    assert 1 < claimed / np.log(told.integrated).std() < 1.5
+
+
+def test_no_confident_number_where_there_is_none():
+    generator = np.random.default_rng(0)
+    t = np.arange(5000.0)
+    series = {
+        "counter": (t, "too short"),
+        "constant": (np.ones(5000), "constant"),
+        "rounding": (np.float32(1) + np.float32(1e-8) * generator.standard_normal(5000).astype("f"), "constant"),
+        "nan": (np.where(t == 7, np.nan, 0.0), "not finite"),
+        "infinite": (np.where(t == 7, np.inf, 0.0), "not finite"),
+        "slow": (autoregressive(5000 / LENGTHS * 3, 5000, seed=3)[:, 0], "too short"),
+        "alternating": ((-1) ** t, "anticorrelated"),
+    }
+    told = timescales(np.stack([x for x, _ in series.values()], 1))
+    assert [found.split(":")[0] for found in told.reason] == [reason for _, reason in series.values()]
+    for numbers in told[:-1]:
+        assert np.isnan(numbers).all()
+
+
+def test_a_handful_of_steps_is_too_short():
+    told = timescales(np.random.default_rng(0).standard_normal((10, 2)))
+    assert told.reason.tolist() == ["too short: 10 steps"] * 2
+    assert np.isnan(told.integrated).all()

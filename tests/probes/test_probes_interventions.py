@@ -1,0 +1,174 @@
+"""A cut has the effect that the equations say, and none where nothing reads what was cut."""
+
+import numpy as np
+import pytest
+import torch
+
+from nlstm_lab import probes
+from nlstm_lab.cells.gru import GRU
+from nlstm_lab.cells.hmlstm import HMLSTM
+from nlstm_lab.cells.lstm import LSTM
+from nlstm_lab.cells.nested import NestedLSTM
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes.interventions import attribute, horizon, intervene
+from nlstm_lab.probes.reading import part, reading, states_at
+
+MOMENTS = [5, 60, 61, 250]
+
+
+def gate_bias(cell, gate, value, units=slice(None)):
+    with torch.no_grad():
+        cell.bias.view(4, -1)["ifgo".index(gate), units] = value
+
+
+@pytest.fixture
+def driven(network):
+    """A network that is driven hard enough for cuts to matter."""
+    return lambda kind=NestedLSTM, **flags: network(kind, scale=3.0, **flags)
+
+
+@pytest.mark.parametrize("kind", ["zero", "freeze", "shuffle"])
+def test_a_memory_that_nothing_reads_can_be_cut(driven, text, kind):
+    model = driven()
+    gate_bias(model.unit.layers[0].memory, "f", -1e4)  # f~ = 0: the inner memory is overwritten at every step
+    told = intervene(model, text, kind, "inner", moments=MOMENTS, distance=20)
+    assert np.abs(told.kl).max() < 1e-6
+    assert np.abs(told.loss - told.loss_cut).max() < 1e-5
+    assert intervene(model, text, kind, "outer", moments=MOMENTS, distance=20).kl.max() > 1e-3
+
+
+def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_says(driven, text):
+    model = driven(LSTM)
+    told = intervene(model, text, "zero", "cell", moments=MOMENTS, distance=30)
+    assert told.kl.sizes == {"moment": 4, "distance": 30}
+    assert told.kl.mean("moment")[0] > told.kl.mean("moment")[-1]
+    codes = model.vocabulary.encode(text)
+    with torch.no_grad():
+        _, (h, c) = model.unit(codes[:60, None])
+        out, _ = model.unit(codes[60:90, None], (h, torch.zeros_like(c)))
+        log_p = model.readout(out).log_softmax(-1).squeeze(1)
+    expected = -log_p.gather(1, codes[61:91, None]).squeeze(1)
+    np.testing.assert_allclose(told.loss_cut.sel(moment=60), expected, atol=1e-5)
+
+
+def test_the_intact_loss_is_that_of_a_trace(driven, text, kind):
+    model = driven(kind)
+    log_p = probes.trace(model, text).log_p
+    memory = "cell" if kind is LSTM else "inner"
+    told = intervene(model, text, "zero", memory, moments=MOMENTS, distance=10)
+    codes = model.vocabulary.encode(text).numpy()
+    for moment in MOMENTS:
+        expected = [-log_p.values[moment + d, codes[moment + d + 1]] for d in range(10)]
+        np.testing.assert_allclose(told.loss.sel(moment=moment), expected, atol=1e-4)
+
+
+def test_swapping_a_memory_with_itself_changes_nothing_and_with_another_text_does(driven, text):
+    model = driven()
+    same = intervene(model, text, "swap", ["outer", "inner", "h"], moments=MOMENTS, distance=5, other=text)
+    assert np.abs(same.kl).max() < 1e-6
+    # all of the state from another text: the network goes on as if it had read that one
+    other = text[::-1]
+    told = intervene(model, text, "swap", ["outer", "inner", "h"], moments=[60], distance=5, other=other)
+    codes, before = model.vocabulary.encode(text), model.vocabulary.encode(other)[:60]
+    with torch.no_grad():
+        logits, _ = model(torch.cat([before, codes[60:65]])[:, None])
+    expected = -logits.log_softmax(-1)[60:, 0].gather(1, codes[61:66, None]).squeeze(1)
+    np.testing.assert_allclose(told.loss_cut[0], expected, atol=1e-5)
+
+
+def test_freezing_everything_lets_only_the_last_symbol_through(driven, text):
+    model = driven()
+    everything = ["outer", "inner", "h"]
+    told = intervene(model, text, "freeze", everything, moments=[60], distance=8)
+    codes = model.vocabulary.encode(text)
+    with reading(model):
+        state = states_at(model, codes, [60])
+        for d in range(8):
+            logits, _ = model(codes[60 + d : 61 + d, None], state)
+            expected = -logits.log_softmax(-1)[0, 0, codes[61 + d]]
+            assert float(told.loss_cut[0, d]) == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_only_the_chosen_units_are_cut(driven, text):
+    model = driven()
+    gate_bias(model.unit.layers[0].memory, "f", -1e4, units=[2, 5])  # these two forget at once
+    assert np.abs(intervene(model, text, "zero", "inner", moments=MOMENTS, units=[2, 5], distance=9).kl).max() < 1e-6
+    assert intervene(model, text, "zero", "inner", moments=MOMENTS, units=[2, 6], distance=9).kl.max() > 1e-4
+    assert np.abs(intervene(model, text, "shuffle", "inner", moments=MOMENTS, units=[3], distance=9).kl).max() < 1e-6
+
+
+def test_attribution_finds_the_units_that_matter(driven, text):
+    model = driven()
+    inert = [1, 4]
+    gate_bias(model.unit.layers[0].memory, "f", -1e4, units=inert)
+    told = attribute(model, text, "inner", moments=MOMENTS, distance=6).set_index("unit")
+    assert told.kl[inert].max() < 1e-6
+    assert told.kl.drop(inert).min() > 1e-6
+    alone = intervene(model, text, "zero", "inner", moments=MOMENTS, units=[3], distance=6)
+    assert told.kl[3] == pytest.approx(float(alone.kl.mean()), rel=1e-3)
+    assert told.loss_increase[3] == pytest.approx(float((alone.loss_cut - alone.loss).mean()), rel=1e-2)
+
+
+def test_layers_of_a_stack_have_their_own_memories(driven, text):
+    model = driven(NestedLSTM, num_layers=2)
+    with reading(model):
+        state = states_at(model, model.vocabulary.encode(text), MOMENTS)
+    trace = probes.trace(model, text)
+    for memory in trace.memory.values:
+        expected = trace.c.sel(memory=memory).isel(time=[m - 1 for m in MOMENTS])
+        np.testing.assert_allclose(part(model.unit, state, memory), expected, atol=1e-3)
+    np.testing.assert_allclose(part(model.unit, state, "layer 2 h"), trace.h[[m - 1 for m in MOMENTS], 1], atol=1e-3)
+    assert intervene(model, text, "zero", ["layer 2 inner", "layer 2 h"], moments=MOMENTS).kl.max() > 0
+
+
+def test_the_horizon_is_the_loss_from_so_much_context(driven, text):
+    model = driven()
+    told = horizon(model, text, contexts=(1, 3, 50), positions=20)
+    codes = model.vocabulary.encode(text)
+    for context in (1, 3, 50):
+        p = int(told.position[7])
+        with torch.no_grad():
+            log_p = model(codes[p - context : p, None])[0][-1, 0].log_softmax(-1)
+        assert float(told.sel(context=context)[7]) == pytest.approx(-float(log_p[codes[p]]), abs=1e-5)
+
+
+def test_the_horizon_ends_where_the_memory_does(network, text):
+    model = network(LSTM)
+    cell = model.unit.layers[0]
+    gate_bias(cell, "f", -1e4)
+    with torch.no_grad():
+        cell.weight_hh.zero_()  # neither c nor h carries anything from step to step
+    told = horizon(model, text, contexts=(1, 5, 50), positions=30)
+    np.testing.assert_allclose(told[0], told[2], atol=1e-6)
+
+
+def test_bad_requests_are_refused_in_a_sentence(network, text):
+    model = network()
+    good = {"moments": MOMENTS, "distance": 10}
+    for change, sentence in [
+        ({"memory": "middle"}, "has no memory 'middle'; it has: outer, inner, h"),
+        ({"units": [8]}, "from 0 to 7"),
+        ({"units": []}, "at least one"),
+        ({"moments": [0]}, "from 1 to 400"),
+        ({"moments": []}, "at least one"),
+        ({"moments": [395]}, r"10 \+ 1 symbols behind"),
+        ({"kind": "burn"}, "not 'burn'"),
+        ({"kind": "swap"}, "needs the text `other`"),
+        ({"other": text}, "nothing else"),
+        ({"kind": "swap", "other": text[:100]}, "from 1 to 100"),
+    ]:
+        request = {"kind": "zero", "memory": "inner"} | good | change
+        with pytest.raises(UsageError, match=sentence):
+            intervene(model, text, request.pop("kind"), request.pop("memory"), **request)
+    with pytest.raises(UsageError, match="need a text of at least 700"):
+        horizon(model, text)
+    with pytest.raises(UsageError, match="cannot be shuffled"):
+        attribute(model, text, "inner", moments=MOMENTS, kind="shuffle")
+
+
+@pytest.mark.parametrize(("kind", "memory"), [(HMLSTM, "layer 2"), (GRU, "layer 2 h")])
+def test_other_units_are_cut_alike(driven, text, kind, memory):
+    model = driven(kind, num_layers=2)
+    same = intervene(model, text, "swap", [memory, "layer 1 h"], moments=MOMENTS, distance=5, other=text)
+    assert np.abs(same.kl).max() < 1e-6
+    assert intervene(model, text, "zero", [memory, "layer 1 h"], moments=MOMENTS, distance=5).kl.max() > 1e-6

@@ -1,0 +1,57 @@
+"""Intervals hold what they promise, and nothing is ordered whose interval touches 0."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nlstm_lab.probes.statistics import bootstrap, compare, curves
+from nlstm_lab.statistics import t_interval
+
+
+def test_the_t_interval_is_the_textbook_one():
+    x = np.random.default_rng(0).standard_normal(7)
+    low, high = stats.t.interval(0.95, 6, x.mean(), stats.sem(x))
+    assert t_interval(x) == pytest.approx((x.mean(), low, high))
+
+
+def test_it_covers_from_three_seeds_on():
+    x = np.random.default_rng(1).standard_normal((4000, 3))
+    inside = [low <= 0 <= high for _, low, high in map(t_interval, x)]
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.015)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0], [1.0, 2.0, float("nan")]])
+def test_too_few_or_broken_values_have_no_interval(values):
+    interval = t_interval(values)
+    assert np.isnan([interval.low, interval.high]).all()
+
+
+def test_the_bootstrap_covers_a_median_over_units():
+    x = np.random.default_rng(2).standard_normal((200, 60))
+    inside = [b.low <= 0 <= b.high for b in (bootstrap(row, np.median, resamples=300) for row in x)]
+    assert np.mean(inside) > 0.9
+    assert bootstrap(x[0]) == bootstrap(x[0])  # the same draw each time
+    assert np.isnan(bootstrap([1.0, 2.0]).low)
+    assert np.isnan(bootstrap([]).mean)
+
+
+def test_rows_are_drawn_together():
+    x = np.repeat(np.random.default_rng(3).standard_normal((30, 1)), 50, 1)
+    together, apart = bootstrap(x), bootstrap(x.ravel())
+    assert together.high - together.low > 4 * (apart.high - apart.low)
+    assert set(curves(x)) == {"mean", "low", "high"}
+
+
+@pytest.mark.parametrize(
+    ("differences", "ordering"),
+    [([1, 1.1, 0.9], "holds"), ([-1, -1.1, -0.9], "fails"), ([1, -1, 0.5], "undecided"), ([1, 1], "not measured")],
+)
+def test_orderings_come_from_paired_differences(differences, ordering):
+    base = {seed: 10.0 * seed for seed in range(5)}  # pairing takes the large differences between seeds out
+    first = {seed: base[seed] + d for seed, d in enumerate(differences)}
+    assert compare(first, base).ordering == ordering
+    assert compare(first, base).seeds == len(differences)
+
+
+def test_a_seed_without_a_number_leaves_the_comparison_unmeasured():
+    assert compare({0: 1.0, 1: 1.0, 2: np.nan}, {0: 0.0, 1: 0.0, 2: 0.0}).ordering == "not measured"

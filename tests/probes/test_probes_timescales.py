@@ -1,0 +1,139 @@
+"""Frames hold a number only where there is something to measure, and say why where they do not."""
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from nlstm_lab import probes
+from nlstm_lab.cells.lstm import LSTM
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes import liveness
+from nlstm_lab.probes.baselines import autoregressive
+from nlstm_lab.probes.timescales import gate_timescales, state_timescales, summary
+
+T = 20_000
+
+
+def made_up(**states):
+    """A trace whose memories are known signals, one dimension of units; gates as of a plain leaky cell."""
+    c = np.stack(list(states.values()), 1).astype(np.float32)
+    f = np.full_like(c, 0.9)
+    names = list(states)
+    data = {"c": c, "f": f, "i": 0 * c + 1, "g": 0 * c + 1, "o": 0 * c + 1}
+    leaks = [name != "outer" for name in names]
+    coords = {"memory": names, "unit": np.arange(c.shape[2]), "layer": [1], "leaks": ("memory", leaks)}
+    dims = ("time", "memory", "unit")
+    return xr.Dataset({k: (dims, v) for k, v in data.items()}, coords, {"model": "made up", "depth": len(names)})
+
+
+def counter(units):
+    return np.arange(1.0, T + 1)[:, None].repeat(units, 1)
+
+
+def test_inner_slower_than_outer_is_told():
+    trace = made_up(outer=0.3 * autoregressive(5, T, 20), inner=0.3 * autoregressive(50, T, 20, seed=1))
+    told = summary(state_timescales(trace, ["raw", "tanh"]), ["timescale", "exponential"])
+    raw = told[(told.value == "raw") & (told.column == "exponential")].set_index("memory")
+    assert raw.low["outer"] < 5 < raw.high["outer"]
+    assert raw["median"]["inner"] == pytest.approx(50, rel=0.15)
+    assert (told.dead == 0).all()
+    assert (told.measured == 20).all()
+
+
+def test_counters_get_no_timescale_and_are_counted_as_dead():
+    mixed = np.concatenate([autoregressive(10, T, 6), counter(14)], 1)
+    trace = made_up(outer=autoregressive(5, T, 20), inner=mixed)
+    frame = state_timescales(trace)
+    inner = frame[(frame.memory == "inner") & (frame.unit >= 6)]
+    assert (inner.reason == "latched").all()
+    assert inner[["timescale", "e_folding", "exponential", "effective_samples"]].isna().all(axis=None)
+    told = summary(frame).set_index(["memory", "value"]).loc[("inner", "raw")]
+    assert told.latched == told.dead == pytest.approx(0.7)
+    assert told.measured == 6
+    assert told["median"] == pytest.approx(10, rel=0.2)
+
+
+def test_every_reason_is_in_the_frame():
+    slow, broken = 0.3 * autoregressive(5000, T, 1), autoregressive(3, T, 1)
+    broken[7] = np.nan
+    still = np.full((T, 1), 0.3)
+    frame = state_timescales(made_up(cell=np.concatenate([slow, broken, still], 1)), ["raw"])
+    assert frame.reason.tolist() == [f"too short: {T} steps", "not finite", "constant"]
+    assert frame.life.tolist() == ["alive", "not finite", "silent"]
+    told = summary(frame).iloc[0]
+    assert (told.measured, told.unmeasured, told.dead) == (0, pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert np.isnan(told["median"])
+
+
+def test_increments_of_a_random_walk_are_white():
+    walk = np.random.default_rng(0).standard_normal((T, 5)).cumsum(0) / 300
+    frame = state_timescales(made_up(cell=walk), ["raw", "raw increments"])
+    assert frame[frame.value == "raw increments"].timescale.mean() == pytest.approx(0.5, rel=0.1)
+    assert (frame[frame.value == "raw"].reason != "").all()
+
+
+def test_the_forget_gate_tells_its_decay_for_innermost_memories_alone():
+    trace = made_up(outer=autoregressive(5, T, 3), inner=autoregressive(5, T, 3))
+    frame = gate_timescales(trace).set_index("memory")
+    assert frame.from_mean_f["inner"].to_numpy() == pytest.approx(-1 / np.log(0.9), rel=1e-5)
+    assert frame.from_mean_ln_f["inner"].to_numpy() == pytest.approx(-1 / np.log(0.9), rel=1e-5)
+    assert frame.from_mean_f["outer"].isna().all()
+    assert frame.reason["outer"].str.startswith("no leak of its own").all()
+    trace["f"] = trace.f * 0 + 1
+    assert set(gate_timescales(trace).reason[3:]) == {"the forget gate is 1 throughout"}
+
+
+def test_a_real_network_goes_through(network, text, kind):
+    trace = probes.trace(network(kind, num_layers=2, scale=3.0), text * 3)
+    frame = state_timescales(trace, skip=100)
+    assert list(frame.memory.unique()) == list(trace.memory.values)
+    assert len(frame) == 4 * trace.sizes["memory"] * trace.sizes["unit"]
+    assert ((frame.reason == "") == frame.timescale.notna()).all()
+
+
+def test_hidden_states_serve_for_units_without_memories(network, text):
+    trace = probes.trace(network(LSTM, num_layers=2), text * 3)[["h"]]
+    assert list(state_timescales(trace, ["raw"]).memory.unique()) == ["layer 1 h", "layer 2 h"]
+    with pytest.raises(UsageError, match="no memory cells"):
+        gate_timescales(trace)
+
+
+def test_bad_requests_are_refused_in_a_sentence(network, text):
+    trace = probes.trace(network(), text)
+    with pytest.raises(UsageError, match="nothing left"):
+        state_timescales(trace, skip=400)
+    with pytest.raises(UsageError, match="not of 'sinh'"):
+        state_timescales(trace, ["sinh"])
+    with pytest.raises(UsageError, match="no memory 'innermost'"):
+        liveness.need(trace, "innermost")
+
+
+def test_liveness_along_a_text():
+    trace = made_up(outer=autoregressive(5, T, 20), inner=counter(20))
+    told = liveness.along(trace, 2000).set_index("memory")
+    assert len(told) == 20
+    assert (told.latched["inner"] == 1).all()
+    assert (told.alive["outer"] == 1).all()
+    assert told.effective_rank["outer"].min() > 10
+    assert told.variance["inner"].iloc[1] == pytest.approx(0, abs=1e-12)
+
+
+def test_effective_rank_counts_directions():
+    x = np.random.default_rng(0).standard_normal((5000, 3))
+    assert liveness.effective_rank(x) == pytest.approx(3, rel=0.01)
+    assert liveness.effective_rank(np.repeat(x[:, :1], 5, 1)) == pytest.approx(1, rel=0.01)
+    assert np.isnan(liveness.effective_rank(np.ones((10, 3))))
+    assert np.isnan(liveness.effective_rank(np.full((10, 3), np.nan)))
+
+
+def test_shares_are_over_all_cells_of_a_memory():
+    trace = made_up(outer=autoregressive(5, T, 4), inner=counter(4))
+    told = liveness.shares(liveness.classes(trace))
+    assert told.loc["inner"].to_dict() == {"alive": 0, "silent": 0, "latched": 1}
+
+
+def test_float64_weights_are_traced_too(network, text):
+    model = network().double()
+    assert probes.trace(model, text).c.dtype == np.float32
+    assert torch.get_default_dtype() == torch.float32

@@ -1,0 +1,155 @@
+"""Every notebook has the one anatomy: a reader who knows one knows them all."""
+
+import ast
+import json
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from nlstm_lab import notebooks, paths
+from nlstm_lab.notebooks import parameters as typed
+
+NAMES = sorted(path.stem for path in paths.notebooks().glob("*.ipynb"))
+SECTIONS = ("Runs", "Probe", "Figure", "Comparison with the paper", "What we see, where it differs, why we think so")
+REQUIRED = SECTIONS[2:]
+each = pytest.mark.parametrize("name", NAMES)
+
+
+def read(name: str) -> nbformat.NotebookNode:
+    return nbformat.read(paths.notebooks() / f"{name}.ipynb", as_version=4)
+
+
+def code(name: str) -> list[str]:
+    return [cell.source for cell in read(name).cells if cell.cell_type == "code"]
+
+
+def prose(name: str) -> list[str]:
+    return [cell.source for cell in read(name).cells if cell.cell_type == "markdown"]
+
+
+def saved(name: str) -> list[str]:
+    """The names of the figures that a notebook saves, which must be literals."""
+    return [
+        ast.literal_eval(call.args[1])
+        for call in ast.walk(ast.parse("\n".join(code(name))))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "lab.figures.save"
+    ]
+
+
+def test_there_are_notebooks() -> None:
+    assert NAMES
+
+
+def test_numbers_are_two_digits_and_stand_for_one_notebook() -> None:
+    assert all(re.fullmatch(r"\d\d_[a-z0-9_]+", name) for name in NAMES)
+    numbers = [name[:2] for name in NAMES]
+    assert len(set(numbers)) == len(numbers)
+
+
+@each
+def test_it_opens_with_title_claim_and_result(name: str) -> None:
+    first = read(name).cells[0]
+    assert first.cell_type == "markdown"
+    assert first.source.startswith("# ")
+    assert re.search(r"^> \S", first.source, re.MULTILINE), "the claim is quoted"
+    shown = re.findall(r"!\[[^\]]+\]\(\.\./figures/(\w+)\.png\)", first.source)
+    assert shown, "a visitor who runs nothing sees the result"
+    assert sorted(shown) == sorted(saved(name))
+
+
+@each
+def test_what_it_shows_is_committed(name: str) -> None:
+    for figure in saved(name):
+        for suffix in ("pdf", "svg", "png", "csv", "json"):
+            assert (paths.figures() / f"{figure}.{suffix}").is_file()
+
+
+@each
+def test_one_import_then_typed_parameters(name: str) -> None:
+    assert code(name)[0] == "import nlstm_lab as lab"
+    imports = [
+        node for node in ast.walk(ast.parse("\n".join(code(name)))) if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert len(imports) == 1
+    tagged = [cell for cell in read(name).cells if cell.metadata.get("tags")]
+    assert [cell.metadata.tags for cell in tagged] == [["parameters"]]
+    assert tagged[0].source == code(name)[1]
+    assert typed.declared(read(name))
+
+
+@each
+def test_sections_come_in_their_order(name: str) -> None:
+    headings = re.findall(r"^## (.*)$", "\n".join(prose(name)), re.MULTILINE)
+    kinds = [next((section for section in SECTIONS if heading.startswith(section)), heading) for heading in headings]
+    assert set(kinds) <= set(SECTIONS)
+    assert set(REQUIRED) <= set(kinds)
+    assert kinds == sorted(kinds, key=SECTIONS.index)
+
+
+@each
+def test_code_is_short_and_plain(name: str) -> None:
+    for cell in code(name):
+        lines = cell.splitlines()
+        assert len(lines) <= 12, cell
+        assert max(map(len, lines)) <= 120, cell
+        assert not re.search(r"^\s*[%!]", cell, re.MULTILINE), f"magic in {cell}"
+        assert "savefig" not in cell
+        for node in ast.walk(ast.parse(cell)):
+            assert not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda), cell
+            if isinstance(node, ast.Call):
+                assert ast.unparse(node.func) not in ("open", "print", "eval", "exec", "__import__"), cell
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not re.search(r"^[~/]|\.\.?/|\.(csv|json|png|pdf|svg|toml|npz)$", node.value), (
+                    f"a path: {node.value}"
+                )
+
+
+@each
+def test_numbers_in_prose_are_computed(name: str) -> None:
+    """A measured number is never typed; what is quoted, and the papers' own numbering, may be."""
+    for cell in prose(name):
+        own = "\n".join(line for line in cell.splitlines() if not line.startswith(">"))
+        own = re.sub(r"`[^`]*`|\$[^$]*\$|[Ss]ections? \d+(\.\d+)?", "", own)
+        assert not re.search(r"\d\.\d|\d\s?%|±\d", own), own
+
+
+@each
+def test_it_is_stripped(name: str) -> None:
+    notebook = read(name)
+    assert set(notebook.metadata) <= {"kernelspec", "language_info"}
+    assert notebook.metadata.language_info == {"name": "python"}
+    assert notebook.metadata.kernelspec.name == "python3"
+    for cell in notebook.cells:
+        assert set(cell.metadata) <= {"tags"}
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+
+
+@each
+def test_it_is_stored_as_nbformat_writes_it(name: str) -> None:
+    path = paths.notebooks() / f"{name}.ipynb"
+    assert path.read_text(encoding="utf-8") == nbformat.writes(read(name)) + "\n"
+    ids = [cell["id"] for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
+    assert ids == [str(k) for k in range(len(ids))], "nbstripout counts the cells"
+
+
+@pytest.mark.slow
+@each
+def test_executed_again_it_changes_no_committed_figure(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed = paths.figures()
+    copies = tmp_path / "figures"
+    copies.mkdir()
+    for figure in saved(name):
+        for file in committed.glob(f"{figure}.*"):
+            shutil.copy(file, copies)
+    before = {file.name: file.read_bytes() for file in copies.iterdir()}
+    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(copies))
+    monkeypatch.setattr(paths, "executed", lambda: tmp_path / "executed")
+    notebooks.execute(notebooks.Job(name), timeout=300, threads=1)
+    after = {file.name: file.read_bytes() for file in copies.iterdir() if file.name != "manifest.json"}
+    assert after == before

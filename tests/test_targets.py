@@ -1,0 +1,635 @@
+"""What the documents print is what the targets hold, and verdicts follow from tolerances and intervals alone."""
+
+import math
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from nlstm_lab import targets
+from nlstm_lab.errors import DamagedFile, UsageError
+from nlstm_lab.targets import documents, readme
+
+# Typed from the documents' tables, row by row: experiment -> metric -> the printed values, valid before test.
+NESTED_LSTM = {
+    "ptb_char_lstm1": {"bpc": ["1.489", "1.451"]},
+    "ptb_char_lstm1_large": {"bpc": ["1.487", "1.448"]},
+    "ptb_char_lstm2": {"bpc": ["1.473", "1.434"]},
+    "ptb_char_lstm3": {"bpc": ["1.486", "1.448"]},
+    "ptb_char_nlstm": {"bpc": ["1.437", "1.399"]},
+    "poetry_lstm1": {"perplexity": ["680.15", "669.99"]},
+    "poetry_lstm1_large": {"perplexity": ["674.82", "670.27"]},
+    "poetry_lstm2": {"perplexity": ["810.54", "771.88"]},
+    "poetry_lstm3": {"perplexity": ["944.93", "925.47"]},
+    "poetry_nlstm": {"perplexity": ["629.71", "625.19"]},
+    "mnist_lstm1": {"nll_nats": ["0.1007", "0.1229"], "top1_accuracy_pct": ["97.85", "97.19"]},
+    "mnist_lstm1_large": {"nll_nats": ["0.1070", "0.1242"], "top1_accuracy_pct": ["97.89", "97.51"]},
+    "mnist_lstm2": {"nll_nats": ["0.1040", "0.1149"], "top1_accuracy_pct": ["98.15", "97.45"]},
+    "mnist_lstm3": {"nll_nats": ["0.1077", "0.1242"], "top1_accuracy_pct": ["98.07", "97.46"]},
+    "mnist_nlstm": {"nll_nats": ["0.0836", "0.1136"], "top1_accuracy_pct": ["98.23", "97.60"]},
+    "text8_lstm1": {"bpc": ["1.399", "1.482"]},
+    "text8_lstm1_large": {"bpc": ["1.396", "1.480"]},
+    "text8_lstm2": {"bpc": ["1.385", "1.466"]},
+    "text8_lstm3": {"bpc": ["1.389", "1.471"]},
+    "text8_nlstm": {"bpc": ["1.363", "1.445"]},
+}
+HM_RNN = {
+    "ptb_char_hmlstm_sample": {"bpc": ["1.27"]},
+    "ptb_char_hmlstm_soft": {"bpc": ["1.27"]},
+    "ptb_char_hmlstm_step": {"bpc": ["1.25"]},
+    "ptb_char_hmlstm_annealed": {"bpc": ["1.24"]},
+    "ptb_char_lncwrnn": {"bpc": ["1.40"]},
+    "ptb_char_lnlstm": {"bpc": ["1.29"]},
+    "enwik8_hmlstm": {"bpc": ["1.34"]},
+    "enwik8_hmlstm_layernorm": {"bpc": ["1.32"]},
+    "enwik8_lnlstm": {"bpc": ["1.39"]},
+    "text8_hmlstm": {"bpc": ["1.32"]},
+    "text8_hmlstm_layernorm": {"bpc": ["1.29"]},
+    "handwriting_lstm": {"log_likelihood_nats": ["1081"]},
+    "handwriting_hmlstm": {"log_likelihood_nats": ["1137"]},
+    "handwriting_hmlstm_annealed": {"log_likelihood_nats": ["1167"]},
+}
+MADSEN = {
+    "autocomplete_gru": {"nll_nats": ["2.1497"], "top1_accuracy_unmasked_pct": ["51.61"]},
+    "autocomplete_lstm": {"nll_nats": ["2.2899"], "top1_accuracy_unmasked_pct": ["49.90"]},
+    "autocomplete_nlstm": {"nll_nats": ["2.6051"], "top1_accuracy_unmasked_pct": ["45.47"]},
+    "autocomplete_gru_two_passes": {"nll_nats": ["2.1170"], "top1_accuracy_unmasked_pct": ["52.01"]},
+    "autocomplete_lstm_two_passes": {"nll_nats": ["2.1713"], "top1_accuracy_unmasked_pct": ["51.40"]},
+    "autocomplete_nlstm_two_passes": {"nll_nats": ["2.4950"], "top1_accuracy_unmasked_pct": ["47.10"]},
+    "textgen_gru": {"nll_nats": ["1.1212"], "top1_accuracy_unmasked_pct": ["64.80"]},
+    "textgen_lstm": {"nll_nats": ["1.0680"], "top1_accuracy_unmasked_pct": ["66.35"]},
+    "textgen_nlstm": {"nll_nats": ["1.1135"], "top1_accuracy_unmasked_pct": ["64.79"]},
+}
+CITED = {
+    "table1_ptb": ["1.48", "1.46", "1.39", "1.27", "1.27", "1.23"],
+    "table1_enwik8": ["1.67", "1.60", "1.58", "1.47", "1.44", "1.40", "1.37", "1.35", "1.34", "1.32"],
+    "table2": ["1.63", "1.54", "1.52", "1.48", "1.44", "1.36"],
+}
+DEFAULT_TOLERANCES = {
+    "bpc": (0.01, 0.03, False),
+    "perplexity": (0.03, 0.10, True),
+    "nll_nats": (0.05, 0.15, True),
+    "top1_accuracy_pct": (0.2, 0.5, False),
+    "top1_accuracy_unmasked_pct": (0.2, 0.5, False),
+    "log_likelihood_nats": (0.01, 0.03, True),
+}
+BASELINES = ("lstm1", "lstm1_large", "lstm2", "lstm3")
+
+
+def runs(*rows: tuple[str, str, str, list[float]], reader: str = "blocks", metric: str = "bpc") -> pd.DataFrame:
+    """A table of runs from (experiment, scale, split, one value a seed)."""
+    columns = ["experiment", "scale", "seed", "split", "reader", "metric", "value", "best_epoch"]
+    return pd.DataFrame(
+        [
+            (experiment, scale, seed, split, reader, metric, value, 3)
+            for experiment, scale, split, values in rows
+            for seed, value in enumerate(values)
+        ],
+        columns=columns,
+    )
+
+
+def measured(*rows: tuple[str, str, float, float, float, int]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["claim", "scale", "value", "low", "high", "n"])
+
+
+def only(frame: pd.DataFrame, **wanted: object) -> pd.Series:
+    """The one row with these values."""
+    for column, value in wanted.items():
+        frame = frame[frame[column] == value]
+    assert len(frame) == 1, f"{len(frame)} rows have {wanted}"
+    return frame.iloc[0]
+
+
+# What is printed
+
+
+@pytest.mark.parametrize(("name", "expected"), [("nested_lstm", NESTED_LSTM), ("hm_rnn", HM_RNN), ("madsen", MADSEN)])
+def test_every_printed_number_is_a_target_with_the_documents_digits(name, expected):
+    found: dict[str, dict[str, list[str]]] = {}
+    for place in targets.load(name).places.values():
+        for number in place.numbers:
+            if number.experiment and number.setting == "as printed":
+                found.setdefault(number.experiment, {}).setdefault(number.metric, []).append(str(number.printed))
+    assert found == expected
+
+
+def test_the_numbers_cited_from_others_are_there_and_never_run():
+    places = targets.load("hm_rnn").places
+    found = {
+        name: [str(number.printed) for number in place.numbers if number.experiment is None]
+        for name, place in places.items()
+    }
+    assert {name: values for name, values in found.items() if values} == CITED
+    frame = targets.verdicts(runs())
+    cited = frame[frame["kind"] == "reference"]
+    assert set(cited["verdict"]) == {"not run"}
+    assert not cited["anchor"].any()
+
+
+def test_the_counts_of_updates_are_targets_of_figure_4():
+    claims = {claim.name: claim for claim in targets.load("hm_rnn").claims}
+    printed = {layer: claims[f"updates_layer{layer}"].printed for layer in (1, 2, 3)}
+    assert printed == {1: Decimal(270), 2: Decimal(56), 3: Decimal(9)}
+    assert sum(printed.values()) == 335
+
+
+def test_107_printed_numbers_in_all():
+    frame = targets.verdicts(runs())
+    printed = frame[frame["as_printed"].ne("") & frame["kind"].ne("ordering")]
+    printed = printed[printed["setting"].ne("log frequencies")]
+    assert Counter(printed["document"]) == {"nested_lstm": 50, "hm_rnn": 14 + 22 + 3, "madsen": 18}
+    assert set(frame["verdict"]) == {"not run"}
+
+
+def test_default_tolerances_each_with_a_reason():
+    for name in targets.DOCUMENTS:
+        numbers = [number for place in targets.load(name).places.values() for number in place.numbers]
+        for number in numbers:
+            rule = number.tolerance
+            assert (rule.match, rule.close, rule.relative) == DEFAULT_TOLERANCES[number.metric]
+            assert rule.reason
+
+
+@pytest.mark.parametrize(
+    ("place", "task", "splits", "metrics"),
+    [
+        ("table1", "ptb_char", 2, 1),
+        ("table2", "poetry", 2, 1),
+        ("table3", "mnist", 2, 2),
+        ("table4", "text8", 2, 1),
+    ],
+)
+def test_the_nested_lstm_is_said_to_beat_every_baseline(place, task, splits, metrics):
+    orderings = [o for o in targets.load("nested_lstm").places[place].orderings if o.better == f"{task}_nlstm"]
+    expected = dict.fromkeys((f"{task}_{baseline}" for baseline in BASELINES), splits * metrics)
+    assert Counter(ordering.worse for ordering in orderings) == expected
+    assert all(ordering.printed is not None and ordering.printed > 0 for ordering in orderings)
+
+
+def test_the_printed_margins_are_the_ones_that_the_text_names():
+    places = targets.load("nested_lstm").places
+    margin = {(o.better, o.worse, o.metric, o.split): o.printed for p in places.values() for o in p.orderings}
+    assert margin["ptb_char_nlstm", "ptb_char_lstm2", "bpc", "test"] == Decimal("0.035")
+    assert round(margin["poetry_nlstm", "poetry_lstm1", "perplexity", "test"]) == 45
+    error = margin["mnist_nlstm", "mnist_lstm2", "top1_accuracy_pct", "valid"] / (100 - Decimal("98.15"))
+    assert round(100 * error, 1) == Decimal("4.3")
+    nll = margin["mnist_nlstm", "mnist_lstm1", "nll_nats", "valid"] / Decimal("0.1007")
+    assert round(100 * nll) == 17
+
+
+@pytest.mark.parametrize(
+    ("document", "better", "worse"),
+    [
+        ("nested_lstm", "ptb_char_lstm2", "ptb_char_lstm1"),
+        ("nested_lstm", "ptb_char_lstm3", "ptb_char_lstm1"),
+        ("nested_lstm", "poetry_lstm1", "poetry_lstm2"),
+        ("nested_lstm", "poetry_lstm1_large", "poetry_lstm3"),
+        ("nested_lstm", "ptb_char_nlstm_logfreq", "ptb_char_lstm2_logfreq"),
+        ("hm_rnn", "ptb_char_hmlstm_step", "ptb_char_hmlstm_sample"),
+        ("hm_rnn", "ptb_char_hmlstm_step", "ptb_char_hmlstm_soft"),
+        ("hm_rnn", "ptb_char_hmlstm_annealed", "ptb_char_hmlstm_step"),
+        ("hm_rnn", "handwriting_hmlstm_annealed", "handwriting_hmlstm"),
+        ("hm_rnn", "handwriting_hmlstm", "handwriting_lstm"),
+        ("hm_rnn", "ptb_char_hmlstm_step", "ptb_char_lnlstm"),
+        ("hm_rnn", "enwik8_hmlstm_layernorm", "enwik8_lnlstm"),
+        ("madsen", "autocomplete_lstm", "autocomplete_nlstm"),
+        ("madsen", "textgen_lstm", "textgen_gru"),
+    ],
+)
+def test_orderings_that_the_documents_state(document, better, worse):
+    places = targets.load(document).places.values()
+    assert (better, worse) in {(o.better, o.worse) for place in places for o in place.orderings}
+
+
+def test_claims_that_only_a_probe_can_judge():
+    names = {document: {claim.name for claim in targets.load(document).claims} for document in targets.DOCUMENTS}
+    assert names["nested_lstm"] >= {
+        "inner_slower_than_outer",
+        "inner_slower_than_stack_upper",
+        "stack_upper_slower_than_lower",
+    }
+    assert names["hm_rnn"] >= {"boundaries_on_words", "segments_end_at_pen_ups", "layer3_slower_than_layer2"}
+    assert names["madsen"] >= {
+        "gru_connects_further_than_lstm",
+        "lstm_connects_further_than_nlstm",
+        "nlstm_converges_first",
+    }
+
+
+# Verdicts
+
+
+@pytest.mark.parametrize(
+    ("metric", "printed", "ours", "verdict"),
+    [
+        ("bpc", 1.437, 1.447, "match"),  # the tolerance itself, although 1.447 - 1.437 > .01 in binary
+        ("bpc", 1.437, 1.427, "match"),
+        ("bpc", 1.437, 1.4471, "close"),
+        ("bpc", 1.437, 1.467, "close"),
+        ("bpc", 1.437, 1.4671, "differs"),
+        ("perplexity", 625.19, 643.9, "match"),
+        ("perplexity", 625.19, 644.0, "close"),
+        ("perplexity", 625.19, 688.0, "differs"),
+        ("nll_nats", 0.1, 0.105, "match"),
+        ("nll_nats", 0.1, 0.115, "close"),
+        ("nll_nats", 0.1, 0.1151, "differs"),
+        ("top1_accuracy_pct", 97.6, 97.4, "match"),
+        ("top1_accuracy_pct", 97.6, 98.1, "close"),
+        ("top1_accuracy_pct", 97.6, 97.0, "differs"),
+        ("log_likelihood_nats", 1167.0, 1156.0, "match"),
+        ("log_likelihood_nats", 1167.0, 1140.0, "close"),
+        ("log_likelihood_nats", 1167.0, 1100.0, "differs"),
+        ("bpc", 1.437, math.nan, "differs"),
+        ("perplexity", 625.19, math.inf, "differs"),
+    ],
+)
+def test_tolerances(metric, printed, ours, verdict):
+    match, close, relative = DEFAULT_TOLERANCES[metric]
+    assert targets.Tolerance(match, close, "", relative).verdict(printed, ours) == verdict
+
+
+def test_a_number_is_judged_by_the_mean_over_seeds_with_its_interval_and_every_value():
+    table = runs(("ptb_char_nlstm", "paper", "valid", [1.43, 1.44, 1.45]))
+    row = only(
+        targets.verdicts(table), subject="NLSTM 2 × 600", split="valid", setting="as printed", document="nested_lstm"
+    )
+    assert row["ours"] == pytest.approx(1.44)
+    assert row["high"] - row["ours"] == pytest.approx(4.302653 * 0.01 / math.sqrt(3))  # t of two degrees of freedom
+    assert (row["seeds"], row["values"], row["verdict"]) == (3, "0: 1.43, 1: 1.44, 2: 1.45", "match")
+
+
+def test_two_seeds_have_a_verdict_but_no_interval():
+    row = targets.verdicts(runs(("ptb_char_nlstm", "paper", "valid", [1.49, 1.50])))
+    row = row[row["seeds"] == 2].iloc[0]
+    assert row["verdict"] == "differs"
+    assert math.isnan(row["low"])
+    assert math.isnan(row["high"])
+
+
+def test_small_runs_earn_no_verdict_on_a_printed_number_though_they_are_shown():
+    row = targets.verdicts(runs(("ptb_char_nlstm", "small", "valid", [1.437] * 3)))
+    row = row[row["seeds"] > 0].iloc[0]
+    assert (row["ours"], row["scale"], row["verdict"]) == (1.437, "small", "not run")
+
+
+def test_smoke_runs_read_another_text_and_are_not_set_beside_a_printed_number():
+    frame = targets.verdicts(runs(("ptb_char_nlstm", "smoke", "valid", [1.437] * 3)))
+    assert not frame["seeds"].any()
+
+
+def test_paper_runs_speak_before_small_ones():
+    table = runs(("ptb_char_nlstm", "small", "valid", [2.0, 2.0, 2.0]), ("ptb_char_nlstm", "paper", "valid", [1.45]))
+    row = targets.verdicts(table)
+    row = row[row["seeds"] > 0].iloc[0]
+    assert (row["ours"], row["scale"], row["verdict"]) == (1.45, "paper", "close")
+
+
+def test_only_the_documents_reader_counts():
+    assert not targets.verdicts(runs(("ptb_char_nlstm", "paper", "valid", [1.4]), reader="streams"))["seeds"].any()
+    table = runs(("ptb_char_hmlstm_step", "paper", "test", [1.25]), reader="streams")
+    assert targets.verdicts(table)["seeds"].any()
+
+
+def test_validation_anchors_where_it_is_printed_and_both_are_shown():
+    frame = targets.verdicts(
+        runs(("ptb_char_lstm1", "paper", "valid", [1.489]), ("ptb_char_lstm1", "paper", "test", [1.356]))
+    )
+    rows = frame[(frame["seeds"] > 0) & (frame["kind"] == "number")]
+    assert list(zip(rows["split"], rows["anchor"], rows["verdict"], strict=True)) == [
+        ("valid", True, "match"),
+        ("test", False, "differs"),
+    ]
+    hm_rnn = frame[(frame["document"] == "hm_rnn") & (frame["kind"] == "number")]
+    assert hm_rnn["anchor"].all()
+
+
+def test_the_rescued_rows_are_shown_but_never_counted():
+    frame = targets.verdicts(runs(("ptb_char_nlstm_logfreq", "paper", "valid", [1.437])))
+    row = only(frame[frame["seeds"] > 0], kind="number")
+    assert (row["setting"], row["verdict"], row["anchor"]) == ("log frequencies", "match", False)
+    assert "0 match" in targets.readme_block(frame)
+    rescued = {
+        number.experiment
+        for place in targets.load("nested_lstm").places.values()
+        for number in place.numbers
+        if number.setting == "log frequencies"
+    }
+    tasks = ("ptb_char", "poetry", "text8")
+    assert rescued == {f"{task}_{row}_logfreq" for task in tasks for row in (*BASELINES, "nlstm")}
+
+
+# Orderings
+
+
+def ordering(better: list[float], worse: list[float], scale: str = "small") -> pd.Series:
+    table = runs(("ptb_char_nlstm", scale, "valid", better), ("ptb_char_lstm2", scale, "valid", worse))
+    rows = targets.verdicts(table)
+    return only(rows[(rows["kind"] == "ordering") & (rows["seeds"] > 0)], split="valid")
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "verdict"),
+    [
+        ([1.60, 1.70, 1.80], [1.65, 1.76, 1.85], "holds"),  # seeds spread, pairs do not
+        ([1.65, 1.76, 1.85], [1.60, 1.70, 1.80], "fails"),
+        ([1.60, 1.70, 1.80], [1.70, 1.65, 1.85], "undecided"),
+        ([1.60, 1.60], [1.90, 1.90], "undecided"),  # two seeds: no interval
+        ([1.60, math.nan, 1.80], [1.65, 1.76, 1.85], "undecided"),
+    ],
+)
+def test_an_ordering_holds_when_the_paired_interval_excludes_zero(better, worse, verdict):
+    row = ordering(better, worse)
+    assert (row["verdict"], row["scale"]) == (verdict, "small")
+
+
+def test_a_margin_is_positive_where_the_better_one_is_better():
+    row = ordering([1.60, 1.70, 1.80], [1.65, 1.76, 1.85])
+    assert row["ours"] == pytest.approx((0.05 + 0.06 + 0.05) / 3)
+    assert row["as_printed"] == "0.036"
+    table = pd.concat(
+        runs((name, "small", "valid", values), metric="top1_accuracy_pct")
+        for name, values in {"mnist_nlstm": [98.0, 98.1, 98.2], "mnist_lstm2": [97.0, 97.1, 97.3]}.items()
+    )
+    rows = targets.verdicts(table)
+    row = only(rows[(rows["kind"] == "ordering") & (rows["seeds"] > 0)], split="valid")
+    assert row["ours"] == pytest.approx(2.9 / 3)
+    assert row["verdict"] == "holds"
+
+
+def test_only_common_seeds_are_paired():
+    table = runs(
+        ("ptb_char_nlstm", "small", "valid", [1.6, 1.7, 1.8]),
+        ("ptb_char_lstm2", "small", "valid", [1.65, 1.76, 1.85, 9.0, 9.0]),
+    )
+    table.loc[table["experiment"].eq("ptb_char_nlstm") & table["seed"].eq(0), "seed"] = 7
+    rows = targets.verdicts(table)
+    row = only(rows[(rows["kind"] == "ordering") & (rows["seeds"] > 0)], split="valid")
+    assert (row["seeds"], row["values"], row["verdict"]) == (2, "1: 0.06, 2: 0.05", "undecided")
+
+
+def test_the_largest_scale_with_three_seeds_speaks():
+    small = runs(
+        ("ptb_char_nlstm", "small", "valid", [1.60, 1.70, 1.80]),
+        ("ptb_char_lstm2", "small", "valid", [1.65, 1.76, 1.85]),
+    )
+    one = runs(("ptb_char_nlstm", "paper", "valid", [1.5]), ("ptb_char_lstm2", "paper", "valid", [1.4]))
+    three = runs(("ptb_char_nlstm", "paper", "valid", [1.5] * 3), ("ptb_char_lstm2", "paper", "valid", [1.4] * 3))
+    for tables, scale, verdict in (
+        ([small, one], "small", "holds"),
+        ([one], "paper", "undecided"),
+        ([small, three], "paper", "fails"),
+    ):
+        rows = targets.verdicts(pd.concat(tables))
+        row = only(rows[(rows["kind"] == "ordering") & (rows["seeds"] > 0)], split="valid")
+        assert (row["scale"], row["verdict"]) == (scale, verdict)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "scale", "text"),
+    [
+        ("", "small", "enwiki2015_text8like"),
+        ("+corpus=enwiki2015_text8like", "paper", "enwiki2015_text8like"),
+        ("", "paper", ""),
+    ],
+)
+def test_a_substitute_may_decide_an_ordering_but_is_never_set_beside_a_printed_number(suffix, scale, text):
+    values = {f"text8_nlstm{suffix}": [1.60, 1.70, 1.80], f"text8_lstm2{suffix}": [1.65, 1.76, 1.85]}
+    frame = targets.verdicts(runs(*((name, scale, "valid", seeds) for name, seeds in values.items())))
+    ran = frame[frame["seeds"] > 0]
+    row = only(ran, kind="ordering")
+    assert (row["verdict"], row["scale"], row["setting"]) == ("holds", scale, text)
+    assert len(ran[ran["kind"] == "number"]) == (0 if text else 2)
+    assert (f"| {scale}, {text} | holds |" if text else "| paper | holds |") in targets.readme_block(frame)
+
+
+# Claims
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "verdict"),
+    [
+        (2.0, 0.1, 3.9, "holds"),
+        (-2.0, -3.9, -0.1, "fails"),
+        (2.0, 0.0, 4.0, "undecided"),
+        (2.0, -0.1, 4.1, "undecided"),
+        (2.0, math.nan, math.nan, "undecided"),
+    ],
+)
+def test_a_claim_holds_when_its_whole_interval_lies_above(value, low, high, verdict):
+    claims = measured(("nested_lstm.inner_slower_than_outer", "small", value, low, high, 5))
+    row = only(targets.verdicts(runs(), claims), place="inner_slower_than_outer")
+    assert (row["verdict"], row["scale"], row["seeds"]) == (verdict, "small", 5)
+
+
+def test_a_claim_is_judged_against_its_own_bound():
+    for low, verdict in ((0.4, "undecided"), (0.51, "holds")):
+        claims = measured(("nested_lstm.inner_memory_dies", "small", 0.9, low, 1.0, 5))
+        assert only(targets.verdicts(runs(), claims), place="inner_memory_dies")["verdict"] == verdict
+
+
+def test_a_printed_count_is_a_number_that_a_probe_measures():
+    for scale, value, verdict in (
+        ("paper", 60.0, "match"),
+        ("paper", 70.0, "close"),
+        ("paper", 100.0, "differs"),
+        ("small", 56.0, "not run"),
+    ):
+        claims = measured(("hm_rnn.updates_layer2", scale, value, value - 9, value + 9, 3))
+        row = only(targets.verdicts(runs(), claims), place="updates_layer2")
+        assert (row["ours"], row["verdict"]) == (value, verdict)
+
+
+def test_a_claim_that_nobody_registered_is_refused_with_the_nearest_name():
+    claims = measured(("nested_lstm.inner_slower_than_outter", "small", 1.0, 0.5, 1.5, 3))
+    with pytest.raises(UsageError, match="inner_slower_than_outer"):
+        targets.verdicts(runs(), claims)
+
+
+# Bad frames
+
+
+def test_a_run_given_twice_is_refused():
+    table = pd.concat([runs(("ptb_char_nlstm", "paper", "valid", [1.4]))] * 2)
+    with pytest.raises(UsageError, match="two rows for experiment ptb_char_nlstm, scale paper, seed 0"):
+        targets.verdicts(table)
+
+
+def test_a_frame_without_its_columns_and_an_unknown_scale_are_refused():
+    with pytest.raises(UsageError, match="lacks the columns seed"):
+        targets.verdicts(runs().drop(columns="seed"))
+    with pytest.raises(UsageError, match="scale 'huge'"):
+        targets.verdicts(runs(("ptb_char_nlstm", "huge", "valid", [1.4])))
+
+
+# Comparison
+
+
+def test_compare_shows_one_table_and_saves_it_for_a_paper(tmp_path):
+    table = runs(("ptb_char_nlstm", "paper", "valid", [1.43, 1.44, 1.45]))
+    comparison = targets.compare("nested_lstm.table1", table)
+    shown = comparison.shown()
+    row = shown[(shown[""] == "NLSTM 2 × 600") & (shown["split"] == "valid")].iloc[0]
+    assert list(row[["printed", "ours", "95 % interval", "seeds", "scale", "verdict"]]) == [
+        "1.437",
+        "1.4400",
+        "1.4152 to 1.4648",
+        "3",
+        "paper",
+        "match",
+    ]
+    csv, tex = comparison.save(tmp_path)
+    assert (csv.name, tex.name) == ("nested_lstm_table1.csv", "nested_lstm_table1.tex")
+    pd.testing.assert_series_equal(pd.read_csv(csv)["printed"], comparison.frame["printed"])
+    assert r"95 \% interval" in tex.read_text()
+    assert r"\begin{tabular}" in tex.read_text()
+    before = [path.read_bytes() for path in (csv, tex)]
+    assert [path.read_bytes() for path in comparison.save(tmp_path)] == before
+
+
+def test_a_comparison_in_a_notebook_escapes_what_it_shows():
+    comparison = targets.compare("nested_lstm.table1", runs(("ptb_char_nlstm", "paper", "valid", [1.44])))
+    hostile = targets.Comparison("a.b", "<script>", "<b>", comparison.frame.assign(subject="<i>x</i>"))
+    assert "<script>" not in hostile._repr_html_()
+    assert "<i>" not in hostile._repr_html_()
+    assert "1.4400" in comparison._repr_html_()
+
+
+@pytest.mark.parametrize("target", ["nested_lstm.table9", "nested_lstm", "nothing.table1"])
+def test_an_unknown_target_is_refused_with_those_that_there_are(target):
+    with pytest.raises(UsageError, match="there are"):
+        targets.compare(target, runs())
+
+
+# Strict reading
+
+MINIMAL = """
+title = "T"
+authors = "A"
+year = 2017
+[tolerances]
+bpc = { match = 0.01, close = 0.03, reason = "r" }
+[places.table1]
+where = "Table 1"
+caption = "c"
+reader = "blocks"
+metrics = ["bpc"]
+splits = ["valid", "test"]
+rows = [{ experiment = "e", model = "M", layers = 1, units = 2, bpc = { valid = 1.0, test = 1.1 } }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("year = 2017", "year = 2017\nyaer = 1", "nothing reads the keys yaer"),
+        ("reader =", "raeder =", "'reader' is missing"),
+        ("units = 2", "unit = 2", "nothing reads the keys unit"),
+        ("test = 1.1", "tset = 1.1", "'test' is missing"),
+        ("valid = 1.0", 'valid = "1.0"', "should be of the kind Decimal"),
+        ("match = 0.01", "match = 0.1", "0 <= match <= close"),
+        ('metrics = ["bpc"]', 'metrics = ["bits"]', "no tolerance for bits"),
+        ('["valid", "test"]', '["test", "valid"]', "in that order"),
+        ('experiment = "e", ', "", "either an experiment or whom it cites"),
+        ("year = 2017", "year = ", "cannot be read as TOML"),
+        (
+            "1.1 } }]",
+            '1.1 } }]\norderings = [{ says = "s", better = ["e"], worse = ["x"] }]',
+            "'x' is no row of the table",
+        ),
+        (
+            "1.1 } }]",
+            '1.1 } }]\n[[claims]]\nname = "n"\nwhere = "w"\nsays = "s"\nmeasure = "m"',
+            "a claim needs one of above, below, and printed",
+        ),
+    ],
+)
+def test_a_document_that_is_not_what_it_should_be_is_refused(tmp_path: Path, old, new, message):
+    (tmp_path / "madsen.toml").write_text(MINIMAL)
+    assert len(documents.load("madsen", tmp_path).places["table1"].numbers) == 2
+    assert old in MINIMAL
+    (tmp_path / "madsen.toml").write_text(MINIMAL.replace(old, new))
+    with pytest.raises(DamagedFile, match=message):
+        documents.load("madsen", tmp_path)
+
+
+def test_a_missing_document_says_so(tmp_path):
+    with pytest.raises(DamagedFile, match="is missing"):
+        documents.load("madsen", tmp_path)
+
+
+# The README's block
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    table = runs(
+        ("ptb_char_nlstm", "paper", "valid", [1.43, 1.44, 1.45]),
+        ("ptb_char_nlstm", "paper", "test", [1.33, 1.34, 1.35]),
+        ("ptb_char_lstm2", "paper", "valid", [1.47, 1.48, 1.49]),
+    )
+    claims = measured(("nested_lstm.inner_slower_than_outer", "small", -3.0, -4.0, -2.0, 5))
+    return targets.verdicts(table, claims)
+
+
+def test_the_block_counts_first_and_names_scale_and_seeds(frame):
+    lines = targets.readme_block(frame).splitlines()
+    assert lines[0].startswith("60 printed numbers")
+    assert "2 match, 0 close, 0 differs, 58 not run" in lines[0]
+    assert "1 holds, 1 fails, 0 undecided" in lines[2]
+    assert (
+        "|  | NLSTM 2 × 600, bpc | 1.437 / 1.399 | 1.4400 ± 0.0248 / 1.3400 ± 0.0248 | 3 | paper "
+        "| match (test: differs) |"
+    ) in lines
+    assert any(
+        line.startswith("| Table 4 | text8: BPC | 10 numbers |") and line.endswith("not run |") for line in lines
+    )
+    claim = next(line for line in lines if "relatively consistent across many time-steps" in line)
+    assert claim.endswith("| -3 ± 1 | 5 | small | fails |")
+
+
+def test_documents_come_in_their_order_and_our_own_questions_last(frame):
+    block = targets.readme_block(frame)
+    titles = ["**Nested LSTMs**", "**Hierarchical Multiscale", "**Exploration of", "**Questions of our own**"]
+    assert sorted(titles, key=block.index) == titles
+    own = block[block.index(titles[-1]) :]
+    assert "log-frequencies" in own
+    assert "“" not in own  # no document said it
+
+
+def test_every_table_row_has_as_many_cells_as_its_head(frame):
+    widths: list[int] = []
+    for line in targets.readme_block(frame).splitlines():
+        if line.startswith("| where"):
+            widths.append(line.count("|"))
+        elif line.startswith("|"):
+            assert line.count("|") == widths[-1]
+    assert len(widths) == 2 * 3 + 1
+
+
+def test_the_readme_is_fresh_only_while_its_block_is_what_the_frame_gives(tmp_path, frame):
+    path = tmp_path / "README.md"
+    path.write_text(f"# Lab\n\n{readme.BEGIN}\nold\n{readme.END}\n\nThe end.\n")
+    assert not targets.is_fresh(path, frame)
+    assert targets.update_readme(path, frame)
+    assert targets.is_fresh(path, frame)
+    assert not targets.update_readme(path, frame)
+    text = path.read_text()
+    assert text.startswith("# Lab\n\n<!-- verdicts:begin -->\n60 printed")
+    assert text.endswith("<!-- verdicts:end -->\n\nThe end.\n")
+    assert not targets.is_fresh(path, targets.verdicts(runs()))  # a run more or less makes it stale
+    path.write_text(text.replace("± 0.0248", "± 0.0148"))
+    assert not targets.is_fresh(path, frame)
+
+
+@pytest.mark.parametrize(
+    "text", ["no markers", readme.BEGIN, f"{readme.END}{readme.BEGIN}", f"{readme.BEGIN}{readme.END}" * 2]
+)
+def test_a_readme_without_one_pair_of_markers_is_refused_and_left_alone(tmp_path, frame, text):
+    path = tmp_path / "README.md"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="verdicts:begin"):
+        targets.update_readme(path, frame)
+    assert path.read_text() == text
