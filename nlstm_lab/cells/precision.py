@@ -1,14 +1,15 @@
 """What the fast paths' products are computed in: exact fp32, or bf16 with fp32 states and master weights.
 
-Exact is the default, and means fp32 accuracy, not one library: on a CPU the products go to oneDNN where it keeps that
-accuracy, because its kernels are up to twice as fast on processors that the default library was not tuned for.
+Exact is the default, and means fp32 accuracy, not one library: on a CPU the products go to oneDNN where
+it keeps that accuracy, because its kernels are up to twice as fast on processors that the default library
+was not tuned for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -22,9 +23,11 @@ _current: ContextVar[Precision] = ContextVar("precision", default="fp32")
 
 @contextmanager
 def precision(name: Precision) -> Iterator[None]:
-    """Compute the products of the fast paths in `name` while the block runs (forward; the backward follows it).
+    """Compute the products of the fast paths in `name` while the block runs (forward; the backward
+    follows it).
 
-    Raises UsageError for another name than "fp32" or "bf16", and for "bf16" on a machine without any hardware for it.
+    Raises UsageError for another name than "fp32" or "bf16", and for "bf16" on a machine without any
+    hardware for it.
     """
     if name not in get_args(Precision):
         raise UsageError(f"precision must be one of {get_args(Precision)}, not {name!r}")
@@ -57,12 +60,13 @@ def product_type(like: Tensor) -> torch.dtype:
 def exact_products(device: torch.device) -> Iterator[None]:
     """Send fp32 products on a CPU to oneDNN while the block runs.
 
-    The switch is global to the process, so it is put back at once: other code keeps its numbers and its speed.
+    The switch is global to the process, so it is put back at once: other code keeps its numbers and its
+    speed.
     """
     if device.type != "cpu" or not onednn_is_exact():
         yield
         return
-    switch = torch.backends.mkldnn.matmul
+    switch = _switch()
     before = switch.fp32_precision
     switch.fp32_precision = "bf16"
     try:
@@ -71,12 +75,25 @@ def exact_products(device: torch.device) -> Iterator[None]:
         switch.fp32_precision = before
 
 
+def times(weight: Tensor, dtype: torch.dtype, rows: int) -> Callable[[Tensor], Tensor]:
+    """x -> x @ weight for many x [rows, :] of type `dtype`, with the weight laid out once as the library
+    wants it."""
+    weight = weight.detach().to(dtype)
+    if dtype != torch.bfloat16 or weight.device.type != "cpu":
+        weight = weight.contiguous()
+        return lambda x: torch.mm(x, weight)
+    library = torch.ops.mkldnn
+    packed = library._reorder_linear_weight(weight.t().contiguous(), rows)
+    return lambda x: library._linear_pointwise(x, packed, None, "none", [], "")
+
+
 @cache
 def onednn_is_exact() -> bool:
-    """Whether oneDNN keeps fp32 accuracy when it is allowed bf16: without AMX it does, with AMX it really rounds."""
+    """Whether oneDNN keeps fp32 accuracy when it is allowed bf16: without AMX it does, with AMX it really
+    rounds."""
     if not torch.backends.mkldnn.is_available() or not torch.backends.mkldnn.enabled:
         return False
-    switch, generator = torch.backends.mkldnn.matmul, torch.Generator().manual_seed(0)
+    switch, generator = _switch(), torch.Generator().manual_seed(0)
     before = switch.fp32_precision
     left, right = (torch.randn(*shape, generator=generator) for shape in ((32, 600), (600, 2400)))
     try:
@@ -86,3 +103,8 @@ def onednn_is_exact() -> bool:
         switch.fp32_precision = before
     truth = left.double() @ right.double()
     return bool((product - truth).abs().max() < 1e-5 * truth.abs().max())
+
+
+def _switch() -> Any:
+    """The owner of the attribute `fp32_precision`: "bf16" sends fp32 products to oneDNN."""
+    return torch.backends.mkldnn.matmul  # type: ignore[attr-defined]

@@ -59,7 +59,7 @@ class Vocabulary:
 
     def decode(self, codes: Tensor | np.ndarray) -> str:
         """The text of a row of codes."""
-        return "".join(self.symbols[int(code)] for code in codes)
+        return "".join(map(self.symbols.__getitem__, codes.tolist()))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import lzma
+import stat
 import tarfile
 import zipfile
 import zlib
@@ -67,13 +68,21 @@ def digests(stream: IO[bytes]) -> dict[str, str | int]:
     return {"size": size, "sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
 
 
-def tar_members(path: Path, packing: str | None = None) -> Iterator[tuple[str, IO[bytes]]]:
-    """Name and content of each regular file in a tar archive, in its order; nothing is extracted, no link followed."""
-    with opened(path, packing) as stream:
-        try:
-            with tarfile.open(fileobj=stream, mode="r|") as archive:
-                for member in archive:
-                    if member.isfile() and (file := archive.extractfile(member)):
-                        yield member.name, file
-        except tarfile.TarError as error:
-            raise DamagedFile(f"{path} is no tar archive, or a truncated one ({error}); get it again") from error
+def members(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each regular file in a tar archive, however it is compressed, or in a zip archive.
+
+    Nothing is extracted to disk and no link is followed. DamagedFile where it is no archive, or a truncated one.
+    """
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                for entry in archive.infolist():
+                    if not entry.is_dir() and not stat.S_ISLNK(entry.external_attr >> 16):
+                        yield entry.filename, archive.read(entry)
+        else:
+            with opened(path, "") as stream, tarfile.open(fileobj=stream, mode="r|*") as tar:
+                for member in tar:
+                    if member.isfile() and (file := tar.extractfile(member)):
+                        yield member.name, file.read()
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:  # RuntimeError: encrypted
+        raise DamagedFile(f"{path} is no archive, or a truncated one ({error}); get it again") from error

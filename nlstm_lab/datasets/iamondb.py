@@ -29,13 +29,13 @@ def lines() -> Parsed:
 
 
 def _parse(strokes: Path, forms: Path) -> Parsed:
-    texts = {Path(name).stem: _transcript(file.read()) for name, file in content.tar_members(forms)}
+    texts = {Path(name).stem: _transcript(data) for name, data in content.members(forms)}
     names, transcripts, points, lifted = [], [], [], []
-    for name, file in content.tar_members(strokes):
+    for name, data in content.members(strokes):
         match = LINE.fullmatch(Path(name).name)
         if match is None:
             raise DamagedFile(f"{strokes}: {name} is not named after a form and a line")
-        xy, pen = _line(file.read(), name)
+        xy, pen = _line(data, name)
         text = texts.get(match[1], [])
         number = int(match[2]) - 1
         names.append(Path(name).stem)

@@ -80,7 +80,7 @@ def verify(file: File, path: Path, measured: Mapping[str, str | int]) -> None:
 def measure(file: File, path: Path, packing: str | None = None) -> dict[str, str | int]:
     """Size and checksums of a content, or its number of members where that is all that is known."""
     if file.members is not None:
-        return {"members": sum(1 for _ in content.tar_members(path, packing))}
+        return {"members": sum(1 for _ in content.members(path))}
     with content.opened(path, packing) as stream:
         return content.digests(stream)
 

@@ -1,6 +1,6 @@
 """Taking files of a data set into the project's data folder: verified first, in place at once or not at all."""
 
-import errno
+import io
 import shutil
 import tarfile
 import zipfile
@@ -12,7 +12,7 @@ from typing import IO
 from nlstm_lab import paths
 from nlstm_lab.datasets import content, registry
 from nlstm_lab.datasets.records import File
-from nlstm_lab.errors import DamagedFile, LabError, UsageError
+from nlstm_lab.errors import LabError, UsageError
 
 
 def import_(name: str, path: Path) -> list[Path]:
@@ -38,14 +38,20 @@ def import_(name: str, path: Path) -> list[Path]:
 
 
 def place(file: File, source: IO[bytes], packing: str) -> Path:
-    """Copy a stream to where the file belongs, packed as it comes, once its content is verified."""
+    """Copy a stream to where the file belongs, packed as it comes, once its content is verified.
+
+    It takes the place of the same file in other packings; a DamagedFile names a copy in NLSTM_LAB_DATA that hides it.
+    """
     target = paths.data() / f"{file.path}{packing}"
     with _writing(target) as partial:
         with partial.open("wb") as out:
             shutil.copyfileobj(source, out, content.CHUNK)
         registry.verify(file, target, registry.measure(file, partial, packing))
-    if (found := registry.find(file)) != target:
-        raise LabError(f"{target} is in place, but {found} is found before it: remove that one")
+    for other in content.PACKINGS:
+        if other != packing:
+            (paths.data() / f"{file.path}{other}").unlink(missing_ok=True)
+    if (found := registry.find(file)) is not None and found != target:
+        registry.verify(file, found, registry.measure(file, found))
     return target
 
 
@@ -54,16 +60,9 @@ def from_archive(file: File, path: Path) -> Path | None:
 
     Members are copied by their bare name, never extracted: a path that leads outside or a link cannot do harm.
     """
-    if tarfile.is_tarfile(path):
-        for name, stream in content.tar_members(path, "" if path.suffix not in content.PACKINGS else None):
-            if (packing := _packing(file, PurePosixPath(name).name)) is not None:
-                return place(file, stream, packing)
-    elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if (packing := _packing(file, PurePosixPath(member.filename).name)) is not None:
-                    with archive.open(member) as stream:
-                        return place(file, stream, packing)
+    for name, data in content.members(path):
+        if (packing := _packing(file, PurePosixPath(name).name)) is not None:
+            return place(file, io.BytesIO(data), packing)
     return None
 
 
@@ -76,7 +75,7 @@ def _take(file: File, path: Path, alone: bool) -> Path | None:
         if packing is not None and candidate.is_file():
             with candidate.open("rb") as source:
                 return place(file, source, packing)
-    return from_archive(file, path) if path.is_file() else None
+    return from_archive(file, path) if path.is_file() and _is_archive(path) else None
 
 
 def _packing(file: File, name: str) -> str | None:
@@ -115,6 +114,4 @@ def _writing(target: Path) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, LabError) or error.errno is None:
             raise
-        if error.errno == errno.ENOENT:
-            raise DamagedFile(f"{error.filename} vanished while it was read") from error
         raise LabError(f"{target} cannot be written ({error.strerror}); nothing there was changed") from error

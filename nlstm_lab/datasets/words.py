@@ -98,7 +98,7 @@ class PackedTask(ABC):
         }
         self.vocabulary: Vocabulary | None = Vocabulary((*self.special, *ALPHABET))
         self.input = Symbols(len(self.special) + len(ALPHABET), padded=True)
-        self.output = self.input
+        self.output = Symbols(self.input.size)
         self.updates_per_epoch = max(1, train // batch_size)  # the article counts whole batches only
 
     @cached_property

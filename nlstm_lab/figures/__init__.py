@@ -7,11 +7,13 @@
 from nlstm_lab.figures.activations import activation_summary, cell_activations
 from nlstm_lab.figures.curves import learning_curves
 from nlstm_lab.figures.distributions import distribution_by_memory
+from nlstm_lab.figures.graphs import computational_graphs
 from nlstm_lab.figures.index import gallery
 from nlstm_lab.figures.plotted import attach, data
 from nlstm_lab.figures.prose import prose
 from nlstm_lab.figures.saving import manifest, save
 from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, look, override, styled
+from nlstm_lab.figures.units import nested_architecture, unit_diagrams
 from nlstm_lab.figures.verdicts import verdict_table
 
 __all__ = [
@@ -22,15 +24,18 @@ __all__ = [
     "attach",
     "canvas",
     "cell_activations",
+    "computational_graphs",
     "data",
     "distribution_by_memory",
     "gallery",
     "learning_curves",
     "look",
     "manifest",
+    "nested_architecture",
     "override",
     "prose",
     "save",
     "styled",
+    "unit_diagrams",
     "verdict_table",
 ]

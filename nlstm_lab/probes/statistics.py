@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nlstm_lab.statistics import Interval, t_interval
 
-Ordering = Literal["holds", "reversed", "undecided", "not measured"]
+Ordering = Literal["holds", "fails", "undecided", "not measured"]
 
 
 class Comparison(NamedTuple):
@@ -56,7 +56,7 @@ def curves(values: NDArray[np.floating[Any]], **options: Any) -> dict[str, NDArr
 def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence: float = 0.95) -> Comparison:
     """Is `first` larger than `second`? Both hold a value for each seed; only seeds that both have are paired.
 
-    `holds` where the t interval of the paired differences lies above 0, `reversed` where it lies below,
+    `holds` where the t interval of the paired differences lies above 0, `fails` where it lies below,
     `undecided` where it touches 0, `not measured` where there are fewer than three pairs or one of them is
     not a number. Hand in logarithms where a ratio is meant: a timescale's.
     """
@@ -64,5 +64,5 @@ def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence:
     interval = t_interval([first[seed] - second[seed] for seed in seeds], confidence)
     if not np.isfinite(interval).all():
         return Comparison(interval, len(seeds), "not measured")
-    ordering: Ordering = "holds" if interval.low > 0 else "reversed" if interval.high < 0 else "undecided"
+    ordering: Ordering = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "undecided"
     return Comparison(interval, len(seeds), ordering)

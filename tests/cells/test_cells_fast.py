@@ -1,13 +1,16 @@
 """The fast paths equal the oracle, the plain loop over `Cell.recur`: outputs, states and every gradient."""
 
+import copy
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from nlstm_lab.cells import LSTM, NestedLSTM, precision
+from nlstm_lab.cells import GRU, LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled
+from nlstm_lab.cells.fast.compiling import compiled, has_compiler
 from nlstm_lab.cells.precision import has_bf16, onednn_is_exact
 from nlstm_lab.errors import UsageError
 
@@ -15,20 +18,19 @@ needs_bf16 = pytest.mark.skipif(not has_bf16(torch.device("cpu")), reason="no bf
 
 
 def everything(unit: nn.Module, x: Tensor, state: tuple[Tensor, ...] | None) -> list[Tensor]:
-    """Output, final states, and the gradients of inputs, states and parameters when all of them are weighed."""
-    leaves = [*unit.parameters(), *(state or ()), *([x] if x.is_floating_point() else [])]
+    """Output, final states, and the gradients of inputs, states and parameters when all of them are
+    weighed."""
+    leaves = [*unit.parameters(), *(state or ()), *([x] if x.requires_grad else [])]
     output, final = unit(x, state)
-    results = [output, *final]
+    results = [output, *(final if isinstance(final, tuple) else (final,))]
     generator = torch.Generator().manual_seed(1)
-    loss = sum(
-        (torch.randn(r.shape, generator=generator, dtype=torch.float64).to(r.dtype) * r).sum() for r in results
-    )
+    loss = sum((torch.randn(r.shape, generator=generator, dtype=torch.float64).to(r.dtype) * r).sum() for r in results)
     return [*results, *torch.autograd.grad(loss, leaves)]
 
 
 def state_of(unit: nn.Module, batch: int) -> tuple[Tensor, ...]:
     _, final = unit(torch.randn(1, batch, unit.input_size, dtype=torch.float64))
-    return tuple(torch.randn_like(part).requires_grad_() for part in final)
+    return tuple(torch.randn_like(part).requires_grad_() for part in (final if isinstance(final, tuple) else (final,)))
 
 
 def difference(left: list[Tensor], right: list[Tensor]) -> float:
@@ -38,9 +40,10 @@ def difference(left: list[Tensor], right: list[Tensor]) -> float:
 
 @settings(max_examples=25, deadline=None)
 @given(
-    unit=st.sampled_from([NestedLSTM, LSTM]),
+    unit=st.sampled_from([NestedLSTM, NestedLSTM, LSTM, GRU]),
     depth=st.integers(1, 4),
     candidate=st.sampled_from(["identity", "tanh"]),
+    reset=st.sampled_from(["before", "after"]),
     bias=st.booleans(),
     sizes=st.tuples(*[st.integers(1, 5)] * 4),
     num_layers=st.integers(1, 2),
@@ -48,12 +51,12 @@ def difference(left: list[Tensor], right: list[Tensor]) -> float:
     symbols=st.booleans(),
 )
 def test_float64_gradients_equal_the_oracles(
-    unit, depth, candidate, bias, sizes, num_layers, given_state, symbols
+    unit, depth, candidate, reset, bias, sizes, num_layers, given_state, symbols
 ):
     steps, batch, features, hidden = sizes
     torch.manual_seed(0)
-    nested = {"depth": depth, "candidate": candidate} if unit is NestedLSTM else {}
-    layer = unit(features, hidden, num_layers, bias=bias, dtype=torch.float64, **nested)
+    flags = {NestedLSTM: {"depth": depth, "candidate": candidate}, GRU: {"reset": reset}, LSTM: {}}[unit]
+    layer = unit(features, hidden, num_layers, bias=bias, dtype=torch.float64, **flags)
     x = torch.randint(features, (steps, batch)) if symbols else torch.randn(steps, batch, features).double()
     if not symbols:
         x.requires_grad_()
@@ -91,7 +94,7 @@ def test_a_second_derivative_is_refused_in_a_sentence():
 
 
 @pytest.mark.parametrize(("name", "tolerance"), [("fp32", 1e-5), pytest.param("bf16", 1e-2, marks=needs_bf16)])
-@pytest.mark.parametrize("unit", [LSTM, NestedLSTM])
+@pytest.mark.parametrize("unit", [LSTM, NestedLSTM, GRU])
 def test_precisions_stay_close_to_float64(unit, name, tolerance):
     torch.manual_seed(0)
     layer, x = unit(20, 64), torch.randint(20, (30, 8))
@@ -115,3 +118,81 @@ def test_the_global_switch_is_put_back():
 def test_an_unknown_precision_is_refused():
     with pytest.raises(UsageError, match="precision must be one of"), precision("fp8"):
         pass
+
+
+def test_an_evaluation_leaves_nothing_that_a_training_trips_over():
+    layer, x = NestedLSTM(40, 64), torch.randint(40, (80, 32))
+    with torch.inference_mode():
+        layer(x)
+    for _ in range(2):
+        output, _ = layer(x)
+        output.sum().backward()
+
+
+def test_a_graph_can_be_walked_twice_when_it_is_retained():
+    torch.manual_seed(0)
+    layer, x = NestedLSTM(40, 64), torch.randint(40, (80, 32))
+    output, _ = layer(x)
+    first = torch.autograd.grad(output.sum(), layer.layers[0].weight_hh, retain_graph=True)[0]
+    layer(x)[0].sum().backward()  # takes buffers of the same sizes
+    second = torch.autograd.grad(output.sum(), layer.layers[0].weight_hh)[0]
+    assert torch.equal(first, second)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(output.sum(), layer.layers[0].weight_hh)
+
+
+def test_symbols_out_of_range_are_named():
+    for layer in (LSTM(5, 4), NestedLSTM(5, 4), GRU(5, 4)):
+        with pytest.raises(ValueError, match="symbols from 0 to 4"):
+            layer(torch.full((9, 3), 5))
+
+
+def curve(unit: nn.Module, updates: int) -> Tensor:
+    """The training losses of a small language model that learns to say what it read two steps ago."""
+    generator = torch.Generator().manual_seed(1)
+    readout = nn.Linear(unit.hidden_size, unit.input_size, dtype=torch.float64)
+    nn.init.zeros_(readout.weight)
+    nn.init.zeros_(readout.bias)
+    optimizer = torch.optim.Adam([*unit.parameters(), *readout.parameters()], lr=0.01)
+    losses = []
+    for _ in range(updates):
+        x = torch.randint(unit.input_size, (7, 4), generator=generator)
+        output, _ = unit(x)
+        loss = nn.functional.cross_entropy(readout(output[2:]).flatten(0, 1), x[:-2].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+@pytest.mark.parametrize("unit", [LSTM, NestedLSTM, GRU])
+def test_a_training_has_the_same_curve_with_and_without_the_fast_path(unit):
+    torch.manual_seed(0)
+    slow = unit(4, 8, dtype=torch.float64)
+    fast = copy.deepcopy(slow)
+    with disabled():
+        expected = curve(slow, 200)
+    assert expected[-1] < 0.7 * expected[0]
+    torch.testing.assert_close(curve(fast, 200), expected, atol=1e-8, rtol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_compiler("cpu"), reason="no C++ compiler here")
+@pytest.mark.parametrize(
+    ("unit", "name", "dtype", "tolerance"),
+    [
+        (NestedLSTM, "fp32", torch.float64, 1e-10),
+        pytest.param(NestedLSTM, "bf16", torch.float32, 1e-2, marks=needs_bf16),
+        (GRU, "fp32", torch.float32, 1e-5),
+    ],
+)
+def test_compiled_functions_give_the_same(unit, name, dtype, tolerance):
+    torch.manual_seed(0)
+    layer, x = unit(5, 19, dtype=dtype), torch.randn(7, 3, 5, dtype=dtype)
+    with precision(name), compiled():
+        results = everything(layer, x, None)
+    with disabled():
+        truth = everything(layer.double(), x.double(), None)
+    for result, true in zip(results, truth, strict=True):
+        assert (result - true).norm() <= tolerance * true.norm()

@@ -15,7 +15,7 @@ from nlstm_lab.datasets import registry
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not os.environ.get("NLSTM_LAB_DATA"):
         for item in items:
-            if "data" in item.keywords:
+            if item.get_closest_marker("data"):
                 item.add_marker(pytest.mark.skip(reason="NLSTM_LAB_DATA names no folder with the real data sets"))
 
 

@@ -34,15 +34,14 @@ def pack_zip(path: Path, data: bytes) -> None:
         ("text.txt.zip", pack_zip),
     ],
 )
-def test_own_text_reads_the_same_in_any_packing(
-    home: Path, name: str, write: Callable[[Path, bytes], object]
-) -> None:
+def test_own_text_reads_the_same_in_any_packing(home: Path, name: str, write: Callable[[Path, bytes], object]) -> None:
     write(home / name, TEXT.encode())
     for _ in range(2):  # the second time from the cache
         corpus = open_corpus(TextSource(str(home / name)))
         assert spelled(corpus) == TEXT
         assert corpus.vocabulary.symbols == tuple(sorted(set(TEXT)))
-        assert corpus.codes.dtype == np.uint8 and not corpus.codes.flags.writeable
+        assert corpus.codes.dtype == np.uint8
+        assert not corpus.codes.flags.writeable
 
 
 def test_shares_cut_the_text_in_its_order(home: Path) -> None:
@@ -77,7 +76,8 @@ def test_wide_alphabets_get_wider_codes(home: Path) -> None:
     text = "".join(chr(0x4E00 + k) for k in range(1000)) * 2
     (home / "text.txt").write_text(text, encoding="utf-8")
     corpus = open_corpus(TextSource(str(home / "text.txt"), share=(50, 25, 25)))
-    assert corpus.codes.dtype == np.uint16 and len(corpus.vocabulary) == 1000
+    assert corpus.codes.dtype == np.uint16
+    assert len(corpus.vocabulary) == 1000
     assert spelled(corpus) == text
 
 
@@ -117,9 +117,7 @@ def test_named_corpora_that_are_not_here_say_how_to_get_them(home: Path) -> None
         (b"short", UsageError, "fewer than one block"),
     ],
 )
-def test_texts_that_cannot_be_read_are_refused(
-    home: Path, data: bytes, error: type[Exception], sentence: str
-) -> None:
+def test_texts_that_cannot_be_read_are_refused(home: Path, data: bytes, error: type[Exception], sentence: str) -> None:
     (home / "text.txt").write_bytes(data)
     with pytest.raises(error, match=sentence):
         CharacterModelling(str(home / "text.txt")).load()
@@ -133,7 +131,7 @@ def test_a_truncated_gzip_is_refused(home: Path) -> None:
 
 @pytest.mark.parametrize("corpus", ["ptbb", "no/such/file.txt", ""])
 def test_what_is_no_corpus_is_named(home: Path, corpus: str) -> None:
-    with pytest.raises(UsageError, match="neither a corpus .*python_docs.* nor a text file"):
+    with pytest.raises(UsageError, match=r"neither a corpus .*python_docs.* nor a text file"):
         open_corpus(TextSource(corpus))
 
 

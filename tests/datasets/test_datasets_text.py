@@ -97,7 +97,8 @@ def test_ptb_has_its_published_counts() -> None:
     assert task.vocabulary is not None
     assert len(set(task.vocabulary.symbols) - {"\n"}) == 49
     text = task.vocabulary.decode(task.corpus.splits["train"][:5017482:])
-    assert text.startswith("aer banknote berlitz calloway") and text.count("\n") == 42068
+    assert text.startswith("aer banknote berlitz calloway")
+    assert text.count("\n") == 42068
     assert "mr. <unk> is chairman of <unk> n.v." in text
     assert task.updates_per_epoch == 1568
     batch = next(task.train(torch.Generator().manual_seed(0)))

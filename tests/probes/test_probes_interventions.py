@@ -5,6 +5,8 @@ import pytest
 import torch
 
 from nlstm_lab import probes
+from nlstm_lab.cells.gru import GRU
+from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.errors import UsageError
@@ -162,3 +164,11 @@ def test_bad_requests_are_refused_in_a_sentence(network, text):
         horizon(model, text)
     with pytest.raises(UsageError, match="cannot be shuffled"):
         attribute(model, text, "inner", moments=MOMENTS, kind="shuffle")
+
+
+@pytest.mark.parametrize(("kind", "memory"), [(HMLSTM, "layer 2"), (GRU, "layer 2 h")])
+def test_other_units_are_cut_alike(driven, text, kind, memory):
+    model = driven(kind, num_layers=2)
+    same = intervene(model, text, "swap", [memory, "layer 1 h"], moments=MOMENTS, distance=5, other=text)
+    assert np.abs(same.kl).max() < 1e-6
+    assert intervene(model, text, "zero", [memory, "layer 1 h"], moments=MOMENTS, distance=5).kl.max() > 1e-6

@@ -44,7 +44,7 @@ def test_rows_are_drawn_together():
 
 @pytest.mark.parametrize(
     ("differences", "ordering"),
-    [([1, 1.1, 0.9], "holds"), ([-1, -1.1, -0.9], "reversed"), ([1, -1, 0.5], "undecided"), ([1, 1], "not measured")],
+    [([1, 1.1, 0.9], "holds"), ([-1, -1.1, -0.9], "fails"), ([1, -1, 0.5], "undecided"), ([1, 1], "not measured")],
 )
 def test_orderings_come_from_paired_differences(differences, ordering):
     base = {seed: 10.0 * seed for seed in range(5)}  # pairing takes the large differences between seeds out

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 from nlstm_lab import probes
+from nlstm_lab.cells.gru import GRU
+from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.errors import UsageError
@@ -96,3 +98,19 @@ def test_dropout_is_off_and_the_network_left_as_it_was(network, text):
     a, b = probes.trace(model, text), probes.trace(model, text)
     np.testing.assert_array_equal(a.c, b.c)
     assert model.training
+
+
+def test_units_without_memory_cells_are_traced_by_their_hidden_states(network, text):
+    model = network(GRU, num_layers=2)
+    told = probes.trace(model, text)
+    assert "memory" not in told.dims
+    assert told.h.shape == (400, 2, 8)
+    with torch.no_grad():
+        np.testing.assert_allclose(told.h[-1], model(model.vocabulary.encode(text)[:, None])[1][:, 0], atol=1e-5)
+
+
+def test_a_hierarchical_unit_keeps_its_boundaries(network, text):
+    told = probes.trace(network(HMLSTM, num_layers=3, scale=3.0), text)
+    assert list(told.memory.values) == ["layer 1", "layer 2", "layer 3"]
+    assert set(np.unique(told.z)) == {0, 1}
+    assert (told.z.sel(layer=3) == 0).all()

@@ -11,10 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nlstm_lab.errors import UsageError
+
 State = tuple[Tensor, ...]
 Way = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
 
+Reader = Callable[[Any, Tensor, list[State]], tuple[Tensor, list[State]] | None]
+
 _ways: dict[type, Way] = {}
+_readers: dict[type, Reader] = {}
 _enabled: ContextVar[bool] = ContextVar("fast", default=True)
 
 
@@ -24,6 +29,16 @@ def serves(*cell_classes: type) -> Callable[[Way], Way]:
     def register(way: Way) -> Way:
         _ways.update(dict.fromkeys(cell_classes, way))
         return way
+
+    return register
+
+
+def reads(unit_class: type) -> Callable[[Reader], Reader]:
+    """Register the decorated function as the fast way to run all layers, together, of exactly this class of units."""
+
+    def register(reader: Reader) -> Reader:
+        _readers[unit_class] = reader
+        return reader
 
     return register
 
@@ -39,7 +54,8 @@ def disabled() -> Iterator[None]:
 
 
 def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
-    """One layer over all steps, x [T, B, features] or symbols [T, B] to h [T, B, hidden_size] and the last state.
+    """One layer over all steps, x [T, B, features] or symbols [T, B] to h [T, B, hidden_size] and the
+    last state.
 
     None where there is no fast way: for another cell, type or device, and under everything that must see the
     single operations (compiling, tracing, function transforms, autocast, forward-mode gradients).
@@ -49,10 +65,16 @@ def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     return way(cell, x, state) if way is not None and uniform else None
 
 
+def read(unit: Any, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
+    """All layers of a unit whose layers step together, over all steps; None where there is no fast way, as above."""
+    reader = _readers.get(type(unit)) if _enabled.get() and not _operations_are_watched(x.device) else None
+    return None if reader is None else reader(unit, x, states)
+
+
 def _operations_are_watched(device: torch.device) -> bool:
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._get_tracing_state() is not None
         or torch.is_autocast_enabled(device.type)
         or torch._C._are_functorch_transforms_active()
         or torch.autograd.forward_ad._current_level >= 0
@@ -67,3 +89,9 @@ def _is_uniform(tensors: tuple[Tensor, ...], x: Tensor) -> bool:
         and (x.dtype == dtype or not x.is_floating_point())
         and all(t.dtype == dtype and t.device == x.device for t in tensors)
     )
+
+
+def refuse_second_derivative() -> None:
+    """Raise UsageError in a backward that is itself to be differentiated."""
+    if torch.is_grad_enabled():
+        raise UsageError("the fast path has no second derivative: for create_graph unroll in cells.fast.disabled()")

@@ -1,9 +1,9 @@
 """Pure pointwise functions whose results go into given buffers, eagerly or compiled into one loop.
 
-Compiling pays where a training repeats one shape for minutes, and costs seconds for each new shape, so a caller asks for
-it with `compiled()`. The code is made by inductor (C++ on a CPU, Triton on CUDA) from the same functions that run eagerly.
-It is called without the guards of `torch.compile`, which would cost as much as the loop: a `Runner` is looked up by
-everything that the code depends on, once for all steps.
+Compiling pays where a training repeats one shape for minutes, and costs seconds for each new shape, so a
+caller asks for it with `compiled()`. The code is made by inductor (C++ on a CPU, Triton on CUDA) from the
+same functions that run eagerly. It is called without the guards of `torch.compile`, which would cost as
+much as the loop: a `Runner` is looked up by everything that the code depends on, once for all steps.
 """
 
 import functools
@@ -24,7 +24,8 @@ _runners: dict[tuple[Any, ...], Runner] = {}
 
 @contextmanager
 def compiled(on: bool = True) -> Iterator[None]:
-    """Compile the pointwise functions of the fast paths that run forward in the block, where a compiler is present."""
+    """Compile the pointwise functions of the fast paths that run forward in the block, where a compiler
+    is present."""
     token = _asked.set(on)
     try:
         yield
@@ -33,7 +34,8 @@ def compiled(on: bool = True) -> Iterator[None]:
 
 
 def wanted(device: torch.device) -> bool:
-    """Whether the functions are to be compiled; asked in the forward, as the backward may run in another thread."""
+    """Whether the functions are to be compiled; asked in the forward, as the backward may run in another
+    thread."""
     return _asked.get() and has_compiler(device.type)
 
 
@@ -54,7 +56,8 @@ def has_compiler(device_type: str) -> bool:
 
 
 class Runners:
-    """Runs pointwise functions into buffers; a function and its place in the step keep one layout over all steps.
+    """Runs pointwise functions into buffers; a function and its place in the step keep one layout over
+    all steps.
 
     A buffer must not be an input as well: compiled code may write it before it reads it.
     """
@@ -87,7 +90,8 @@ def _runner(function: Function, buffers: list[Tensor], inputs: list[Tensor], sta
 
 
 def _compile(function: Function, buffers: list[Tensor], inputs: list[Tensor]) -> Runner:
-    """Trace and compile with tensors of the same layouts whose memory does not overlap, as the buffers' may not."""
+    """Trace and compile with tensors of the same layouts whose memory does not overlap, as the buffers'
+    may not."""
     from torch._inductor import compile as inductor_compile
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -97,7 +101,7 @@ def _compile(function: Function, buffers: list[Tensor], inputs: list[Tensor]) ->
         return ()
 
     count = len(buffers)
-    like = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in (*buffers, *inputs)]
-    with torch.no_grad():
-        code = inductor_compile(make_fx(graph)(*like), like)
-    return lambda buffers, inputs: code(*buffers, *inputs)  # type: ignore[operator]
+    with torch.inference_mode(False), torch.no_grad():
+        like = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in (*buffers, *inputs)]
+        code: Any = inductor_compile(make_fx(graph)(*like), list(like))
+    return lambda buffers, inputs: code(*buffers, *inputs)

@@ -1,9 +1,9 @@
 """The plain LSTM, unrolled by the kernel behind `torch.nn.LSTM` where that is the fastest."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from nlstm_lab.cells.base import GatedCell, product
 from nlstm_lab.cells.fast import State, nested, serves
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.precision import product_type
@@ -17,14 +17,20 @@ def unroll(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | No
 
     The kernel is exact fp32 on a CPU; its bf16 keeps the cell state in bf16 too, and it has no fp64.
     """
-    symbols = not x.is_floating_point()
-    if product_type(state[0]) != torch.float32 or (symbols and cell.input_size > LARGEST_ONE_HOT):
+    dense = fused_input(cell, x)
+    if dense is None or product_type(state[0]) != torch.float32:
         return nested.unroll(cell, x, state)
-    if symbols:
-        x = F.one_hot(x, cell.input_size).to(cell.weight_ih.dtype)
-    weights = [cell.weight_ih, cell.weight_hh]
+    weights: list[Tensor] = [cell.weight_ih, cell.weight_hh]
     if cell.bias is not None:
         weights += [cell.bias, torch.zeros_like(cell.bias)]
     first = [part.unsqueeze(0) for part in state]
-    hidden, h, c = torch._VF.lstm(x, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
+    hidden, h, c = torch._VF.lstm(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
     return hidden, (h[0], c[0])
+
+
+def fused_input(cell: GatedCell, x: Tensor) -> Tensor | None:
+    """The vectors that a kernel of torch reads, one-hot for symbols; None where these would be too wide."""
+    if x.is_floating_point():
+        return x
+    size = cell.input_size
+    return product(x, torch.eye(size, dtype=cell.like.dtype, device=x.device)) if size <= LARGEST_ONE_HOT else None

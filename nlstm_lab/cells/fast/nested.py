@@ -1,8 +1,9 @@
-"""The Nested LSTM of any depth (depth 1 is the LSTM), unrolled by one autograd function with a derived backward.
+"""The Nested LSTM of any depth (depth 1 is the LSTM), unrolled by one autograd function with a derived
+backward.
 
-The time loops keep only what a step must wait for: one product a level, and two runs of pointwise functions around
-it. The input's products come for all steps at once from `Cell.project`; the gates are saved, and each weight's gradient
-is one product over all steps.
+The time loops keep only what a step must wait for: one product a level, and two runs of pointwise
+functions around it. The input's products come for all steps at once from `Cell.project`; the gates are
+saved, and each weight's gradient is one product over all steps.
 """
 
 from typing import Any, NamedTuple
@@ -10,17 +11,18 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.fast import State, compiling, pointwise, serves
+from nlstm_lab.cells.base import product
+from nlstm_lab.cells.fast import State, compiling, memory, pointwise, refuse_second_derivative, serves
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
-from nlstm_lab.cells.precision import exact_products, product_type
-from nlstm_lab.errors import UsageError
+from nlstm_lab.cells.precision import exact_products, product_type, times
 
 UNSAVED_STEPS = 64  # without gradients, the steps whose gates are held at a time
 
 
 class Level(NamedTuple):
-    """One affine map of the nest, rows [i | f | g | o], and its candidate; x_t's share comes apart, for all steps."""
+    """One affine map of the nest, rows [i | f | g | o], and its candidate; x_t's share comes apart, for
+    all steps."""
 
     weight: Tensor
     bias: Tensor | None
@@ -47,30 +49,40 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
     found = levels(cell)
     if found is None:
         return None
-    options = Options(
-        tuple(level.tanh for level in found), product_type(state[0]), compiling.wanted(x.device)
-    )
+    keep = torch.is_grad_enabled()
+    tanh = tuple(level.tanh for level in found)
+    options = Options(tanh, product_type(state[0]), compiling.wanted(x.device), keep)
     tensors = [tensor for level in found for tensor in (level.weight, level.bias)]
     pieces = []
-    for piece in [x] if torch.is_grad_enabled() else x.split(UNSAVED_STEPS):
-        hidden, *state = Unrolled.apply(options, cell.project(piece), *state, *tensors)  # type: ignore[assignment]
+    for piece in [x] if keep else torch.split(x, UNSAVED_STEPS):
+        outputs = Unrolled.apply(options, _project(cell, piece), *state, *tensors)  # type: ignore[no-untyped-call]
+        hidden, *state = outputs
         pieces.append(hidden)
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces), tuple(state)
 
 
+def _project(cell: NestedLSTMCell | LSTMCell, x: Tensor) -> Tensor:
+    """`Cell.project`, but the bias of a look-up is added to the table when that is the smaller one."""
+    if x.is_floating_point() or cell.bias is None or x.numel() < cell.input_size:
+        return cell.project(x)
+    return product(x, (cell.weight_ih.t().contiguous() + cell.bias).t())
+
+
 class Options(NamedTuple):
-    """Each level's candidate (tanh, or the identity), the type of the products' factors, and compiling or not."""
+    """Each level's candidate (tanh, or the identity), the type of the products' factors, and two choices."""
 
     tanh: tuple[bool, ...]
     dtype: torch.dtype
     compile: bool
+    keep: bool  # for the backward
 
 
 class Unrolled(torch.autograd.Function):
-    """All steps of a nest: h of all steps, and the last state, from x's share of the outermost pre-activations.
+    """All steps of a nest: h of all steps, and the last state, from x's share of the outermost
+    pre-activations.
 
-    The tensors given are projected [T, B, 4H]; h_0 and each memory [B, H], outermost first; then weight and bias of
-    each level. Everything but the products' factors stays in the type of `projected`.
+    The tensors given are projected [T, B, 4H]; h_0 and each memory [B, H], outermost first; then weight
+    and bias of each level. Everything but the products' factors stays in the type of `projected`.
     """
 
     @staticmethod
@@ -83,69 +95,77 @@ class Unrolled(torch.autograd.Function):
         H = rows // 4
         hidden = xs.new_empty(T, B, H)
         fed = hidden if dtype == xs.dtype else hidden.new_empty(T, B, H, dtype=dtype)  # h as a factor
-        tape = xs.new_empty(T, depth, 6, B, H)  # of each level i, f, g, o, c and tanh(c)
-        z = xs.new_empty(depth - 1, T, B, 2 * H, dtype=dtype)
-        maps = [weight.t().to(dtype).contiguous() for weight in weights]
+        tape = memory.take(xs, T, depth, 6, B, H)  # of each level i, f, g, o, c and tanh(c)
+        z = memory.take(xs, depth - 1, T, B, 2 * H, dtype=dtype)
+        maps = [times(weight.t(), dtype, B) for weight in weights]
         addends = [xs.new_zeros(rows) if bias is None else bias for bias in biases]
-        product = xs.new_empty(B, rows, dtype=dtype)
         run = compiling.Runners(options.compile)
         h, last = first[0].to(dtype), first[1:]
         with exact_products(xs.device):
             for t in range(T):
                 saved = [level.unbind() for level in tape[t].unbind()]
                 addends[0] = xs[t]
-                torch.mm(h, maps[0], out=product)
+                product = maps[0](h)
                 for k, inside in enumerate(z[:, t].unbind()):
                     buffers = [*saved[k][:4], *inside.chunk(2, 1)]
                     run(pointwise.enter, k, buffers, [product, addends[k], last[k]], tanh=options.tanh[k])
-                    torch.mm(inside, maps[k + 1], out=product)
+                    product = maps[k + 1](inside)
                 emitted = [hidden[t]] if fed is hidden else [hidden[t], fed[t]]
                 buffers = [*saved[-1][:4], *(b for level in reversed(saved) for b in level[4:]), *emitted]
                 inputs = [product, addends[-1], last[-1], *(level[3] for level in saved[:-1])]
                 run(pointwise.leave, -1, buffers, inputs, tanh=options.tanh[-1], copies=len(emitted))
                 h, last = fed[t], [level[4] for level in saved]
-        ctx.options = options
-        ctx.save_for_backward(tape, z, fed, *first, *weights)
-        return hidden, hidden[-1].clone(), *(memory.clone() for memory in last)
+        last = [c.clone() for c in last]
+        if options.keep:
+            ctx.options, ctx.tape, ctx.z = options, tape, z
+            ctx.save_for_backward(fed, *first, *weights)
+        else:
+            memory.give(tape, z)
+        return hidden, hidden[-1].clone(), *last
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            raise UsageError(
-                "the fast path has no second derivative: for create_graph unroll in cells.fast.disabled()"
-            )
-        tanh, dtype, compile = ctx.options
-        tape, z, fed, *first = ctx.saved_tensors
+        refuse_second_derivative()
+        tanh, dtype, compile, _ = ctx.options
+        tape, z = ctx.tape, ctx.z
+        fed, *first = ctx.saved_tensors
         T, depth, _, B, H = tape.shape
-        maps = [weight.to(dtype) for weight in first[depth + 1 :]]
+        maps = [times(weight, dtype, B) for weight in first[depth + 1 :]]
         d_hidden, d_h = grads[0].contiguous(), grads[1].to(dtype).clone(memory_format=torch.contiguous_format)
         d_now = [grad.clone(memory_format=torch.contiguous_format) for grad in grads[2:]]
         d_next = [torch.empty_like(d) for d in d_now]
-        d_gates = tape.new_empty(depth, T, B, 4 * H, dtype=dtype)
-        d_z = tape.new_empty(B, 2 * H, dtype=dtype)
+        d_gates = [memory.take(tape, T, B, 4 * H, dtype=dtype) for _ in range(depth)]
+        blocks = [d.view(T, B, 4, H) for d in d_gates]
         run = compiling.Runners(compile)
         with exact_products(tape.device):
             for t in reversed(range(T)):
                 saved = [level.unbind() for level in tape[t].unbind()]
                 last = tape[t - 1, :, 4].unbind() if t else first[1 : depth + 1]
-                d = [level.unflatten(1, (4, H)).unbind(1) for level in d_gates[:, t].unbind()]
-                buffers = [*d[-1][:3], d_next[-1], *(blocks[3] for blocks in d)]
+                d = [level[t].unbind(1) for level in blocks]
+                buffers = [*d[-1][:3], d_next[-1], *(level[3] for level in d)]
                 levels = [s for k in range(depth) for s in (saved[k][3], saved[k][5], d_now[k])]
                 inputs = [d_h, d_hidden[t], last[-1], *saved[-1][:3], *levels]
                 run(pointwise.leave_backward, -1, buffers, inputs, tanh=tanh[-1])
                 for k in reversed(range(depth - 1)):
-                    torch.mm(d_gates[k + 1, t], maps[k + 1], out=d_z)
+                    d_z = maps[k + 1](d_gates[k + 1][t])
                     inputs = [d_z, last[k], *saved[k][:3]]
                     run(pointwise.enter_backward, k, [*d[k][:3], d_next[k]], inputs, tanh=tanh[k])
-                torch.mm(d_gates[0, t], maps[0], out=d_h)
+                d_h = maps[0](d_gates[0][t])
                 d_now, d_next = d_next, d_now
-            d_weights = [_product(d_gates[0, 1:], fed[:-1]) + _product(d_gates[0, :1], first[0][None].to(dtype))]
+            d_weights = [_product(d_gates[0][1:], fed[:-1]) + _product(d_gates[0][:1], first[0][None].to(dtype))]
             d_weights += [_product(d_gates[k + 1], z[k]) for k in range(depth - 1)]
         d_tensors: list[Tensor | None] = []
         for k, d_weight in enumerate(d_weights):
             biased = ctx.needs_input_grad[4 + depth + 2 * k]
-            d_tensors += [d_weight.to(tape.dtype), d_gates[k].sum((0, 1), dtype=tape.dtype) if biased else None]
-        return None, d_gates[0].to(tape.dtype), d_h.to(tape.dtype), *d_now, *d_tensors
+            d_tensors += [
+                d_weight.to(tape.dtype),
+                d_gates[k].sum((0, 1), dtype=tape.dtype) if biased else None,
+            ]
+        d_projected = d_gates[0].to(tape.dtype)
+        memory.give(*(d for d in d_gates if d is not d_projected))
+        if not torch._C._autograd._get_current_graph_task_keep_graph():
+            memory.give(tape, z)
+        return None, d_projected, d_h.to(tape.dtype), *d_now, *d_tensors
 
 
 def _product(d_gates: Tensor, inputs: Tensor) -> Tensor:

@@ -1,8 +1,9 @@
 """The pointwise halves of a Nested LSTM step, forward and backward: pure functions of tensors [B, H].
 
-Pre-activations come as one row of blocks [i | f | g | o]. A level k of the nest has the memory c_k, outermost first;
-the innermost memory function is an LSTM's. Level 0 emits h_t, a deeper level k emits c_{k-1} (equation 15). The backward
-halves take what the forward ones saved, and give the gradients of the pre-activations, block by block.
+Pre-activations come as one row of blocks [i | f | g | o]. A level k of the nest has the memory c_k,
+outermost first; the innermost memory function is an LSTM's. Level 0 emits h_t, a deeper level k emits
+c_{k-1} (equation 15). The backward halves take what the forward ones saved, and give the gradients of the
+pre-activations, block by block.
 """
 
 from torch import Tensor
@@ -17,7 +18,8 @@ def gates_of(product: Tensor, addend: Tensor, tanh: bool) -> Tensors:
 
 
 def enter(product: Tensor, addend: Tensor, memory: Tensor, *, tanh: bool) -> Tensors:
-    """The way in, one level: its gates, and the x~ = i * g and h~ = f * c of equations 8 and 7 for the next level."""
+    """The way in, one level: its gates, and the x~ = i * g and h~ = f * c of equations 8 and 7 for the
+    next level."""
     i, f, g, o = gates_of(product, addend, tanh)
     return i, f, g, o, i * g, f * memory
 
@@ -41,9 +43,9 @@ def leave(product: Tensor, addend: Tensor, memory: Tensor, *outer: Tensor, tanh:
 def leave_backward(d_product: Tensor, d_hidden: Tensor, memory: Tensor, *rest: Tensor, tanh: bool) -> Tensors:
     """Backward of `leave`, where h received `d_product` from the next step and `d_hidden` from outside.
 
-    `rest` holds the innermost i, f, g, and then, outermost level first, o, tanh(c), and the gradient of c that the
-    next step sent. Gives the innermost blocks of i, f, g, the gradient of the innermost `memory` of the step before,
-    and the block of each level's o, outermost first.
+    `rest` holds the innermost i, f, g, and then, outermost level first, o, tanh(c), and the gradient of c
+    that the next step sent. Gives the innermost blocks of i, f, g, the gradient of the innermost `memory`
+    of the step before, and the block of each level's o, outermost first.
     """
     i, f, g, *levels = rest
     gradient, d_outputs = d_product + d_hidden, []
@@ -54,14 +56,13 @@ def leave_backward(d_product: Tensor, d_hidden: Tensor, memory: Tensor, *rest: T
 
 
 def enter_backward(d_z: Tensor, memory: Tensor, i: Tensor, f: Tensor, g: Tensor, *, tanh: bool) -> Tensors:
-    """Backward of `enter`, without o: the blocks of i, f, g, and the gradient of `memory`, the step before's."""
+    """Backward of `enter`, without o: the blocks of i, f, g, and the gradient of `memory`, the step
+    before's."""
     d_x, d_h = d_z.to(memory.dtype).chunk(2, 1)
     return *_gates_backward(d_x, d_h, memory, i, f, g, tanh), d_h * f
 
 
-def _gates_backward(
-    d_x: Tensor, d_h: Tensor, memory: Tensor, i: Tensor, f: Tensor, g: Tensor, tanh: bool
-) -> Tensors:
+def _gates_backward(d_x: Tensor, d_h: Tensor, memory: Tensor, i: Tensor, f: Tensor, g: Tensor, tanh: bool) -> Tensors:
     """The blocks of i, f, g, given the gradients of i * g and of f * memory."""
     d_g = d_x * i
     return d_x * g * i * (1 - i), d_h * memory * f * (1 - f), d_g * (1 - g * g) if tanh else d_g

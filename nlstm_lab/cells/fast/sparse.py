@@ -1,0 +1,90 @@
+"""Reading one text with an HM-LSTM, computing only what UPDATE and FLUSH need (equation 2 of the HM-RNN paper).
+
+A layer that copies only looks at its own h again, whose verdict on a boundary stands until h changes. A layer that acts
+multiplies only what reaches it: the layer below where a segment ended there, the layer above after a FLUSH.
+"""
+
+import torch
+from torch import Tensor
+
+from nlstm_lab.cells.fast import State, reads
+from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell
+
+
+@reads(HMLSTM)
+def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
+    """All layers over all steps, x [T, 1, features] or symbols [T, 1]: `nlstm_lab.cells.fast.read`.
+
+    None where every step needs everything: with gradients, several texts, dropout, and boundaries that the step
+    function does not decide or that are normalized together with the gates.
+    """
+    cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell and _is_sparse(cell)]
+    hard = all(bool(((z == 0) | (z == 1)).all()) for _, _, z in states)
+    if torch.is_grad_enabled() or x.shape[1] != 1 or (unit.dropout and unit.training):
+        return None
+    if not hard or len(cells) < unit.num_layers or x.device.type != "cpu":
+        return None
+    layers = [Layer(cell, state) for cell, state in zip(cells, states, strict=True)]
+    output = []
+    for projected in cells[0].project(x)[:, 0].unbind():
+        share: Tensor | None = projected  # "the input should not be omitted": z of layer 0 is 1
+        for k, layer in enumerate(layers):
+            above = layers[k + 1].h if layer.z and not layer.cell.top else None
+            layer.step(share, above)
+            share = layers[k + 1].cell.weight_ih @ layer.h if layer.z else None
+        output.append(torch.cat([layer.h for layer in layers]) if unit.all_layers else layers[-1].h)
+    return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers]
+
+
+def _is_sparse(cell: HMLSTMCell) -> bool:
+    joint = cell.norm is not None and cell.norm.normalized_shape[0] > 4 * cell.hidden_size
+    return cell.boundary == "step" and not joint
+
+
+class Layer:
+    """One layer between steps: h and c [hidden_size], and z, which in the top layer stays False."""
+
+    def __init__(self, cell: HMLSTMCell, state: State) -> None:
+        self.cell, self.slope = cell, float(cell.slope)
+        self.h, self.c = state[0][0], state[1][0]
+        self.z = bool(state[2][0])
+        self.standing: bool | None = None  # what h as it is says of a boundary
+
+    def state(self) -> State:
+        """The flat state as the cell keeps it, of a batch of one."""
+        return self.h[None], self.c[None], self.h.new_full((1,), float(self.z))
+
+    def step(self, share: Tensor | None, above: Tensor | None) -> None:
+        """Given the layer below's part of the pre-activations if it ended a segment, and h above if this one did."""
+        if share is None and not self.z:  # COPY
+            self.z = self._stands()
+            return
+        cell = self.cell
+        summed = cell.weight_hh @ self.h  # equation 5
+        if share is not None:
+            summed += share  # equation 7
+        if above is not None and cell.weight_th is not None:
+            summed.addmv_(cell.weight_th, above)  # equation 6
+        summed = cell.biased(summed)
+        i, f, g, o = summed[: 4 * cell.hidden_size].chunk(4)
+        write = torch.sigmoid(i) * torch.tanh(g)
+        self.c = write if self.z else torch.sigmoid(f) * self.c + write  # FLUSH, UPDATE
+        self.h = torch.sigmoid(o) * torch.tanh(self.c if cell.norm_c is None else cell.norm_c(self.c))
+        self.standing = None
+        if not cell.top:
+            self.z = self._fires(summed[-1] if cell.weight_z is None else cell.weight_z[0] @ self.h)
+
+    def _stands(self) -> bool:
+        cell = self.cell
+        if cell.top or not cell.detect_on_copy:
+            return False
+        if self.standing is None:
+            if cell.weight_z is not None:
+                score = cell.weight_z[0] @ self.h
+            else:
+                score = cell.weight_hh[-1] @ self.h + (0 if cell.bias is None else cell.bias[-1])
+            self.standing = self._fires(score)
+        return self.standing
+
+    def _fires(self, score: Tensor) -> bool:
+        return min(max((self.slope * float(score) + 1) / 2, 0.0), 1.0) > self.cell.threshold  # equations 8, 9

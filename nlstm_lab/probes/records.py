@@ -1,0 +1,65 @@
+"""What was measured at length, committed: small tables that are read where they exist and measured where not.
+
+A record is a CSV file, `data/probes/<name>-<digest>.csv`, whose first line says in JSON what it was measured with. The
+digest is of all that, so a record is found only for the same weights, text and parameters.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import nn
+
+from nlstm_lab import paths
+from nlstm_lab.errors import DamagedFile, UsageError
+
+LONG = 64  # a longer string is known by its digest: a text, most often
+
+
+def digest(value: str | nn.Module) -> str:
+    """The sha256 of a text, or of a network's parameters and buffers by name, type, shape and content."""
+    told = hashlib.sha256()
+    if isinstance(value, str):
+        told.update(value.encode())
+    else:
+        for name, tensor in sorted(value.state_dict().items()):
+            told.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+            told.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return told.hexdigest()
+
+
+def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: Any) -> pd.DataFrame:
+    """The record called `name` of a measurement with these parameters, or else `measure()`, recorded.
+
+    `measured_with` holds all that the result depends on: networks and long texts, which are known by their digest (or
+    hand in the digest itself, where you have the one but not the other), numbers, strings, and lists of them. What
+    comes back has been through the file both times, so that both times it is the same; the frame's index is dropped.
+
+    >>> ensure("losses", lambda: pd.DataFrame({"loss": [1.5]}), weights=model, text=text, seed=0)  # doctest: +SKIP
+    """
+    if not name.isidentifier():
+        raise UsageError(f"a probe record is called by a word of letters, digits and underscores, not {name!r}")
+    key = json.dumps({k: _known(k, value) for k, value in sorted(measured_with.items())})
+    path = paths.probes() / f"{name}-{digest(key)[:16]}.csv"
+    if not path.is_file():
+        table = measure()
+        with paths.atomic(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+            file.write(f"# {key}\n")
+            table.to_csv(file, index=False, na_rep="NaN", float_format="%.7g", lineterminator="\n")
+    with path.open(encoding="utf-8") as file:
+        if file.readline() != f"# {key}\n":
+            raise DamagedFile(f"{path.name} is not a record of what its name says; delete it to have it measured anew")
+        return pd.read_csv(file, keep_default_na=False, na_values=["NaN"])
+
+
+def _known(name: str, value: Any) -> Any:
+    """A parameter as it is written into the record."""
+    if isinstance(value, nn.Module) or (isinstance(value, str) and len(value) > LONG):
+        return digest(value)
+    try:
+        return json.loads(json.dumps(value))
+    except TypeError:
+        raise UsageError(f"{name} of a probe record must be a network, a number, a string or a list of them") from None

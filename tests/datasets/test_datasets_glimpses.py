@@ -1,0 +1,74 @@
+"""MNIST in glimpses: the order of the looks, and the counts."""
+
+import struct
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from nlstm_lab.datasets import registry
+from nlstm_lab.datasets.glimpses import MNISTGlimpses, assemble, glimpses
+from nlstm_lab.errors import DamagedFile
+
+Publish = Callable[..., dict[str, bytes]]
+SEEDED = 1
+
+
+def idx(values: np.ndarray) -> bytes:
+    return struct.pack(f">I{values.ndim}I", 0x0800 | values.ndim, *values.shape) + values.tobytes()
+
+
+def digits() -> list[bytes]:
+    random = np.random.default_rng(0)
+    sizes = (12, 5)
+    parts = [
+        (random.integers(256, size=(n, 28, 28), dtype=np.uint8), random.integers(10, size=n, dtype=np.uint8))
+        for n in sizes
+    ]
+    return [idx(array) for part in parts for array in part]
+
+
+def test_an_image_is_twenty_glimpses_in_the_papers_order(publish: Publish) -> None:
+    publish("mnist", digits())
+    task = MNISTGlimpses(batch_size=4).load()
+    assert {split: len(labels) for split, labels in task.labels.items()} == {"train": 10, "valid": 2, "test": 5}
+    (batch,) = task.evaluate("test", "blocks")
+    images = torch.from_numpy(np.array(task.images["test"])).float() / 255
+    assert batch.inputs.shape == (20, 5, 49)
+    assert batch.targets.tolist() == task.labels["test"].tolist()
+    for quadrant, (row, column) in enumerate([(0, 0), (0, 14), (14, 0), (14, 14)]):
+        square = images[:, row : row + 14, column : column + 14]
+        expected = [square[:, ::2, ::2], square[:, :7, :7], square[:, :7, 7:], square[:, 7:, :7], square[:, 7:, 7:]]
+        for k, patch in enumerate(expected):
+            assert torch.equal(batch.inputs[5 * quadrant + k], patch.reshape(5, 49))
+    assert torch.equal(assemble(batch.inputs), images)
+
+
+def test_the_other_reading_is_four_phases_and_the_reduced_quadrant() -> None:
+    images = torch.rand(3, 28, 28, generator=torch.Generator().manual_seed(0))
+    looks = glimpses(images, "phases")
+    square = images[:, :14, 14:]
+    for k, (row, column) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+        assert torch.equal(looks[5 + k], square[:, row::2, column::2].reshape(3, 49))
+    torch.testing.assert_close(looks[9], torch.nn.functional.avg_pool2d(square, 2).reshape(3, 49))
+
+
+def test_files_that_are_no_idx_files_are_refused(publish: Publish) -> None:
+    files = digits()
+    publish("mnist", [files[0][:-1], *files[1:]])
+    with pytest.raises(DamagedFile, match="no IDX file"):
+        MNISTGlimpses().load()
+
+
+@pytest.mark.data
+def test_mnist_has_its_counts() -> None:
+    task = MNISTGlimpses().load()
+    assert {split: len(labels) for split, labels in task.labels.items()} == registry.get("mnist").counts
+    batch = next(task.train(torch.Generator().manual_seed(SEEDED)))
+    assert batch.inputs.shape == (20, 100, 49)
+    assert (batch.inputs.min(), batch.inputs.max()) == (0, 1)
+    assert batch.targets.shape == (100,)
+    assert task.updates_per_epoch == 500
+    assert task.labels["train"][:5].tolist() == [5, 0, 4, 1, 9]
+    assert np.allclose(task.log_frequencies.exp(), 0.1, atol=0.02)

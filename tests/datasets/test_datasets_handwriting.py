@@ -1,0 +1,140 @@
+"""Handwriting: points, strokes, transcripts, offsets, and damaged archives."""
+
+import gzip
+import io
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nlstm_lab.datasets import iamondb, registry
+from nlstm_lab.datasets.base import Batch, Mixture, Task, Vectors
+from nlstm_lab.datasets.handwriting import Handwriting
+from nlstm_lab.errors import DamagedFile
+
+Publish = Callable[..., dict[str, bytes]]
+SEEDED = 1
+
+
+def epoch(task: Task) -> list[Batch]:
+    return list(task.train(torch.Generator().manual_seed(SEEDED)))
+
+
+def line(strokes: list[list[tuple[int, int]]]) -> bytes:
+    points = "".join(
+        "<Stroke>" + "".join(f'<Point x="{x}" y="{y}" time="0.1"/>' for x, y in stroke) + "</Stroke>"
+        for stroke in strokes
+    )
+    header = '<?xml version="1.0" encoding="ISO-8859-1"?>'
+    return f"{header}<WhiteboardCaptureSession><StrokeSet>{points}</StrokeSet></WhiteboardCaptureSession>".encode()
+
+
+def archive(members: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def wander(seed: int, points: int) -> list[list[tuple[int, int]]]:
+    path = np.random.default_rng(seed).integers(-50, 60, (points, 2)).cumsum(0) + 1000
+    pairs = [(int(x), int(y)) for x, y in path]
+    return [pairs[: points // 3], pairs[points // 3 :]]
+
+
+def lines(count: int = 40) -> dict[str, bytes]:
+    return {f"lineStrokes/a/a01-000u-{k:02}.xml": line(wander(k, 5 + k)) for k in range(1, count + 1)}
+
+
+def forms(count: int = 40) -> bytes:
+    text = "OCR:\r\n\r\nnoise\r\n\r\nCSR:\r\n\r\n" + "\r\n".join(f"line {k}" for k in range(1, count))
+    return archive({"ascii/a/a01-000u.txt": text.encode()})
+
+
+def test_points_strokes_and_transcripts_are_read(publish: Publish) -> None:
+    publish("iamondb", [archive(lines(40)), forms(40)])
+    parsed = iamondb.lines()
+    assert parsed.facts["names"][:2] == ["a01-000u-01", "a01-000u-02"]
+    assert parsed.facts["transcripts"][0] == "line 1"
+    assert parsed.facts["transcripts"][-1] == ""  # the form's text is one line short
+    first = [point for stroke in wander(1, 6) for point in stroke]
+    assert parsed.arrays["points"][:6].tolist() == [list(point) for point in first]
+    assert parsed.arrays["lifted"][:6].tolist() == [0, 1, 0, 0, 0, 1]
+
+
+def test_lines_become_normalized_offsets(publish: Publish) -> None:
+    publish("iamondb", [archive(lines(40)), forms(40)])
+    task = Handwriting(batch_size=4, minimum=10).load()
+    assert sum(len(chosen) for chosen in task.lines.values()) == 36  # four lines are shorter than 10 points
+    assert (task.input, task.output) == (Vectors(3), Mixture(20))
+    batches = epoch(task)
+    assert len(batches) == task.updates_per_epoch
+    offsets = torch.cat([batch.targets[batch.mask][:, :2] for batch in batches])
+    torch.testing.assert_close(offsets.mean(0), torch.zeros(2), atol=1e-5, rtol=0)
+    torch.testing.assert_close(offsets.std(0, correction=0), torch.ones(2), atol=1e-5, rtol=0)
+    assert sum(int(batch.mask.sum()) for batch in batches if batch.mask is not None) == sum(
+        task.sizes[task.lines["train"]] - 1
+    )
+    for batch in batches:
+        assert torch.equal(batch.inputs[1:], batch.targets[:-1])
+        assert batch.inputs[0, :, :2].abs().sum() == 0
+        assert batch.mask is not None
+        assert batch.targets[~batch.mask].abs().sum() == 0
+
+
+def test_a_trajectory_is_the_line_that_was_written(publish: Publish) -> None:
+    publish("iamondb", [archive(lines(40)), forms(40)])
+    task = Handwriting(batch_size=4, minimum=10).load()
+    chosen = task.lines["test"][np.argsort(task.sizes[task.lines["test"]], kind="stable")]
+    (batch,) = task.evaluate("test", "blocks")
+    for column, number in enumerate(chosen):
+        begin, size = task.starts[number], task.sizes[number]
+        path = task.trajectory(batch.targets[: size - 1, column])
+        written = task.points[begin + 1 : begin + size] - task.points[begin]
+        np.testing.assert_allclose(path, written, atol=0.01)
+        assert batch.targets[: size - 1, column, 2].tolist() == task.lifted[begin + 1 : begin + size].tolist()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (line([[(1, 2)]]).replace(b'y="2"', b""), "a01-000u-05.xml has a point without y"),
+        (line([[(1, 2)]])[:-30], "a01-000u-05.xml is no line of strokes"),
+        (line([[(1, 2)]]).replace(b'y="2"', b'y="two"'), "a01-000u-05.xml is no line of strokes"),
+        (line([]), "a01-000u-05.xml has no points"),
+    ],
+)
+def test_damaged_lines_are_named(publish: Publish, content: bytes, sentence: str) -> None:
+    publish("iamondb", [archive(lines(40) | {"lineStrokes/a/a01-000u-05.xml": content}), forms(40)])
+    with pytest.raises(DamagedFile, match=sentence):
+        iamondb.lines()
+
+
+def test_a_truncated_archive_is_refused(home: Path, publish: Publish) -> None:
+    publish("iamondb", [archive(lines(40)), forms(40)])
+    file = home / "data/iamondb/lineStrokes-all.tar"
+    packed = gzip.compress(file.read_bytes())
+    file.unlink()
+    file.with_name("lineStrokes-all.tar.gz").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(DamagedFile, match="truncated"):
+        iamondb.lines()
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_iamondb_has_the_papers_counts() -> None:
+    task = Handwriting().load()
+    sizes = {split: len(chosen) for split, chosen in task.lines.items()}
+    assert sizes | {"lines": len(task.names)} == registry.get("iamondb").counts
+    kept = np.concatenate(list(task.lines.values()))
+    assert len(kept) == 11_628
+    assert round(float(task.sizes[kept].mean()), 2) == 648.40
+    batch = next(task.train(torch.Generator().manual_seed(SEEDED)))
+    assert batch.inputs.shape == batch.targets.shape == (len(batch.inputs), 32, 3)
+    assert sum(text == "" for text in task.transcripts) < 10

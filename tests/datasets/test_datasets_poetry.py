@@ -1,0 +1,75 @@
+"""Quatrains: shapes, contents and counts, on tiny originals and on the real ones."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from nlstm_lab.datasets import registry
+from nlstm_lab.datasets.base import Batch, Task
+from nlstm_lab.datasets.poetry import LACUNA, ChinesePoetry
+from nlstm_lab.errors import DamagedFile
+
+Publish = Callable[..., dict[str, bytes]]
+SEEDED = 1
+
+
+def epoch(task: Task) -> list[Batch]:
+    return list(task.train(torch.Generator().manual_seed(SEEDED)))
+
+
+def poem(*characters: str) -> str:
+    verses = ["".join(characters)[k : k + 5] for k in range(0, 20, 5)]
+    return "\t".join(" ".join(verse) for verse in verses)
+
+
+FIRST = "偶寻半开梅闲倚一竿竹儿童不知春问草何故绿"
+SECOND = "白日不到处青春恰自来苔花如米小亦学牡丹开"
+
+
+def quatrains() -> list[bytes]:
+    train = "\r\n".join([poem(*FIRST).replace("梅", "<R>")] * 3)
+    return [train.encode(), poem(*SECOND).encode(), poem(*FIRST).encode()]
+
+
+def test_a_poem_is_one_sequence_with_19_predictions(publish: Publish) -> None:
+    publish("poetry", quatrains())
+    task = ChinesePoetry(batch_size=2).load()
+    assert task.vocabulary is not None
+    assert set(task.vocabulary.symbols) == {*FIRST, *SECOND, LACUNA}  # the union of all splits
+    batches = epoch(task)
+    assert [tuple(batch.inputs.shape) for batch in batches] == [(19, 2), (19, 1)]
+    assert task.updates_per_epoch == 2
+    assert torch.equal(batches[0].inputs[1:], batches[0].targets[:-1])
+    read = torch.cat([batches[0].inputs[:1, 0], batches[0].targets[:, 0]])
+    assert task.show(read) == "偶寻半开□\n闲倚一竿竹\n儿童不知春\n问草何故绿"
+
+
+def test_the_start_may_be_a_zero_vector(publish: Publish) -> None:
+    publish("poetry", quatrains())
+    task, zero = ChinesePoetry().load(), ChinesePoetry(start="zero").load()
+    (batch,) = epoch(zero)
+    assert batch.inputs.shape == (20, 3, task.input.size)
+    assert batch.targets.shape == (20, 3)
+    assert batch.inputs[0].abs().sum() == 0
+    assert torch.equal(batch.inputs[1:].argmax(-1), batch.targets[:-1])
+    assert zero.input == task.input
+
+
+def test_a_line_that_is_no_poem_is_refused(publish: Publish) -> None:
+    publish("poetry", [quatrains()[0] + "\r\n春 夏".encode(), *quatrains()[1:]])
+    with pytest.raises(DamagedFile, match=r"line 4 of the quatrains \(train\)"):
+        ChinesePoetry().load()
+
+
+@pytest.mark.data
+def test_the_quatrains_have_their_counts() -> None:
+    task = ChinesePoetry().load()
+    sizes = {split: len(poems) for split, poems in task.poems.items()}
+    seen = len(np.unique(task.poems["train"]))
+    assert sizes | {"symbols": task.input.size, "symbols in train": seen} == registry.get("poetry").counts
+    batch = next(task.train(torch.Generator().manual_seed(SEEDED)))
+    assert batch.inputs.shape == batch.targets.shape == (19, 64)
+    assert task.updates_per_epoch == 177
+    assert task.show(task.poems["train"][0]).startswith("偶寻半开梅\n闲倚一竿竹")

@@ -1,0 +1,92 @@
+"""The registry: what it says of each data set, and that data/README.md says the same."""
+
+import gzip
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import nlstm_lab
+from nlstm_lab.datasets import registry
+from nlstm_lab.datasets.records import ALL, Dataset
+
+README = Path(nlstm_lab.__file__).parents[1] / "data" / "README.md"
+
+
+@pytest.mark.parametrize("dataset", ALL, ids=lambda dataset: dataset.name)
+def test_every_record_is_complete(dataset: Dataset) -> None:
+    assert all([dataset.title, dataset.origin, dataset.licence, dataset.citation, dataset.how, dataset.files])
+    for file in dataset.files:
+        # known by a checksum, by its number of members, or (transcripts) by belonging to what is
+        assert file.sha256 or file.md5 or file.members or file.folder
+        assert len(file.sha256 or "0" * 64) == 64
+        assert len(file.md5 or "0" * 32) == 32
+
+
+@pytest.mark.parametrize("dataset", ALL, ids=lambda dataset: dataset.name)
+def test_the_readme_says_what_the_record_says(dataset: Dataset) -> None:
+    text = README.read_text(encoding="utf-8")
+    assert f"## {dataset.name}" in text
+    section = text.split(f"## {dataset.name}\n")[1].split("\n## ")[0]
+    for said in (dataset.origin, dataset.licence, dataset.citation, dataset.how, dataset.note):
+        assert said in section
+    for file in dataset.files:
+        assert file.path in section
+        assert (file.sha256 or file.md5 or "") in section
+    for count in dataset.counts.values():
+        assert f"{count:,}" in section
+
+
+def test_substitutes_never_pass_for_what_they_stand_for() -> None:
+    for dataset in ALL:
+        if dataset.name.startswith("enwiki2015"):
+            assert "substitute" in dataset.note
+            assert not {dataset.files[0].sha256} & {
+                file.sha256 for other in ("text8", "enwik8") for file in registry.get(other).files
+            }
+
+
+def test_states_follow_the_files(home: Path, publish: Callable[..., object]) -> None:
+    def state() -> str:
+        return next(row.state for row in registry.status() if row.name == "text8")
+
+    publish("text8", [b" a text"], store=False)
+    file = home / "data" / "text8" / "text8.gz"
+    assert state() == "absent"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(gzip.compress(b" a text"))
+    assert state() == "present"
+    file.write_bytes(gzip.compress(b" another"))
+    assert state() == "damaged"
+    file.write_bytes(gzip.compress(b" a text")[:-4])
+    assert state() == registry.check("text8").state == "damaged"
+
+
+def test_the_folder_that_the_environment_names_comes_first(
+    home: Path, publish: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("text8", [b" a text"])
+    elsewhere = home / "elsewhere" / "text8" / "text8"
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.write_bytes(b" a text")
+    monkeypatch.setenv("NLSTM_LAB_DATA", str(home / "elsewhere"))
+    assert registry.locate("text8") == (elsewhere,)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_the_real_files_are_what_was_published() -> None:
+    for dataset in ALL:
+        assert registry.check(dataset.name).state != "damaged", dataset.name
+
+
+def test_training_needs_no_pooch_and_listing_needs_no_torch() -> None:
+    lines = (
+        "import sys; sys.modules['pooch'] = sys.modules['requests'] = None",
+        "from nlstm_lab.datasets import registry, storing, fetching",
+        "assert 'torch' not in sys.modules",
+        "from nlstm_lab.datasets import bench, synthetic",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, timeout=300)

@@ -1,0 +1,143 @@
+"""Importing what was obtained by hand: files, archives, folders, and malice in them."""
+
+import gzip
+import io
+import os
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nlstm_lab.datasets import registry
+from nlstm_lab.datasets.storing import import_
+from nlstm_lab.errors import DamagedFile, UsageError
+
+POEMS = [b"train", b"valid", b"test"]
+Publish = Callable[..., dict[str, bytes]]
+
+
+def tar(path: Path, members: dict[str, bytes], links: dict[str, str] | None = None) -> Path:
+    with tarfile.open(path, "w:gz" if path.name.endswith("gz") else "w") as archive:
+        for name, target in (links or {}).items():
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, target
+            archive.addfile(link)
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def zipped(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def folder(path: Path, members: dict[str, bytes]) -> Path:
+    for name, content in members.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "name"), [(tar, "data.tar.gz"), (tar, "data.tar"), (zipped, "data.zip"), (folder, "unpacked")]
+)
+def test_files_are_found_wherever_they_lie(home: Path, publish: Publish, make: Callable[..., Path], name: str) -> None:
+    files = publish("poetry", POEMS, store=False)
+    place = make(home / name, {f"some/where/{file}": content for file, content in files.items()} | {"LIES": b"x"})
+    assert [path.name for path in import_("poetry", place)] == ["qtrain5", "qvalid5", "qtest5"]
+    assert registry.contents("poetry") == POEMS
+    assert not list((home / "data").rglob("LIES"))
+
+
+def test_packed_files_stay_packed(home: Path, publish: Publish) -> None:
+    files = publish("mnist", [b"a", b"b", b"c", b"d"], store=False)
+    place = folder(home / "mine", {f"{name}.gz": gzip.compress(content) for name, content in files.items()})
+    assert all(path.suffix == ".gz" for path in import_("mnist", place))
+    assert registry.check("mnist").state == "present"
+
+
+def test_a_single_file_is_taken_under_any_name(home: Path, publish: Publish) -> None:
+    publish("text8", [b" a text"], store=False)
+    (home / "my-copy.txt").write_bytes(b" a text")
+    assert import_("text8", home / "my-copy.txt") == [home / "data/text8/text8"]
+    assert import_("text8", zipped(home / "text8.zip", {"text8": b" a text"}))
+    assert registry.contents("text8") == [b" a text"]
+
+
+def test_one_file_after_the_other(home: Path, publish: Publish) -> None:
+    publish("poetry", POEMS, store=False)
+    for content, name in zip(POEMS, ("qtrain5", "qvalid5", "qtest5"), strict=True):
+        (home / name).write_bytes(content)
+        assert len(import_("poetry", home / name)) == 1
+    assert registry.check("poetry").state == "present"
+
+
+def test_wrong_bytes_are_refused_and_change_nothing(home: Path, publish: Publish) -> None:
+    publish("poetry", POEMS)
+    place = folder(home / "mine", {"qtrain5": b"trai!", "qvalid5": b"valid", "qtest5": b"test"})
+    with pytest.raises(DamagedFile, match="not qtrain5 as it was published"):
+        import_("poetry", place)
+    assert registry.contents("poetry") == POEMS
+
+
+def test_truncated_archives_are_refused(home: Path, publish: Publish) -> None:
+    publish("poetry", [os.urandom(9000)] * 3, store=False)
+    whole = tar(home / "data.tar.gz", {"qtrain5": os.urandom(9000)})
+    whole.write_bytes(whole.read_bytes()[:5000])
+    with pytest.raises(DamagedFile, match="truncated"):
+        import_("poetry", whole)
+
+
+def test_members_that_point_outside_land_where_they_belong(home: Path, publish: Publish) -> None:
+    files = publish("poetry", POEMS, store=False)
+    evil = tar(home / "evil.tar", {f"../../../{name}": content for name, content in files.items()})
+    before = set(home.parent.iterdir())
+    placed = import_("poetry", evil)
+    assert all(path.parent == home / "data/poetry" for path in placed)
+    assert set(home.parent.iterdir()) == before
+
+
+def test_links_in_archives_are_not_followed(home: Path, publish: Publish) -> None:
+    publish("text8", [b"secret"], store=False)
+    (home / "secret").write_bytes(b"secret")
+    with pytest.raises(UsageError, match="holds none of the files"):
+        import_("text8", tar(home / "evil.tar", {"LIES": b"x"}, {"text8": str(home / "secret")}))
+
+
+def test_what_holds_nothing_or_is_not_there_is_said(home: Path, publish: Publish) -> None:
+    publish("poetry", POEMS, store=False)
+    with pytest.raises(UsageError, match="qtrain5, qvalid5, qtest5"):
+        import_("poetry", folder(home / "mine", {"README": b""}))
+    with pytest.raises(UsageError, match="nothing at"):
+        import_("poetry", home / "nowhere")
+
+
+def test_an_unpacked_folder_becomes_the_archive_that_it_came_from(home: Path, publish: Publish) -> None:
+    place = folder(
+        home / "iam", {"lineStrokes/a01/a01-000/a01-000u-01.xml": b"<x/>", "ascii/a01/a01-000/a01-000u.txt": b"CSR:"}
+    )
+    publish("iamondb", [b"", b""], store=False)
+    for file in registry.DATASETS["iamondb"].files:  # known by count, not by bytes
+        object.__setattr__(file, "size", None)
+        object.__setattr__(file, "sha256", None)
+        object.__setattr__(file, "members", 1)
+    assert [path.name for path in import_("iamondb", place)] == ["lineStrokes-all.tar.gz", "ascii-all.tar.gz"]
+    with tarfile.open(home / "data/iamondb/lineStrokes-all.tar.gz") as archive:
+        assert archive.getnames() == ["lineStrokes/a01/a01-000/a01-000u-01.xml"]
+    assert registry.check("iamondb").state == "present"
+
+
+def test_a_copy_that_hides_the_new_one_is_named(home: Path, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish("text8", [b" a text"], store=False)
+    folder(home / "elsewhere", {"text8/text8": b"damaged"})
+    monkeypatch.setenv("NLSTM_LAB_DATA", str(home / "elsewhere"))
+    (home / "text8").write_bytes(b" a text")
+    with pytest.raises(DamagedFile, match="elsewhere/text8/text8 is not text8 as it was published"):
+        import_("text8", home / "text8")

@@ -1,0 +1,93 @@
+"""A property that was put into a memory is found there, and nothing else."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from nlstm_lab import probes
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes.decoding import decode, labels
+
+SENTENCE = 'the man (who "walked 7 miles") is slowly going home. '
+
+
+def test_labels_say_what_a_reader_knows():
+    told = labels(SENTENCE)
+    at = {word: SENTENCE.index(word) for word in ("man", "who", "walked", "7", "miles", ")", "is", "going", "home")}
+    assert told.position_in_word[:8].tolist() == [1, 2, 3, 0, 1, 2, 3, 0]
+    assert told.since_space[3:8].tolist() == [0, 1, 2, 3, 0]
+    assert told.in_bracket[at["who"]]
+    assert not told.in_bracket[at[")"]]
+    assert not told.in_bracket[at["man"]]
+    assert told.in_quotation[at["walked"] : at[")"] - 1].all()
+    assert not told.in_quotation[at[")"] - 1 :].any()
+    assert not told.in_quotation[: at["walked"]].any()
+    words = {
+        "man": "function",
+        "who": "other",
+        "walked": "function",
+        "7": "ed",
+        "miles": "number",
+        "going": "ly",
+        "home": "ing",
+    }  # the word before
+    assert {word: told.word_class[at[word]] for word in words} == words
+
+
+def test_a_closing_bracket_that_nothing_opened_is_forgotten():
+    assert labels("a) b (c) d").in_bracket.tolist() == [False] * 5 + [True] * 2 + [False] * 3
+
+
+@pytest.fixture
+def planted():
+    """A long text, and a trace of which the inner memory knows two properties."""
+    generator = np.random.default_rng(0)
+    words = np.array(SENTENCE.split(" ")[:-1])
+    text = " ".join(words[generator.integers(len(words), size=1500)])
+    told = labels(text)
+    noise = generator.standard_normal((len(text), 2, 6))
+    mixing = generator.standard_normal((2, 6))
+    known = np.stack([told.position_in_word / 3, told.word_class == "number"], 1).astype(float)
+    c = 0.1 * noise
+    c[:, 1] += 0.2 * known @ mixing
+    h = 0.1 * generator.standard_normal((len(text), 1, 6))
+    data = {"c": (("time", "memory", "unit"), c), "h": (("time", "layer", "unit"), h)}
+    coords = {"memory": ["outer", "inner"], "layer": [1], "symbol": ("time", list(text))}
+    return text, xr.Dataset(data, coords)
+
+
+def test_what_was_planted_is_found_where_it_was_planted(planted):
+    text, trace = planted
+    told = decode(trace, text, ("position_in_word", "since_space", "word_class")).set_index(["label", "memory"])
+    assert list(told.loc["word_class"].index) == ["outer", "inner", "h"]
+    assert told.score["position_in_word", "inner"] > 0.6
+    assert told.score["word_class", "inner"] > told.chance["word_class", "inner"] + 0.1
+    for memory in ("outer", "h"):
+        assert abs(told.score["position_in_word", memory]) < 0.02
+        assert told.score["word_class", memory] == pytest.approx(told.chance["word_class", memory], abs=0.06)
+    assert (told.control[["position_in_word", "since_space"]].abs() < 0.05).all()
+    assert told.control["word_class", "inner"] == pytest.approx(told.chance["word_class", "inner"], abs=0.06)
+
+
+def test_what_cannot_be_decoded_says_why(planted):
+    text, trace = planted
+    plain = text.translate(str.maketrans('()"7', "abcd"))
+    trace = trace.assign_coords(symbol=("time", list(plain)))
+    trace["c"][:, 0] = 1.0
+    trace["h"][5] = np.nan
+    told = decode(trace, plain, ("in_bracket", "word_class")).set_index(["label", "memory"])
+    assert told.score.drop(("word_class", "inner")).isna().all()
+    assert told.reason["in_bracket", "inner"] == "the text does not vary in this"
+    assert told.reason["word_class", "outer"] == "the memory does not move"
+    assert told.reason["word_class", "h"] == "not finite"
+    with pytest.raises(UsageError, match="not the one that was traced"):
+        decode(trace, text)
+    with pytest.raises(UsageError, match="not 'mood'"):
+        decode(trace, plain, ("mood",))
+
+
+def test_a_network_knows_where_the_last_space_was(network):
+    generator = np.random.default_rng(0)
+    text = "".join(generator.choice(list(" abcdefghij"), size=6000))
+    told = decode(probes.trace(network(hidden_size=24), text), text, ("since_space",))
+    assert (told.score > told.control + 0.3).all()

@@ -1,0 +1,86 @@
+"""A record is measured once, read ever after, and found for nothing else than what it was measured with."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from nlstm_lab import paths
+from nlstm_lab.errors import DamagedFile, UsageError
+from nlstm_lab.probes.records import digest, ensure
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "probes", lambda: tmp_path)
+    return tmp_path
+
+
+class Measured:
+    def __init__(self):
+        self.times = 0
+
+    def __call__(self):
+        self.times += 1
+        values = {"memory": ["outer", "inner"], "timescale": [1 / 3, np.nan], "reason": ["", "latched"]}
+        return pd.DataFrame(values, index=[7, 9])
+
+
+def test_it_is_measured_once_and_the_same_both_times(network, text, folder):
+    measure = Measured()
+    first = ensure("timescales", measure, weights=network(), text=text, skip=100)
+    second = ensure("timescales", measure, weights=network(), text=text, skip=100)
+    assert measure.times == 1
+    pd.testing.assert_frame_equal(first, second)
+    assert first.timescale[0] == pytest.approx(1 / 3, rel=1e-6)
+    assert np.isnan(first.timescale[1])
+    assert first.reason.tolist() == ["", "latched"]
+    assert [path.suffix for path in folder.iterdir()] == [".csv"]
+
+
+@pytest.mark.parametrize("change", ["weights", "text", "skip", "name"])
+def test_anything_else_is_another_record(network, text, change):
+    measure = Measured()
+    ensure("timescales", measure, weights=network(), text=text, skip=100)
+    other = {"weights": network(seed=1), "text": text + "a", "skip": 101}
+    parameters = {"weights": network(), "text": text, "skip": 100}
+    if change != "name":
+        parameters[change] = other[change]
+    ensure("others" if change == "name" else "timescales", measure, **parameters)
+    assert measure.times == 2
+
+
+def test_digests_stand_for_what_is_not_at_hand(network, text):
+    measure = Measured()
+    ensure("timescales", measure, weights=network(), text=text)
+    ensure("timescales", measure, weights=digest(network()), text=digest(text))
+    assert measure.times == 1
+
+
+def test_weights_are_known_by_every_value(network):
+    model = network()
+    before = digest(model)
+    with torch.no_grad():
+        model.unit.layers[0].memory.bias[3] += 1e-6
+    assert digest(model) != before
+    assert digest(model.half()) != digest(model.float())
+
+
+def test_nothing_is_recorded_of_a_measurement_that_failed(folder):
+    def fail():
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        ensure("timescales", fail, seed=0)
+    assert not list(folder.iterdir())
+
+
+def test_bad_requests_and_files_are_refused_in_a_sentence(folder):
+    with pytest.raises(UsageError, match="letters, digits"):
+        ensure("../escape", Measured())
+    with pytest.raises(UsageError, match="model of a probe record"):
+        ensure("timescales", Measured(), model=object())
+    ensure("timescales", Measured(), seed=0)
+    next(folder.iterdir()).write_text("a,b\n1,2\n")
+    with pytest.raises(DamagedFile, match="delete it"):
+        ensure("timescales", Measured(), seed=0)
