@@ -1,118 +1,147 @@
-"""The command line: what it prints, what it answers to misuse, and with which exit code."""
+"""The command line as a person meets it: one sentence for every mistake, the right exit code, nothing half-written."""
 
 import json
-import re
-import subprocess
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from nlstm_lab import cli
+from nlstm_lab import cli, experiments, paths, runs
+
+Say = tuple[int, str, str]
 
 
-def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of `nlstm-lab` with these arguments."""
-    monkeypatch.setattr(sys, "argv", ["nlstm-lab", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    output, error = capsys.readouterr()
-    return int(ended.value.code or 0), output, error
+@pytest.fixture
+def say(monkeypatch, capsys):
+    """Run `nlstm-lab` with these words: exit code, standard output, standard error."""
+
+    def run(*words: str) -> Say:
+        monkeypatch.setattr(sys, "argv", ["nlstm-lab", *words])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return run
 
 
-def test_train_records_and_prints_what_was_measured(
-    runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = ("train", "ptb_char_lstm1", "--scale", "smoke", "--seed", "2", "--device", "cpu")
-    code, output, error = told(capsys, monkeypatch, *line)
-    assert (code, error) == (0, "")
-    assert re.search(r"^valid blocks   bpc +\d\.\d{4}$", output, re.MULTILINE)
-    assert re.search(r"^recorded as ptb_char_lstm1/smoke-seed2: \d+ s, best epoch 2$", output, re.MULTILINE)
-    assert told(capsys, monkeypatch, *line) == (0, output, "")
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch) -> Path:
+    """Records, figures and data sets in an empty folder, with a copy of one recorded run."""
+    recorded = next(paths.runs().glob("ptb_char_nlstm/small-seed*"))
+    copy = tmp_path / "data" / "runs" / "ptb_char_nlstm" / recorded.name
+    shutil.copytree(recorded, copy)
+    monkeypatch.setattr(paths, "root", lambda: tmp_path)
+    monkeypatch.delenv("NLSTM_LAB_DATA", raising=False)
+    monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
+    return copy
 
 
-@pytest.mark.parametrize("where", [0, 1, 2])
-def test_an_error_is_a_sentence_and_with_debug_a_traceback(
-    where: int, runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = ["train", "nothing"]
-    code, output, error = told(capsys, monkeypatch, *line)
-    assert (code, output) == (2, "")
-    assert error.startswith("nlstm-lab: there is no experiment 'nothing'; there are ")
-    assert error.count("\n") == 1
-    line.insert(where, "--debug")
-    monkeypatch.setattr(sys, "argv", ["nlstm-lab", *line])
-    with pytest.raises(Exception, match="there is no experiment"):
-        cli.main()
+def sentence(err: str) -> str:
+    assert "Traceback" not in err
+    assert len(err.strip().splitlines()) == 1, err
+    return err
 
 
-def test_what_is_unexpected_is_one_sentence_too(
-    runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from nlstm_lab import runs
+def test_an_unknown_experiment_is_answered_with_those_there_are(say):
+    code, _, err = say("train", "ptb_char_nlstn")
+    assert code == 2
+    assert "ptb_char_nlstm" in sentence(err)
 
-    monkeypatch.setattr(runs, "ensure", lambda *_, **__: {}["nothing"])
-    code, _, error = told(capsys, monkeypatch, "train", "ptb_char_lstm1")
-    assert (code, error) == (1, "nlstm-lab: KeyError: 'nothing' (unexpected: --debug shows where)\n")
+
+def test_an_unknown_scale_is_answered_with_those_there_are(say):
+    code, _, err = say("train", "ptb_char_nlstm", "--scale", "huge")
+    assert code == 2
+    assert "smoke" in sentence(err)
+    assert "paper" in err
+
+
+def test_a_negative_seed_and_an_unknown_device_are_refused(say, elsewhere):
+    code, _, err = say("train", "ptb_char_lstm2", "--seed", "-1")
+    assert (code, "seed" in sentence(err)) == (2, True)
+    code, _, err = say("train", "ptb_char_lstm2", "--device", "toaster")
+    assert (code, "cpu" in sentence(err)) == (2, True)
+    assert not (paths.runs() / "ptb_char_lstm2").exists()
+
+
+def test_a_missing_data_set_says_how_to_get_it(say, elsewhere):
+    code, _, err = say("train", "ptb_char_lstm2", "--scale", "small")
+    assert code == 1
+    assert "nlstm-lab data fetch ptb" in sentence(err)
+    assert "NLSTM_LAB_DATA" in err
 
 
 @pytest.mark.parametrize(
-    "line", [("trian",), ("train",), ("train", "x", "--sed", "1"), ("train", "x", "--seed", "one")]
+    ("given", "told"),
+    [("nonsense=1", "nonsense"), ("seeds=several", "seeds"), ("scale", "name=value")],
 )
-def test_a_mistyped_line_exits_with_2(
-    line: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert told(capsys, monkeypatch, *line)[0] == 2
+def test_wrong_notebook_parameters_are_refused(say, given, told):
+    code, _, err = say("figures", "12", "-p", given)
+    assert code == 2
+    assert told in sentence(err)
 
 
-def test_experiments_are_listed_with_exact_parameters_without_any_data(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NLSTM_LAB_DATA", str(tmp_path))
-    monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
-    code, output, _ = told(capsys, monkeypatch, "experiments", "--json")
-    rows = json.loads(output)
+def test_an_unknown_notebook_is_answered_with_those_there_are(say):
+    code, _, err = say("figures", "77")
+    assert code == 2
+    assert "12_cell_activations" in sentence(err)
+
+
+def test_a_truncated_weights_file_is_named(elsewhere):
+    weights = elsewhere / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    run = runs.load("ptb_char_nlstm", seed=int(elsewhere.name[-1]), scale="small")
+    with pytest.raises(runs.DamagedFile, match=r"weights\.safetensors"):
+        run.model()
+
+
+def test_a_text_with_foreign_characters_is_refused_by_name(elsewhere):
+    from nlstm_lab import probes
+    from nlstm_lab.errors import UsageError
+
+    model = runs.load("ptb_char_nlstm", seed=int(elsewhere.name[-1]), scale="small").model()
+    with pytest.raises(UsageError, match="'É'"):
+        probes.trace(model, "École")
+
+
+def test_figures_that_cannot_be_written_are_one_sentence(elsewhere, monkeypatch):
+    """A file in the folder's place keeps even root from writing there."""
+    import matplotlib.pyplot as plt
+
+    from nlstm_lab import figures
+    from nlstm_lab.errors import LabError
+
+    (paths.root() / "figures").write_text("not a folder")
+    figure = figures.nested_architecture()
+    with pytest.raises(LabError, match="figures"):
+        figures.save(figure, "nlstm_fig1_architecture")
+    plt.close(figure)
+
+
+def test_debug_shows_the_traceback(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["nlstm-lab", "train", "nobody", "--debug"])
+    with pytest.raises(experiments.base.UsageError):
+        cli.main()
+
+
+def test_experiments_can_be_read_by_a_program(say):
+    code, out, _ = say("experiments", "--json")
     assert code == 0
-    assert len({row["name"] for row in rows}) == len(rows)
-    assert not (tmp_path / "cache").exists()
-    agreeing = 0
-    for row in rows:
-        if printed := row["printed_parameters"]:
-            assert rounded_like(printed, row["parameters"]["paper"]) == printed, row["name"]
-            agreeing += 1
-    assert agreeing > 20
-    line = next(line for line in told(capsys, monkeypatch, "experiments")[1].splitlines() if "ptb_char_nlstm " in line)
-    assert re.split(r"  +", line) == [
-        "ptb_char_nlstm",
-        "CharacterModelling ptb",
-        "nlstm",
-        "1 x 600",
-        "4,474,850",
-        "4.47M",
-        "smoke small paper",
-        "nested_lstm.table1",
-    ]
+    rows = {row["name"]: row for row in json.loads(out)}
+    assert rows["ptb_char_nlstm"]["unit"] == "nlstm"
 
 
-def rounded_like(printed: str, count: int) -> str:
-    """A count as it is printed: 4,474,850 as 4.47M where "4.47M" is."""
-    if "," in printed:
-        return f"{count:,}"
-    unit = {"k": 1e3, "M": 1e6}[printed[-1]]
-    decimals = len(printed.partition(".")[2][:-1])
-    return f"{count / unit:.{decimals}f}{printed[-1]}"
+def test_the_table_shows_every_document(say):
+    code, out, _ = say("table")
+    assert code == 0
+    for title in ("Nested LSTMs", "Hierarchical Multiscale", "Madsen"):
+        assert title in out
+    assert "not run" in out
 
 
-@pytest.mark.slow
-def test_a_sweep_shows_a_table_and_fails_where_a_run_does(runs_folder: Path) -> None:
-    line = ["sweep", "ptb_char_lstm1", "--seeds", "0-1", "--scale", "smoke", "--workers", "2", "--device", "cpu"]
-    command = [sys.executable, "-m", "nlstm_lab", *line]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert "2 recorded, 0 runs, 0 waits, 0 failed" in done.stderr
-    config = runs_folder / "ptb_char_lstm1" / "smoke-seed1" / "config.json"
-    config.write_text(config.read_text().replace('"epochs": 2', '"epochs": 9'))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1
-    assert "1 recorded, 0 runs, 0 waits, 1 failed" in done.stderr
-    assert "training.epochs was 9 and is 2" in done.stderr
+def test_data_sets_are_listed_with_their_state(say, elsewhere):
+    code, out, _ = say("data")
+    assert code == 0
+    states = {line.split()[0]: line.split()[1] for line in out.splitlines()}
+    assert states["ptb"] == "absent"

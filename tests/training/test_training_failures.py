@@ -2,6 +2,7 @@
 
 import itertools
 import resource
+import shutil
 import subprocess
 import warnings
 from collections.abc import Iterator
@@ -33,10 +34,10 @@ def fit(file: Path | None, name: str = NAME, network: models.Network | None = No
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 400 kB."""
+    """A file system of 2 MB."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "none", disk], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", disk], capture_output=True).returncode:
         pytest.skip("only root can mount a small disk")
     yield disk
     subprocess.run(["umount", disk], check=True)
@@ -52,9 +53,8 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_lets_the_run_go_on_later(
     def fill_the_disk_before_the_second(path: Path, state: dict[str, object]) -> None:
         if next(saved) == 2:
             free = small_disk / "something"
-            free.write_bytes(
-                bytes(400_000 - sum(f.stat().st_size for f in small_disk.rglob("*") if f.is_file()) - 20_000)
-            )
+            taken = sum(file.stat().st_size for file in small_disk.rglob("*") if file.is_file())
+            free.write_bytes(bytes(2_000_000 - taken))
         original(path, state)
 
     monkeypatch.setattr(checkpoint, "save", fill_the_disk_before_the_second)
@@ -123,29 +123,32 @@ def test_a_read_only_file_system_is_said(read_only: Path, runs_folder: Path, mon
         runs.ensure(NAME, 0, "smoke", progress=False)
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "foreign", "older"])
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(damage: str, runs_folder: Path, tmp_path: Path) -> None:
-    whole = fit(tmp_path / "whole.pt")
-    file = tmp_path / "checkpoint.pt"
-    fit(file)
+@pytest.fixture(scope="module")
+def finished(folders: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, training.Fit]:
+    """A folder with the last two checkpoints of a training, and what it measured."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in folders.items():
+            patch.setenv(name, value)
+        return folder, fit(folder / "checkpoint.pt")
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "foreign", "older", "both"])
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
+    damage: str, finished: tuple[Path, training.Fit], runs_folder: Path, tmp_path: Path
+) -> None:
+    before, whole = finished
+    file = Path(shutil.copytree(before, tmp_path / "attempt")) / "checkpoint.pt"
     content = file.read_bytes()
-    other: dict[str, object] = {"format": 0, "network": {}}
-    file.write_bytes({"cut": content[: len(content) // 2], "empty": b"", "foreign": b"hello"}.get(damage, b""))
+    file.write_bytes({"cut": content[: len(content) // 2], "foreign": b"hello"}.get(damage, b""))
     if damage == "older":
-        torch.save(other, file)
+        torch.save({"format": 0, "network": {}}, file)
+    if damage == "both":
+        checkpoint.previous(file).write_bytes(b"PK")
     with pytest.warns(UserWarning, match="was passed over"):
         assert fit(file).history == whole.history
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert fit(file).history == whole.history
-
-
-def test_with_every_checkpoint_damaged_training_starts_anew(runs_folder: Path, tmp_path: Path) -> None:
-    file = tmp_path / "checkpoint.pt"
-    whole = fit(file)
-    file.write_bytes(b"")
-    checkpoint.previous(file).write_bytes(b"PK")
-    with pytest.warns(UserWarning, match="was passed over"):
         assert fit(file).history == whole.history
 
 

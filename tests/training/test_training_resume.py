@@ -15,7 +15,7 @@ from nlstm_lab import runs
 
 # dropout draws from torch's random state at every update; streams carry the unit's state from one update to the next
 NAME = "ptb_char_lstm2+reader=streams+dropout=0.5+divide_on_plateau=2.0"
-LONG = "ptb_char_lstm1+epochs=25"
+LONG = "ptb_char_lstm1+epochs=10"
 
 Measured = dict[str, dict[str, Any]]  # by name
 FILES = ["config.json", "history.csv", "result.json", "weights.safetensors"]
@@ -30,18 +30,21 @@ def measured(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def unstopped(tiny_ptb: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Measured:
+def unstopped(folders: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """What trainings that nobody stops measure, by name."""
     folder = tmp_path_factory.mktemp("unstopped")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**tiny_ptb, "NLSTM_LAB_RUNS": str(folder), "OMP_NUM_THREADS": "1"}.items():
+        for name, value in {**folders, "NLSTM_LAB_RUNS": str(folder)}.items():
             patch.setenv(name, value)
         for name in (NAME, LONG):
             started(train, name).join()
         return {name: measured(runs.load(name, 0, "smoke").folder) for name in (NAME, LONG)}
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+QUICK = ("in the second epoch", "half a checkpoint", "between rename and result")
+
+
+@pytest.mark.parametrize("moment", [m if m in QUICK else pytest.param(m, marks=pytest.mark.slow) for m in MOMENTS])
 def test_a_killed_run_ends_like_one_that_was_not(moment: str, runs_folder: Path, unstopped: Measured) -> None:
     process = started(train, NAME, moment)
     process.join()
