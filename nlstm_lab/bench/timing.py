@@ -30,7 +30,7 @@ def alternate(steps: Sequence[Callable[[], Any]], rounds: int, device: torch.dev
     return seconds
 
 
-def product_peak(products: Precision, device: torch.device, size: int = 2048) -> float:
+def product_peak(products: Precision, device: torch.device, size: int = 1024) -> float:
     """GFLOP/s of a large square product, by the faster library: what no recurrent step can exceed."""
     left, right = (torch.randn(size, size, device=device) for _ in range(2))
     if products == "bf16":
