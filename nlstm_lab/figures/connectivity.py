@@ -115,9 +115,7 @@ def _character(ax: Axes, x: float, y: float, symbol: str, shade: float, place: i
     ax.text(x, y + 0.105, symbol.strip(), ha="center", va="baseline", fontsize=7, family=MONO, color=colour)
 
 
-def _bar(
-    ax: Axes, width: float, height: float, colours: Colormap, norm: Normalize, scale: Scale
-) -> None:
+def _bar(ax: Axes, width: float, height: float, colours: Colormap, norm: Normalize, scale: Scale) -> None:
     """What the shades mean."""
     low, high = float(norm.vmin or 0), float(norm.vmax or 1)
     left, top = width / 2 - 0.7, height - BAR + 0.06
