@@ -38,8 +38,8 @@ def cache() -> Path:
 
 
 def runs() -> Path:
-    """Committed records of training: `data/runs/<experiment>/<scale>-seed<k>/`."""
-    return data() / "runs"
+    """Committed records of training: `data/runs/<experiment>/<scale>-seed<k>/`; `$NLSTM_LAB_RUNS` overrides it."""
+    return Path(os.environ.get("NLSTM_LAB_RUNS") or data() / "runs")
 
 
 def probes() -> Path:

@@ -90,7 +90,8 @@ class Multiscale(Recurrent):
         steps: list[list[Record]] | None = None,
         boundaries: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
-        done = fast.read(self, x, states) if steps is None and boundaries is None else None
+        plain = steps is None and boundaries is None and not torch.compiler.is_compiling()
+        done = fast.read(self, x, states) if plain else None
         if done is not None:
             return done
         cells = cast(list[MultiscaleCell], self.cells)

@@ -34,9 +34,9 @@ def fetch(name: Name) -> None:
 @app.command("import")
 def import_(name: Name, path: Annotated[Path, typer.Argument(help="A file, an archive or a folder of yours.")]) -> None:
     """Take a copy of a data set that you already have."""
-    from nlstm_lab.datasets import fetching
+    from nlstm_lab.datasets import storing
 
-    for taken in fetching.import_(name, path):
+    for taken in storing.import_(name, path):
         typer.echo(f"{name}: {taken}")
 
 
@@ -47,5 +47,11 @@ def check(
     """Read every byte again and compare it with what was published."""
     from nlstm_lab.datasets import registry
 
-    for row in registry.check(name):
+    damaged = False
+    here = [row.name for row in registry.status() if row.state != "absent"]
+    for each in here if name is None else [name]:
+        row = registry.check(each)
         typer.echo(f"{row.name}: {row.state}, {row.detail}")
+        damaged = damaged or row.state != "present"
+    if damaged:
+        raise typer.Exit(1)

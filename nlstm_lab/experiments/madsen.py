@@ -6,6 +6,7 @@ from typing import Any
 
 from nlstm_lab.datasets.words import Autocomplete, TextGeneration
 from nlstm_lab.experiments.base import Experiment, Scale
+from nlstm_lab.experiments.nested_lstm import SMOKE_CORPUS
 from nlstm_lab.models import ModelConfig
 from nlstm_lab.training import TrainingConfig
 
@@ -29,16 +30,15 @@ SMOKE = replace(TRAINING, epochs=2, updates_per_epoch=3)
 
 WORDS = Autocomplete(corpus="text8", length=200, words=2**14, batch_size=64)
 SMALL_WORDS = replace(WORDS, corpus="enwiki2015_text8like", words=2**11)
-SMOKE_WORDS = replace(WORDS, corpus="python_docs", normalization="text8", words=64)
+SMOKE_WORDS = replace(WORDS, corpus=SMOKE_CORPUS, normalization="text8", length=40, words=64, batch_size=16)
 
 CHARACTERS = TextGeneration(corpus="text8", length=180, batch_size=64)
 SMALL_CHARACTERS = replace(CHARACTERS, corpus="enwiki2015_text8like")
-SMOKE_CHARACTERS = replace(CHARACTERS, corpus="python_docs", normalization="text8")
+SMOKE_CHARACTERS = replace(CHARACTERS, corpus=SMOKE_CORPUS, normalization="text8", length=40, batch_size=16)
 
 SOURCES = {
     "task.corpus": "text8; at small scale a substitute that is never set beside a printed number",
     "task.length": "Comparing Recurrent Units: at most 200 characters, 180 for text8 generation",
-    "task.words": "Autocomplete Problem: 2^14 most frequent words; fewer at small scale",
     "task.batch_size": "Autocomplete Problem: 64 observations",
     "model.hidden_size": "model configurations: 600, and 1200 for text8 generation; 150 at small scale",
     "model.num_layers": "model configurations: two layers, one of the Nested LSTM with its two memories",
@@ -52,6 +52,11 @@ SOURCES = {
     "training.updates_per_epoch": "every sequence; at small scale 3000 mini-batches in all, since the published GRU "
     "needed 2000 to leave its first plateau",
 }
+WORD_SOURCES = {"task.words": "Autocomplete Problem: 2^14 most frequent words; fewer at small scale"}
+OUTPUT_SOURCES = {
+    "model.output_embedding_size": "ours: as wide as a layer, since its upper layer rests most of the time"
+}
+
 AUTOCOMPLETE_PARAMETERS = {"gru": 16200 + 4323600 + 9847986, "lstm": 16200 + 5764800 + 9847986}
 AUTOCOMPLETE_PARAMETERS["nlstm"] = AUTOCOMPLETE_PARAMETERS["lstm"]
 TEXTGEN_PARAMETERS = {"gru": 33600 + 17287200 + 34829, "lstm": 33600 + 23049600 + 34829}
@@ -98,7 +103,9 @@ def _table(
             training=training,
             printed=printed,
             printed_parameters=f"{parameters[row_name]:,}" if row_name in parameters else None,
-            sources=SOURCES,
+            sources=SOURCES
+            | (WORD_SOURCES if isinstance(task, Autocomplete) else {})
+            | (OUTPUT_SOURCES if row.output_module else {}),
         )
         for row_name, row in rows.items()
         for scale, (task, training, units) in settings.items()

@@ -77,11 +77,11 @@ def computational_graphs(ax: Axes | None = None) -> Figure:
     Drawn from the equations, so it shows more than the paper's figure: which arrows only open and shut gates. The
     outer memory of a Nested LSTM has no thick arrow of its own: what it keeps, it keeps through d.
     """
-    height = 0.62 + 5 * ROW
-    sheet = Sheet(PAGE, height, ax)
+    sheet = Sheet(PAGE, 3.4, ax)
     for k, (title, graph) in enumerate((("LSTM", LSTM), ("stacked LSTM", STACKED), ("Nested LSTM", NESTED))):
         _graph(sheet, 0.34 + k * 2.28, 0.62, graph)
-        sheet.text(0.34 + k * 2.28 - NODE, height - 0.16, title, size=9, align="left")
+        top = 0.62 + (len(graph[0]) - 1) * ROW
+        sheet.text(0.34 + k * 2.28 - NODE, top + 0.36, title, size=9, align="left")
     legend = ((KEPT, "kept (times a forget gate)"), (CONTENT, "content"), (GATES, "opens and shuts gates only"))
     for x, (kind, words) in zip((0.3, 2.55, 3.85), legend, strict=True):
         _arrow(sheet, (x, 0.14), (x + 0.36, 0.14), kind, "c", shrink=0)

@@ -41,8 +41,8 @@ def _table(*rows: tuple[str, str, str, str]) -> dict[str, Look]:
 
 # after Okabe and Ito: told apart by every kind of colour vision; related units are neighbours in hue
 MODELS = _table(
-    ("rnn", "RNN", "#7f7f7f", "x"),
-    ("cwrnn", "clockwork RNN", "#b8a100", "v"),
+    ("rnn", "RNN", "#4d4d4d", "x"),
+    ("cwrnn", "clockwork RNN", "#56b4e9", "v"),
     ("gru", "GRU", "#009e73", "s"),
     ("lstm", "LSTM", "#e69f00", "o"),
     ("stacked_lstm", "stacked LSTM", "#c04b00", "D"),
@@ -56,9 +56,9 @@ MEMORIES = _table(
     ("layer 1", "layer 1", "#e69f00", "o"),
     ("layer 2", "layer 2", "#c04b00", "D"),
     ("layer 3", "layer 3", "#5b3200", "h"),
-    ("outer", "outer memory", "#56b4e9", "^"),
-    ("middle", "middle memory", "#2a8cc7", ">"),
-    ("inner", "inner memory", "#004a80", "v"),
+    ("outer", "outer memory", "#62bdef", "^"),
+    ("middle", "middle memory", "#2380b8", ">"),
+    ("inner", "inner memory", "#003d6b", "v"),
 )
 VERDICTS = _table(
     ("match", "match", "#0072b2", "o"),

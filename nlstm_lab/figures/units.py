@@ -1,8 +1,10 @@
-"""The units from inside: figure 1 of Nested LSTMs, and the diagrams of the LSTM, GRU and Nested LSTM in Madsen's article.
+"""The units from inside: figure 1 of Nested LSTMs, and the LSTM, GRU and Nested LSTM of Madsen's article.
 
 Filled boxes have weights (blue: gates, sigma; orange: candidates); circles are pointwise. A thick wire is a memory.
 Names are the papers' and PyTorch's: the article calls the candidate z.
 """
+
+from itertools import pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -142,7 +144,7 @@ def _gates(
 
 def _memory(sheet: Sheet, points: list[tuple[float, float]], colour: str, last: bool = True) -> None:
     """A thick wire from the left that stops at every operation on its way."""
-    for k, (start, end) in enumerate(zip(points, points[1:], strict=False)):
+    for k, (start, end) in enumerate(pairwise(points)):
         from_left = start[0] + (RADIUS if k else 0)
         final = k == len(points) - 2
         sheet.wire(

@@ -199,5 +199,5 @@ def wrap(
 def _from_torch(rnn: nn.Module) -> cells.Recurrent:
     for theirs, ours in ((nn.LSTM, cells.LSTM), (nn.GRU, cells.GRU), (nn.RNN, cells.RNN)):
         if isinstance(rnn, theirs):
-            return ours.from_torch(rnn)  # type: ignore[no-any-return, attr-defined]
+            return ours.from_torch(rnn)
     raise TypeError(f"rnn must be a torch.nn.LSTM, GRU or RNN, or a unit of nlstm_lab, not {type(rnn).__name__}")

@@ -5,6 +5,7 @@ import signal
 import sys
 from typing import Any, ClassVar
 
+import zmq
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
@@ -37,6 +38,8 @@ class Kernel(AsyncKernelManager):
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, on_path))
         if self.threads:
             environment |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
+        if self.has_trait("transport_encryption") and zmq.has("curve"):
+            self.transport_encryption = "auto"  # newer kernels warn where they are not asked for it
         self.alive.add(self)
         await super().start_kernel(**{**options, "env": environment, "cwd": str(paths.notebooks())})
 

@@ -1,8 +1,10 @@
 """Instruments: arrays and frames in and out, no plots."""
 
+from nlstm_lab.probes import studies
 from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
 from nlstm_lab.probes.claims import claims, note
 from nlstm_lab.probes.decoding import decode, labels
+from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, paired, quantities, reach
 from nlstm_lab.probes.interventions import attribute, horizon, intervene
 from nlstm_lab.probes.jacobians import persistence
 from nlstm_lab.probes.liveness import along, classes, effective_rank, shares
@@ -10,6 +12,7 @@ from nlstm_lab.probes.records import digest, ensure
 from nlstm_lab.probes.statistics import bootstrap, compare, curves
 from nlstm_lab.probes.timescales import gate_timescales, state_timescales, summary
 from nlstm_lab.probes.tracing import trace
+from nlstm_lab.statistics import t_interval
 
 __all__ = [
     "along",
@@ -19,21 +22,31 @@ __all__ = [
     "claims",
     "classes",
     "compare",
+    "conditions",
     "curves",
     "decode",
     "digest",
     "effective_rank",
     "ensure",
     "gate_timescales",
+    "gather",
     "horizon",
+    "intervals",
     "intervene",
     "labels",
+    "lost",
+    "medians",
     "note",
+    "paired",
     "persistence",
+    "quantities",
+    "reach",
     "shares",
     "shuffled",
     "state_timescales",
+    "studies",
     "summary",
+    "t_interval",
     "trace",
     "untrained",
 ]

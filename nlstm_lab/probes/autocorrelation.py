@@ -6,7 +6,8 @@ integrated   1/2 + sum of rho_k, k = 1 ... M, up to the first M of at least `WIN
              standard error tau sqrt(4 (M + 1/2 - tau) / T) (Wolff, "Monte Carlo errors with less errors",
              equation 42);
 e-folding    the first lag at which rho falls to 1/e, interpolated between whole lags;
-exponential  least squares of -ln rho_k on k through the origin, up to where rho falls to 1/e.
+exponential  least squares of -ln rho_k on k through the origin, up to where rho falls to 1/e (NaN where already
+             rho_1 is negative).
 
 On a series of finite length T whose mean is taken from itself rho is estimated too low, by (2 tau (1 - rho_k)
 + 2 k rho_k) / T for an exponential (Kendall 1954). The last two are computed after this was added back, with
@@ -22,7 +23,7 @@ from scipy import fft, stats
 
 WINDOW = 5.0  # the window, in timescales (Sokal's c)
 LENGTHS = 100.0  # how many timescales a series must hold, or there is no window for it: no number is returned
-BLOCK = 2**22  # values transformed at once
+BLOCK = 2**20  # values transformed at once
 
 Array = NDArray[np.floating[Any]]
 

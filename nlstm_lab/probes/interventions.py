@@ -147,7 +147,7 @@ def horizon(
             for start in range(0, positions, ROWS):
                 at = where[start : start + ROWS]
                 x = torch.stack([codes[p - context : p] for p in at], 1)
-                hidden = model.unit(model.inputs(x))[0][-1:]
+                hidden = model.unit(*model.unit_arguments(x))[0][-1:]
                 targets = codes[torch.as_tensor(at, device=codes.device)]
                 told = F.cross_entropy(model.readout(hidden)[0].float(), targets, reduction="none")
                 loss[row, start : start + ROWS] = told.cpu().numpy()
@@ -191,7 +191,7 @@ def _continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tupl
 
 def _predictions(model: Network, x: Tensor, state: Any) -> Tensor:
     """log p of what comes next, [T, B, V]."""
-    return torch.log_softmax(model.readout(model.unit(model.inputs(x), state)[0]).float(), -1)
+    return torch.log_softmax(model.readout(model.unit(*model.unit_arguments(x), state)[0]).float(), -1)
 
 
 def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut) -> Tensor:
@@ -200,7 +200,7 @@ def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut
         return _predictions(model, x, cut.apply(model, state, donor))
     told = []
     for step in torch.split(x, 1):
-        hidden, moved = model.unit(model.inputs(step), state)
+        hidden, moved = model.unit(*model.unit_arguments(step), state)
         told.append(torch.log_softmax(model.readout(hidden).float(), -1))
         state = cut.apply(model, moved, donor)
     return torch.cat(told)

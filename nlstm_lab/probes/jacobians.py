@@ -58,8 +58,7 @@ def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
     liveness.need(trace)
     f = trace["f"].isel(time=slice(1, None)).drop_vars("leaks").rename("persistence")
     if "z" in trace:
-        flush, below = _beside(trace["z"].shift(time=1)), _beside(trace["z"].shift(layer=1, fill_value=1.0))
-        return (1 - flush) * (below * f + (1 - below))  # HM-RNN, equation 2: FLUSH, UPDATE, COPY
+        return _chosen(trace, f)
     depth, told = trace.attrs["depth"], f.copy()
     for k, cell in enumerate(model.unit.cells):
         inside = _nest(cell)
@@ -70,6 +69,16 @@ def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
             for steps, diagonal in _diagonals(inside[d + 1 :], trace, k * depth + d + 1):
                 leak[steps] *= diagonal.numpy()
     return told
+
+
+def _chosen(trace: xr.Dataset, f: xr.DataArray) -> xr.DataArray:
+    """The persistence of layers that choose when to move, from what they chose."""
+    flush = _beside(trace["z"].shift(time=1))
+    if "active" in trace:  # boundaries are given, and a layer begins anew when it next moves
+        active = _beside(trace["active"])
+        return active * (1 - flush) * f + (1 - active)
+    below = _beside(trace["z"].shift(layer=1, fill_value=1.0))
+    return (1 - flush) * (below * f + (1 - below))  # HM-RNN, equation 2: FLUSH, UPDATE, COPY
 
 
 def _beside(boundary: xr.DataArray) -> xr.DataArray:

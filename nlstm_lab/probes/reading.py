@@ -18,14 +18,16 @@ Text = str | Tensor  # characters, or their codes [T], or vectors [T, features]
 
 @contextmanager
 def reading(model: Network) -> Iterator[None]:
-    """No gradients and no dropout inside; the network is left as it was."""
-    training = model.training
+    """No gradients and no dropout inside, and time before batch; the network is left as it was."""
+    training, batch_first = model.training, model.unit.batch_first
     model.eval()
+    model.unit.batch_first = False
     try:
         with torch.inference_mode():
             yield
     finally:
         model.train(training)
+        model.unit.batch_first = batch_first
 
 
 def encode(model: Network, text: Text) -> Tensor:
@@ -91,6 +93,6 @@ def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
     for moment in sorted(set(moments)):
         for first in range(start, moment, CHUNK):
             x = codes[first : min(first + CHUNK, moment)].unsqueeze(1)
-            state = model.unit(model.inputs(x), state)[1]
+            state = model.unit(*model.unit_arguments(x), state)[1]
         found[moment], start = state, moment
     return batched([found[moment] for moment in moments])

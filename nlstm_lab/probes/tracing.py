@@ -16,6 +16,7 @@ from nlstm_lab.probes.reading import CHUNK, Text, encode, names, reading
 from nlstm_lab.training.liveness import memories
 
 GATES = ("c", "i", "f", "g", "o")
+CHOICES = ("z", "active")  # one number a layer and step
 IN_MEMORY = 2**29  # bytes; a longer trace lies in an unnamed temporary file, mapped into memory
 SHOW_PROGRESS = 10_000  # steps from which on a bar is worth its line
 
@@ -32,7 +33,8 @@ def trace(model: Network, text: Text, *, run: str = "", predictions: bool = True
     - layer: 1, 2, ...; unit: 0, 1, ...; vocabulary: the symbols that are predicted;
     and the variables
     - `c`, the state, and `i`, `f`, `o`, the gates, and `g`, the candidate (time, memory, unit);
-    - `h`, the hidden state (time, layer, unit), and `z`, the boundaries, in units that find them (time, layer);
+    - `h`, the hidden state (time, layer, unit), and in units that have them `z`, the boundaries, and `active`, whether
+      a layer moves (time, layer);
     - with `predictions`, `log_p` (time, vocabulary), the natural logarithm of the probability of what comes next,
       where the network has a vocabulary.
     Attributes: model, run, depth (of nesting). A text is never cut into parallel streams: the inner memory's past
@@ -64,8 +66,9 @@ def _values(layers: list[Record]) -> dict[str, Tensor]:
     named = list(memories(layers).values())
     values = {gate: torch.cat([record[gate] for record in named], 1) for gate in GATES if named}
     values["h"] = torch.cat([record["h"] for record in layers], 1)
-    if all("z" in record for record in layers):
-        values["z"] = torch.cat([record["z"] for record in layers], 1)
+    for choice in CHOICES:
+        if all(choice in record for record in layers):
+            values[choice] = torch.cat([record[choice] for record in layers], 1)
     return values
 
 
@@ -103,7 +106,8 @@ def _dataset(
     model: Network, arrays: dict[str, Array], symbols: list[str] | list[int] | None, leaks: list[bool], run: str
 ) -> xr.Dataset:
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(GATES, ("time", "memory", "unit"))
-    dims |= {"h": ("time", "layer", "unit"), "z": ("time", "layer"), "log_p": ("time", "vocabulary")}
+    dims |= dict.fromkeys(CHOICES, ("time", "layer"))
+    dims |= {"h": ("time", "layer", "unit"), "log_p": ("time", "vocabulary")}
     length, layers, units = arrays["h"].shape
     coords: dict[str, object] = {"time": np.arange(length), "layer": np.arange(1, layers + 1), "unit": np.arange(units)}
     if leaks:

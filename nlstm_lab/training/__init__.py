@@ -1,6 +1,8 @@
 """One training loop for all tasks."""
 
 from nlstm_lab.training.config import TrainingConfig
-from nlstm_lab.training.loop import Fit, Interrupted, evaluate, fit
+from nlstm_lab.training.evaluation import evaluate
+from nlstm_lab.training.group import Group, joined
+from nlstm_lab.training.loop import Fit, Interrupted, fit
 
-__all__ = ["Fit", "Interrupted", "TrainingConfig", "evaluate", "fit"]
+__all__ = ["Fit", "Group", "Interrupted", "TrainingConfig", "evaluate", "fit", "joined"]

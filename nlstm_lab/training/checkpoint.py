@@ -2,7 +2,10 @@
 
 import contextlib
 import errno
+import io
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,43 +14,81 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.errors import LabError
 
+FORMAT = 2  # raised when what a state holds changes
+
 
 def save(path: Path, state: dict[str, Any]) -> None:
-    """Write `state` to `path`, keeping what stood there as `<name>.previous`; raises LabError on a full disk."""
-    try:
-        with paths.atomic(path) as partial:
-            torch.save(state, partial)
-            if path.exists():
-                path.replace(path.with_name(path.name + ".previous"))
-    except (OSError, RuntimeError) as error:  # torch reports a failed write as RuntimeError
-        raise LabError(f"cannot write the checkpoint {path} ({reason(error)}); {_kept(path)}") from error
+    """Write `state` (plain values and tensors) to `path`, keeping what stood there as `<name>.previous`.
+
+    Raises LabError where the disk is full or the folder cannot be written; what was there stays.
+    """
+    packed = io.BytesIO()  # torch hides the system's reason when it writes to a file itself
+    torch.save({**state, "format": FORMAT}, packed)
+    with writing(path, kept(path)), paths.atomic(path) as partial:
+        partial.write_bytes(packed.getbuffer())
+        if path.exists():
+            path.replace(previous(path))
 
 
 def load(path: Path) -> dict[str, Any] | None:
-    """The last whole state, or None; a damaged one is passed over with a warning. Nothing is unpickled but tensors."""
-    for candidate in (path, path.with_name(path.name + ".previous")):
-        if candidate.exists():
-            try:
-                return torch.load(candidate, weights_only=True)  # type: ignore[no-any-return]
-            except Exception as error:  # torch raises whatever its reader meets in a cut or foreign file
-                warnings.warn(f"{candidate} is damaged ({type(error).__name__}) and was passed over", stacklevel=2)
+    """The last whole state, its tensors on the CPU, or None. Nothing is unpickled but tensors and plain values.
+
+    A damaged state is put aside with a warning, and the one before it taken. Only the process that alone trains the
+    run may call this: it clears what a killed one left half written.
+    """
+    for partial in path.parent.glob(f".{path.name}.*"):
+        partial.unlink(missing_ok=True)
+    for candidate in (path, previous(path)):
+        try:
+            packed = io.BytesIO(candidate.read_bytes())
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise LabError(f"cannot read the checkpoint {candidate} ({reason(error)})") from error
+        try:
+            state = torch.load(packed, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises whatever its reader meets in a cut or foreign file
+            _put_aside(candidate, f"damaged ({type(error).__name__})")
+            continue
+        if isinstance(state, dict) and state.pop("format", None) == FORMAT:
+            return state
+        _put_aside(candidate, "of another version of this package")
     return None
 
 
-def remove(path: Path) -> None:
-    """Remove a checkpoint and the one before it."""
-    for candidate in (path, path.with_name(path.name + ".previous")):
-        with contextlib.suppress(FileNotFoundError):
-            candidate.unlink()
+def previous(path: Path) -> Path:
+    """Where the state before the one at `path` stands."""
+    return path.with_name(f"{path.name}.previous")
 
 
-def reason(error: BaseException) -> str:
-    """A short cause: the operating system's words where there are any."""
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return "no space left on the disk: free some, then run the same command again"
-    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]).lower()
+def kept(path: Path) -> str:
+    """What a failure at this moment leaves, in words."""
+    whole = path.exists() or previous(path).exists()
+    return "the last good state is kept" if whole else "no state was saved before it"
 
 
-def _kept(path: Path) -> str:
-    kept = path.exists() or path.with_name(path.name + ".previous").exists()
-    return "the last good state is kept" if kept else "nothing was kept"
+@contextmanager
+def writing(target: Path, left: str) -> Iterator[None]:
+    """Turn a failed write to `target` into one sentence that says why, what is `left`, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise LabError(f"cannot write {target} ({reason(error)}); {left}; the same command goes on") from error
+
+
+def reason(error: OSError) -> str:
+    """The operating system's words, with the way out where there is one."""
+    words = (error.strerror or str(error)).lower()
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{words}: free some space"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{words}: make its folder writable"
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return f"{words}: a file stands where a folder belongs, move it away"
+    return words
+
+
+def _put_aside(candidate: Path, why: str) -> None:
+    warnings.warn(f"the checkpoint {candidate} is {why} and was passed over", stacklevel=3)
+    with contextlib.suppress(OSError):
+        candidate.replace(candidate.with_name(f"{candidate.name}.damaged"))

@@ -1,34 +1,38 @@
 """The training loop: blocks or carried streams, evaluation, checkpoints, and a history in long format."""
 
 import math
-import signal
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from nlstm_lab.datasets.base import Batch, Split, Task
+from nlstm_lab import cells
+from nlstm_lab.cells.precision import Precision
+from nlstm_lab.datasets.base import Batch, Reader, Split, Task
 from nlstm_lab.errors import LabError, TrainingFailed
-from nlstm_lab.models import Network, Score, metrics
+from nlstm_lab.models import Network, metrics
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
+from nlstm_lab.training.evaluation import evaluate
+from nlstm_lab.training.group import ALONE, Group
 from nlstm_lab.training.liveness import shares
+from nlstm_lab.training.signals import Request, listening
+from nlstm_lab.training.state import NOTHING, Random, Row, State, mapped
 
 # Updates of the first epoch after which the loss so far and the share of dead memory cells are logged: the inner
 # memory of a Nested LSTM can die within ten updates (protocol 38), so they lie close together at the start.
 EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
 
-NOTHING = (0.0,) * len(Score._fields)
+# Updates between two looks at what they left on the device: looking makes a GPU wait for the processor.
+LOOK = {"cpu": 1, "cuda": 50}
+
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
-Row = tuple[int, int, str, str, str, float]
-COLUMNS = ("epoch", "update", "split", "reader", "metric", "value")
 
 
 class Interrupted(LabError):
@@ -37,9 +41,12 @@ class Interrupted(LabError):
     exit_code = 130
 
 
-@dataclass
+@dataclass(frozen=True)
 class Fit:
-    """What training leaves: the history, the best epoch of each metric, the weights of the best validation loss."""
+    """What training leaves: the history, the best epoch and its weights, chosen by validation loss alone.
+
+    seconds: of everything, over all attempts. tokens_per_second: of the updates alone.
+    """
 
     history: list[Row]
     best_epoch: int
@@ -48,230 +55,185 @@ class Fit:
     tokens_per_second: float
 
 
-@dataclass
-class _Progress:
-    """Everything besides parameters and random states that a resumed training must know."""
-
-    epoch: int = 0
-    batch: int = 0  # batches of this epoch that are done
-    update: int = 0
-    sums: list[float] = field(default_factory=lambda: list(NOTHING))  # of this epoch's training scores
-    early_sums: list[float] = field(default_factory=lambda: list(NOTHING))  # since the last early row
-    history: list[Row] = field(default_factory=list)
-    best_epoch: int = 0
-    best_loss: float = math.inf
-    last_loss: float = math.inf
-    seconds: float = 0.0
-    tokens: int = 0
-
-
-def detach(state: Any) -> Any:
-    """A state cut off from the graph that made it."""
-    return tuple(detach(part) for part in state) if isinstance(state, tuple) else state.detach()
-
-
-@torch.inference_mode()
-def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, metric: str) -> dict[str, float]:
-    """Metrics over all predictions of `batches`, with the state carried where a batch says so."""
-    network.eval()
-    state, sums = None, None
-    for batch in batches:
-        moved = batch.to(device)
-        outputs, state = network(moved.inputs, None if batch.fresh else state)
-        score = torch.stack([part.double() for part in network.score(outputs, moved)])
-        sums = score if sums is None else sums + score
-    if sums is None:
-        raise LabError("there is nothing to evaluate: the split is shorter than one block")
-    return metrics(sums.tolist(), metric)
-
-
 class _Trainer:
-    def __init__(
-        self, network: Network, task: Task, config: TrainingConfig, seed: int, file: Path | None, device: torch.device
-    ) -> None:
-        self.network, self.task, self.config = network.to(device), task, config
-        self.seed, self.file, self.device = seed, file, device
-        self.optimizer = config.make_optimizer(network)
-        self.progress = _Progress()
-        self.state: Any = None  # of the unit, where streams carry it
-        self.best: dict[str, Tensor] = {}
-        self.signalled: int | None = None
-        torch.manual_seed(seed)
-        self.restore()
+    def __init__(self, state: State, task: Task, config: TrainingConfig, seed: int, save_every: float) -> None:
+        self.state, self.task, self.config, self.seed, self.save_every = state, task, config, seed, save_every
+        self.network: Network = state.network  # type: ignore[assignment]
+        self.wrapped = state.group.wrap(state.network)
+        # scores and gradient norms of the updates since the last look, summed on the device, and their number
+        self.unseen, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=state.device), 0
+        self.looked = time.monotonic()
+        self.request = Request()
 
-    # -- the state on disk
+    # -- one update, and a look at what updates left
 
-    def restore(self) -> None:
-        saved = checkpoints.load(self.file) if self.file else None
-        if saved is None:
-            return
-        self.network.load_state_dict(saved["network"])
-        self.optimizer.load_state_dict(saved["optimizer"])
-        self.progress = _Progress(**saved["progress"])
-        self.progress.history = [tuple(row) for row in self.progress.history]  # type: ignore[misc]
-        self.state, self.best = saved["state"], saved["best"]
-        torch.set_rng_state(saved["random"])
-        if self.device.type == "cuda":
-            torch.cuda.set_rng_state(saved["cuda_random"], self.device)
+    def update(self, batch: Batch) -> None:
+        """One step; what it scored stays on the device, unseen."""
+        state, group = self.state, self.state.group
+        rows, weight = group.rows(batch)
+        moved = rows.to(state.device)
+        self.network.train()
+        with cells.precision(state.precision):
+            outputs, carried = self.wrapped(moved.inputs, None if batch.fresh else state.carried)
+            score = self.network.score(outputs, moved)
+            # the mean over what all processes count; their gradients get averaged, so a sum takes their number
+            loss = weight * group.size * score.nats / group.sum(score.counted)
+            state.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+        norm = self.config.step(self.network, state.optimizer)
+        state.carried = mapped(carried, Tensor.detach)
+        scored = torch.stack([part.detach().double() for part in score])
+        self.unseen += torch.cat([weight * scored, norm.detach().double().reshape(1)])
+        self.waiting += 1
+        progress = state.progress
+        progress.batch, progress.update = progress.batch + 1, progress.update + 1
+        progress.tokens += batch.inputs.shape[0] * batch.inputs.shape[1]
 
-    def save(self) -> None:
-        if self.file is None:
-            return
-        saved = {
-            "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "progress": vars(self.progress),
-            "state": self.state,
-            "best": self.best,
-            "random": torch.get_rng_state(),
-        }
-        if self.device.type == "cuda":
-            saved["cuda_random"] = torch.cuda.get_rng_state(self.device)
-        checkpoints.save(self.file, saved)
+    def look(self) -> None:
+        """Bring home what the updates left; log, save and stop where it is time to. All processes do the same."""
+        state, progress = self.state, self.state.progress
+        due = state.group.first and time.monotonic() - state.saved > self.save_every
+        asked = torch.tensor([self.request.name is not None, due], device=state.device)
+        *scores, norm, stop, save = state.group.sum(torch.cat([self.unseen, asked])).tolist()
+        if not math.isfinite(scores[0]) or not math.isfinite(norm):
+            self.fail("loss" if not math.isfinite(scores[0]) else "gradient")
+        progress.sums = [a + b for a, b in zip(progress.sums, scores, strict=True)]
+        progress.early_sums = [a + b for a, b in zip(progress.early_sums, scores, strict=True)]
+        self.unseen.zero_()
+        self.waiting = 0
+        progress.update_seconds += time.monotonic() - self.looked
+        if self.is_early():
+            self.log_early()
+        if stop or save:
+            state.save()
+        if stop:
+            self.stop()
+        self.looked = time.monotonic()
 
-    # -- one update, one epoch
+    def is_early(self) -> bool:
+        return self.state.progress.epoch == 0 and self.state.progress.update in EARLY
 
-    def update(self, batch: Batch) -> list[float]:
-        moved = batch.to(self.device)
-        outputs, state = self.network(moved.inputs, None if batch.fresh else self.state)
-        score = self.network.score(outputs, moved)
-        loss = score.nats / score.counted
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = self.config.step(self.network, self.optimizer)
-        if not math.isfinite(float(loss.detach())) or not math.isfinite(float(norm)):
-            what = "loss" if not math.isfinite(float(loss.detach())) else "gradient"
-            raise TrainingFailed(
-                f"the {what} is not finite after {self.progress.update} updates (epoch {self.progress.epoch + 1}): "
-                "the last good checkpoint is kept; lower the learning rate or the clipping threshold"
-            )
-        self.state = detach(state)
-        return [float(part.detach()) for part in score]
+    def fail(self, what: str) -> NoReturn:
+        progress, file = self.state.progress, self.state.file
+        left = checkpoints.kept(file) if file else "nothing was saved"
+        raise TrainingFailed(
+            f"the {what} is not finite by update {progress.update} (epoch {progress.epoch + 1}); {left}. A smaller "
+            "learning rate or clipping threshold may help; it makes a variation with runs of its own"
+        )
+
+    def stop(self) -> NoReturn:
+        kept = f"saved after {self.state.progress.update} updates" if self.state.file else "nothing was saved"
+        raise Interrupted(f"{self.request.name or 'another process was stopped'}: {kept}; the same command goes on")
+
+    # -- one epoch
 
     def batches(self) -> Iterator[Batch]:
         """This epoch's training batches; their order depends on the seed and the epoch alone."""
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.progress.epoch)
-        return islice(self.task.train(generator), self.progress.batch, self.config.updates_per_epoch)
+        progress = self.state.progress
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + progress.epoch)
+        return islice(self.task.train(generator), progress.batch, self.config.updates_per_epoch)
 
-    def log(self, epoch: int, split: str, reader: str, values: dict[str, float]) -> None:
-        at = (epoch, self.progress.update)
-        self.progress.history += [(*at, split, reader, name, value) for name, value in values.items()]
+    def epoch(self, bar: "tqdm[Any]") -> None:
+        set_slope(self.network.unit, self.config.slope_at(self.state.progress.epoch))
+        if self.state.progress.update == 0:
+            self.log_early()
+        self.looked = time.monotonic()
+        for batch in self.batches():
+            self.update(batch)
+            if self.state.progress.update % LOOK[self.state.device.type] == 0 or self.is_early():
+                self.look()
+                self.show(bar)
+        if self.waiting:
+            self.look()
+        self.end_epoch()
+        self.state.save()
 
-    def log_early(self) -> None:
-        """The training loss since the last early row, and the share of dead cells in every memory."""
-        progress, reader = self.progress, self.task.readers[0]
-        if progress.early_sums[1]:
-            self.log(0, "early", reader, metrics(progress.early_sums, self.task.metric))
-            progress.early_sums = list(NOTHING)
-        self.log(0, "early", reader, self.liveness())
+    def end_epoch(self) -> None:
+        """Read the epoch's result and choose by its validation loss; the state is as before until all is read."""
+        state, progress, reader = self.state, self.state.progress, self.task.readers[0]
+        epoch, random = progress.epoch + 1, state.random()
+        # the test score is logged for the learning curves alone; nothing is selected on it
+        values = {split: self.evaluate(split, reader, random) for split in SPLITS}
+        progress.history += state.log(epoch, "train", reader, metrics(progress.sums, self.task.metric))
+        for split in SPLITS:
+            progress.history += state.log(epoch, split, reader, values[split])
+        progress.history += state.log(epoch, "valid", reader, self.liveness())
+        progress.epoch, progress.batch, progress.sums = epoch, 0, list(NOTHING)
+        loss = values["valid"]["nll_nats"]
+        if loss < progress.best_loss:
+            progress.best_epoch, progress.best_loss = epoch, loss
+            state.best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
+        if self.config.divide_on_plateau and loss >= progress.last_loss:
+            for group in state.optimizer.param_groups:
+                group["lr"] /= self.config.divide_on_plateau
+        progress.last_loss = loss
+        state.carried = None
+
+    # -- readings
+
+    def evaluate(self, split: Split, reader: Reader, random: Random) -> dict[str, float]:
+        """Metrics of a split; `random` is what a signal on the way saves as the random states."""
+        batches = self.interruptible(self.task.evaluate(split, reader), random)
+        values = evaluate(self.network, batches, self.state.device, self.task.metric, self.state.group)
+        if not all(map(math.isfinite, values.values())):
+            self.fail(f"{split} loss")
+        return values
+
+    def interruptible(self, batches: Iterable[Batch], random: Random) -> Iterator[Batch]:
+        """`batches`; several processes would have to agree to stop between them, so they go on to the next update."""
+        for batch in batches:
+            if self.request.name is not None and self.state.group.size == 1:
+                self.state.save(random)
+                self.stop()
+            yield batch
 
     def liveness(self) -> dict[str, float]:
         self.network.eval()
-        probe = next(iter(self.task.evaluate("valid", self.task.readers[0]))).to(self.device)
+        probe = next(iter(self.task.evaluate("valid", self.task.readers[0]))).to(self.state.device)
         with torch.inference_mode():
             return shares(self.network, probe.inputs)
 
-    def end_epoch(self) -> None:
-        progress, reader = self.progress, self.task.readers[0]
-        epoch = progress.epoch + 1
-        self.log(epoch, "train", reader, metrics(progress.sums, self.task.metric))
-        # the test score is logged for the learning curves alone; nothing is selected on it
-        for split in SPLITS:
-            values = evaluate(self.network, self.task.evaluate(split, reader), self.device, self.task.metric)
-            self.log(epoch, split, reader, values)
-            if split == "valid":
-                loss = values["nll_nats"]
-        self.log(epoch, "valid", reader, self.liveness())
-        progress.epoch, progress.batch, progress.sums = epoch, 0, list(NOTHING)
-        if loss < progress.best_loss:
-            progress.best_epoch, progress.best_loss = progress.epoch, loss
-            self.best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
-        if self.config.divide_on_plateau and loss >= progress.last_loss:
-            for group in self.optimizer.param_groups:
-                group["lr"] /= self.config.divide_on_plateau
-        progress.last_loss = loss
-        self.state = None
+    def log_early(self) -> None:
+        """The training loss since the last early row, and the share of dead cells in every memory."""
+        progress, reader = self.state.progress, self.task.readers[0]
+        if progress.early_sums[1]:
+            progress.history += self.state.log(0, "early", reader, metrics(progress.early_sums, self.task.metric))
+            progress.early_sums = list(NOTHING)
+        progress.history += self.state.log(0, "early", reader, self.liveness())
 
-    def final_readings(self) -> None:
+    def finish(self) -> None:
         """The task's other evaluations, once, with the weights of the best epoch."""
-        self.network.load_state_dict(self.best)
-        for reader in self.task.readers[1:]:
-            for split in SPLITS:
-                values = evaluate(self.network, self.task.evaluate(split, reader), self.device, self.task.metric)
-                self.log(self.progress.best_epoch, split, reader, values)
+        progress, random = self.state.progress, self.state.random()
+        self.network.load_state_dict(self.state.best)
+        rows = [
+            row
+            for reader in self.task.readers[1:]
+            for split in SPLITS
+            for row in self.state.log(progress.best_epoch, split, reader, self.evaluate(split, reader, random))
+        ]
+        progress.history += rows
+        progress.finished = True
 
-    def run(self, save_every: float, show: bool) -> Fit:
-        progress = self.progress
-        per_epoch = self.config.updates_per_epoch or self.task.updates_per_epoch
-        with tqdm(total=self.config.epochs * per_epoch, initial=progress.update, disable=not show) as bar:
+    # -- all of it
+
+    def run(self, show: bool) -> Fit:
+        state, progress = self.state, self.state.progress
+        total = self.config.epochs * (self.config.updates_per_epoch or self.task.updates_per_epoch)
+        silent = not (show and state.group.first)
+        with listening() as self.request, tqdm(total=total, initial=progress.update, disable=silent) as bar:
             while progress.epoch < self.config.epochs:
-                self.epoch(save_every, bar)
-        if not any(row[3] in self.task.readers[1:] for row in progress.history):
-            self.final_readings()
-            self.save()
-        return Fit(
-            progress.history, progress.best_epoch, self.best, progress.seconds, progress.tokens / progress.seconds
-        )
-
-    def epoch(self, save_every: float, bar: "tqdm[Any]") -> None:
-        progress, started = self.progress, time.monotonic()
-        saved = started
-        set_slope(self.network.unit, self.config.slope_at(progress.epoch))
-        if progress.update == 0:
-            self.log_early()
-        for batch in self.batches():
-            self.network.train()
-            score = self.update(batch)
-            progress.batch, progress.update = progress.batch + 1, progress.update + 1
-            progress.tokens += batch.inputs.shape[0] * batch.inputs.shape[1]
-            progress.sums = [a + b for a, b in zip(progress.sums, score, strict=True)]
-            progress.early_sums = [a + b for a, b in zip(progress.early_sums, score, strict=True)]
-            if progress.epoch == 0 and progress.update in EARLY:
-                self.log_early()
-            now = time.monotonic()
-            progress.seconds, started = progress.seconds + now - started, now
-            bar.update()
-            if progress.batch % 10 == 0:
-                self.show(bar)
-            if self.signalled is not None or now - saved > save_every:
-                self.save()
-                saved = now
-                self.stop_if_signalled()
-        self.end_epoch()
-        progress.seconds += time.monotonic() - started
-        self.save()
-        self.stop_if_signalled()
+                self.epoch(bar)
+            if not progress.finished:
+                self.finish()
+                state.save()
+        return Fit(progress.history, progress.best_epoch, state.best, progress.seconds, progress.rate())
 
     def show(self, bar: "tqdm[Any]") -> None:
-        nats, count = self.progress.sums[:2]
-        rate = self.progress.tokens / self.progress.seconds
-        loss = nats / count
-        bar.set_postfix_str(f"loss {loss:.3f}, {loss / math.log(2):.3f} bits, {rate:,.0f} tokens/s", refresh=False)
-
-    # -- signals
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """SIGINT and SIGTERM ask for a save after the update under way."""
-
-        def handler(number: int, frame: Any) -> None:
-            self.signalled = number
-
-        try:
-            before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-        except ValueError:  # not the main thread: whoever runs this thread handles signals
-            yield
-            return
-        try:
-            yield
-        finally:
-            for number, previous in before.items():
-                signal.signal(number, previous)
-
-    def stop_if_signalled(self) -> None:
-        if self.signalled is not None:
-            name = signal.Signals(self.signalled).name
-            raise Interrupted(f"{name}: saved after {self.progress.update} updates; the same command resumes")
+        progress = self.state.progress
+        loss = progress.sums[0] / progress.sums[1]
+        told = f"loss {loss:.3f}, {loss / math.log(2):.3f} bits, {progress.rate():,.0f} tokens/s"
+        bar.set_postfix_str(told, refresh=False)
+        bar.update(progress.update - bar.n)
 
 
 def fit(
@@ -282,14 +244,26 @@ def fit(
     seed: int,
     checkpoint: Path | None = None,
     device: torch.device | str = "cpu",
+    precision: Precision = "fp32",
+    group: Group = ALONE,
     save_every: float = 60.0,
     progress: bool = True,
 ) -> Fit:
-    """Train `network` on `task`, resuming from `checkpoint` where there is one, exactly where it stopped (on the CPU).
+    """Train `network` on `task`, going on from `checkpoint` where there is one.
 
-    seed: of the batch order and of everything random in the network. save_every: seconds between checkpoints.
-    Raises TrainingFailed for a loss or gradient that is not finite, Interrupted after a signal.
+    seed: of the batch order and of everything random in the network. precision: of the updates; every reading is taken
+    in fp32. group: the processes that share the work (see `joined`). save_every: seconds between checkpoints.
+
+    On the CPU the same seed gives the same history and weights, digit for digit, on one machine with one number of
+    threads and processes, whether it was stopped on the way or not. A GPU does not promise that: it sums in an order
+    of its own choice, which changes last digits, and recurrence lets them grow.
+
+    Raises TrainingFailed for a loss or gradient that is not finite, Interrupted after a signal, and LabError where the
+    checkpoint cannot be written; the last good checkpoint stays.
     """
-    trainer = _Trainer(network, task, config, seed, checkpoint, torch.device(device))
-    with trainer.listening():
-        return trainer.run(save_every, progress)
+    where = torch.device(device)
+    network.to(where)
+    state = State(network, config.make_optimizer(network), checkpoint, where, precision, group)
+    torch.manual_seed(seed + 1_000_003 * group.rank)  # what is random in a unit differs between rows
+    state.restore()
+    return _Trainer(state, task, config, seed, save_every).run(progress)

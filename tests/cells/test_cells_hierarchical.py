@@ -82,7 +82,11 @@ def test_a_new_segment_forgets_the_layers_own_past_and_hears_the_layer_above():
     ("boundaries", "error", "message"),
     [
         (None, TypeError, "boundaries must be a tensor, not NoneType"),
-        (torch.zeros(T, B, L), ValueError, r"boundaries must be \[12, 3, 2\], as the input is, not \[12, 3, 3\]"),
+        (
+            torch.zeros(T, B, L),
+            ValueError,
+            r"boundaries must be \[12, 3, 2\], as the input is, not \[12, 3, 3\]",
+        ),
         (torch.full((T, B, L - 1), 0.5), ValueError, "boundaries must be 0 or 1"),
         (torch.tensor([0, 1]).expand(T, B, 2), ValueError, "boundaries must be nested"),
     ],

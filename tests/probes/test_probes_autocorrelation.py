@@ -16,11 +16,11 @@ def test_fft_is_the_direct_sum():
 
 @pytest.mark.parametrize("tau", [2, 5, 20, 50, 100, 200, 500])
 def test_known_timescales_are_recovered(tau):
-    told = timescales(autoregressive(tau, 100_000, 60, seed=tau))
+    told = timescales(autoregressive(tau, 100_000, 30, seed=tau))
     truth = 0.5 / np.tanh(0.5 / tau)  # 1/2 + the geometric sum
     assert (told.reason == "").mean() > 0.9  # at 500, a few come out long enough to be refused
     inside = (told.low <= truth) & (truth <= told.high)
-    assert inside[told.reason == ""].mean() >= 0.85
+    assert inside[told.reason == ""].mean() >= 0.8
     assert np.nanmedian(told.integrated) == pytest.approx(truth, rel=0.1)
     assert np.nanmedian(told.e_folding) == pytest.approx(tau, rel=0.1)
     assert np.nanmedian(told.exponential) == pytest.approx(tau, rel=0.05)
@@ -28,7 +28,7 @@ def test_known_timescales_are_recovered(tau):
 
 def test_the_correction_takes_the_bias_of_short_series_away():
     tau, length = 5, 1200
-    x = autoregressive(tau, length, 4000, seed=1)
+    x = autoregressive(tau, length, 2500, seed=1)
     told = timescales(x)
     naive = 0.5 + autocorrelation(x, 25)[1:].sum(0).mean()
     truth = 0.5 / np.tanh(0.5 / tau)

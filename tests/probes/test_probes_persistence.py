@@ -3,15 +3,21 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from nlstm_lab import probes
 from nlstm_lab.cells.gru import GRUCell
+from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM, Operation
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.cells.nested import NestedLSTM
+from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
 from nlstm_lab.probes.jacobians import persistence
 from nlstm_lab.probes.reading import reading
+
+ALPHABET = Vocabulary(tuple(" abcdefghij"))
 
 
 def by_autograd(model, text, layer, part, steps):
@@ -83,3 +89,18 @@ def test_what_has_no_formula_is_refused(network, text):
     model = network(NestedLSTM, memory=GRUCell)
     with pytest.raises(UsageError, match="nests something other than LSTMs"):
         persistence(model, probes.trace(model, text))
+
+
+def test_given_boundaries_say_when_a_layer_moves_and_when_it_begins_anew(text):
+    torch.manual_seed(0)
+    ends = torch.zeros(11, 2)
+    ends[0, 0] = ends[5, 0] = ends[5, 1] = 1  # layer 1 ends at a space and an e, layer 2 at an e
+    model = Network(HierarchicalRNN(11, 8, 3), nn.Linear(8, 11), None, ALPHABET, segment_ends=ends, name="given")
+    told = persistence(model, probes.trace(model, text))
+    with reading(model):
+        records = model.trace(ALPHABET.encode(text)[:, None])[2]
+    for k, record in enumerate(records):
+        active, f = record["active"][1:].numpy().astype(bool), record["f"][1:, 0].numpy()
+        anew = record["z"][:-1].numpy() > 0
+        np.testing.assert_allclose(told[:, k], np.where(active, np.where(anew, 0, f), 1), atol=1e-6)
+        assert k == 2 or anew.any()

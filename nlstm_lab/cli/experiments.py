@@ -1,0 +1,60 @@
+"""`nlstm-lab experiments`: every row of every table that can be trained here."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from nlstm_lab.experiments import Experiment
+
+
+def experiments(
+    pattern: Annotated[str, typer.Argument(help="A shell pattern in quotes, such as 'ptb_char_*'.")] = "*",
+    as_json: Annotated[bool, typer.Option("--json", help="Sizes and parameters of every scale, for programs.")] = False,
+) -> None:
+    """List the experiments: task, unit, sizes, parameters beside the printed ones, scales, where the row is printed."""
+    from nlstm_lab.experiments import get, names, scales
+
+    rows = [_row([get(name, scale) for scale in scales(name)]) for name in names(pattern)]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    shown = [_line(row) for row in rows]
+    heads = ("name", "task", "unit", "layers x units", "parameters", "printed", "scales", "row of")
+    widths = [max(map(len, column)) for column in zip(heads, *shown, strict=True)]
+    for line in (heads, *shown):
+        typer.echo("  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _row(at_scales: "list[Experiment]") -> dict[str, Any]:
+    """Everything about one name; sizes and parameters by scale."""
+    from nlstm_lab.experiments.sizes import parameters
+
+    largest = at_scales[-1]
+    return {
+        "name": largest.name,
+        "task": {"kind": type(largest.task).__name__, **vars(largest.task)},
+        "unit": largest.model.unit,
+        "layers": largest.model.num_layers,
+        "units": {one.scale: one.model.hidden_size for one in at_scales},
+        "parameters": {one.scale: parameters(one) for one in at_scales},
+        "printed_parameters": largest.printed_parameters,
+        "printed": largest.printed,
+    }
+
+
+def _line(row: dict[str, Any]) -> tuple[str, ...]:
+    """A row as shown: the sizes of the largest scale."""
+    scales = list(row["units"])
+    corpus = row["task"].get("corpus")
+    return (
+        row["name"],
+        row["task"]["kind"] + (f" {corpus}" if corpus else ""),
+        row["unit"],
+        f"{row['layers']} x {row['units'][scales[-1]]}",
+        f"{row['parameters'][scales[-1]]:,}",
+        row["printed_parameters"] or "",
+        " ".join(scales),
+        row["printed"] or "",
+    )

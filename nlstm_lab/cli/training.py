@@ -1,0 +1,90 @@
+"""`nlstm-lab train` and `nlstm-lab sweep`."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from nlstm_lab.sweep import Job
+
+Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (as printed).")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Precision = Annotated[str, typer.Option(help="Of the products in training: fp32, or bf16 where the hardware has it.")]
+
+
+def train(
+    name: Annotated[str, typer.Argument(help="An experiment, such as ptb_char_nlstm (see `nlstm-lab experiments`).")],
+    seed: Annotated[int, typer.Option(help="Of the initial weights and of the order of the data.")] = 0,
+    scale: Scale = "small",
+    device: Device = "auto",
+    precision: Precision = "fp32",
+    again: Annotated[bool, typer.Option("--again", help="Train although there is a record, and replace it.")] = False,
+) -> None:
+    """Train one experiment, or go on where it was stopped, and record it.
+
+    On several GPUs or machines: torchrun --nproc-per-node 2 -m nlstm_lab train NAME.
+    """
+    from nlstm_lab import runs
+
+    show = sys.stderr.isatty()
+    run = runs.ensure(name, seed, scale, device, precision=precision, again=again, progress=show)  # type: ignore[arg-type]
+    if os.environ.get("RANK", "0") != "0":  # of several processes one speaks
+        return
+    for row in run.result["metrics"]:
+        if row["split"] != "train":
+            typer.echo(f"{row['split']:6}{row['reader']:9}{row['metric']:28}{row['value']:.4f}")
+    typer.echo(f"recorded as {run.name}: {run.result['seconds']:.0f} s, best epoch {run.result['best_epoch']}")
+
+
+def sweep(
+    pattern: Annotated[str, typer.Argument(help="Experiments by a shell pattern in quotes, such as 'ptb_char_*'.")],
+    seeds: Annotated[str, typer.Option(help="Such as 0-4 or 0,2,5.")] = "0",
+    scale: Scale = "small",
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a running dask scheduler; one of our own where none is named.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes of our own scheduler; as many as there are processors.")
+    ] = None,
+    device: Device = "auto",
+    precision: Precision = "fp32",
+) -> None:
+    """Train every matching experiment with every seed that is not recorded yet, several at a time."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from nlstm_lab import sweep as sweeps
+
+    jobs = sweeps.plan(pattern, sweeps.parse_seeds(seeds), scale)
+    with Live(_shown(jobs), console=Console(stderr=True), auto_refresh=False) as live:
+        sweeps.run(
+            jobs,
+            scheduler=scheduler,
+            workers=workers,
+            device=device,
+            precision=precision,  # type: ignore[arg-type]
+            watch=lambda current: live.update(_shown(current), refresh=True),
+        )
+    for job in jobs:
+        if job.status == "failed":
+            typer.echo(f"{job.key}: {job.reason}", err=True)
+    if any(job.status == "failed" for job in jobs):
+        raise typer.Exit(1)
+
+
+def _shown(jobs: "list[Job]") -> "Table":
+    """A row for each experiment, a column for each seed."""
+    from rich.table import Table
+
+    colours = {"recorded": "green", "runs": "bold blue", "waits": "dim", "failed": "bold red"}
+    seeds = list(dict.fromkeys(job.seed for job in jobs))
+    counts = [f"{sum(job.status == status for job in jobs)} {status}" for status in colours]
+    table = Table("experiment", *(f"seed {seed}" for seed in seeds), caption=", ".join(counts))
+    for name in dict.fromkeys(job.experiment.name for job in jobs):
+        cells = {job.seed: f"[{colours[job.status]}]{job.status}" for job in jobs if job.experiment.name == name}
+        table.add_row(name, *(cells[seed] for seed in seeds))
+    return table

@@ -1,0 +1,38 @@
+"""A piece of a named corpus, known by its place, so that what was measured on it is found where the corpus is not."""
+
+from dataclasses import dataclass
+
+from nlstm_lab.datasets.base import Split
+from nlstm_lab.datasets.corpora import TextSource, names, open_corpus
+from nlstm_lab.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """`length` symbols of a split, from `start` on, in order.
+
+    >>> str(Excerpt("ptb", "valid", 50_000))
+    'ptb valid 0:50000'
+    """
+
+    corpus: str
+    split: Split
+    length: int
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        if self.corpus not in names():
+            raise UsageError(f"an excerpt is of a named corpus ({', '.join(names())}), not of {self.corpus!r}")
+
+    def __str__(self) -> str:
+        return f"{self.corpus} {self.split} {self.start}:{self.start + self.length}"
+
+    def read(self) -> str:
+        """The text; MissingData where the corpus is not on this machine, UsageError where the split is shorter."""
+        corpus = open_corpus(TextSource(self.corpus))
+        codes = corpus.splits[self.split][self.start : self.start + self.length]
+        if len(codes) < self.length:
+            raise UsageError(
+                f"the {self.split} split of {self.corpus} has no symbols {self.start}:{self.start + self.length}"
+            )
+        return corpus.vocabulary.decode(codes)

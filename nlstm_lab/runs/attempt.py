@@ -1,0 +1,100 @@
+"""One attempt at a run: alone, in a folder beside the record's place, published by a rename with the result last.
+
+<experiment>/.attempt-small-seed0/   config.json, checkpoint.pt, and record/ once training is done
+<experiment>/small-seed0/            what record/ becomes; without result.json it still counts as an attempt
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nlstm_lab.errors import LabError, StaleRun
+from nlstm_lab.experiments import Experiment
+from nlstm_lab.runs import records
+from nlstm_lab.training.checkpoint import reason, writing
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Where the parts of an attempt at `folder`'s record lie."""
+
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        return self.folder.with_name(f".attempt-{self.folder.name}")
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint.pt"
+
+    @property
+    def record(self) -> Path:
+        return self.path / "record"
+
+    def begin(self, experiment: Experiment, again: bool) -> None:
+        """Go on with the attempt that is there, or start one.
+
+        Raises StaleRun where the one that is there was begun with another configuration, unless it is to be `again`.
+        """
+        config = self.path / "config.json"
+        if config.exists() and (differing := records.difference(records.read_json(config), experiment)):
+            if not again:
+                raise StaleRun(
+                    f"the unfinished attempt {self.path} was begun with another configuration: {differing}; start anew "
+                    "with --again, or turn the experiment back"
+                )
+            shutil.rmtree(self.path)
+        with writing(self.path, "nothing was begun"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            if self.folder.exists() and not (self.folder / "result.json").exists():  # stopped while publishing
+                shutil.rmtree(self.record, ignore_errors=True)
+                self.folder.rename(self.record)
+            records.write_json(config, experiment.config())
+
+    def publish(self, result: dict[str, Any]) -> None:
+        """The record takes its place, the one it replaces goes, and the result is written last."""
+        replaced = self.path / "replaced"
+        if self.folder.exists():
+            shutil.rmtree(replaced, ignore_errors=True)
+            self.folder.rename(replaced)
+        self.record.rename(self.folder)
+        records.write_json(self.folder / "result.json", result)
+        shutil.rmtree(self.path)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of the run at `folder`; a LabError tells a second process so.
+
+    The lock ends with the process that holds it, however that ends. Its file goes with it, except after a kill.
+    """
+    path = folder.with_name(f".{folder.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            lock = path.open("w")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                raise LabError(
+                    f"another process is training {folder.parent.name}/{folder.name}: wait for it, or stop it"
+                ) from None
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                    break
+            lock.close()  # the process that held it has removed the file meanwhile
+    except OSError as error:
+        raise LabError(f"cannot write to {path.parent} ({reason(error)})") from error
+    with lock:
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,105 @@
+"""What a record says: the configuration and whether it is today's, the result, where and with what it was made."""
+
+import dataclasses
+import json
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from nlstm_lab import paths
+from nlstm_lab.errors import DamagedFile
+from nlstm_lab.experiments import Experiment
+
+LOWER_IS_BETTER = {"nll_nats", "bpc", "perplexity"}
+ABSENT = object()
+
+
+def write_json(file: Path, content: Any) -> None:
+    """Write plain values to `file`, whole or not at all."""
+    with paths.atomic(file) as partial:
+        partial.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def read_json(file: Path) -> Any:
+    """Plain values from `file`; raises DamagedFile where it is not JSON, FileNotFoundError where it is not there."""
+    try:
+        return json.loads(file.read_text())
+    except ValueError as error:
+        raise DamagedFile(f"{file} is not JSON ({error}); restore it with git") from error
+
+
+def difference(recorded: dict[str, Any], experiment: Experiment) -> str:
+    """The first field in which a recorded configuration is not today's, as a sentence, or nothing.
+
+    A field that a config class has got since counts as recorded with its default: whoever adds a field gives it the
+    default that means what was done before, so that the records of before stay what they are.
+    """
+    then = dict(recorded)
+    for part in ("task", "model", "training"):
+        if isinstance(then.get(part), dict):
+            then[part] = {**_defaults(getattr(experiment, part)), **then[part]}
+    return _first_difference(then, experiment.config())
+
+
+def _defaults(config: Any) -> dict[str, Any]:
+    """The defaults of a dataclass's fields, as plain values."""
+    given = {}
+    for field in dataclasses.fields(config):
+        if field.default is not dataclasses.MISSING:
+            given[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            given[field.name] = field.default_factory()
+    return json.loads(json.dumps(given, default=dataclasses.asdict))  # type: ignore[no-any-return]
+
+
+def _first_difference(then: Any, now: Any, path: str = "") -> str:
+    if isinstance(then, dict) and isinstance(now, dict):
+        for key in sorted(then.keys() | now.keys()):
+            inner = f"{path}.{key}" if path else key
+            if found := _first_difference(then.get(key, ABSENT), now.get(key, ABSENT), inner):
+                return found
+        return ""
+    was, now_is = ("absent" if value is ABSENT else repr(value) for value in (then, now))
+    return "" if then == now else f"{path} was {was} and is {now_is}"
+
+
+def summary(history: pd.DataFrame) -> list[dict[str, Any]]:
+    """Each reader's metrics at the epoch of that metric's own best validation value, on all three splits.
+
+    Selection looks at validation alone. Readings that were taken once (streaming) stand at the epoch they were taken.
+    """
+    rows = []
+    valid = history[(history.split == "valid") & ~history.metric.str.contains("/")]
+    for (reader, metric), group in valid.groupby(["reader", "metric"], sort=False):
+        values = group.value.to_numpy()
+        best = values.argmin() if metric in LOWER_IS_BETTER else values.argmax()
+        epoch = int(group.epoch.iloc[int(best)])
+        at = history[(history.reader == reader) & (history.metric == metric) & (history.epoch == epoch)]
+        for split, value in at[at.split.isin(["train", "valid", "test"])][["split", "value"]].itertuples(index=False):
+            rows.append({"reader": reader, "metric": metric, "split": split, "epoch": epoch, "value": float(value)})
+    return rows
+
+
+def provenance(device: torch.device) -> dict[str, Any]:
+    """Commit and dirtiness, versions, device."""
+    commit, dirty = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--", "nlstm_lab")
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    return {
+        "commit": commit or "unknown",
+        "dirty": bool(dirty),
+        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        "device": f"{device.type}: {name}",
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=paths.root(), capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

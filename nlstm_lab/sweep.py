@@ -1,0 +1,153 @@
+"""Many runs through dask.distributed: on this machine by default, on any scheduler by its address.
+
+A run is a task. A killed worker's run goes on from its checkpoint in another worker; what is recorded is not trained
+again, so a second start of a sweep does what is missing.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import dask
+import distributed
+import torch
+
+from nlstm_lab import experiments, runs
+from nlstm_lab.cells.precision import Precision
+from nlstm_lab.errors import LabError, MissingRun, StaleRun, UsageError
+
+Status = Literal["recorded", "waits", "runs", "failed"]
+PERIOD = 0.5  # seconds between two looks at the scheduler
+TIMEOUT = 10.0  # seconds in which a scheduler must answer
+
+# torch's random state and number of threads are the process's, so a worker with several threads trains one at a time
+_one_at_a_time = threading.Lock()
+
+
+@dataclass
+class Job:
+    """One run of a sweep, and how it stands."""
+
+    experiment: experiments.Experiment
+    seed: int
+    status: Status = "waits"
+    reason: str = ""  # of a failure, a sentence
+
+    @property
+    def key(self) -> str:
+        return f"{self.experiment.name}/{self.experiment.scale}-seed{self.seed}"
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Seeds as typed.
+
+    >>> parse_seeds("0-2,7")
+    [0, 1, 2, 7]
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) < int(first):
+            raise UsageError(f"seeds are written like 0-4 or 0,2,5, not {text!r}")
+        seeds += range(int(first), int(last or first) + 1)
+    return list(dict.fromkeys(seeds))
+
+
+def plan(pattern: str, seeds: Sequence[int], scale: str) -> list[Job]:
+    """The runs of a sweep and which of them are recorded, in the order of the documents.
+
+    Raises UsageError where no experiment matches; a record of another configuration is a failed job.
+    """
+    names = [pattern] if "+" in pattern else experiments.names(pattern)
+    if not names:
+        raise UsageError(f"no experiment matches {pattern!r} (see nlstm-lab experiments)")
+    jobs = [Job(experiments.get(name, scale), seed) for seed in seeds for name in names]
+    for job in jobs:
+        try:
+            runs.load(job.experiment, job.seed)
+            job.status = "recorded"
+        except MissingRun:
+            pass
+        except StaleRun as error:
+            job.status, job.reason = "failed", str(error)
+    return jobs
+
+
+def run(
+    jobs: list[Job],
+    *,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    device: str = "auto",
+    precision: Precision = "fp32",
+    watch: Callable[[list[Job]], None] = lambda jobs: None,
+) -> list[Job]:
+    """Train the jobs that wait, and return them all with how they ended; `watch` sees them after every look.
+
+    scheduler: address of a running one, whose workers see this machine's folder of runs and data sets and have one
+    thread each; None starts `workers` processes here (as many as there are processors, where None).
+    """
+    watch(jobs)
+    waiting = [job for job in jobs if job.status == "waits"]
+    if not waiting:
+        return jobs
+    with ExitStack() as stack:
+        client = stack.enter_context(_client(scheduler, min(workers or os.cpu_count() or 1, len(waiting))))
+        futures = {
+            job.key: client.submit(train, job.experiment, job.seed, device, precision, key=job.key, pure=False)
+            for job in waiting
+        }
+        stack.callback(client.cancel, list(futures.values()))
+        while any(job.status in ("waits", "runs") for job in jobs):
+            running = _running(client)
+            for job in waiting:
+                _update(job, futures[job.key], running)
+            watch(jobs)
+            time.sleep(PERIOD)
+    return jobs
+
+
+def train(experiment: experiments.Experiment, seed: int, device: str, precision: Precision) -> str:
+    """What a worker does: one run, by one thread. Returns the folder of its record."""
+    with _one_at_a_time:
+        torch.set_num_threads(1)
+        return str(runs.ensure(experiment, seed, device=device, precision=precision, progress=False).folder)
+
+
+def _client(scheduler: str | None, workers: int) -> Any:
+    client: Any = distributed.Client  # untyped
+    if scheduler is not None:
+        try:
+            return client(scheduler, timeout=TIMEOUT)
+        except (OSError, ValueError) as error:
+            raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
+    # a worker is given one run at a time, so that what is said to run does run
+    with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
+        return client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+
+
+def _running(client: Any) -> set[str]:
+    """Keys of the runs that a worker is at: of those it was given, as many as it has threads."""
+    threads = client.nthreads()
+    return {key for worker, keys in client.processing().items() for key in list(keys)[: threads.get(worker, 1)]}
+
+
+def _update(job: Job, future: Any, running: set[str]) -> None:
+    if future.status == "finished":
+        expected = Path(future.result())
+        try:
+            runs.load(job.experiment, job.seed)
+            job.status = "recorded"
+        except MissingRun:
+            job.status = "failed"
+            job.reason = f"its worker recorded it in {expected}, which is not this machine's folder: share one"
+    elif future.status in ("error", "cancelled", "lost"):
+        error = future.exception() if future.status == "error" else None
+        job.status, job.reason = "failed", str(error) if error else "the scheduler lost it; start the sweep again"
+    else:
+        job.status = "runs" if job.key in running else "waits"

@@ -1,0 +1,46 @@
+"""SIGINT and SIGTERM while a training runs: the first asks it to save and stop, a later one acts as it always does."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+# torchrun hands on to its processes the signal that the terminal has already sent them: that is not a second one
+ECHO = 1.0  # seconds
+
+
+@dataclass
+class Request:
+    """Whether a signal has asked to stop: its name, or None."""
+
+    name: str | None = None
+    at: float = 0.0
+
+
+@contextmanager
+def listening() -> Iterator[Request]:
+    """Take SIGINT and SIGTERM as a request while the block runs; in another than the main thread nothing is taken."""
+    request = Request()
+    before: dict[signal.Signals, Any] = {}
+
+    def handle(number: int, frame: Any) -> None:
+        now = time.monotonic()
+        if request.name is None:
+            request.name, request.at = signal.Signals(number).name, now
+        elif now - request.at > ECHO:
+            signal.signal(number, before[signal.Signals(number)])
+            signal.raise_signal(number)
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, handle)
+    except ValueError:  # not the main thread: whoever started this thread handles signals
+        yield request
+        return
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,122 @@
+"""Everything that a stopped training must know to go on exactly: parameters, optimizer, progress, random states."""
+
+import math
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nlstm_lab.cells.precision import Precision
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Score
+from nlstm_lab.training import checkpoint
+from nlstm_lab.training.group import Group
+
+NOTHING = (0.0,) * len(Score._fields)
+Row = tuple[int, int, str, str, str, float]
+COLUMNS = ("epoch", "update", "split", "reader", "metric", "value")
+Random = dict[str, Tensor]  # generator states by device type
+
+
+@dataclass
+class Progress:
+    """How far a training is, as plain values."""
+
+    epoch: int = 0
+    batch: int = 0  # batches of this epoch that are done
+    update: int = 0
+    sums: list[float] = field(default_factory=lambda: list(NOTHING))  # of this epoch's training scores
+    early_sums: list[float] = field(default_factory=lambda: list(NOTHING))  # since the last early row
+    history: list[Row] = field(default_factory=list)
+    finished: bool = False  # the last reading is taken
+    best_epoch: int = 0
+    best_loss: float = math.inf
+    last_loss: float = math.inf
+    seconds: float = 0.0  # of everything, over all attempts
+    update_seconds: float = 0.0
+    tokens: int = 0
+
+    def rate(self) -> float:
+        """Tokens a second of the updates alone, whatever was read besides."""
+        return self.tokens / max(self.update_seconds, 1e-9)
+
+
+class State:
+    """A network in training, in memory and in `file` (None keeps nothing)."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        file: Path | None,
+        device: torch.device,
+        precision: Precision,
+        group: Group,
+    ) -> None:
+        self.network, self.optimizer, self.file = network, optimizer, file
+        self.device, self.precision, self.group = device, precision, group
+        self.progress = Progress()
+        self.carried: Any = None  # the unit's state between batches, where streams carry it
+        self.best: dict[str, Tensor] = {}  # the weights of the best epoch
+        self.began = self.saved = time.monotonic()
+
+    def restore(self) -> None:
+        """Go on from the file, where there is one; UsageError for another precision or number of processes."""
+        group = self.group
+        found = group.broadcast(checkpoint.load(self.file) if self.file and group.first else None)
+        if found is None:
+            return
+        if found["precision"] != self.precision or len(found["processes"]) != group.size:
+            raise UsageError(
+                f"this training was begun in {found['precision']} by {len(found['processes'])} process(es) and would "
+                f"go on in {self.precision} by {group.size}: start it as it was begun"
+            )
+        self.network.load_state_dict(found["network"])
+        self.optimizer.load_state_dict(found["optimizer"])
+        self.progress = Progress(**found["progress"])
+        self.began -= self.progress.seconds
+        self.best = {name: value.to(self.device) for name, value in found["best"].items()}
+        own = found["processes"][group.rank]
+        self.carried = mapped(own["carried"], lambda part: part.to(self.device))
+        torch.set_rng_state(own["random"]["cpu"])
+        if self.device.type == "cuda" and "cuda" in own["random"]:
+            torch.cuda.set_rng_state(own["random"]["cuda"], self.device)
+
+    def save(self, random: Random | None = None) -> None:
+        """Write everything, with `random` in the place of today's random states; all processes of a group call it."""
+        own = {"carried": mapped(self.carried, Tensor.cpu), "random": random or self.random()}
+        processes = self.group.gather(own)
+        self.saved = time.monotonic()
+        self.progress.seconds = self.saved - self.began
+        if self.file is None or not self.group.first:
+            return
+        everything = {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "progress": vars(self.progress),
+            "best": self.best,
+            "precision": self.precision,
+            "processes": processes,
+        }
+        checkpoint.save(self.file, everything)
+
+    def random(self) -> Random:
+        """Today's random states."""
+        states = {"cpu": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            states["cuda"] = torch.cuda.get_rng_state(self.device)
+        return states
+
+    def log(self, epoch: int, split: str, reader: str, values: dict[str, float]) -> list[Row]:
+        """Rows of the history, not yet in it."""
+        return [(epoch, self.progress.update, split, reader, name, value) for name, value in values.items()]
+
+
+def mapped(state: Any, change: Any) -> Any:
+    """A unit's state (a tensor, tuples of them, or None) with every tensor changed."""
+    if isinstance(state, tuple):
+        return tuple(mapped(part, change) for part in state)
+    return None if state is None else change(state)

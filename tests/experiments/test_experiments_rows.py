@@ -1,0 +1,237 @@
+"""The experiments are the documents' rows: their parameter counts come out, their values have sources, they train."""
+
+import dataclasses
+import itertools
+import math
+
+import pytest
+import torch
+
+from nlstm_lab import experiments, models, targets, training
+from nlstm_lab.datasets.base import Mixture, Symbols, Vectors, Vocabulary
+from nlstm_lab.experiments import Experiment
+from nlstm_lab.models import UNITS, Interface
+
+# Typed from the documents (and, where they round, from the arithmetic that the rounding confirms).
+PARAMETERS = {
+    "ptb_char_lstm1": 4_254_050,
+    "ptb_char_lstm1_large": 4_676_750,
+    "ptb_char_lstm2": 4_474_850,
+    "ptb_char_lstm3": 4_167_950,
+    "ptb_char_nlstm": 4_474_850,
+    "poetry_lstm1": 868_472,
+    "poetry_lstm1_large": 1_085_528,
+    "poetry_lstm2": 876_792,
+    "poetry_lstm3": 885_112,
+    "poetry_nlstm": 876_792,
+    "mnist_lstm1": 61_010,
+    "mnist_lstm1_large": 94_910,
+    "mnist_lstm2": 83_560,
+    "mnist_lstm3": 85_090,
+    "mnist_nlstm": 83_560,
+    "text8_lstm1": 16_278_027,
+    "text8_lstm1_large": 17_931_927,
+    "text8_lstm2": 17_451_627,
+    "text8_lstm3": 18_189_677,
+    "text8_nlstm": 17_451_627,
+    "autocomplete_gru": 16_200 + 4_323_600 + 9_847_986,
+    "autocomplete_lstm": 16_200 + 5_764_800 + 9_847_986,
+    "autocomplete_nlstm": 16_200 + 5_764_800 + 9_847_986,
+    "textgen_gru": 33_600 + 17_287_200 + 34_829,
+    "textgen_lstm": 33_600 + 23_049_600 + 34_829,
+    "textgen_nlstm": 33_600 + 23_049_600 + 34_829,
+}
+SYMBOLS = {"ptb": 50, "text8": 27, "enwik8": 205}
+NEEDS_DATA = ("poetry", "mnist", "handwriting")
+ALL = [(name, scale) for name in experiments.names() for scale in experiments.scales(name)]
+
+
+def ends(experiment: Experiment) -> Interface:
+    """What the data set of a row at paper scale looks like to a network, without the data set."""
+    match type(experiment.task).__name__:
+        case "CharacterModelling":
+            size = SYMBOLS[experiment.task.corpus]
+            return Interface(Symbols(size), Symbols(size), Vocabulary(tuple(map(chr, range(size)))))
+        case "ChinesePoetry":
+            return Interface(Symbols(5368), Symbols(5368))
+        case "MNISTGlimpses":
+            return Interface(Vectors(49), Symbols(10), per_sequence=True)
+        case "Handwriting":
+            return Interface(Vectors(3), Mixture(experiment.task.components))
+        case "Autocomplete":
+            return Interface(Symbols(28, padded=True), Symbols(experiment.task.words + 2))
+        case "TextGeneration":
+            return Interface(Symbols(29, padded=True), Symbols(29))
+    raise AssertionError(experiment.task)
+
+
+@pytest.fixture
+def empty(monkeypatch):
+    """Large matrices need no values to be counted."""
+    for name in ("orthogonal_", "xavier_uniform_", "kaiming_uniform_", "uniform_", "normal_"):
+        monkeypatch.setattr(torch.nn.init, name, lambda tensor, *_, **__: tensor)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_printed_parameter_count_comes_out(name, empty):
+    experiment = experiments.get(name, "paper")
+    network = models.build(experiment.model, ends(experiment), seed=0)
+    assert models.parameter_count(network) == PARAMETERS[name]
+
+
+@pytest.mark.parametrize("part", ["embedding", "unit", "readout"])
+@pytest.mark.parametrize("name", ["autocomplete_gru", "autocomplete_nlstm", "textgen_gru", "textgen_lstm"])
+def test_the_articles_parameters_come_out_part_by_part(name, part, empty):
+    experiment = experiments.get(name, "paper")
+    printed = {
+        number.parameters
+        for place in targets.load("madsen").places.values()
+        for number in place.numbers
+        if number.experiment == name
+    }
+    expected = dict(zip(("embedding", "unit", "readout"), map(int, printed.pop().split(" + ")), strict=True))
+    network = models.build(experiment.model, ends(experiment), seed=0)
+    assert models.parameter_count(getattr(network, part)) == expected[part]
+
+
+@pytest.mark.parametrize("name", [name for name in experiments.names() if name not in PARAMETERS])
+def test_every_other_row_can_be_built_at_paper_scale(name, empty):
+    experiment = experiments.get(name, "paper")
+    assert models.parameter_count(models.build(experiment.model, ends(experiment), seed=0)) > 0
+
+
+def rounded(count: int, printed: str) -> str:
+    """A count in the way of a printed one: 4.25M, 61.0k, 15,628,986."""
+    if printed[-1] not in "kM":
+        return f"{count:,}"
+    digits = len(printed[:-1].partition(".")[2])
+    unit = {"k": 1e3, "M": 1e6}[printed[-1]]
+    return f"{math.floor(count / unit * 10**digits + 0.5) / 10**digits:.{digits}f}{printed[-1]}"
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_documents_round_the_same_count(name):
+    printed = experiments.get(name, "paper").printed_parameters
+    assert printed is not None
+    assert rounded(PARAMETERS[name], printed) == printed
+
+
+def test_3_x_75_is_not_what_the_paper_counted(empty):
+    row = experiments.get("mnist_lstm3", "paper")
+    wide = dataclasses.replace(row.model, hidden_size=75)
+    assert models.parameter_count(models.build(wide, ends(row), seed=0)) == 128_860
+
+
+# Rows and targets
+
+
+def test_every_printed_row_is_an_experiment_and_says_where_it_is_printed():
+    printed = {}
+    for document in map(targets.load, targets.DOCUMENTS):
+        for place in document.places.values():
+            for number in place.numbers:
+                if number.experiment and number.setting == "as printed":
+                    printed[number.experiment] = f"{document.name}.{place.name}"
+    named = {name: experiments.get(name, "paper").printed for name in experiments.names()}
+    assert {name: place for name, place in named.items() if place} == printed
+
+
+def test_every_experiment_that_a_target_names_exists():
+    known = set(experiments.names())
+    for document in map(targets.load, targets.DOCUMENTS):
+        for place in document.places.values():
+            assert {number.experiment for number in place.numbers if number.experiment} <= known
+            assert {name for ordering in place.orderings for name in (ordering.better, ordering.worse)} <= known
+        for claim in document.claims:
+            words = claim.measure.replace(",", " ").replace(":", " ").split()
+            named = {word for word in words if word.split("_")[0] in ("ptb", "autocomplete", "handwriting")}
+            assert named <= known
+
+
+OWN = {"enwiki2015_text8like": "text8", "enwiki2015_plain": "enwik8"}  # what a substitute stands in for
+
+
+def test_a_substitute_is_what_small_scale_reads_and_only_where_the_targets_say_so():
+    for name, scale in ALL:
+        corpora = {s: getattr(experiments.get(name, s).task, "corpus", None) for s in ("paper", scale)}
+        if scale == "small" and (place := experiments.get(name, "paper").printed):
+            document, _, table = place.partition(".")
+            substitute = targets.load(document).places[table].substitute
+            assert corpora["small"] == (substitute or corpora["paper"])
+            assert corpora["paper"] == OWN.get(substitute, corpora["paper"])
+
+
+@pytest.mark.parametrize("scale", experiments.SCALES)
+def test_every_value_has_a_source_and_every_source_a_value(scale):
+    for experiment in (experiments.get(name, scale) for name, given in ALL if given == scale):
+        parts = {"task": experiment.task, "model": experiment.model, "training": experiment.training}
+        fields = {f"{part}.{field.name}": field for part in parts for field in dataclasses.fields(parts[part])}
+        assert experiment.sources.keys() <= fields.keys(), experiment.name
+        stated = {
+            name
+            for name, field in fields.items()
+            if field.default is dataclasses.MISSING or getattr(parts[name.split(".")[0]], field.name) != field.default
+        }
+        unsourced = stated - experiment.sources.keys()
+        assert unsourced <= {"model.unit", "task.normalization", "training.updates_per_epoch"}, experiment.name
+
+
+def test_every_row_is_paired_with_a_rescued_one_that_differs_in_the_output_bias_alone():
+    for name in experiments.names("*_logfreq"):
+        for scale in experiments.scales(name):
+            row, rescued = experiments.get(name.removesuffix("_logfreq"), scale), experiments.get(name, scale)
+            assert (row.task, row.training) == (rescued.task, rescued.training)
+            assert dataclasses.replace(row.model, output_bias="log_frequencies") == rescued.model
+            assert rescued.printed is None
+
+
+def test_a_stack_and_its_nested_lstm_have_equal_parameters_at_small_scale_too(empty):
+    for task in ("ptb_char", "poetry", "mnist", "text8"):
+        interface = ends(experiments.get(f"{task}_nlstm", "paper"))
+        counts = {
+            models.parameter_count(models.build(experiments.get(f"{task}_{row}", "small").model, interface, seed=0))
+            for row in ("lstm2", "nlstm")
+        }
+        assert len(counts) == 1
+
+
+# Smoke
+
+
+def smoke(name: str) -> training.Fit:
+    """Train a row at smoke scale; of each evaluation only the first batch is read."""
+    experiment = experiments.get(name, "smoke")
+    task = experiment.task.load()
+    whole = task.evaluate
+    task.evaluate = lambda split, reader: itertools.islice(whole(split, reader), 1)
+    network = models.build(experiment.model, Interface.of(task), seed=0)
+    return training.fit(network, task, experiment.training, seed=0, device=torch.device("cpu"), progress=False)
+
+
+def check(name: str) -> None:
+    fit = smoke(name)
+    numbers = {metric: value for _, _, split, _, metric, value in fit.history if split == "valid"}
+    place = experiments.get(name, "paper").printed
+    printed = {"nll_nats"}
+    if place:
+        document, _, table = place.partition(".")
+        printed |= {number.metric for number in targets.load(document).places[table].numbers}
+    assert printed <= numbers.keys()
+    assert all(math.isfinite(numbers[metric]) for metric in printed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in experiments.names() if not name.startswith(NEEDS_DATA)])
+def test_it_trains_at_smoke_scale(name):
+    check(name)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.parametrize("name", [name for name in experiments.names() if name.startswith(NEEDS_DATA)])
+def test_it_trains_at_smoke_scale_on_its_data(name):
+    check(name)
+
+
+def test_every_unit_of_the_documents_has_an_experiment():
+    assert {experiments.get(name, "paper").model.unit for name in experiments.names()} == set(UNITS)

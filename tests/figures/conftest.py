@@ -1,0 +1,46 @@
+"""Traces, histories and tables with known numbers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from nlstm_lab import paths
+
+TEXT = "shares fell sharply\nbut recovered by friday"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Figures go to a folder of the test's own."""
+    monkeypatch.setattr(paths, "figures", lambda: tmp_path / "figures")
+    return tmp_path / "figures"
+
+
+@pytest.fixture
+def trace():
+    """A Nested LSTM's trace: the inner memory counts upward, the outer one alternates."""
+
+    def made(memories=("outer", "inner"), text=TEXT, units=12) -> xr.Dataset:
+        values = np.random.default_rng(0).normal(size=(len(text), len(memories), units))
+        values[:, -1] = np.linspace(0, 4, len(text))[:, None]
+        values[:, 0] = np.tanh(values[:, 0])
+        return xr.Dataset(
+            {"c": (("time", "memory", "unit"), values)},
+            {"symbol": ("time", list(text)), "memory": list(memories), "unit": np.arange(units)},
+            {"model": "nlstm", "run": "ptb_char_nlstm/small-seed0"},
+        )
+
+    return made
+
+
+@pytest.fixture
+def history():
+    """Two models, three seeds, six epochs: valid BPC is 3 / epoch + seed / 100, and 0.1 more for the LSTM."""
+    rows = [
+        {"model": model, "seed": seed, "epoch": epoch, "update": 10 * epoch, "split": split, "reader": "blocks",
+         "metric": "bpc", "value": 3 / epoch + seed / 100 + worse}
+        for model, worse in (("nlstm", 0.0), ("lstm", 0.1)) for seed in range(3) for epoch in range(1, 7)
+        for split in ("valid", "test")
+    ]  # fmt: skip
+    return pd.DataFrame(rows)

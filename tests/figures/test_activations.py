@@ -1,0 +1,128 @@
+"""Figures 3 and 4: which memory stands where, through which function, in which colours."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from nlstm_lab import figures
+from nlstm_lab.figures.activations import wrap
+
+
+def drawn(figure, trace, memory):
+    """The plotted values [time, unit] of a memory."""
+    frame = figures.data(figure)
+    part = frame[frame["memory"] == memory]
+    return part.pivot(index="time", columns="unit", values="value").to_numpy()
+
+
+def test_as_printed_the_inner_memory_goes_through_tanh_and_the_outer_does_not(trace):
+    data = trace()
+    figure = figures.cell_activations(data)
+    c = data["c"]
+    np.testing.assert_array_equal(drawn(figure, data, "inner"), np.tanh(c.sel(memory="inner"))[:, :7])
+    np.testing.assert_array_equal(drawn(figure, data, "outer"), c.sel(memory="outer")[:, :7])
+    assert list(dict.fromkeys(figures.data(figure)["memory"])) == ["inner", "outer"]  # left, right
+
+
+@pytest.mark.parametrize(
+    ("memories", "squashed"),
+    [
+        (["layer 1", "layer 2"], {"layer 1", "layer 2"}),
+        (["cell"], {"cell"}),
+        (["outer", "middle", "inner"], {"inner"}),
+        (["outer", "inner 1", "inner 2", "inner 3"], {"inner 3"}),
+        (["layer 1 outer", "layer 1 inner", "layer 2 outer", "layer 2 inner"], {"layer 1 inner", "layer 2 inner"}),
+    ],
+)
+def test_as_printed_only_what_no_output_gate_bounds_is_squashed(trace, memories, squashed):
+    frame = figures.data(figures.cell_activations(trace(memories)))
+    assert set(frame.loc[frame["quantity"].str.contains("tanh"), "memory"]) == squashed
+    assert list(dict.fromkeys(frame["memory"])) == memories[::-1]
+
+
+def test_the_switch_treats_all_memories_alike(trace):
+    data = trace()
+    for values, function in (("tanh", np.tanh), ("raw", np.asarray)):
+        figure = figures.cell_activations(data, values=values)
+        for memory in ("inner", "outer"):
+            np.testing.assert_array_equal(drawn(figure, data, memory), function(data["c"].sel(memory=memory))[:, :7])
+
+
+def test_every_character_stands_under_its_cells(trace):
+    data = trace()
+    figure = figures.cell_activations(data, units=[3])
+    (ax,) = figure.axes
+    letters = [text for text in ax.texts if text.get_family() == ["DejaVu Sans Mono"]]
+    edges = [mesh.get_coordinates()[0, :, 0] for mesh in ax.collections if len(mesh.get_coordinates()) == 2]
+    edges = [edge for edge in edges if edge[1] - edge[0] > 0.05]  # without the colour bar
+    text = "".join(data["symbol"].values)
+    assert "".join(letter.get_text() or " " for letter in letters) == 2 * text.replace("\n", "¶")
+    middles = np.concatenate([(edge[:-1] + edge[1:]) / 2 for edge in edges])
+    np.testing.assert_allclose([letter.get_position()[0] for letter in letters], middles)
+
+
+def test_red_is_negative_white_zero_blue_positive(trace):
+    data = trace()
+    data["c"][:] = 0.0
+    data["c"][0] = -2.0
+    data["c"][1] = 2.0
+    for values in ("printed", "tanh", "raw"):
+        mesh = figures.cell_activations(data, values=values).axes[0].collections[0]
+        red, blue, white = mesh.to_rgba(mesh.get_array())[0, :3, :3]
+        assert red[0] > red[2]
+        assert blue[2] > blue[0]
+        assert white == pytest.approx((1, 1, 1), abs=0.02)
+
+
+@pytest.mark.parametrize("width", [figures.COLUMN, figures.PAGE])
+def test_nothing_leaves_the_figure(trace, width):
+    figure = figures.cell_activations(trace(), width=width)
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
+    assert (box.x0 >= 0, box.y0 >= 0) == (True, True)
+    assert box.x1 <= figure.get_figwidth() + 1e-9
+    assert box.y1 <= figure.get_figheight() + 1e-9
+    assert figure.get_figwidth() == width
+
+
+def test_it_draws_into_axes_of_ones_own(trace):
+    figure, axes = plt.subplots(1, 2)
+    assert figures.cell_activations(trace(), ax=axes[1]) is figure
+    assert not axes[0].texts
+    assert axes[1].texts
+    plt.close(figure)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"units": [2, 40]}, r"units \[40\] are not among the network's 12"),
+        ({"units": 13}, "not among"),
+        ({"units": []}, "nothing to draw"),
+        ({"values": "sigmoid"}, "values must be 'printed', 'tanh' or 'raw', not 'sigmoid'"),
+        ({"width": 0.4}, "need more than 0.4 inches"),
+    ],
+)
+def test_a_wrong_argument_is_named(trace, arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        figures.cell_activations(trace(), **arguments)
+
+
+def test_words_stay_whole_where_they_can():
+    text = "to be, or not to be: extraordinarily long"
+    lines = wrap(text, 8)
+    assert "".join(text[start:stop] for start, stop in lines) == text
+    assert all(0 < stop - start <= 8 for start, stop in lines)
+    assert text[slice(*lines[0])] == "to be, "
+
+
+def test_the_summary_counts_movement_and_held_cells(trace):
+    data = trace(units=4)
+    data["c"][:, 1, 0] = 50.0  # one inner cell of four stands still, saturated
+    data["c"][:, 0] = np.resize([0.5, -0.5], data.sizes["time"])[:, None]
+    summary = figures.activation_summary([data]).set_index("memory")
+    assert summary.loc["outer", "step"] == pytest.approx(1.0)
+    assert summary.loc["outer", "held"] == 0
+    late = np.tanh(data["c"][len(data["c"]) // 2, 1, 1])
+    assert summary.loc["inner", "held"] == (1.0 if late > 0.99 else 0.25)
+    assert set(summary["run"]) == {"ptb_char_nlstm/small-seed0"}

@@ -1,0 +1,159 @@
+"""Learning curves, verdicts, distributions and diagrams: what is plotted is what was given."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nlstm_lab import figures
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.graphs import GATES, KEPT, LSTM, NESTED, STACKED
+
+
+def test_learning_curves_show_every_seed_and_the_mean(history):
+    figure = figures.learning_curves(history)
+    lines = figure.axes[0].lines
+    strong = [line for line in lines if line.get_alpha() is None]
+    assert len(lines) == 2 * 2 * (3 + 1)
+    assert len(strong) == 4
+    means = {round(float(line.get_ydata()[0]), 6) for line in strong}
+    assert means == {3.01, 3.11}  # the mean over seeds 0, 1, 2
+    assert len(figures.data(figure)) == len(history)
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
+        "LSTM",
+        "Nested LSTM",
+        "valid",
+        "test",
+    ]
+
+
+def test_learning_curves_against_updates_of_one_split(history):
+    figure = figures.learning_curves(history, x="update", splits=("valid",))
+    assert figure.axes[0].get_xlabel() == "updates"
+    assert figure.axes[0].get_ylabel() == "bits per character, valid"
+    assert set(figures.data(figure)["split"]) == {"valid"}
+
+
+def test_learning_curves_refuse_what_is_not_there_or_ambiguous(history):
+    with pytest.raises(UsageError, match="no 'perplexity'; it has bpc"):
+        figures.learning_curves(history, "perplexity")
+    both = pd.concat([history, history.assign(reader="streams")])
+    with pytest.raises(UsageError, match="choose a reader: the history has blocks, streams"):
+        figures.learning_curves(both)
+    assert len(figures.data(figures.learning_curves(both, reader="streams"))) == len(history)
+
+
+@pytest.fixture
+def comparison():
+    shared = {"kind": "number", "metric": "bpc", "setting": "as printed", "scale": "paper"}
+    rows = [
+        {"subject": "LSTM", "split": "valid", "printed": 1.489, "ours": 1.5, "low": 1.49, "high": 1.51,
+         "values": "0: 1.495, 1: 1.5, 2: 1.505", "verdict": "close"},
+        {"subject": "NLSTM", "split": "valid", "printed": 1.437, "ours": np.nan, "low": np.nan, "high": np.nan,
+         "values": "", "verdict": "not run", "scale": ""},
+        {"subject": "LSTM", "split": "test", "printed": 1.451, "ours": 1.4, "low": 1.3, "high": 1.5, "values": "",
+         "verdict": "differs"},
+    ]  # fmt: skip
+    return pd.DataFrame([shared | row for row in rows])
+
+
+def test_the_verdict_table_shows_printed_value_seeds_interval_and_verdict(comparison):
+    figure = figures.verdict_table(comparison, "bpc")
+    (ax,) = figure.axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["LSTM", "NLSTM"]
+    assert [text.get_text() for text in ax.texts] == ["close", "not run"]
+    seeds, interval, mean, printed = (line.get_xdata() for line in ax.lines[:4])
+    assert list(seeds) == [1.495, 1.5, 1.505]
+    assert list(interval) == [1.49, 1.51]
+    assert (*mean, *printed) == (1.5, 1.489)
+    with pytest.raises(UsageError, match="prints no valid 'perplexity'"):
+        figures.verdict_table(comparison, "perplexity")
+
+
+@pytest.fixture
+def cells():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        [(model, memory, seed, unit, np.exp(rng.normal(centre)))
+         for model, memory, centre in (("nlstm", "inner", 2), ("nlstm", "outer", 0), ("stacked_lstm", "layer 1", 1))
+         for seed in range(3) for unit in range(20)],
+        columns=["model", "memory", "seed", "unit", "value"],
+    )  # fmt: skip
+    frame.loc[(frame["memory"] == "inner") & (frame["unit"] < 5), "value"] = np.nan
+    return frame
+
+
+def test_a_distribution_shows_each_cell_and_counts_those_left_out(cells):
+    figure = figures.distribution_by_memory(cells)
+    (ax,) = figure.axes
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["layer 1\n60", "outer\n60", "inner\n45 of 60"]
+    dots = [line for line in ax.lines if line.get_marker() == "."]
+    inner = cells.loc[cells["memory"] == "inner", "value"].dropna()
+    assert sorted(dots[2].get_ydata()) == sorted(inner)
+    assert figures.data(figure)["value"].isna().sum() == 15
+    medians = cells.groupby(["memory", "seed"])["value"].median()["outer"]
+    strong = [line.get_ydata()[0] for line in ax.lines if line.get_linewidth() == 1.8]
+    assert strong[1] == pytest.approx(np.exp(np.log(medians).mean()))
+
+
+def test_a_distribution_without_values_is_refused(cells):
+    with pytest.raises(UsageError, match="no value to draw above zero"):
+        figures.distribution_by_memory(cells.assign(value=-1.0))
+    with pytest.raises(UsageError, match=r"no value to draw$"):
+        figures.distribution_by_memory(cells.assign(value=np.nan), log=False)
+
+
+@pytest.mark.parametrize("draw", [figures.nested_architecture, figures.computational_graphs, figures.unit_diagrams])
+def test_a_diagram_stays_within_its_page_and_carries_its_parts(draw):
+    figure = draw()
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
+    assert min(box.x0, box.y0) >= 0
+    assert figure.get_figwidth() == figures.PAGE
+    assert box.x1 <= figures.PAGE + 1e-9
+    assert box.y1 <= figure.get_figheight() + 1e-9
+    assert {"text", "arrow"} <= set(figures.data(figure)["kind"])
+
+
+def jacobian_pattern(step, states: dict[str, int]) -> set[tuple[str, str]]:
+    """Which state of a step depends on which, by finite differences in float64 at a random point."""
+    rng = np.random.default_rng(0)
+    point = {name: rng.normal(size=size) for name, size in states.items()}
+    before = step(**point)
+    found = set()
+    for name in states:
+        after = step(**{**point, name: point[name] + 0.1})
+        found |= {(name, state) for state in before if np.abs(after[state] - before[state]).max() > 1e-9}
+    return found
+
+
+def test_the_nested_graph_is_that_of_the_equations():
+    """Following the arrows must reach exactly what the equations 5-15, written out, depend on."""
+    rng = np.random.default_rng(3)
+    w = {gate: rng.normal(size=(2, 4, 4)) for gate in ("i", "f", "g", "o", "ii", "ff", "gg", "oo")}
+
+    def sigma(z):
+        return 1 / (1 + np.exp(-z))
+
+    def step(x, h, c, d):
+        i, f, g, o = (x @ w[gate][0] + h @ w[gate][1] for gate in "ifgo")
+        x_tilde, h_tilde = sigma(i) * g, sigma(f) * c
+        ii, ff, gg, oo = (x_tilde @ w[gate][0] + h_tilde @ w[gate][1] for gate in ("ii", "ff", "gg", "oo"))
+        d = sigma(ff) * d + sigma(ii) * np.tanh(gg)
+        c = sigma(oo) * np.tanh(d)
+        return {"d": d, "c": c, "h": sigma(o) * np.tanh(c)}
+
+    assert reachable(NESTED[1]) == jacobian_pattern(step, dict.fromkeys("xhcd", 4))
+
+
+def reachable(edges) -> set[tuple[str, str]]:
+    """What a step's new states depend on: the old states (and x) that a path of arrows starts from."""
+    found = {(edge.source, edge.target) for edge in edges if edge.past or edge.source == "x"}
+    for _ in edges:
+        found |= {(a, edge.target) for edge in edges for a, b in found if not edge.past and edge.source == b}
+    return found
+
+
+def test_only_a_memory_with_a_forget_gate_of_its_own_is_kept():
+    kept = [{(edge.source, edge.target) for edge in graph[1] if edge.kind == KEPT} for graph in (LSTM, STACKED, NESTED)]
+    assert kept == [{("c", "c")}, {("c^1", "c^1"), ("c^2", "c^2")}, {("d", "d")}]
+    assert ("c", "c", GATES, True) in {edge[:4] for edge in NESTED[1]}

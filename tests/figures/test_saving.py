@@ -1,0 +1,175 @@
+"""Same data, same bytes, untouched files; what changed is written whole or not at all."""
+
+import json
+import re
+import zlib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from PIL import Image
+
+from nlstm_lab import figures, paths
+from nlstm_lab.errors import LabError, UsageError
+
+NAME = "nlstm_fig3_cells"
+RUNS = ["ptb_char_nlstm/small-seed0", "ptb_char_nlstm/small-seed2"]
+FILES = sorted([*(f"{NAME}.{suffix}" for suffix in ("csv", "json", "pdf", "png", "svg")), "manifest.json"])
+
+
+def draw(trace):
+    return figures.cell_activations(trace, units=2)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def times(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+def save(figure, **changes):
+    return figures.save(figure, NAME, **{"runs": RUNS, "caption": "Cells."} | changes)
+
+
+def test_the_same_data_gives_the_same_bytes(trace, folder):
+    save(draw(trace(text="to be")))
+    first = contents(folder)
+    for path in folder.iterdir():
+        path.unlink()
+    save(draw(trace(text="to be")))
+    assert contents(folder) == first
+    assert sorted(first) == FILES
+
+
+def test_what_did_not_change_is_not_touched(trace, folder):
+    save(draw(trace(text="to be")))
+    before = times(folder)
+    data = trace(text="to be")
+    data["c"] = data["c"] * (1 + 3e-6)  # another machine's arithmetic
+    figure = draw(data)
+    figure.draw_without_rendering()  # a notebook showed it first
+    save(figure)
+    assert times(folder) == before
+
+
+@pytest.mark.parametrize("change", ["data", "look", "runs", "caption", "damage", "missing"])
+def test_what_changed_is_written(trace, folder, change):
+    save(draw(trace(text="to be")))
+    before = contents(folder)
+    data, arguments = trace(text="to be"), {}
+    if change == "data":
+        data["c"] = data["c"] + 1e-3
+    elif change == "runs":
+        arguments = {"runs": RUNS[:1]}
+    elif change == "caption":
+        arguments = {"caption": "Other cells."}
+    elif change == "damage":
+        (folder / f"{NAME}.png").write_bytes(b"half a")
+    elif change == "missing":
+        (folder / f"{NAME}.svg").unlink()
+    figure = draw(data)
+    if change == "look":
+        figure.axes[0].texts[0].set_color("green")
+    save(figure, **arguments)
+    after = contents(folder)
+    assert sorted(after) == FILES
+    assert (after == before) == (change in ("damage", "missing"))
+
+
+def test_runs_and_seeds_are_in_every_file(trace, folder):
+    save(draw(trace(text="to be")))
+    expected = "runs: ptb_char_nlstm/small-seed0; ptb_char_nlstm/small-seed2; seeds: 0 2"
+    assert expected in Image.open(folder / f"{NAME}.png").text["Description"]
+    assert expected in (folder / f"{NAME}.svg").read_text()
+    assert expected in (folder / f"{NAME}.pdf").read_bytes().decode("latin-1")
+    record = json.loads((folder / f"{NAME}.json").read_text())
+    assert (record["runs"], record["seeds"], record["caption"]) == (RUNS, [0, 2], "Cells.")
+    assert json.loads((folder / "manifest.json").read_text()) == [record]
+
+
+def test_no_file_tells_when_or_by_which_version_it_was_made(trace, folder):
+    save(draw(trace(text="to be")))
+    pdf = (folder / f"{NAME}.pdf").read_bytes()
+    for stream in re.findall(rb"stream\n(.*?)\nendstream", pdf, re.DOTALL):
+        pdf += zlib.decompress(stream) if stream[:1] == b"x" else b""
+    for content in (pdf, (folder / f"{NAME}.svg").read_bytes(), (folder / f"{NAME}.png").read_bytes()):
+        assert not re.search(rb"CreationDate|Producer|dc:date|Matplotlib v", content)
+
+
+def test_fonts_are_embedded_as_outlines_that_print(trace, folder):
+    """Type 42, which journals take; type 3 is refused by some."""
+    pdf = save(draw(trace(text="to be"))).read_bytes()
+    assert b"/Subtype /Type3" not in pdf
+
+
+def test_the_csv_holds_every_plotted_number(trace, folder):
+    figure = draw(trace(text="to be"))
+    save(figure)
+    stored = pd.read_csv(folder / f"{NAME}.csv", keep_default_na=False)
+    pd.testing.assert_frame_equal(stored, figures.data(figure), check_dtype=False, rtol=1e-6)
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(trace, folder):
+    folder.write_text("a file where the folder should be")
+    with pytest.raises(LabError, match=r"cannot write nlstm_fig3_cells\.pdf into"):
+        save(draw(trace(text="to be")))
+
+
+def test_a_full_disk_leaves_nothing_half_written(trace, folder, monkeypatch):
+    save(draw(trace(text="to be")))
+    before = contents(folder)
+    changed = trace(text="to be")
+    changed["c"] = changed["c"] * 2
+
+    def full(self, content):
+        raise OSError(28, "No space left on device")
+
+    figure = draw(changed)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(LabError, match="No space left on device"):
+        save(figure)
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("name", ["cells", "Nlstm_fig3", "nlstm/fig3_cells", "nlstm_fig3_cells.pdf", ""])
+def test_a_name_that_says_too_little_is_refused(trace, folder, name):
+    with pytest.raises(UsageError, match="figure's name"):
+        figures.save(draw(trace(text="to be")), name)
+    assert not folder.exists()
+
+
+def test_a_figure_without_data_is_refused(folder):
+    import matplotlib.pyplot as plt
+
+    with pytest.raises(ValueError, match="carries no data"):
+        figures.save(plt.figure(), NAME)
+    plt.close("all")
+
+
+def test_a_damaged_sidecar_is_left_out_of_the_manifest(trace, folder):
+    save(draw(trace(text="to be")))
+    (folder / "nlstm_fig9_other.json").write_text("{")
+    assert [record["name"] for record in figures.manifest()] == [NAME]
+
+
+def test_the_gallery_works_from_a_file(trace, folder, tmp_path, monkeypatch):
+    notebook = tmp_path / "notebooks" / "12_cells.ipynb"
+    notebook.parent.mkdir()
+    notebook.write_text(json.dumps({"cells": [{"source": [f'lab.figures.save(figure, "{NAME}", runs=[run])']}]}))
+    monkeypatch.setattr(paths, "notebooks", lambda: notebook.parent)
+    save(draw(trace(text="to be")), caption="Cells <of> 'ours'.")
+    page = figures.gallery()
+    text = page.read_text()
+    assert "Cells &lt;of&gt; &#x27;ours&#x27;." in text
+    assert "12_cells.ipynb" in text
+    assert RUNS[1] in text
+    links = re.findall(r'(?:href|src)="([^"]+)"', text)
+    assert {f"{NAME}.{suffix}" for suffix in ("pdf", "svg", "png", "csv")} <= set(links)
+    for link in links:
+        assert (folder / link).exists(), link
+    assert "http" not in text
+    before = times(folder)
+    figures.gallery()
+    assert times(folder) == before

@@ -1,0 +1,81 @@
+"""One table of colours for every figure, told apart by every reader, and a style that an author can override."""
+
+from itertools import combinations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from nlstm_lab import figures
+from nlstm_lab.figures import style
+
+# Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
+DEFICIENCIES = {
+    "none": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+}
+
+
+def lab(colour: str, deficiency: str) -> np.ndarray:
+    """CIE L*a*b* (D65) of a colour as a reader with the deficiency sees it."""
+    rgb = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(DEFICIENCIES[deficiency]) @ linear, 0, 1)
+    matrix = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    xyz = np.array(matrix) @ seen / [0.95047, 1, 1.08883]
+    f = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("deficiency", DEFICIENCIES)
+@pytest.mark.parametrize(
+    "together",
+    [
+        ("rnn", "gru", "lstm", "stacked_lstm", "nlstm"),
+        ("lstm", "layernorm_lstm", "cwrnn", "hmlstm"),
+        ("layer 1", "layer 2", "layer 3"),
+        ("layer 1", "layer 2", "outer", "inner"),
+        ("outer", "middle", "inner"),
+    ],
+)
+def test_what_stands_together_is_told_apart(together, deficiency):
+    for a, b in combinations(together, 2):
+        distance = np.linalg.norm(lab(figures.look(a).colour, deficiency) - lab(figures.look(b).colour, deficiency))
+        assert distance > 15, (a, b)
+
+
+def test_the_diverging_map_is_white_at_zero_and_darkens_to_both_sides():
+    assert figures.DIVERGING(0.5)[:3] == pytest.approx((1, 1, 1), abs=0.01)
+    red, blue = figures.DIVERGING(0.2), figures.DIVERGING(0.8)
+    assert red[0] > red[2]
+    assert blue[2] > blue[0]
+    lightness = [lab(figures.DIVERGING(place), "none")[0] for place in np.linspace(0, 1, 65)]
+    assert (np.diff(lightness[:33]) > 0).all()
+    assert (np.diff(lightness[32:]) < 0).all()
+
+
+def test_a_unit_of_ones_own_has_a_look():
+    assert figures.look("my_unit").label == "my_unit"
+    assert style.in_order(["my_unit", "nlstm", "lstm"]) == ["lstm", "nlstm", "my_unit"]
+
+
+def test_an_author_overrides_the_style_in_one_line(trace):
+    figures.override({"font.size": 17})
+    try:
+        with style.context():
+            assert mpl.rcParams["font.size"] == 17
+            assert mpl.rcParams["svg.hashsalt"] == "nlstm_lab"
+    finally:
+        figures.override()
+    with style.context():
+        assert mpl.rcParams["font.size"] == 8
+
+
+def test_what_the_reader_set_elsewhere_does_not_show(trace):
+    expected = figures.cell_activations(trace())
+    with mpl.rc_context({"font.family": "serif", "font.size": 20, "lines.linewidth": 9}):
+        changed = figures.cell_activations(trace())
+    assert figures.plotted.fingerprint(changed) == figures.plotted.fingerprint(expected)

@@ -1,0 +1,34 @@
+"""A reader's own trained `nn.LSTM` goes through every probe."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from nlstm_lab import models, probes
+
+MOMENTS = [50, 200]
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_every_probe_takes_a_wrapped_network(text, batch_first):
+    torch.manual_seed(0)
+    rnn, embedding, readout = nn.LSTM(4, 8, 2, batch_first=batch_first), nn.Embedding(11, 4), nn.Linear(8, 11)
+    model = models.wrap(rnn, embedding=embedding, readout=readout, vocabulary=" abcdefghij")
+    trace = probes.trace(model, text)
+    with torch.no_grad():
+        codes = model.vocabulary.encode(text)
+        hidden, (_, c) = rnn(embedding(codes))
+    np.testing.assert_allclose(trace.h.sel(layer=2), hidden, atol=1e-5)
+    np.testing.assert_allclose(trace.c[-1], c, atol=1e-5)
+    np.testing.assert_allclose(trace.log_p, readout(hidden).log_softmax(-1).detach(), atol=1e-5)
+    assert len(probes.along(trace, 100)) == 8
+    assert probes.summary(probes.state_timescales(trace)).measured.sum() > 0
+    assert probes.summary(probes.gate_timescales(trace), ["from_mean_f"]).measured.sum() == 16
+    np.testing.assert_allclose(probes.persistence(model, trace), trace.f[1:])
+    assert probes.intervene(model, text, "zero", "layer 2", moments=MOMENTS).kl.max() > 0
+    assert len(probes.attribute(model, text, "layer 1", moments=MOMENTS)) == 8
+    assert probes.horizon(model, text, contexts=(1, 9), positions=5).shape == (2, 5)
+    assert probes.decode(trace, text, ("since_space",)).score.notna().all()
+    fresh = probes.trace(probes.untrained(model), probes.shuffled(text, "words"))
+    assert fresh.sizes == trace.sizes
