@@ -43,9 +43,9 @@ def product_peak(products: Precision, device: torch.device, size: int = 1024) ->
 
 def peak_memory(step: Callable[[], Any], device: torch.device) -> int:
     """The most bytes that a step holds at a time, beyond what is there before it."""
+    step()  # whatever is done once, is done
     memory.forget()
     if device.type == "cuda":
-        step()
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
         step()
