@@ -13,8 +13,8 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.connectivity import connectivity
+from nlstm_lab.probes.lags import measure, positions, suggested
 from nlstm_lab.probes.published import published_accuracy, published_connectivity, published_training
-from nlstm_lab.probes.reach import measure, positions, suggested
 from nlstm_lab.probes.wording import encode, windows, words_of
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))

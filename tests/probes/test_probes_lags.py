@@ -9,7 +9,7 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.connectivity import connectivity
-from nlstm_lab.probes.reach import measure, over_seeds, positions, profile, suggested, survey, within_seed
+from nlstm_lab.probes.lags import measure, over_seeds, positions, profile, suggested, survey, within_seed
 from nlstm_lab.probes.wording import words_of
 
 
