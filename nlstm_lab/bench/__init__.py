@@ -13,8 +13,8 @@ import torch
 
 from nlstm_lab import paths
 from nlstm_lab.bench.reading import Reading, read
+from nlstm_lab.bench.steps import Size, variants
 from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
-from nlstm_lab.bench.variants import Size, variants
 
 SIZES = (Size(), Size(hidden_size=200), Size(hidden_size=100, vocabulary=49, batch=128, steps=20))
 

@@ -95,7 +95,7 @@ class Multiscale(Recurrent):
         if done is not None:
             return done
         cells = cast(list[MultiscaleCell], self.cells)
-        projected = cells[0].project(x)
+        projected = cells[0].project(x).unbind()
         always = states[0][2].new_ones(x.shape[1])  # z of layer 0: "the input should not be omitted"
         output = []
         for t in range(x.shape[0]):

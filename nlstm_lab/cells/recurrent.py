@@ -102,11 +102,10 @@ class Recurrent(nn.Module):
     @staticmethod
     def loop(cell: Cell, x: Tensor, state: State, records: list[Record] | None = None) -> tuple[Tensor, State]:
         """The oracle of `unroll`: the readable step, one after the other; adds what it sees to `records`."""
-        projected = cell.project(x)
         hidden = []
-        for t in range(x.shape[0]):
+        for share in cell.project(x).unbind():  # one by one, an index's gradient would be as large as all of them
             record: Record | None = None if records is None else {}
-            state = cell.recur(projected[t], state, record)
+            state = cell.recur(share, state, record)
             hidden.append(state[0])
             if records is not None and record is not None:
                 records.append(record)

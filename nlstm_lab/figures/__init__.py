@@ -5,16 +5,23 @@
 """
 
 from nlstm_lab.figures.activations import activation_summary, cell_activations
+from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
 from nlstm_lab.figures.curves import learning_curves
+from nlstm_lab.figures.cuts import cut_effects, memory_horizon
+from nlstm_lab.figures.death import inner_memory_ablations, inner_memory_death
 from nlstm_lab.figures.distributions import distribution_by_memory
 from nlstm_lab.figures.graphs import computational_graphs
 from nlstm_lab.figures.index import gallery
+from nlstm_lab.figures.memorization import unrolled_network, vanishing_gradients
 from nlstm_lab.figures.plotted import attach, data
+from nlstm_lab.figures.printed_curves import first_updates_and_epochs
 from nlstm_lab.figures.prose import prose
 from nlstm_lab.figures.saving import manifest, save
+from nlstm_lab.figures.slowness import timescale_baselines, timescale_distributions
 from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, look, override, styled
 from nlstm_lab.figures.units import nested_architecture, unit_diagrams
 from nlstm_lab.figures.verdicts import verdict_table
+from nlstm_lab.figures.wording import ordering, with_interval
 
 __all__ = [
     "COLUMN",
@@ -25,17 +32,31 @@ __all__ = [
     "canvas",
     "cell_activations",
     "computational_graphs",
+    "connectivity_reach",
+    "connectivity_sentence",
+    "cut_effects",
     "data",
     "distribution_by_memory",
+    "first_updates_and_epochs",
     "gallery",
+    "inner_memory_ablations",
+    "inner_memory_death",
+    "lag_profiles",
     "learning_curves",
     "look",
     "manifest",
+    "memory_horizon",
     "nested_architecture",
+    "ordering",
     "override",
     "prose",
     "save",
     "styled",
+    "timescale_baselines",
+    "timescale_distributions",
     "unit_diagrams",
+    "unrolled_network",
+    "vanishing_gradients",
     "verdict_table",
+    "with_interval",
 ]

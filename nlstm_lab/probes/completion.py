@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.wording import LONGEST, Unknown, encode, outputs_of, special, vectors, vocabulary_of
+from nlstm_lab.probes.wording import LONGEST, Unknown, encode, outputs_of, special, unit_input, vocabulary_of
 
 REMEMBERED = 256  # prefixes whose states a Completer keeps
 
@@ -73,7 +73,8 @@ class Completer:
         hidden, state = self._read.get(text[:known], (None, None))
         if known < len(text):
             codes, _ = encode(self.vocabulary, text[known:], self.unknown)
-            output, state = self.model.unit(vectors(self.model, codes).unsqueeze(1), state)
+            read = (part.unsqueeze(1) for part in unit_input(self.model, codes))
+            output, state = self.model.unit(*read, state)
             hidden = output[-1]
         assert hidden is not None  # a text has at least one character
         self._read[text] = hidden, state
@@ -110,10 +111,12 @@ def likeliest(logits: Tensor, names: Sequence[str], k: int) -> list[list[Complet
 
 @contextmanager
 def evaluating(model: Network) -> Iterator[None]:
-    """No dropout inside; the network is left as it was."""
-    training = model.training
+    """No dropout inside, and time before batch; the network is left as it was."""
+    training, batch_first = model.training, model.unit.batch_first
     model.eval()
+    model.unit.batch_first = False
     try:
         yield
     finally:
         model.train(training)
+        model.unit.batch_first = batch_first

@@ -27,7 +27,7 @@ from nlstm_lab.probes.wording import (
     code_of,
     encode,
     outputs_of,
-    vectors,
+    unit_input,
     vocabulary_of,
     windows,
     words_of,
@@ -36,9 +36,12 @@ from nlstm_lab.training.liveness import memories
 
 Mode = Literal["l2", "as_coded", "gradient_x_input", "integrated_gradients"]
 Target = Literal["true", "predicted"]
-Attribute = Callable[[Tensor, Tensor, Tensor], Tensor]  # x [S, features], positions [n], codes [n] to [n, S]
+Read = tuple[Tensor, ...]  # what the unit is called with, [S, features] each
+Attribute = Callable[[Read, Tensor, Tensor], Tensor]  # also positions [n] and codes [n], to [n, S]
 
 CHUNK = 50  # targets side by side: bounds the memory
+STEPS, MOST_STEPS = 50, 800  # from zero to the input, for integrated gradients: doubled until they are complete
+INCOMPLETE = 0.01  # how much of their absolute sum may be missing
 TOP = 3  # words that the article shows for every position
 DELAY = 2  # seconds after which a progress bar is worth its line
 
@@ -91,64 +94,52 @@ def connectivity(
     said = words_of(read)
     with evaluating(model), tqdm(total=len(text), delay=DELAY, leave=False, unit=" characters") as bar:
         for start, stop in pieces:
-            x = vectors(model, codes[start:stop])
-            logits, names = _predict(model, x, words)
-            wanted = _targets(
-                names, words is not None, read[start : stop + 1], said.word[start:stop], logits, target, given
-            )
-            values = _matrix(x, wanted, attribute, max(1, chunk), bar.update)
+            heard = unit_input(model, codes[start:stop])
+            logits, names = _predict(model, heard, words)
+            true = said.word[start:stop] if words is not None else [*read[start + 1 : stop + 1], ""][: stop - start]
+            wanted = _targets(names, true, logits, target, given)
+            values = _matrix(heard, wanted, attribute, max(1, chunk), bar.update)
             found.append(_described(values, logits, names, wanted, start))
     return _dataset(found, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
 
 
-def _predict(model: Network, x: Tensor, words: Sequence[str] | None) -> tuple[Tensor, Sequence[str]]:
+def _predict(model: Network, read: Read, words: Sequence[str] | None) -> tuple[Tensor, Sequence[str]]:
     """Logits [S, outputs] and what the outputs are called."""
     with torch.inference_mode():
-        logits: Tensor = model.readout(model.unit(x.unsqueeze(1))[0].squeeze(1))
+        logits: Tensor = model.readout(model.unit(*(part.unsqueeze(1) for part in read))[0].squeeze(1))
     return logits, outputs_of(model, words, logits.shape[-1])
 
 
 def _targets(
-    names: Sequence[str],
-    by_word: bool,
-    read: str,
-    word: list[str],
-    logits: Tensor,
-    target: Target,
-    given: str | None,
+    names: Sequence[str], true: list[str], logits: Tensor, target: Target, given: str | None
 ) -> NDArray[np.int_]:
     """The code that is asked for at every position; -1 where the true one is none of the network's."""
-    length = len(logits)
     if given is not None:
-        return np.full(length, code_of(given, names))
+        return np.full(len(logits), code_of(given, names))
     if target not in get_args(Target):
         raise UsageError(f"target must be one of {', '.join(map(repr, get_args(Target)))}, not {target!r}")
-    if target == "predicted":
-        asked = [first.word for (first,) in likeliest(logits, names, 1)]
-    else:
-        asked = word if by_word else [*read[1:], ""][:length]
+    asked = true if target == "true" else [first.word for (first,) in likeliest(logits, names, 1)]
     codes = {name: code for code, name in enumerate(names)}
     return np.array([codes.get(name, -1) for name in asked])
 
 
 def _matrix(
-    x: Tensor, wanted: NDArray[np.int_], attribute: Attribute, chunk: int, done: Callable[[int], object]
+    read: Read, wanted: NDArray[np.int_], attribute: Attribute, chunk: int, done: Callable[[int], object]
 ) -> NDArray[np.float64]:
-    """[S, S], chunk by chunk; the steps after a chunk's last target are not computed, so the future is cut short."""
-    values = np.where(wanted[:, None] < 0, np.nan, np.zeros((len(x), len(x))))
+    """[S, S], chunk by chunk; the steps after a chunk's last target are not computed."""
+    length, device = len(read[0]), read[0].device
+    values = np.where(wanted[:, None] < 0, np.nan, np.zeros((length, length)))
     (places,) = np.nonzero(wanted >= 0)
-    for rows in np.split(places, range(chunk, len(places), chunk)):
-        if not len(rows):
-            continue
+    for rows in (places[k : k + chunk] for k in range(0, len(places), chunk)):
         end = rows[-1] + 1
-        positions, codes = (torch.from_numpy(part).to(x.device) for part in (rows, wanted[rows]))
+        positions, codes = (torch.from_numpy(part).to(device) for part in (rows, wanted[rows]))
         with torch.backends.cudnn.flags(enabled=False):  # its backward refuses a network in eval mode
-            values[rows, :end] = attribute(x[:end], positions, codes).double().cpu().numpy()
+            found = attribute(tuple(part[:end] for part in read), positions, codes)
+        values[rows, :end] = found.double().cpu().numpy()
         future = values[rows, :end][np.arange(end) > rows[:, None]]
         if np.any(np.nan_to_num(future)):
             raise UsageError("this network is not autoregressive: a prediction hangs on characters that come after it")
         done(len(rows))
-    done(len(x) - len(places))
     return values
 
 
@@ -156,17 +147,20 @@ def _attribution(model: Network, mode: Mode, memory: str | None) -> Attribute:
     if mode not in get_args(Mode):
         raise UsageError(f"mode must be one of {', '.join(map(repr, get_args(Mode)))}, not {mode!r}")
     if memory is None:
-        return lambda x, positions, codes: _from_input(model, mode, x, positions, codes)
+        return lambda read, positions, codes: _from_input(model, mode, read, positions, codes)
     if mode == "integrated_gradients":
         raise UsageError("integrated gradients need an input to start from zero: for a memory choose another mode")
-    return lambda x, positions, codes: _from_memory(model, mode, memory, x, positions, codes)
+    return lambda read, positions, codes: _from_memory(model, mode, memory, read, positions, codes)
 
 
-def _from_input(model: Network, mode: Mode, x: Tensor, positions: Tensor, codes: Tensor) -> Tensor:
+def _from_input(model: Network, mode: Mode, read: Read, positions: Tensor, codes: Tensor) -> Tensor:
+    x, *given = read
+
     def predict(inputs: Tensor, positions: Tensor) -> Tensor:
         """[n, S, features] to the logits [n, outputs] of each row's own position."""
-        hidden = model.unit(inputs.transpose(0, 1))[0]
-        return model.readout(hidden[positions, torch.arange(len(inputs), device=inputs.device)])  # type: ignore[no-any-return]
+        beside = (part.unsqueeze(1).expand(-1, len(inputs), -1) for part in given)
+        hidden = model.unit(inputs.transpose(0, 1), *beside)[0]
+        return model.readout(hidden[positions, torch.arange(len(inputs), device=x.device)])  # type: ignore[no-any-return]
 
     inputs = x.repeat(len(positions), 1, 1).requires_grad_()
     asked: dict[str, Any] = {"target": codes, "additional_forward_args": (positions,)}
@@ -174,23 +168,37 @@ def _from_input(model: Network, mode: Mode, x: Tensor, positions: Tensor, codes:
         signed: Tensor = InputXGradient(predict).attribute(inputs, **asked)
         return signed.sum(-1).detach()
     if mode == "integrated_gradients":
-        signed = IntegratedGradients(predict).attribute(inputs, internal_batch_size=len(inputs), **asked)
-        return signed.sum(-1).detach()
+        return _integrated(predict, inputs, asked)
     gradient: Tensor = Saliency(predict).attribute(inputs, abs=False, **asked)
     if model.embedding is not None:
-        with torch.inference_mode():
+        with torch.no_grad():
             table = model.embedding(torch.arange(len(vocabulary_of(model)), device=x.device))
             gradient = gradient @ table.t()  # with respect to the one-hot vector
-    squares = gradient.square().sum(-1)
-    return squares if mode == "as_coded" else squares.sqrt()
+    return _sized(gradient, mode)
 
 
-def _from_memory(model: Network, mode: Mode, memory: str, x: Tensor, positions: Tensor, codes: Tensor) -> Tensor:
+def _integrated(predict: Callable[..., Tensor], inputs: Tensor, asked: dict[str, Any]) -> Tensor:
+    """Integrated gradients, [n, S], with steps enough that they sum to what they explain."""
+    steps, gap = STEPS, float("inf")
+    while gap > INCOMPLETE and steps <= MOST_STEPS:
+        parts, missing = IntegratedGradients(predict).attribute(
+            inputs, n_steps=steps, internal_batch_size=len(inputs), return_convergence_delta=True, **asked
+        )
+        signed: Tensor = parts.sum(-1).detach()
+        gap = float((missing.abs() / signed.abs().sum(-1).clamp(min=1e-12)).max())
+        steps *= 2
+    if gap > INCOMPLETE:
+        warnings.warn(f"integrated gradients leave up to {gap:.0%} of a prediction unexplained", stacklevel=2)
+    return signed
+
+
+def _from_memory(model: Network, mode: Mode, memory: str, read: Read, positions: Tensor, codes: Tensor) -> Tensor:
     """The states are read off the traced loop, where they are nodes of the graph; captum knows inputs and layers."""
     unit, number = model.unit, len(positions)
     steps: list[list[Record]] = [[] for _ in unit.cells]
-    inputs = x.unsqueeze(1).repeat(1, number, 1).requires_grad_()
-    output, _ = unit.run(inputs, [cell.initial_state(number) for cell in unit.cells], steps)
+    x, *given = (part.unsqueeze(1).repeat(1, number, 1) for part in read)
+    beside = {"boundaries": given[0]} if given else {}
+    output, _ = unit.run(x.requires_grad_(), [cell.initial_state(number) for cell in unit.cells], steps, **beside)
     rows = torch.arange(number, device=x.device)
     logits = model.readout(output[positions, rows])
     nodes = [memory_state(list(layers), memory) for layers in zip(*steps, strict=True)]
@@ -198,6 +206,11 @@ def _from_memory(model: Network, mode: Mode, memory: str, x: Tensor, positions: 
     gradient = torch.stack(gradients, 1)
     if mode == "gradient_x_input":
         return (gradient * torch.stack(nodes, 1)).sum(-1).detach()
+    return _sized(gradient, mode)
+
+
+def _sized(gradient: Tensor, mode: Mode) -> Tensor:
+    """The size of gradients [..., features]: the article's formula, or its code."""
     squares = gradient.square().sum(-1)
     return squares if mode == "as_coded" else squares.sqrt()
 

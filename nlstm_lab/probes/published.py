@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from nlstm_lab import paths
-from nlstm_lab.datasets import content
-from nlstm_lab.errors import DamagedFile, MissingData, UsageError
+from nlstm_lab.datasets import registry
+from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.connectivity import Mode
 from nlstm_lab.probes.wording import words_of
 
@@ -23,21 +22,18 @@ def published_connectivity(unit: Unit, mode: Mode = "l2") -> xr.Dataset:
     The files hold the sum of squares (`as_coded`); `l2` is its square root. The target's probability p is known
     where it is among the three likeliest, which are published to three decimals, and NaN elsewhere.
 
-    UsageError: another unit or mode. MissingData: no data folder has the arrays. DamagedFile: they are not whole.
+    UsageError: another unit or mode. MissingData: no data folder has the arrays. DamagedFile: they are not
+    as published.
     """
     if unit not in get_args(Unit):
         raise UsageError(f"the article has {', '.join(map(repr, get_args(Unit)))}, not {unit!r}")
     if mode not in ("l2", "as_coded"):
         raise UsageError(f"the article's arrays have the modes 'l2' and 'as_coded', not {mode!r}")
-    name = f"connectivity_{unit}.json"
-    try:
-        rows = json.loads(_read(name))
-        squares = np.array([row["connectivity"] for row in rows], dtype=float)
-        prediction = np.array([row["predict"] for row in rows], dtype=object)
-        probability = np.array([row["probability"] for row in rows], dtype=float)
-        text, target = "".join(row["char"] for row in rows), [row["target"] for row in rows]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedFile(f"{name} is damaged ({error!r}); get it again") from error
+    rows = json.loads(_read(f"connectivity_{unit}.json"))
+    squares = np.array([row["connectivity"] for row in rows], dtype=float)
+    prediction = np.array([row["predict"] for row in rows], dtype=object)
+    probability = np.array([row["probability"] for row in rows], dtype=float)
+    text, target = "".join(row["char"] for row in rows), [row["target"] for row in rows]
     words = words_of(text)
     hit = prediction == np.array(target)[:, None]
     along = {"target": target, "window": np.zeros(len(text), int), "symbol": list(text), "read": list(text)}
@@ -72,10 +68,6 @@ def published_training() -> pd.DataFrame:
 
 
 def _read(name: str) -> bytes:
-    for folder in paths.data_folders():
-        if (file := folder / "madsen" / name).is_file():
-            return content.read(file)
-    raise MissingData(
-        f"the published arrays of Madsen's article are not on this machine (madsen/{name} is missing): "
-        f"let NLSTM_LAB_DATA name the folder that has them"
-    )
+    """One of the files, verified."""
+    names = [file.path.rpartition("/")[2] for file in registry.get("madsen").files]
+    return dict(zip(names, registry.contents("madsen"), strict=True))[name]

@@ -73,16 +73,16 @@ def _nearest(character: str, vocabulary: Vocabulary) -> str:
     return character  # `Vocabulary.encode` refuses it, and says what there is
 
 
-def vectors(model: Network, codes: Tensor) -> Tensor:
-    """What the unit reads, [T, features]: embedded or one-hot symbols, zeros where nothing is read."""
+def unit_input(model: Network, codes: Tensor) -> tuple[Tensor, ...]:
+    """What the unit is called with, [T, features] each: embedded or one-hot symbols, zeros where nothing is read;
+    and the boundaries, where they are given to it."""
     like = model.unit.cells[0].like
     codes = codes.to(like.device)
     symbols = codes.clamp(min=0)
+    x, *given = (part.detach() for part in model.unit_arguments(symbols))
     if model.embedding is None:
-        x = torch.nn.functional.one_hot(symbols, model.unit.input_size).to(like.dtype)
-    else:
-        x = model.embedding(symbols).detach()
-    return x * (codes != NOTHING)[:, None]
+        x = torch.nn.functional.one_hot(x, model.unit.input_size).to(like.dtype)
+    return x * (codes != NOTHING)[:, None], *given
 
 
 def words_of(text: str) -> Words:

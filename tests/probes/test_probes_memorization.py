@@ -4,29 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from nlstm_lab.cells import LSTM, NestedLSTM
-from nlstm_lab.cells.base import GatedCell
-from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, NestedLSTM
 from nlstm_lab.errors import UsageError
+from nlstm_lab.probes.lags import within_seed
 from nlstm_lab.probes.memorization import SMALLEST, gradient_by_distance
-from nlstm_lab.probes.reach import within_seed
-
-
-class Plain(Recurrent):
-    """h = tanh(U x + W h): the article's vanilla unit."""
-
-    class cell_class(GatedCell):
-        gates = ("h",)
-
-        def __init__(self, input_size, hidden_size, takes_input=True):
-            super().__init__(input_size, hidden_size, False, "paper", takes_input, {}, None, None)
-            self.reset_parameters()
-
-        def recur(self, projected, state, record=None):
-            h = torch.tanh(projected + state[0] @ self.weight_hh.t())
-            if record is not None:
-                record["h"] = h
-            return (h,)
 
 
 def decay(frame, where="input"):
@@ -37,7 +18,7 @@ def decay(frame, where="input"):
 
 @pytest.mark.parametrize("factor", [0.5, 0.9])
 def test_a_plain_network_without_input_forgets_by_its_factor(factor):
-    unit = Plain(12, 12)
+    unit = RNN(12, 12, dtype=torch.float64)
     with torch.no_grad():
         unit.cells[0].weight_hh *= factor  # orthogonal before
     frame = gradient_by_distance(unit, torch.zeros(20, 3, 12))  # h stays 0, where tanh' is 1
@@ -52,7 +33,7 @@ def test_a_plain_network_without_input_forgets_by_its_factor(factor):
 @pytest.mark.parametrize("bias", [0.0, 4.0])
 def test_an_lstm_whose_cells_hear_only_the_input_forgets_by_its_gate(bias):
     """h reaches no gate, so that the input's way leads through c alone: i g at t, then f for each step."""
-    unit, f = LSTM(6, 6, forget_bias=bias), torch.sigmoid(torch.tensor(bias)).item()
+    unit, f = LSTM(6, 6, forget_bias=bias), 1 / (1 + np.exp(-bias))
     with torch.no_grad():
         unit.cells[0].weight_hh.zero_()
     relative = decay(gradient_by_distance(unit, torch.zeros(30, 2, 6)))
@@ -82,10 +63,17 @@ def test_every_layer_has_its_row_and_symbols_are_one_hot():
 
 
 def test_a_gradient_of_exactly_0_is_a_number_too():
-    unit = Plain(4, 4)
+    unit = RNN(4, 4)
     with torch.no_grad():
         unit.cells[0].weight_hh.zero_()
     values = gradient_by_distance(unit, torch.zeros(3, 1, 4)).query("where == 'input'")["value"]
     assert values.iloc[1:].tolist() == [np.log10(SMALLEST)] * 2
     with pytest.raises(UsageError, match="projection"):
         gradient_by_distance(unit, torch.zeros(3, 1, 4), projections=0)
+
+
+@pytest.mark.parametrize("unit", [RNN(4, 6), GRU(4, 6, 2), NestedLSTM(4, 6, depth=3), HMLSTM(4, 6, 3)])
+def test_any_unit_is_measured(unit):
+    frame = gradient_by_distance(unit, torch.randint(4, (5, 2)))
+    assert np.isfinite(frame["value"]).all()
+    assert frame["where"].nunique() == 1 + unit.num_layers

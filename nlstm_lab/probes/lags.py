@@ -5,12 +5,18 @@ known yet, "within word"), quantity and lag (NaN but for profiles), and its valu
 whatever its gradient's size: its connectivities are shares of their own sum.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+from tqdm.auto import tqdm
 
 from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.connectivity import DELAY, Mode, Target, connectivity
+from nlstm_lab.probes.statistics import bootstrap
 from nlstm_lab.statistics import t_interval
 
 LAGS = 100  # characters back in a lag profile
@@ -31,7 +37,7 @@ def positions(data: xr.Dataset) -> pd.DataFrame:
     inside = lags <= (data["time"] - data["word_start"]).values[:, None]
     frame = pd.DataFrame({"time": data["time"].values, "known": data["known"].values})[kept]
     sums = {"mean_lag": (shares * lags[kept]).sum(1), "share_in_word": (shares * inside[kept]).sum(1)}
-    return frame.assign(**sums, total=total[kept]).reset_index(drop=True)
+    return pd.DataFrame(frame.assign(**sums, total=total[kept]).reset_index(drop=True))
 
 
 def profile(data: xr.Dataset, lags: int = LAGS) -> Array:
@@ -39,7 +45,7 @@ def profile(data: xr.Dataset, lags: int = LAGS) -> Array:
 
     NaN at lags that reach beyond the start of the text.
     """
-    kept, distance = positions(data)["time"].values, _lags(data)
+    kept, distance = positions(data)["time"].to_numpy(), _lags(data)
     values = np.abs(data["connectivity"].values)[kept]
     last = distance[kept, 0]  # the place in the window: the lag of its first character
     source = last[:, None] - np.arange(lags + 1)
@@ -71,36 +77,61 @@ def measure(data: xr.Dataset, lags: int = LAGS) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def within_seed(frame: pd.DataFrame, resamples: int = 1000, seed: int = 0, confidence: float = 0.95) -> pd.DataFrame:
-    """Means over texts with percentile bootstrap intervals: the texts of one network, drawn anew with replacement.
+def survey(
+    model: Network,
+    texts: Sequence[str],
+    words: Sequence[str] | None = None,
+    *,
+    lags: int = LAGS,
+    target: Target = "true",
+    mode: Mode = "l2",
+    memory: str | None = None,
+) -> pd.DataFrame:
+    """`measure` of the connectivity of every text, one under the other, with the column `text` (0, 1, ...).
 
-    frame: one network's measurements with a column `text`. Returns where, quantity, lag, mean, low, high, texts.
+    The arguments are those of `connectivity`. Costs as much as so many matrices: keep the frame with `ensure`.
     """
-    table = frame.pivot_table(index="text", columns=KEYS, values="value", dropna=False).dropna(axis=1, how="all")
-    values = table.to_numpy()
-    there = np.isfinite(values)
-    number = len(values)
-    drawn = np.random.default_rng(seed).multinomial(number, np.full(number, 1 / number), resamples).astype(float)
-    with np.errstate(invalid="ignore", divide="ignore"):  # a lag that none of the drawn texts reaches
-        means = drawn @ np.where(there, values, 0) / (drawn @ there)
-    low, high = np.nanquantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    columns = {"mean": np.nanmean(values, axis=0), "low": low, "high": high, "texts": there.sum(0)}
-    if number < 2:
-        columns |= {"low": np.full(len(low), np.nan), "high": np.full(len(high), np.nan)}
-    return pd.DataFrame(columns, index=table.columns).reset_index()
+    if not texts:
+        raise UsageError("a survey needs at least one text")
+    parts = []
+    for number, text in enumerate(tqdm(texts, delay=DELAY, leave=False, unit=" texts")):
+        data = connectivity(model, text, words, target=target, mode=mode, memory=memory)
+        parts.append(measure(data, lags).assign(text=number))
+    return pd.concat(parts, ignore_index=True)
+
+
+def within_seed(frame: pd.DataFrame, resamples: int = 1000, seed: int = 0, confidence: float = 0.95) -> pd.DataFrame:
+    """Means over one network's texts with bootstrap intervals (from three texts on).
+
+    frame: measurements with the column `text`. Returns where, quantity, lag, mean, low, high, texts.
+    """
+    rows = []
+    for key, group in frame.groupby(KEYS, dropna=False, sort=False):
+        interval = bootstrap(group["value"], resamples=resamples, seed=seed, confidence=confidence)
+        rows.append([*key, *interval, len(group)])
+    return pd.DataFrame(rows, columns=[*KEYS, "mean", "low", "high", "texts"])
+
+
+def seed_means(frame: pd.DataFrame) -> pd.DataFrame:
+    """Each seed's mean over its texts: what figures draw, and what an ordering compares.
+
+    frame: measurements with the columns `seed` and `text`, and `model` where there are several. Returns model (if it
+    was there), seed, where, quantity, lag, value.
+    """
+    keys = [key for key in ("model", "seed") if key in frame] + KEYS
+    return frame.groupby(keys, dropna=False, sort=False)["value"].mean().reset_index()
 
 
 def over_seeds(frame: pd.DataFrame, confidence: float = 0.95) -> pd.DataFrame:
-    """Means over seeds with Student t intervals (from three seeds on) of each seed's mean over its texts.
+    """Means over seeds with Student t intervals (from three seeds on) of `seed_means`.
 
-    frame: measurements with the columns `seed` and `text`. Returns where, quantity, lag, mean, low, high, seeds.
+    Returns model (if it was there), where, quantity, lag, mean, low, high, seeds.
     """
-    each = frame.groupby(["seed", *KEYS], dropna=False, sort=False)["value"].mean().reset_index()
+    keys = [key for key in ("model",) if key in frame] + KEYS
     rows = []
-    for key, group in each.groupby(KEYS, dropna=False, sort=False):
-        interval = t_interval(group["value"], confidence)
-        rows.append([*key, *interval, len(group)])
-    return pd.DataFrame(rows, columns=[*KEYS, "mean", "low", "high", "seeds"])
+    for key, group in seed_means(frame).groupby(keys, dropna=False, sort=False):
+        rows.append([*key, *t_interval(group["value"], confidence), len(group)])
+    return pd.DataFrame(rows, columns=[*keys, "mean", "low", "high", "seeds"])
 
 
 def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:

@@ -5,8 +5,11 @@ import pandas as pd
 import pytest
 import xarray as xr
 
+from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.reach import measure, over_seeds, positions, profile, suggested, within_seed
+from nlstm_lab.models import Interface, ModelConfig, build
+from nlstm_lab.probes.connectivity import connectivity
+from nlstm_lab.probes.lags import measure, over_seeds, positions, profile, suggested, survey, within_seed
 from nlstm_lab.probes.wording import words_of
 
 
@@ -120,7 +123,8 @@ def test_a_bootstrap_knows_of_lags_that_only_long_texts_reach():
     ]
     found = within_seed(pd.DataFrame(rows)).set_index("lag")
     assert found["texts"].tolist() == [20, 20, 1, 1]
-    np.testing.assert_allclose(found[["mean", "low", "high"]], 0.5)
+    np.testing.assert_allclose(found.loc[:1, ["mean", "low", "high"]], 0.5)
+    assert found.loc[2:, "low"].isna().all()
 
 
 def test_what_a_network_suggests_while_a_word_is_written():
@@ -133,3 +137,16 @@ def test_what_a_network_suggests_while_a_word_is_written():
     assert suggested(data, "no")["place"].isna().all()
     with pytest.raises(UsageError, match="not in the text"):
         suggested(data, "grammar")
+
+
+def test_a_survey_measures_every_text():
+    alphabet = Vocabulary(tuple(" fiot"))
+    model = build(ModelConfig("gru", 6), Interface(Symbols(5), Symbols(5), alphabet), seed=0)
+    texts = [" of it", " to it of"]
+    frame = survey(model, texts, lags=4)
+    for number, text in enumerate(texts):
+        one = measure(connectivity(model, text), lags=4)
+        np.testing.assert_array_equal(frame[frame["text"] == number]["value"], one["value"])
+    assert set(frame["lag"].dropna()) == {0, 1, 2, 3, 4}
+    with pytest.raises(UsageError, match="at least one text"):
+        survey(model, [])

@@ -1,0 +1,111 @@
+"""What is lost when a memory is cut, and how far back a network looks."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.panels import (
+    STARTS,
+    below,
+    memories,
+    memory_handles,
+    memory_style,
+    panels,
+    seeds_and_mean,
+    starts,
+)
+from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.style import COLUMN, PAGE, in_order, look, styled
+
+EFFECTS = {"kl": "divergence (nats)", "loss_increase": "loss increase (nats)"}
+KINDS = {"zero": "set to zero", "swap": "swapped with another text's"}
+DASHES: dict[str, Any] = {"zero": "-", "log_frequencies": (0, (3.5, 1.5))}
+LINEAR = 0.01  # nats; losses may fall, too: below this the axis of the loss is linear
+FLOOR = 1e-5  # nats, the lowest divergence that the axis reaches
+
+
+def binned(cuts: pd.DataFrame, bins: int = 24) -> pd.DataFrame:
+    """Means over distances that grow by a constant ratio; the predictions after a cut are counted from 1.
+
+    Columns: model, start, seed, memory, kind, prediction (the geometric middle of its bin), kl, loss_increase.
+    """
+    last = int(cuts["distance"].max()) + 1
+    edges = np.unique(np.geomspace(1, last + 1, bins + 1).round().astype(int))
+    middle = [float(np.exp(np.log(np.arange(a, b)).mean())) for a, b in pairwise(edges)]
+    place = np.searchsorted(edges, cuts["distance"].to_numpy() + 1, side="right") - 1
+    keys = ["model", "start", "seed", "memory", "kind", "prediction"]
+    told = cuts.assign(prediction=np.array(middle)[place])
+    return told.groupby(keys, sort=False)[list(EFFECTS)].mean().reset_index()
+
+
+@styled
+def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """Divergence and loss increase against the predictions since a cut, a column of panels for each network.
+
+    cuts: `lab.probes.gather(networks, lab.probes.studies.cuts, excerpt)`. Every seed faint, the mean strong; a hidden
+    state is dashed. Both axes are logarithmic (that of the loss linear around 0).
+
+    UsageError: no cut of a kind that is drawn.
+    """
+    drawn = cuts[cuts["kind"].isin(list(KINDS))]
+    if drawn.empty:
+        raise UsageError(f"there is no cut to draw; kinds are {', '.join(KINDS)}")
+    frame = binned(drawn)
+    networks = [
+        (model, start) for model in in_order(frame["model"])[::-1] for start in starts(frame[frame["model"] == model])
+    ]
+    rows = [(effect, kind) for effect in EFFECTS for kind in KINDS if (frame["kind"] == kind).any()]
+    figure, axes = panels(ax, len(rows), len(networks), width, 0.6 + 1.25 * len(rows), sharex=True, sharey="row")
+    for line, (effect, kind) in zip(axes, rows, strict=True):
+        for panel, (model, start) in zip(line, networks, strict=True):
+            part = frame[(frame["model"] == model) & (frame["start"] == start) & (frame["kind"] == kind)]
+            for memory in reversed(memories(part)):
+                seeds_and_mean(panel, part[part["memory"] == memory], "prediction", effect, **memory_style(memory))
+            panel.set_xscale("log")
+            if effect == "kl":
+                panel.set_yscale("log")
+            else:
+                panel.set_yscale("symlog", linthresh=LINEAR)
+            panel.grid(axis="both")
+        positive = frame.loc[(frame["kind"] == kind) & (frame["kl"] > 0), "kl"]
+        if effect == "kl" and len(positive):  # a divergence may be nothing at all, which has no logarithm
+            line[0].set_ylim(max(FLOOR, 0.7 * positive.min()), 1.4 * positive.max())
+        line[0].set_ylabel(f"{KINDS[kind].split(' with')[0]}\n{EFFECTS[effect]}")
+    for panel, (model, start) in zip(axes[0], networks, strict=True):
+        panel.set_title(f"{look(model).label},\n{STARTS[start].removeprefix('output ')}", fontsize=7)
+    for panel in axes[-1]:
+        panel.set_xlabel("predictions since the cut")
+        panel.xaxis.set_major_formatter("{x:g}")
+    for panel in axes[:-1].flat:
+        panel.tick_params(axis="x", labelbottom=False, which="both")
+    for panel in axes[:, 1:].flat:
+        panel.tick_params(axis="y", labelleft=False, which="both")
+    below(figure, memory_handles(frame))
+    return attach(figure, frame)
+
+
+@styled
+def memory_horizon(horizons: pd.DataFrame, width: float = COLUMN, ax: Axes | None = None) -> Figure:
+    """The loss against how many characters the network was allowed to see; colour is the model, dashes the start.
+
+    horizons: `lab.probes.gather(networks, lab.probes.studies.horizon, excerpt)`, losses in nats; drawn in bits.
+    """
+    frame = horizons[["model", "start", "seed", "context"]].assign(bpc=horizons["loss"] / np.log(2))
+    figure, (line,) = panels(ax, 1, 1, width, 0.8 * width)
+    (panel,) = line
+    models, biases = in_order(frame["model"]), starts(frame)
+    for (model, start), part in frame.groupby(["model", "start"]):
+        seeds_and_mean(panel, part, "context", "bpc", color=look(str(model)).colour, linestyle=DASHES[str(start)])
+    panel.set(xscale="log", xlabel="characters seen", ylabel="bits per character")
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.grid(axis="both")
+    handles = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in models]
+    handles += [Line2D([], [], color="#404040", linestyle=DASHES[start], label=STARTS[start]) for start in biases]
+    panel.legend(handles=handles, loc="upper right")
+    return attach(figure, frame)

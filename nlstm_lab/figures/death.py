@@ -1,0 +1,138 @@
+"""The death of the inner memory: what becomes of memory cells in the first updates of training."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.panels import (
+    STARTS,
+    below,
+    memories,
+    memory_handles,
+    memory_style,
+    panels,
+    seeds_and_mean,
+    starts,
+)
+from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.style import PAGE, in_order, look, styled
+from nlstm_lab.statistics import t_interval
+
+QUANTITIES = {
+    "latched": "latched cells, share of all",
+    "silent": "silent cells, share of all",
+    "bpc": "training bits per character",
+}
+LATCHED, SILENT = "#003d6b", "#b9c9d6"
+
+
+def death_frame(history: pd.DataFrame) -> pd.DataFrame:
+    """What the figure shows, long: model, start, seed, quantity, memory, update, split, value.
+
+    The shares of latched and silent cells on validation blocks, after the logged updates of the first epoch and after
+    each epoch; the loss of the updates since the row before (split "early") and on validation (split "valid").
+    """
+    rows = history[history["split"].isin(["early", "valid"]) & (history["reader"] == "blocks")]
+    kinds = rows["metric"].str.extract(r"(latched|silent)_share/(.+)").set_axis(["quantity", "memory"], axis=1)
+    rows = rows.assign(**kinds)
+    rows.loc[rows["metric"] == "bpc", "quantity"] = "bpc"
+    columns = ["model", "start", "seed", "quantity", "memory", "update", "split", "value"]
+    return rows.loc[rows["quantity"].notna(), columns].reset_index(drop=True)
+
+
+@styled
+def inner_memory_death(history: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """Shares of latched and of silent cells of every memory, and the BPC, against updates on a logarithmic axis.
+
+    history: `lab.runs.histories(runs)`. One row of panels for each start of the output bias. Every seed faint, the
+    mean strong; circles are the validation BPC after each epoch. The training BPC at an update is that of the updates
+    since the point before.
+
+    UsageError: the history has no share of latched cells.
+    """
+    frame = death_frame(history)
+    shown = frame[frame["update"] >= 1]
+    if not (shown["quantity"] == "latched").any():
+        raise UsageError("the history tells nothing of latched cells: these units have no memory cells")
+    rows = starts(frame)
+    figure, axes = panels(ax, len(rows), 3, width, 0.4 + 1.65 * len(rows), sharex=True, sharey="col")
+    for line, start in zip(axes, rows, strict=True):
+        for panel, quantity in zip(line, QUANTITIES, strict=True):
+            part = shown[(shown["start"] == start) & (shown["quantity"] == quantity)]
+            if quantity == "bpc":
+                _losses(panel, part)
+            else:
+                for memory in reversed(memories(part)):
+                    seeds_and_mean(panel, part[part["memory"] == memory], "update", "value", **memory_style(memory))
+                panel.set_ylim(-0.03, 1.03)
+                panel.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
+            panel.set_xscale("log")
+            panel.grid(axis="both")
+        line[0].set_ylabel(STARTS[start].replace(", ", ",\n").replace(" at ", "\nat "))
+    for panel, name in zip(axes[0], QUANTITIES.values(), strict=True):
+        panel.set_title(name)
+    for panel in axes[-1]:
+        panel.set_xlabel("updates")
+        panel.xaxis.set_major_formatter("{x:g}")
+    for panel in axes[:-1].flat:
+        panel.tick_params(axis="x", labelbottom=False)
+    below(figure, memory_handles(frame))
+    return attach(figure, frame)
+
+
+def _losses(panel: Axes, part: pd.DataFrame) -> None:
+    """The training loss of each model, and rings for its validation loss after an epoch."""
+    for model in in_order(part["model"]):
+        mine, colour = part[part["model"] == model], look(model).colour
+        seeds_and_mean(panel, mine[mine["split"] == "early"], "update", "value", color=colour)
+        valid = mine[mine["split"] == "valid"].groupby("update")["value"].mean()
+        panel.plot(valid.index, valid, "o", color=colour, markerfacecolor="white", markersize=3.5, zorder=4)
+    handles = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in in_order(part["model"])]
+    ring = Line2D([], [], color="#404040", marker="o", markerfacecolor="white", markersize=3.5, linestyle="")
+    ring.set_label("valid, mean")
+    if panel.get_subplotspec().is_first_row():  # type: ignore[union-attr]
+        panel.legend(handles=[*handles, ring], loc="lower left", handlelength=1.2, borderaxespad=0.2)
+
+
+@styled
+def inner_memory_ablations(
+    shares: pd.DataFrame, memory: str = "inner", width: float = PAGE, ax: Axes | None = None
+) -> Figure:
+    """Dead cells of one memory after a few updates, a bar for each setting: latched dark, silent light.
+
+    shares: `lab.runs.dead_shares(lab.runs.histories({setting: runs, ...}), updates=(10, 30, 100))`; settings are drawn
+    in the order in which they come. Dots are the seeds' latched shares, the line through them their t interval.
+
+    UsageError: no such memory.
+    """
+    rows = shares[shares["memory"] == memory]
+    if rows.empty:
+        raise UsageError(f"there is no memory {memory!r}; there are {', '.join(sorted(shares['memory'].unique()))}")
+    frame = rows[["setting", "seed", "update", "latched", "silent"]].reset_index(drop=True)
+    settings, updates = list(dict.fromkeys(frame["setting"])), sorted(frame["update"].unique())
+    figure, axes = panels(ax, 1, len(updates), width, 0.75 + 0.24 * len(settings), sharey=True)
+    for panel, update in zip(axes[0], updates, strict=True):
+        for y, setting in enumerate(settings):
+            here = frame[(frame["update"] == update) & (frame["setting"] == setting)]
+            mean, low, high = t_interval(here["latched"])
+            panel.barh(y, mean, height=0.62, color=LATCHED)
+            panel.barh(y, here["silent"].mean(), left=mean, height=0.62, color=SILENT)
+            panel.plot([low, high], [y, y], color="#e69f00", linewidth=1.2, solid_capstyle="butt", zorder=3)
+            panel.plot(here["latched"], [y] * len(here), "o", color="#e69f00", markersize=2.6, zorder=4)
+        panel.set(xlim=(0, 1), ylim=(len(settings) - 0.5, -0.5))
+        panel.set_title(f"after {update} updates")
+        panel.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
+        panel.tick_params(axis="y", length=0)
+        panel.grid(axis="x")
+    axes[0, 0].set_yticks(range(len(settings)), settings)
+    for panel in axes[0, 1:]:
+        panel.tick_params(axis="y", labelleft=False)
+    handles = [
+        Line2D([], [], color=LATCHED, linewidth=6, label="latched"),
+        Line2D([], [], color=SILENT, linewidth=6, label="silent"),
+        Line2D([], [], color="#e69f00", marker="o", markersize=2.6, label="latched: seeds, t interval of their mean"),
+    ]
+    below(figure, handles, columns=3)
+    return attach(figure, frame)

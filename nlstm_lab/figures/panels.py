@@ -1,0 +1,101 @@
+"""Small multiples: panels that share a look, and curves over seeds."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from nlstm_lab.figures.style import canvas, in_order, look
+
+STARTS = {
+    "zero": "output bias 0, as printed",
+    "log_frequencies": "output bias at log-frequencies",
+}  # how a run's output bias starts, in the order of panels
+
+
+def panels(
+    ax: Axes | None, rows: int, columns: int, width: float, height: float, **share: Any
+) -> tuple[Figure, NDArray[Any]]:
+    """A new figure of so many inches, or the place of `ax`, divided into panels; with the axes [rows, columns].
+
+    share: sharex and sharey, as matplotlib takes them.
+    """
+    if ax is None:
+        figure = plt.figure(figsize=(width, height))
+        plt.close(figure)
+        return figure, figure.subplots(rows, columns, squeeze=False, **share)
+    figure, ax = canvas(ax, width, height)
+    ax.axis("off")
+    whole = ax.get_subplotspec()
+    inside = whole.subgridspec(rows, columns) if whole else figure.add_gridspec(rows, columns)
+    places: list[list[Axes]] = []
+    for row in range(rows):
+        places.append([])
+        for column in range(columns):
+            like = {"sharex": (row, column), "sharey": (row, column)}
+            tied: dict[str, Any] = {}
+            for axis in like:
+                mode = share.get(axis)
+                first = {"col": (0, column), "row": (row, 0), True: (0, 0)}.get(mode)
+                if first and first != (row, column):
+                    tied[axis] = places[first[0]][first[1]]
+            places[-1].append(figure.add_subplot(inside[row, column], **tied))
+    return figure, np.array(places, dtype=object)
+
+
+def starts(frame: pd.DataFrame) -> list[str]:
+    """The output biases that a frame has, the printed one first."""
+    return [start for start in STARTS if (frame["start"] == start).any()]
+
+
+def seeds_and_mean(
+    ax: Axes, frame: pd.DataFrame, x: str, y: str, log: bool = False, strong: float = 1.4, **style: Any
+) -> None:
+    """Every seed's curve faint, their mean strong (the geometric one where `log`)."""
+    wide = frame.pivot(index=x, columns="seed", values=y).sort_index()
+    faint = {**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""}
+    if wide.shape[1] > 1:
+        for seed in wide:
+            ax.plot(wide.index, wide[seed], **faint)
+    mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
+    ax.plot(wide.index, mean, **{"linewidth": strong, "zorder": 3, **style})
+
+
+def memory_style(memory: str) -> dict[str, Any]:
+    """Colour of a memory; a hidden state is dashed, in the colour of its layer."""
+    if memory == "h" or memory.endswith(" h"):
+        return {"color": look(memory.removesuffix(" h")).colour, "linestyle": (0, (3, 1.2))}
+    return {"color": look(memory).colour, "linestyle": "-"}
+
+
+def memory_label(memory: str) -> str:
+    """What a legend calls a memory: the layers of a stack by their place."""
+    return {
+        "layer 1": "stack, lower layer",
+        "layer 2": "stack, upper layer",
+        "layer 1 h": "stack, lower h",
+        "layer 2 h": "stack, upper h",
+        "h": "hidden state h",
+    }.get(memory, look(memory).label)
+
+
+def memories(frame: pd.DataFrame) -> list[str]:
+    """The memories of a frame in the order that every figure lists them in, innermost first, hidden states last."""
+    order = ["inner", "middle", "outer", "layer 3", "layer 2", "layer 1", "cell"]
+    names = in_order(frame["memory"].dropna())
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+def memory_handles(frame: pd.DataFrame) -> list[Line2D]:
+    """Legend entries of a frame's memories."""
+    return [Line2D([], [], label=memory_label(memory), **memory_style(memory)) for memory in memories(frame)]
+
+
+def below(figure: Figure, handles: list[Line2D], columns: int = 4) -> None:
+    """One legend for all panels, below them."""
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns)

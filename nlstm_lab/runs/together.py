@@ -1,0 +1,64 @@
+"""Several runs as one frame: what figures draw and what is compared over seeds."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from nlstm_lab.errors import UsageError
+
+if TYPE_CHECKING:
+    from nlstm_lab.runs import Run
+
+SHARE = re.compile(r"(latched|silent)_share/(.+)")  # how a history calls what training.liveness told
+KEYS = ("setting", "experiment", "model", "start", "seed", "memory", "update")
+
+
+def about(run: "Run") -> dict[str, Any]:
+    """Which run a row is of: experiment, model (as figures call it), start (of the output bias), seed."""
+    model = run.experiment.model
+    stacked = model.unit == "lstm" and model.num_layers > 1
+    return {
+        "experiment": run.experiment.name,
+        "model": "stacked_lstm" if stacked else model.unit,
+        "start": model.output_bias,
+        "seed": run.seed,
+    }
+
+
+def histories(runs: "Iterable[Run] | Mapping[str, Iterable[Run]]") -> pd.DataFrame:
+    """The histories of runs under each other, each row with `about` its run and whether its epoch is the `best` one.
+
+    Runs may come by the name of a setting, which then is a column, too.
+    """
+    named = runs if isinstance(runs, Mapping) else {"": runs}
+    parts = [
+        run.history.assign(**about(run), best=run.history["epoch"] == run.result["best_epoch"], setting=setting)
+        for setting, some in named.items()
+        for run in some
+    ]
+    if not parts:
+        raise UsageError("there are no runs to put together")
+    told = pd.concat(parts, ignore_index=True)
+    return told if isinstance(runs, Mapping) else told.drop(columns="setting")
+
+
+def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFrame:
+    """The shares of dead cells, one row a run, memory and update: `latched`, `silent` and `dead`, which is both.
+
+    history: from `histories`. updates: after which updates of the first epoch (those that training logs), or, if none
+    are named, after the best epoch.
+    """
+    wanted = list(updates)
+    early = (history["split"] == "early") & history["update"].isin(wanted)
+    rows = history[early if wanted else (history["split"] == "valid") & history["best"]]
+    kinds = rows["metric"].str.extract(SHARE).set_axis(["life", "memory"], axis=1)
+    rows = rows.assign(**kinds).dropna(subset="life")
+    keys = [name for name in KEYS if name in rows]
+    latched, silent = (
+        rows.loc[rows["life"] == life, [*keys, "value"]].rename(columns={"value": life})
+        for life in ("latched", "silent")
+    )
+    told = latched.merge(silent, on=keys, validate="one_to_one")
+    return told.assign(dead=told["latched"] + told["silent"])

@@ -1,0 +1,114 @@
+"""The death of the inner memory: what is plotted is what the histories say."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nlstm_lab import figures
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.death import LATCHED, SILENT
+from nlstm_lab.figures.panels import panels
+from nlstm_lab.runs import dead_shares
+
+UPDATES = (0, 1, 3, 10, 30, 100)
+
+
+def share(update: int, seed: int) -> float:
+    """A share of latched cells that grows by a tenth a logged update, and by a hundredth a seed."""
+    return UPDATES.index(update) / 10 + seed / 100
+
+
+@pytest.fixture
+def history():
+    rows = []
+    for model, memories in (("nlstm", ("outer", "inner")), ("stacked_lstm", ("layer 1", "layer 2"))):
+        for start in ("zero", "log_frequencies"):
+            for seed in range(3):
+                about = {"experiment": f"{model} {start}", "model": model, "start": start, "seed": seed}
+                kept = 0.0 if start == "log_frequencies" else 1.0
+                early = [(0, update, "early") for update in UPDATES]
+                for epoch, update, split in [*early, (1, 200, "valid"), (2, 400, "valid")]:
+                    latched = share(min(update, 100), seed)
+                    told = {f"latched_share/{memory}": latched * kept for memory in memories}
+                    told |= {f"silent_share/{memory}": 0.25 for memory in memories}
+                    told |= {"bpc": 5 - latched} if update else {}
+                    rows += [
+                        {**about, "epoch": epoch, "update": update, "split": split, "reader": "blocks",
+                         "metric": metric, "value": value, "best": epoch == 1}
+                        for metric, value in told.items()
+                    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def curve(panel, colour, alpha=None):
+    return [line for line in panel.lines if line.get_color() == colour and line.get_alpha() == alpha]
+
+
+def test_shares_against_updates_every_seed_and_the_mean(history):
+    figure = figures.inner_memory_death(history)
+    (latched, silent, bpc), (rescued, *_) = np.array(figure.axes).reshape(2, 3)
+    inner = figures.look("inner").colour
+    (mean,) = curve(latched, inner)
+    assert list(mean.get_xdata()) == [1, 3, 10, 30, 100, 200, 400]
+    assert mean.get_ydata() == pytest.approx([0.11, 0.21, 0.31, 0.41, 0.51, 0.51, 0.51])
+    assert len(curve(latched, inner, 0.35)) == 3
+    assert curve(rescued, inner)[0].get_ydata() == pytest.approx([0.0] * 7)
+    assert curve(silent, inner)[0].get_ydata() == pytest.approx([0.25] * 7)
+    trained, valid = curve(bpc, figures.look("nlstm").colour)
+    assert trained.get_ydata() == pytest.approx([4.89, 4.79, 4.69, 4.59, 4.49])
+    assert valid.get_xdata().tolist() == [200, 400]
+    assert latched.get_xscale() == "log"
+    plotted = figures.data(figure)
+    assert set(plotted["quantity"]) == {"latched", "silent", "bpc"}
+    assert len(plotted) == 2 * 2 * 3 * (8 * 4 + 7)
+
+
+def test_a_history_without_memory_cells_is_refused(history):
+    with pytest.raises(UsageError, match="no memory cells"):
+        figures.inner_memory_death(history[history["metric"] == "bpc"])
+
+
+def test_it_draws_into_axes_that_are_given(history):
+    figure, ax = figures.canvas(None, figures.PAGE, 4)
+    assert figures.inner_memory_death(history, ax=ax) is figure
+    assert len(figure.axes) == 1 + 6
+    assert figure.axes[1].get_shared_x_axes().joined(figure.axes[1], figure.axes[6])
+
+
+def test_panels_share_axes_as_in_a_figure_of_their_own():
+    _, ax = figures.canvas(None, 4, 4)
+    _, axes = panels(ax, 2, 2, 4, 4, sharex="col", sharey="row")
+    axes[0, 0].set(xlim=(2, 3), ylim=(4, 5))
+    assert (axes[1, 0].get_xlim(), axes[0, 1].get_ylim()) == ((2, 3), (4, 5))
+    assert axes[1, 1].get_xlim() != (2, 3)
+
+
+def test_bars_of_settings_are_latched_then_silent(history):
+    printed = history[(history["model"] == "nlstm") & (history["start"] == "zero")].assign(setting="as printed")
+    rescued = history[(history["model"] == "nlstm") & (history["start"] != "zero")].assign(setting="rescued")
+    shares = dead_shares(pd.concat([printed, rescued]), updates=(10, 100))
+    figure = figures.inner_memory_ablations(shares)
+    left, right = figure.axes
+    assert [tick.get_text() for tick in left.get_yticklabels()] == ["as printed", "rescued"]
+    assert [bar.get_x() for bar in right.patches] == pytest.approx([0, 0.51, 0, 0])
+    assert [bar.get_width() for bar in right.patches] == pytest.approx([0.51, 0.25, 0, 0.25])
+    seeds = [line.get_xdata().tolist() for line in left.lines if line.get_marker() == "o"]
+    assert seeds[0] == pytest.approx([0.3, 0.31, 0.32])
+    low, high = left.lines[0].get_xdata()
+    assert (low + high) / 2 == pytest.approx(0.31)
+    assert high - low == pytest.approx(2 * 4.302653 * 0.01 / np.sqrt(3), rel=1e-5)
+    assert LATCHED != SILENT
+    with pytest.raises(UsageError, match="no memory 'middle'; there are inner, outer"):
+        figures.inner_memory_ablations(shares, memory="middle")
+
+
+def test_first_updates_above_epochs_below(history):
+    figure = figures.first_updates_and_epochs(history)
+    above, rescued, below, _ = figure.axes
+    blue = figures.look("nlstm").colour
+    assert curve(above, blue)[0].get_ydata() == pytest.approx([4.89, 4.79, 4.69, 4.59, 4.49])
+    assert curve(below, blue)[0].get_ydata() == pytest.approx([4.49, 4.49])
+    assert below.get_ylim() == pytest.approx(figure.axes[3].get_ylim())
+    assert rescued.get_title(loc="left") == "output bias at log-frequencies"
+    with pytest.raises(UsageError, match="nothing of 'perplexity'"):
+        figures.first_updates_and_epochs(history, "perplexity")

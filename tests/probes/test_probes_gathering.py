@@ -1,0 +1,109 @@
+"""Studies of several runs: medians over live cells, what a cut costs, paired comparisons over seeds."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nlstm_lab import probes
+from nlstm_lab.probes.gathering import RUN
+from nlstm_lab.runs import dead_shares, histories
+from nlstm_lab.statistics import t_interval
+
+
+def run(seed=0, unit="nlstm", layers=1, start="zero", best=1):
+    model = SimpleNamespace(unit=unit, num_layers=layers, output_bias=start)
+    rows = [
+        (0, 10, "early", 0.5, 0.25), (1, 50, "valid", 0.75, 0.125), (2, 100, "valid", 0.0, 0.0)
+    ]  # fmt: skip
+    history = pd.DataFrame(
+        [(epoch, update, split, "blocks", f"{life}_share/inner", value + seed / 100)
+         for epoch, update, split, *values in rows for life, value in zip(("latched", "silent"), values, strict=True)],
+        columns=["epoch", "update", "split", "reader", "metric", "value"],
+    )  # fmt: skip
+    experiment = SimpleNamespace(name=f"ptb_{unit}{layers}", model=model)
+    return SimpleNamespace(experiment=experiment, seed=seed, history=history, result={"best_epoch": best})
+
+
+def test_dead_shares_are_those_of_the_best_epoch_or_of_an_early_update():
+    history = histories([run(0), run(1), run(0, "lstm", 2)])
+    assert set(history["model"]) == {"nlstm", "stacked_lstm"}
+    after = dead_shares(history)
+    assert after[["model", "seed", "update"]].values.tolist() == [
+        ["nlstm", 0, 50], ["nlstm", 1, 50], ["stacked_lstm", 0, 50]
+    ]  # fmt: skip
+    assert after["dead"].tolist() == pytest.approx([0.875, 0.895, 0.875])
+    early = dead_shares(histories({"as printed": [run(3)]}), updates=(10, 30))
+    assert early[["setting", "update", "latched", "silent"]].values.tolist() == [["as printed", 10, 0.53, 0.28]]
+
+
+def test_a_study_of_each_network_gets_the_seed_of_its_run():
+    def study(network, text, seed=0):
+        return pd.DataFrame({"text": [text] * 2, "drawn": seed, "network": network})
+
+    told = probes.gather([(run(3), "a"), (run(5, start="log_frequencies"), "b")], study, "the text")
+    assert list(told.columns) == [*RUN, "text", "drawn", "network"]
+    assert told["drawn"].tolist() == [3, 3, 5, 5]
+    assert told["start"].tolist() == ["zero", "zero", "log_frequencies", "log_frequencies"]
+
+
+@pytest.fixture
+def cells():
+    about = {"experiment": "ptb", "model": "nlstm", "start": "zero"}
+    lives = {0: ["alive"] * 5 + ["latched"] * 4 + ["silent"], 1: ["alive"] * 2 + ["latched"] * 8}
+    return pd.DataFrame(
+        [{**about, "seed": seed, "memory": "inner", "value": "raw", "life": life,
+          "timescale": float(unit) if life == "alive" else np.nan}
+         for seed, some in lives.items() for unit, life in enumerate(some)]
+    )  # fmt: skip
+
+
+def test_a_median_is_over_live_cells_and_too_few_have_none(cells):
+    first, second = probes.medians(cells).to_dict("records")
+    told = ("median", "measured", "latched", "silent", "dead")
+    assert [first[name] for name in told] == [2, 5, 0.4, 0.1, 0.5]
+    assert np.isnan(second["median"])
+    assert (second["measured"], second["dead"]) == (2, 0.8)
+
+
+def test_pairs_leave_out_the_seeds_that_lack_one():
+    rows = [(seed, memory, value) for seed in range(5) for memory, value in (("inner", 3.0 + seed), ("outer", 1.0))]
+    frame = pd.DataFrame(rows, columns=["seed", "memory", "median"])
+    frame.loc[(frame["seed"] == 2) & (frame["memory"] == "inner"), "median"] = np.nan
+    told = probes.paired(frame, "median", {"memory": "inner"}, {"memory": "outer"})
+    assert told.seeds == 4
+    assert told.difference == t_interval([2.0, 3.0, 5.0, 6.0])
+    assert told.ordering == "holds"
+    assert probes.paired(frame, "median", {"memory": "outer"}, {"memory": "inner"}).ordering == "fails"
+    with pytest.raises(ValueError, match="more than one row"):
+        probes.paired(frame, "median", {}, {"memory": "outer"})
+    (inner, outer) = probes.intervals(frame, "median", by=["memory"]).itertuples()
+    assert (inner.n, inner.mean, outer.n, outer.low) == (4, 5.0, 5, 1.0)
+
+
+def test_what_a_cut_costs_and_when():
+    about = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0, "memory": "inner", "kind": "zero"}
+    kl = [1.0, 1.0, 4.0, 2.0]
+    cuts = pd.DataFrame([{**about, "distance": k, "kl": v, "loss_increase": -v} for k, v in enumerate(kl)])
+    (told,) = probes.lost(cuts.sample(frac=1, random_state=0)).to_dict("records")
+    assert (told["kl"], told["loss_increase"], told["half"]) == (8.0, -8.0, 3)
+
+
+def test_the_reach_is_where_the_loss_has_settled():
+    about = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0}
+    loss = {1: 3.0, 2: 1.0, 5: 1.2, 10: 1.005, 20: 1.0}
+    frame = pd.DataFrame([{**about, "context": context, "loss": value} for context, value in loss.items()])
+    (told,) = probes.reach(frame).to_dict("records")
+    assert (told["reach"], told["loss"]) == (10, 1.0)
+    (flat,) = probes.reach(frame.assign(loss=1.0)).to_dict("records")
+    assert flat["reach"] == 1
+
+
+def test_four_quantities_of_every_cell():
+    keys = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0, "memory": "inner", "unit": 0}
+    states = pd.DataFrame([{**keys, "life": "alive", "value": v, "timescale": t} for v, t in
+                           (("raw", 7.0), ("tanh", 5.0), ("raw increments", 1.0))])  # fmt: skip
+    gates = pd.DataFrame([{**keys, "life": "alive", "from_mean_ln_f": 9.0, "persistence": 0.5}])
+    told = probes.quantities(states, gates).set_index("quantity")["value"].to_dict()
+    assert told == {"raw": 7.0, "tanh": 5.0, "gate": 9.0, "persistence": 0.5}
