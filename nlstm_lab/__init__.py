@@ -26,7 +26,7 @@ _MODULES = (
 )
 _UNITS = ("LSTM", "NestedLSTM")
 
-__all__ = [*_MODULES, *_UNITS]  # noqa: PLE0604
+__all__ = [*_MODULES, *_UNITS]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ A run is a task. A killed worker's run goes on from its checkpoint in another wo
 again, so a second start of a sweep does what is missing.
 """
 
+import logging
 import os
 import threading
 import time
@@ -20,9 +21,11 @@ import torch
 from nlstm_lab import experiments, runs
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.errors import LabError, MissingRun, StaleRun, UsageError
+from nlstm_lab.training import Interrupted
 
 Status = Literal["recorded", "waits", "runs", "failed"]
 PERIOD = 0.5  # seconds between two looks at the scheduler
+TIMEOUT = 10.0  # seconds in which a scheduler must answer
 
 # torch's random state and number of threads are the process's, so a worker with several threads trains one at a time
 _one_at_a_time = threading.Lock()
@@ -50,12 +53,10 @@ def parse_seeds(text: str) -> list[int]:
     """
     seeds: list[int] = []
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        if not first.strip().isdecimal() or not (last.strip() or first.strip()).isdecimal():
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) < int(first):
             raise UsageError(f"seeds are written like 0-4 or 0,2,5, not {text!r}")
         seeds += range(int(first), int(last or first) + 1)
-    if not seeds:
-        raise UsageError(f"{text!r} names no seed")
     return list(dict.fromkeys(seeds))
 
 
@@ -91,7 +92,8 @@ def run(
     """Train the jobs that wait, and return them all with how they ended; `watch` sees them after every look.
 
     scheduler: address of a running one, whose workers see this machine's folder of runs and data sets and have one
-    thread each; None starts `workers` processes here (as many as there are processors, where None).
+    thread each; None starts `workers` processes here (as many as there are processors, where None). Raises Interrupted
+    when it is stopped from the keyboard.
     """
     watch(jobs)
     waiting = [job for job in jobs if job.status == "waits"]
@@ -104,12 +106,15 @@ def run(
             for job in waiting
         }
         stack.callback(client.cancel, list(futures.values()))
-        while any(job.status in ("waits", "runs") for job in jobs):
-            running = _running(client)
-            for job in waiting:
-                _update(job, futures[job.key], running)
-            watch(jobs)
-            time.sleep(PERIOD)
+        try:
+            while any(job.status in ("waits", "runs") for job in jobs):
+                running = _running(client)
+                for job in waiting:
+                    _update(job, futures[job.key], running)
+                watch(jobs)
+                time.sleep(PERIOD)
+        except KeyboardInterrupt:
+            raise Interrupted("SIGINT: every run keeps its last checkpoint; the same command goes on") from None
     return jobs
 
 
@@ -124,12 +129,12 @@ def _client(scheduler: str | None, workers: int) -> Any:
     client: Any = distributed.Client  # untyped
     if scheduler is not None:
         try:
-            return client(scheduler, timeout=10)
+            return client(scheduler, timeout=TIMEOUT)
         except (OSError, ValueError) as error:
             raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
     # a worker is given one run at a time, so that what is said to run does run
     with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
-        return client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        return client(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL)
 
 
 def _running(client: Any) -> set[str]:

@@ -82,7 +82,7 @@ class ClockworkRNNCell(Cell):
         reads = [h[..., k * self.width :] @ block.t() for k, block in enumerate(self.weight_hh)]
         summed = projected + torch.cat(reads, dim=-1)
         if self.gain is not None:
-            modules = summed.unflatten(-1, (-1, self.width))  # type: ignore[no-untyped-call]
+            modules = summed.unflatten(-1, (-1, self.width))
             summed = F.layer_norm(modules, (self.width,)).flatten(-2) * self.gain
             summed = summed if self.bias is None else summed + self.bias
         active = (clock.unsqueeze(-1) % self.periods == 0).repeat_interleave(self.width, dim=-1)

@@ -30,9 +30,7 @@ class Exchangeable(Recurrent):
     def from_torch(cls, module: nn.RNNBase) -> Self:
         """A unit with a copy of the weights of `module`, on its device and of its type."""
         if not isinstance(module, cls.torch_class):
-            raise TypeError(
-                f"module must be a torch.nn.{cls.torch_class.__name__}, not {type(module).__name__}"
-            )
+            raise TypeError(f"module must be a torch.nn.{cls.torch_class.__name__}, not {type(module).__name__}")
         if module.bidirectional or module.proj_size:
             raise ValueError("module must run in one direction and without projection (proj_size=0)")
         like = module.weight_ih_l0

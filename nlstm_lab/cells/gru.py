@@ -58,9 +58,7 @@ class GRUCell(GatedCell):
             r, u = torch.sigmoid(gates).chunk(2, dim=-1)
             g = torch.tanh(projected[..., 2 * size :] + (r * h) @ self.weight_hh[2 * size :].t())
         else:
-            recurrent = (
-                h @ self.weight_hh.t() if self.bias_hh is None else h @ self.weight_hh.t() + self.bias_hh
-            )
+            recurrent = h @ self.weight_hh.t() if self.bias_hh is None else h @ self.weight_hh.t() + self.bias_hh
             gates = projected[..., : 2 * size] + recurrent[..., : 2 * size]
             r, u = torch.sigmoid(gates).chunk(2, dim=-1)
             g = torch.tanh(projected[..., 2 * size :] + r * recurrent[..., 2 * size :])

@@ -37,9 +37,7 @@ class HierarchicalRNNCell(MultiscaleCell):
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(
-            input_size, hidden_size, top, bias, forget_bias, initialization, takes_input, device, dtype
-        )
+        super().__init__(input_size, hidden_size, top, bias, forget_bias, initialization, takes_input, device, dtype)
         self.reset_parameters()
 
     def forward(
@@ -51,9 +49,7 @@ class HierarchicalRNNCell(MultiscaleCell):
         boundary: Tensor | None = None,
     ) -> Any:
         beside = {"z_below": z_below, "h_above": h_above, "boundary": boundary}
-        return self.forward_beside(
-            input, state, **{k: part for k, part in beside.items() if part is not None}
-        )
+        return self.forward_beside(input, state, **{k: part for k, part in beside.items() if part is not None})
 
     def recur(
         self,
@@ -119,7 +115,5 @@ class HierarchicalRNN(Multiscale):
             if not ((boundaries == 0) | (boundaries == 1)).all():
                 raise ValueError("boundaries must be 0 or 1, not anything between or beyond")
             if (boundaries[..., 1:] > boundaries[..., :-1]).any():
-                raise ValueError(
-                    "boundaries must be nested: a segment ends only where one of the layer below does"
-                )
+                raise ValueError("boundaries must be nested: a segment ends only where one of the layer below does")
         return boundaries

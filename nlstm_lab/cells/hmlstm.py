@@ -76,9 +76,7 @@ class HMLSTMCell(MultiscaleCell):
         choice("selection", selection, get_args(Selection))
         choice("detect_from", detect_from, get_args(DetectFrom))
         if boundary == "soft" and selection == "hard":
-            raise ValueError(
-                'selection must be "arithmetic" with soft boundaries, which choose no one operation'
-            )
+            raise ValueError('selection must be "arithmetic" with soft boundaries, which choose no one operation')
         if normalize_boundary and not (layer_norm and detect_from == "preactivation"):
             raise ValueError("normalize_boundary needs layer_norm and a detector in the pre-activation")
         if not 0 <= threshold < 1:
@@ -121,9 +119,7 @@ class HMLSTMCell(MultiscaleCell):
         self, input: Tensor, state: Any = None, z_below: Tensor | None = None, h_above: Tensor | None = None
     ) -> Any:
         beside = {"z_below": z_below, "h_above": h_above}
-        return self.forward_beside(
-            input, state, **{k: part for k, part in beside.items() if part is not None}
-        )
+        return self.forward_beside(input, state, **{k: part for k, part in beside.items() if part is not None})
 
     def recur(
         self,
@@ -144,23 +140,21 @@ class HMLSTMCell(MultiscaleCell):
         summed = self.biased(summed)  # equation 4, and the next two lines
         i, f, g, o = summed[..., : 4 * self.hidden_size].chunk(4, dim=-1)
         i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
-        c_new, write = f * c + i * g, i * g
-        if self.selection == "arithmetic":
-            c = (1 - flush) * below * c_new + copy * c + flush * write  # equation 2: UPDATE, COPY, FLUSH
+        updated, written = f * c + i * g, i * g
+        if self.selection == "arithmetic":  # equations 2 (UPDATE, COPY, FLUSH) and 3
+            c = (1 - flush) * below * updated + copy * c + flush * written
+            h = copy * h + (1 - copy) * self._emitted(o, c)
         else:
-            c = torch.where(flush > 0, write, torch.where(below > 0, c_new, c))
-        h_new = o * torch.tanh(c if self.norm_c is None else self.norm_c(c))
-        if self.selection == "arithmetic":
-            h = copy * h + (1 - copy) * h_new  # equation 3
-        else:
-            h = torch.where(copy > 0, h, h_new)
+            c = torch.where(flush > 0, written, torch.where(below > 0, updated, c))
+            h = torch.where(copy > 0, h, self._emitted(o, c))
         z_tilde, z = self._detect(summed, h, copy)
         if record is not None:
-            operation = torch.where(
-                z_last > self.threshold, Operation.FLUSH, (z_below > self.threshold).long()
-            )
+            operation = torch.where(z_last > self.threshold, Operation.FLUSH, (z_below > self.threshold).long())
             record.update(i=i, f=f, g=g, o=o, c=c, h=h, z_tilde=z_tilde, z=z, operation=operation)
         return h, c, z
+
+    def _emitted(self, o: Tensor, c: Tensor) -> Tensor:
+        return o * torch.tanh(c if self.norm_c is None else self.norm_c(c))
 
     def biased(self, summed: Tensor) -> Tensor:
         """The pre-activations normalized, and the bias added."""

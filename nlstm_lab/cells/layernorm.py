@@ -56,9 +56,7 @@ class LayerNormLSTMCell(GatedCell):
                 norm.reset_parameters()
 
     def project(self, x: Tensor) -> Tensor:
-        return (
-            product(x, self.weight_ih) if self.norm_ih is None else self.norm_ih(product(x, self.weight_ih))
-        )
+        return product(x, self.weight_ih) if self.norm_ih is None else self.norm_ih(product(x, self.weight_ih))
 
     def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
         h, c = state

@@ -90,11 +90,12 @@ class Multiscale(Recurrent):
         steps: list[list[Record]] | None = None,
         boundaries: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
-        done = fast.read(self, x, states) if steps is None and boundaries is None else None
+        plain = steps is None and boundaries is None and not torch.compiler.is_compiling()
+        done = fast.read(self, x, states) if plain else None
         if done is not None:
             return done
         cells = cast(list[MultiscaleCell], self.cells)
-        projected = cells[0].project(x)
+        projected = cells[0].project(x).unbind()
         always = states[0][2].new_ones(x.shape[1])  # z of layer 0: "the input should not be omitted"
         output = []
         for t in range(x.shape[0]):

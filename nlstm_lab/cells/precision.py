@@ -79,7 +79,8 @@ def times(weight: Tensor, dtype: torch.dtype, rows: int) -> Callable[[Tensor], T
     """x -> x @ weight for many x [rows, :] of type `dtype`, with the weight laid out once as the library
     wants it."""
     weight = weight.detach().to(dtype)
-    if dtype != torch.bfloat16 or weight.device.type != "cpu":
+    onednn = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
+    if weight.device.type != "cpu" or dtype == torch.float64 or not onednn:
         weight = weight.contiguous()
         return lambda x: torch.mm(x, weight)
     library = torch.ops.mkldnn

@@ -95,20 +95,17 @@ class Recurrent(nn.Module):
         return torch.cat(hidden, -1) if self.all_layers else x, last
 
     def unroll(self, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """One layer over all steps, untraced, by the fastest way that serves the cell: x to h [T, B, hidden_size]."""
-        done = fast.unroll(cell, x, state)
+        """One layer over all steps, untraced, by the fastest way that serves the cell: h [T, B, hidden_size]."""
+        done = None if torch.compiler.is_compiling() else fast.unroll(cell, x, state)
         return self.loop(cell, x, state) if done is None else done
 
     @staticmethod
-    def loop(
-        cell: Cell, x: Tensor, state: State, records: list[Record] | None = None
-    ) -> tuple[Tensor, State]:
+    def loop(cell: Cell, x: Tensor, state: State, records: list[Record] | None = None) -> tuple[Tensor, State]:
         """The oracle of `unroll`: the readable step, one after the other; adds what it sees to `records`."""
-        projected = cell.project(x)
         hidden = []
-        for t in range(x.shape[0]):
+        for share in cell.project(x).unbind():  # one by one, an index's gradient would be as large as all of them
             record: Record | None = None if records is None else {}
-            state = cell.recur(projected[t], state, record)
+            state = cell.recur(share, state, record)
             hidden.append(state[0])
             if records is not None and record is not None:
                 records.append(record)

@@ -1,4 +1,4 @@
-"""The command line: `nlstm-lab data | train | sweep | experiments | figures | table`.
+"""The command line: `nlstm-lab data | train | sweep | experiments | figures | table | bench`.
 
 Commands import what they need when they run, so that `nlstm-lab --help` answers at once.
 """
@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 
-from nlstm_lab.cli import data, experiments, figures, training
+from nlstm_lab.cli import bench, data, experiments, figures, training
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(data.app, name="data")
+app.add_typer(bench.app, name="bench")
 app.command()(training.train)
 app.command()(training.sweep)
 app.command()(experiments.experiments)
@@ -22,7 +23,7 @@ app.command()(figures.table)
 
 @app.callback()
 def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Train, probe and draw recurrent networks with nested and hierarchical memory."""
 

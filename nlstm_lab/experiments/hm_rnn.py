@@ -163,12 +163,7 @@ HANDWRITING: Mapping[Scale, Setting] = {
     "small": Setting(
         LINES, replace(HANDWRITING_TRAINING, epochs=3, updates_per_epoch=100), (100, 64, 100), slope=(3.0, 0.5)
     ),
-    "smoke": Setting(
-        replace(LINES, batch_size=256),
-        replace(HANDWRITING_TRAINING, epochs=1, updates_per_epoch=2),
-        (8, 8, 8),
-        slope=(3.0, 0.5),
-    ),
+    "smoke": Setting(LINES, replace(HANDWRITING_TRAINING, epochs=1, updates_per_epoch=1), (8, 8, 8), slope=(3.0, 0.5)),
 }
 HANDWRITING_SOURCES = {
     "task.batch_size": "section 4.2: 32",

@@ -19,7 +19,7 @@ from nlstm_lab.experiments.base import Experiment
 def ends(task: Any) -> tuple[Symbols | Vectors, Symbols | Mixture]:
     """What a task's config puts into a network and asks of it.
 
-    Published counts stand in for the data sets of the documents; another text has to be opened (MissingData, UsageError).
+    Published counts stand in for the documents' data sets; another text has to be opened (MissingData, UsageError).
     """
     match task:
         case MNISTGlimpses():

@@ -5,12 +5,14 @@
 """
 
 from nlstm_lab.figures.activations import activation_summary, cell_activations
+from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
 from nlstm_lab.figures.curves import learning_curves
 from nlstm_lab.figures.cuts import cut_effects, memory_horizon
 from nlstm_lab.figures.death import inner_memory_ablations, inner_memory_death
 from nlstm_lab.figures.distributions import distribution_by_memory
 from nlstm_lab.figures.graphs import computational_graphs
 from nlstm_lab.figures.index import gallery
+from nlstm_lab.figures.memorization import unrolled_network, vanishing_gradients
 from nlstm_lab.figures.plotted import attach, data
 from nlstm_lab.figures.printed_curves import first_updates_and_epochs
 from nlstm_lab.figures.prose import prose
@@ -30,6 +32,8 @@ __all__ = [
     "canvas",
     "cell_activations",
     "computational_graphs",
+    "connectivity_reach",
+    "connectivity_sentence",
     "cut_effects",
     "data",
     "distribution_by_memory",
@@ -37,6 +41,7 @@ __all__ = [
     "gallery",
     "inner_memory_ablations",
     "inner_memory_death",
+    "lag_profiles",
     "learning_curves",
     "look",
     "manifest",
@@ -50,6 +55,8 @@ __all__ = [
     "timescale_baselines",
     "timescale_distributions",
     "unit_diagrams",
+    "unrolled_network",
+    "vanishing_gradients",
     "verdict_table",
     "with_interval",
 ]

@@ -3,11 +3,16 @@
 from nlstm_lab.probes import studies
 from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
 from nlstm_lab.probes.claims import claims, note
+from nlstm_lab.probes.completion import Completer, Completion, complete
+from nlstm_lab.probes.connectivity import connectivity
 from nlstm_lab.probes.decoding import decode, labels
 from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, paired, quantities, reach
 from nlstm_lab.probes.interventions import attribute, horizon, intervene
 from nlstm_lab.probes.jacobians import persistence
+from nlstm_lab.probes.lags import over_seeds, profile, seed_means, suggested, survey, within_seed
 from nlstm_lab.probes.liveness import along, classes, effective_rank, shares
+from nlstm_lab.probes.memorization import gradient_by_distance
+from nlstm_lab.probes.published import published_accuracy, published_connectivity, published_training
 from nlstm_lab.probes.records import digest, ensure
 from nlstm_lab.probes.statistics import bootstrap, compare, curves
 from nlstm_lab.probes.timescales import gate_timescales, state_timescales, summary
@@ -15,6 +20,8 @@ from nlstm_lab.probes.tracing import trace
 from nlstm_lab.statistics import t_interval
 
 __all__ = [
+    "Completer",
+    "Completion",
     "along",
     "attribute",
     "autoregressive",
@@ -22,7 +29,9 @@ __all__ = [
     "claims",
     "classes",
     "compare",
+    "complete",
     "conditions",
+    "connectivity",
     "curves",
     "decode",
     "digest",
@@ -30,6 +39,7 @@ __all__ = [
     "ensure",
     "gate_timescales",
     "gather",
+    "gradient_by_distance",
     "horizon",
     "intervals",
     "intervene",
@@ -37,16 +47,25 @@ __all__ = [
     "lost",
     "medians",
     "note",
+    "over_seeds",
     "paired",
     "persistence",
+    "profile",
+    "published_accuracy",
+    "published_connectivity",
+    "published_training",
     "quantities",
     "reach",
+    "seed_means",
     "shares",
     "shuffled",
     "state_timescales",
     "studies",
+    "suggested",
     "summary",
+    "survey",
     "t_interval",
     "trace",
     "untrained",
+    "within_seed",
 ]

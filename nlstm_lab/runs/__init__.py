@@ -17,7 +17,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from nlstm_lab import experiments, models, paths, training
+from nlstm_lab import cells, experiments, models, paths, training
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Task
 from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
@@ -48,7 +48,8 @@ class Run:
     @cached_property
     def history(self) -> pd.DataFrame:
         """Long format: epoch, update, split, reader, metric, value."""
-        text = pd.read_csv(self.folder / "history.csv", dtype={"value": str})  # pandas' own numbers may be off by an ulp
+        # values as text first: pandas' own reading may be off in the last digit
+        text = pd.read_csv(self.folder / "history.csv", dtype={"value": str})
         return text.assign(value=text.value.astype(float))
 
     def model(self, device: str = "cpu") -> models.Network:
@@ -158,6 +159,8 @@ def training_device(name: str) -> torch.device:
 def _train(
     experiment: Experiment, seed: int, device: torch.device, precision: Precision, again: bool, progress: bool
 ) -> None:
+    with cells.precision(precision):
+        pass  # refuses what this machine cannot do, before anything is begun
     task: Task = experiment.task.load()
     ends = models.Interface.of(task)
     try:

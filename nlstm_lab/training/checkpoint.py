@@ -40,11 +40,13 @@ def load(path: Path) -> dict[str, Any] | None:
         partial.unlink(missing_ok=True)
     for candidate in (path, previous(path)):
         try:
-            state = torch.load(candidate, map_location="cpu", weights_only=True)
+            packed = io.BytesIO(candidate.read_bytes())
         except FileNotFoundError:
             continue
         except OSError as error:
             raise LabError(f"cannot read the checkpoint {candidate} ({reason(error)})") from error
+        try:
+            state = torch.load(packed, map_location="cpu", weights_only=True)
         except Exception as error:  # torch raises whatever its reader meets in a cut or foreign file
             _put_aside(candidate, f"damaged ({type(error).__name__})")
             continue

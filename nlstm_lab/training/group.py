@@ -82,11 +82,27 @@ def joined(device: torch.device) -> Iterator[tuple[Group, torch.device]]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    group = Group(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=_store(), rank=group.rank, world_size=group.size)
     try:
-        yield Group(dist.get_rank(), dist.get_world_size()), device
+        yield group, device
     finally:
         dist.destroy_process_group()
+
+
+def _store() -> Any:
+    """Where the processes find each other.
+
+    torchrun's own store outlives a restart, and with it the addresses of processes that are gone: every attempt gets
+    a part of its own. (Agents on several machines may count attempts differently: there let torchrun start a new store
+    each time, TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.)
+    """
+    shared = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    c10d: Any = dist  # the stores are not declared among its names
+    store = c10d.TCPStore(address, port, is_master=not shared and os.environ["RANK"] == "0", multi_tenant=not shared)
+    return c10d.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"] if shared else "", store)
 
 
 def _columns(values: Tensor, places: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ class _Trainer:
             # the mean over what all processes count; their gradients get averaged, so a sum takes their number
             loss = weight * group.size * score.nats / group.sum(score.counted)
             state.optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
         norm = self.config.step(self.network, state.optimizer)
         state.carried = mapped(carried, Tensor.detach)
         scored = torch.stack([part.detach().double() for part in score])

@@ -68,7 +68,7 @@ def ends(experiment: Experiment) -> Interface:
 @pytest.fixture
 def empty(monkeypatch):
     """Large matrices need no values to be counted."""
-    for name in ("orthogonal_", "xavier_uniform_", "uniform_"):
+    for name in ("orthogonal_", "xavier_uniform_", "kaiming_uniform_", "uniform_", "normal_"):
         monkeypatch.setattr(torch.nn.init, name, lambda tensor, *_, **__: tensor)
 
 
@@ -94,8 +94,8 @@ def test_the_articles_parameters_come_out_part_by_part(name, part, empty):
     assert models.parameter_count(getattr(network, part)) == expected[part]
 
 
-@pytest.mark.parametrize("name", experiments.names())
-def test_every_row_can_be_built_at_paper_scale(name, empty):
+@pytest.mark.parametrize("name", [name for name in experiments.names() if name not in PARAMETERS])
+def test_every_other_row_can_be_built_at_paper_scale(name, empty):
     experiment = experiments.get(name, "paper")
     assert models.parameter_count(models.build(experiment.model, ends(experiment), seed=0)) > 0
 
@@ -161,20 +161,19 @@ def test_a_substitute_is_what_small_scale_reads_and_only_where_the_targets_say_s
             assert corpora["paper"] == OWN.get(substitute, corpora["paper"])
 
 
-@pytest.mark.parametrize(("name", "scale"), ALL)
-def test_every_value_has_a_source_and_every_source_a_value(name, scale):
-    experiment = experiments.get(name, scale)
-    parts = {"task": experiment.task, "model": experiment.model, "training": experiment.training}
-    fields = {f"{part}.{field.name}" for part, config in parts.items() for field in dataclasses.fields(config)}
-    assert experiment.sources.keys() <= fields
-    stated = {
-        f"{part}.{field.name}"
-        for part, config in parts.items()
-        for field in dataclasses.fields(config)
-        if field.default is dataclasses.MISSING or getattr(config, field.name) != field.default
-    }
-    unsourced = stated - experiment.sources.keys()
-    assert unsourced <= {"model.unit", "task.normalization", "training.updates_per_epoch"}
+@pytest.mark.parametrize("scale", experiments.SCALES)
+def test_every_value_has_a_source_and_every_source_a_value(scale):
+    for experiment in (experiments.get(name, scale) for name, given in ALL if given == scale):
+        parts = {"task": experiment.task, "model": experiment.model, "training": experiment.training}
+        fields = {f"{part}.{field.name}": field for part in parts for field in dataclasses.fields(parts[part])}
+        assert experiment.sources.keys() <= fields.keys(), experiment.name
+        stated = {
+            name
+            for name, field in fields.items()
+            if field.default is dataclasses.MISSING or getattr(parts[name.split(".")[0]], field.name) != field.default
+        }
+        unsourced = stated - experiment.sources.keys()
+        assert unsourced <= {"model.unit", "task.normalization", "training.updates_per_epoch"}, experiment.name
 
 
 def test_every_row_is_paired_with_a_rescued_one_that_differs_in_the_output_bias_alone():

@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-ENVIRONMENT = ("NLSTM_LAB_DATA", "NLSTM_LAB_CACHE", "NLSTM_LAB_RUNS", "OMP_NUM_THREADS")
+ENVIRONMENT = ("NLSTM_LAB_CACHE", "NLSTM_LAB_RUNS", "OMP_NUM_THREADS")
 
 server = multiprocessing.get_context("forkserver")
 # torch._dynamo is what an optimizer imports when it is made, for seconds

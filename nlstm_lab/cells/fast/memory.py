@@ -36,3 +36,8 @@ def give(*buffers: Tensor) -> None:
     while sum(map(len, _free.values())) > KEPT_BUFFERS:
         oldest, group = next(iter(_free.items()))
         group.pop(0) if group else _free.pop(oldest)
+
+
+def forget() -> None:
+    """Let go of every buffer."""
+    _free.clear()

@@ -95,7 +95,7 @@ class Unrolled(torch.autograd.Function):
         H = rows // 4
         hidden = xs.new_empty(T, B, H)
         fed = hidden if dtype == xs.dtype else hidden.new_empty(T, B, H, dtype=dtype)  # h as a factor
-        tape = memory.take(xs, T, depth, 6, B, H)  # of each level i, f, g, o, c and tanh(c)
+        tape = memory.take(xs, T, depth, 5, B, H)  # of each level i, f, g, o and c
         z = memory.take(xs, depth - 1, T, B, 2 * H, dtype=dtype)
         maps = [times(weight.t(), dtype, B) for weight in weights]
         addends = [xs.new_zeros(rows) if bias is None else bias for bias in biases]
@@ -111,7 +111,7 @@ class Unrolled(torch.autograd.Function):
                     run(pointwise.enter, k, buffers, [product, addends[k], last[k]], tanh=options.tanh[k])
                     product = maps[k + 1](inside)
                 emitted = [hidden[t]] if fed is hidden else [hidden[t], fed[t]]
-                buffers = [*saved[-1][:4], *(b for level in reversed(saved) for b in level[4:]), *emitted]
+                buffers = [*saved[-1][:4], *(level[4] for level in reversed(saved)), *emitted]
                 inputs = [product, addends[-1], last[-1], *(level[3] for level in saved[:-1])]
                 run(pointwise.leave, -1, buffers, inputs, tanh=options.tanh[-1], copies=len(emitted))
                 h, last = fed[t], [level[4] for level in saved]
@@ -143,7 +143,7 @@ class Unrolled(torch.autograd.Function):
                 last = tape[t - 1, :, 4].unbind() if t else first[1 : depth + 1]
                 d = [level[t].unbind(1) for level in blocks]
                 buffers = [*d[-1][:3], d_next[-1], *(level[3] for level in d)]
-                levels = [s for k in range(depth) for s in (saved[k][3], saved[k][5], d_now[k])]
+                levels = [s for k in range(depth) for s in (saved[k][3], saved[k][4], d_now[k])]
                 inputs = [d_h, d_hidden[t], last[-1], *saved[-1][:3], *levels]
                 run(pointwise.leave_backward, -1, buffers, inputs, tanh=tanh[-1])
                 for k in reversed(range(depth - 1)):

@@ -27,29 +27,29 @@ def enter(product: Tensor, addend: Tensor, memory: Tensor, *, tanh: bool) -> Ten
 def leave(product: Tensor, addend: Tensor, memory: Tensor, *outer: Tensor, tanh: bool, copies: int) -> Tensors:
     """The innermost level and the way out; `outer` are the o of the other levels, outermost first.
 
-    Gives the innermost i, f, g, o, then each level's memory and its tanh, innermost first, and `copies` of h
+    Gives the innermost i, f, g, o, then each level's memory, innermost first, and `copies` of h
     (one that users see, and one in the type of the next product).
     """
     i, f, g, o = gates_of(product, addend, tanh)
     memory = f * memory + i * g  # equations 9, 12
     out: list[Tensor] = []
     for emit in (o, *reversed(outer)):
-        squashed = memory.tanh()
-        out += [memory, squashed]
-        memory = emit * squashed  # equations 14, 15, 6
+        out.append(memory)
+        memory = emit * memory.tanh()  # equations 14, 15, 6
     return i, f, g, o, *out, *[memory] * copies
 
 
 def leave_backward(d_product: Tensor, d_hidden: Tensor, memory: Tensor, *rest: Tensor, tanh: bool) -> Tensors:
     """Backward of `leave`, where h received `d_product` from the next step and `d_hidden` from outside.
 
-    `rest` holds the innermost i, f, g, and then, outermost level first, o, tanh(c), and the gradient of c
+    `rest` holds the innermost i, f, g, and then, outermost level first, o, c, and the gradient of c
     that the next step sent. Gives the innermost blocks of i, f, g, the gradient of the innermost `memory`
     of the step before, and the block of each level's o, outermost first.
     """
     i, f, g, *levels = rest
     gradient, d_outputs = d_product + d_hidden, []
-    for o, squashed, d_memory in zip(levels[::3], levels[1::3], levels[2::3], strict=True):
+    for o, new, d_memory in zip(levels[::3], levels[1::3], levels[2::3], strict=True):
+        squashed = new.tanh()  # cheaper to compute again than to keep
         d_outputs.append(gradient * squashed * o * (1 - o))
         gradient = d_memory + gradient * o * (1 - squashed * squashed)
     return *_gates_backward(gradient, gradient, memory, i, f, g, tanh), gradient * f, *d_outputs

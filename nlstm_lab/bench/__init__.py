@@ -1,0 +1,126 @@
+"""How fast the units are: `nlstm-lab bench`. Ratios first, because they carry over to other machines."""
+
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pandas as pd
+import torch
+
+from nlstm_lab import paths
+from nlstm_lab.bench.reading import Reading, read
+from nlstm_lab.bench.steps import Size, variants
+from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
+
+SIZES = (Size(), Size(hidden_size=200), Size(hidden_size=100, vocabulary=49, batch=128, steps=20))
+
+__all__ = ["SIZES", "Reading", "Size", "bench", "read", "report", "save", "table"]
+
+
+def bench(sizes: Sequence[Size] = SIZES, devices: Sequence[str] = ("cpu", "cuda"), rounds: int = 7) -> pd.DataFrame:
+    """A row for each size, device and variant of the training step.
+
+    `vs_naive`, `vs_naive_onednn` and `vs_nn_lstm` are medians over rounds of the other's seconds by ours, the last in
+    the same precision; `ms` the median; `gflops` what the products' arithmetic comes to a second, `of_peak` its share
+    of the measured peak; `memory_vs_naive` that of the most bytes held. A device that is not here has one row,
+    "unmeasured".
+    """
+    rows: list[dict[str, Any]] = []
+    for size in sizes:
+        for name in devices:
+            if name == "cuda" and not torch.cuda.is_available():
+                rows.append({**asdict(size), "device": name, "variant": "unmeasured"})
+            else:
+                rows += _measure(size, torch.device(name), rounds)
+    return pd.DataFrame(rows)
+
+
+def _measure(size: Size, device: torch.device, rounds: int) -> list[dict[str, Any]]:
+    found = list(variants(size, device))
+    peaks = {products: product_peak(products, device) for products in {v.products for v in found}}
+    held = [peak_memory(variant.step, device) for variant in found]
+    seconds = alternate([variant.step for variant in found], rounds, device)
+    by_name = {(v.name, v.products): taken for v, taken in zip(found, seconds, strict=True)}
+    rows = []
+    for variant, taken, size_held in zip(found, seconds, held, strict=True):
+        theirs = by_name["nn.LSTM" if variant.products == "fp32" else "nn.LSTM, autocast", variant.products]
+        gflops = size.gflop / median(taken)
+        row = {
+            **asdict(size),
+            "device": device.type,
+            "variant": variant.name,
+            "unit": variant.unit,
+            "products": variant.products,
+            "vs_naive": _ratio(seconds[0], taken),
+            "vs_naive_onednn": _ratio(by_name.get(("naive loop, oneDNN", "fp32")), taken),
+            "vs_nn_lstm": _ratio(theirs, taken),
+            "ms": 1e3 * median(taken),
+            "gflops": gflops,
+            "of_peak": gflops / peaks[variant.products],
+            "memory_vs_naive": size_held / held[0],
+        }
+        rows.append(row)
+    return rows
+
+
+def _ratio(theirs: list[float] | None, ours: list[float]) -> float:
+    """How many times faster ours is; NaN where there is nothing to compare with."""
+    return median(a / b for a, b in zip(theirs, ours, strict=True)) if theirs else float("nan")
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers were measured on."""
+    cards = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+    return {
+        "processor": _processor(),
+        "threads": torch.get_num_threads(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "cuda": cards,
+        "torch": torch.__version__,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+def table(frame: pd.DataFrame) -> str:
+    """The frame as text, a block for each size and device."""
+    shown = {"vs_naive": "{:.2f}", "vs_naive_onednn": "{:.2f}", "vs_nn_lstm": "{:.2f}", "ms": "{:.1f}"}
+    shown |= {"gflops": "{:.0f}", "of_peak": "{:.0%}", "memory_vs_naive": "{:.2f}"}
+    blocks = []
+    keys = ["hidden_size", "vocabulary", "batch", "steps", "device"]
+    for (hidden, vocabulary, batch, steps, device), block in frame.groupby(keys, sort=False):
+        title = f"{hidden} units, {vocabulary} symbols, batch {batch}, {steps} steps, {device}"
+        if (block["variant"] == "unmeasured").all():
+            blocks.append(f"{title}: unmeasured, no such device here")
+            continue
+        body = block.drop(columns=keys)
+        formatters = {name: (lambda value, form=form: form.format(value)) for name, form in shown.items()}
+        blocks.append(f"{title}\n{body.to_string(index=False, formatters=formatters, na_rep='')}")
+    return "\n\n".join(blocks)
+
+
+def report(reading: Reading) -> str:
+    """The line about reading one text with an HM-LSTM."""
+    rates = " and ".join(f"{rate:.3f}" for rate in reading.rates)
+    return (
+        f"HM-LSTM reading one text, 3 x {reading.hidden_size}, boundary rates {rates}: sparse {reading.ratio:.2f} "
+        f"times as fast as dense ({reading.sparse_ms_per_step:.3f} and {reading.dense_ms_per_step:.3f} ms a step)"
+    )
+
+
+def save(frame: pd.DataFrame, reading: Reading, path: Path) -> None:
+    """Everything as JSON: the machine, a record a row, and the reading."""
+    rows = json.loads(frame.to_json(orient="records"))
+    content = {"machine": machine(), "training": rows, "reading": asdict(reading)}
+    with paths.atomic(path) as partial:
+        partial.write_text(json.dumps(content, indent=1) + "\n")

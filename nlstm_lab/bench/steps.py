@@ -1,0 +1,112 @@
+"""What is compared: one training step of the same network, forward and backward, computed in different ways."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from nlstm_lab.bench.naive import NaiveNestedLSTM
+from nlstm_lab.cells import LSTM, NestedLSTM, precision
+from nlstm_lab.cells.fast.compiling import compiled, has_compiler
+from nlstm_lab.cells.fast.graph import Captured
+from nlstm_lab.cells.precision import Precision, exact_products, has_bf16
+
+Step = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A training step's size: symbols in, `batch` sequences of `steps`; the default is the paper's PTB model."""
+
+    hidden_size: int = 600
+    vocabulary: int = 50
+    batch: int = 32
+    steps: int = 99
+
+    @property
+    def gflop(self) -> float:
+        """Multiplications and additions of the products, forward and backward, of a Nested LSTM of depth 2."""
+        H = self.hidden_size
+        weights = 4 * H * (self.vocabulary + 3 * H)
+        return 6 * weights * self.batch * self.steps / 1e9
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to compute the step; `products` are its factors, and the peak that its GFLOP/s are held against."""
+
+    name: str
+    unit: Literal["NestedLSTM", "2-layer LSTM"]
+    products: Precision
+    step: Step
+
+
+def variants(size: Size, device: torch.device) -> Iterator[Variant]:
+    """Every way that this machine can compute a step of this size on `device`."""
+    torch.manual_seed(0)
+    make = partial(torch.randint, size.vocabulary, (size.steps, size.batch), device=device)
+    symbols = make()
+    vectors = nn.functional.one_hot(symbols, size.vocabulary).float()
+    weight = torch.randn(size.steps, size.batch, size.hidden_size, device=device)
+    sizes: Any = {"input_size": size.vocabulary, "hidden_size": size.hidden_size}
+    nested, stacked = NestedLSTM(**sizes, device=device), LSTM(**sizes, num_layers=2, device=device)
+    plain, torchs = NaiveNestedLSTM(nested), nn.LSTM(**sizes, num_layers=2, device=device)
+    naive, kernel = partial(_update, plain, vectors, weight), partial(_update, torchs, vectors, weight)
+    fast, layers = partial(_update, nested, symbols, weight), partial(_update, stacked, symbols, weight)
+    bf16, compiles = has_bf16(device), has_compiler(device.type)
+
+    yield Variant("naive loop", "NestedLSTM", "fp32", naive)
+    if device.type == "cpu":
+        yield Variant("naive loop, oneDNN", "NestedLSTM", "fp32", _inside(naive, lambda: exact_products(device)))
+    if bf16:
+        yield Variant("naive loop, autocast", "NestedLSTM", "bf16", _inside(naive, lambda: _autocast(device)))
+    for products in ("fp32", "bf16") if bf16 else ("fp32",):
+        chosen: Precision = "bf16" if products == "bf16" else "fp32"
+        at = partial(precision, chosen)
+        yield Variant("fast", "NestedLSTM", chosen, _inside(fast, at))
+        if compiles:
+            yield Variant("fast, compiled", "NestedLSTM", chosen, _inside(fast, at, compiled))
+        if device.type == "cuda":
+            step = _inside(fast, at, partial(compiled, compiles))
+            yield Variant("fast, compiled, graph", "NestedLSTM", chosen, _captured(step, symbols))
+        yield Variant("fast", "2-layer LSTM", chosen, _inside(layers, at))
+    yield Variant("nn.LSTM", "2-layer LSTM", "fp32", kernel)
+    if bf16:
+        yield Variant("nn.LSTM, autocast", "2-layer LSTM", "bf16", _inside(kernel, lambda: _autocast(device)))
+
+
+def _update(unit: nn.Module, x: Tensor, weight: Tensor) -> None:
+    """Forward, and the gradient of a weighed sum of the outputs with respect to every parameter."""
+    for parameter in unit.parameters():
+        parameter.grad = None
+    result = unit(x)
+    output = result[0] if isinstance(result, tuple) else result
+    output.backward(weight.to(output.dtype))
+
+
+def _inside(step: Step, *contexts: Callable[[], Any]) -> Step:
+    def wrapped() -> None:
+        with ExitStack() as stack:
+            for context in contexts:
+                stack.enter_context(context())
+            step()
+
+    return wrapped
+
+
+@contextmanager
+def _autocast(device: torch.device) -> Iterator[None]:
+    with torch.autocast(device.type, torch.bfloat16):
+        yield
+
+
+def _captured(step: Step, symbols: Tensor) -> Step:
+    def outputs(_: Tensor) -> tuple[Tensor, ...]:
+        step()
+        return ()
+
+    return partial(Captured(outputs), symbols)

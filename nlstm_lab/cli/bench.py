@@ -1,0 +1,35 @@
+"""`nlstm-lab bench` and `nlstm-lab bench data`: how fast the units train and the data sets are read on this machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Speed on this machine, ratios first: the units, or the readers of data.", invoke_without_command=True
+)
+
+
+@app.callback()
+def units(
+    context: typer.Context,
+    rounds: Annotated[int, typer.Option(help="Times that every variant is run, in turn; medians are shown.")] = 7,
+    output: Annotated[Path | None, typer.Option(help="A JSON file for everything that was measured.")] = None,
+) -> None:
+    """Train a step with every variant in turn, and read a text with an HM-LSTM."""
+    if context.invoked_subcommand is None:
+        from nlstm_lab import bench
+
+        frame, reading = bench.bench(rounds=rounds), bench.read()
+        typer.echo(f"{bench.table(frame)}\n\n{bench.report(reading)}")
+        if output is not None:
+            bench.save(frame, reading, output)
+
+
+@app.command()
+def data(seconds: Annotated[float, typer.Option(help="How long each task is read.")] = 1.0) -> None:
+    """Open each data set that is here, and read predictions from it."""
+    from nlstm_lab.datasets.bench import bench
+
+    for speed in bench(seconds):
+        typer.echo(f"{1e3 * speed.open_s:8.1f} ms to open {speed.predictions_per_s:14,.0f} predictions/s  {speed.task}")

@@ -1,0 +1,122 @@
+"""Autocomplete as a function: a text in, the likeliest words out (Madsen's article, its first figure)."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.wording import LONGEST, Unknown, encode, outputs_of, special, unit_input, vocabulary_of
+
+REMEMBERED = 256  # prefixes whose states a Completer keeps
+
+
+class Completion(NamedTuple):
+    """A word (or character) and its probability among everything that the network predicts."""
+
+    word: str
+    probability: float
+
+
+class Completer:
+    """Autocomplete while somebody types: `completer(text)` reads only what is new since an earlier call.
+
+    model: predicts at every character. words: the names of what it predicts, in the order of their codes; None where
+    that is the next character. unknown: what happens to characters outside the vocabulary: "refuse", "map", or "show"
+    (not read). window: of longer texts the last words within it are read, from a zero state; where reading starts
+    moves on by half a window, so that it seldom moves.
+
+    The network must not change meanwhile: a new one needs a new Completer. UsageError: a network that does not
+    predict at every character, names that are not its.
+    """
+
+    def __init__(
+        self,
+        model: Network,
+        words: Sequence[str] | None = None,
+        *,
+        unknown: Unknown = "refuse",
+        window: int = LONGEST,
+    ) -> None:
+        self.model, self.words, self.unknown, self.window = model, words, unknown, window
+        self.vocabulary = vocabulary_of(model)
+        self._read: OrderedDict[str, tuple[Tensor, Any]] = OrderedDict()  # h of the last step and the state
+
+    def __call__(self, text: str, k: int = 3) -> list[Completion]:
+        """The `k` likeliest words for what is being typed, likeliest first.
+
+        text: any prefix, also an empty one. The article's sequences begin with a space: one is put before a text
+        without. UsageError: a refused character, k below 1.
+        """
+        if k < 1:
+            raise UsageError(f"k must be a positive number of words, not {k}")
+        if not text or (self.words is not None and not text.startswith(" ")):
+            text = f" {text}"
+        with evaluating(self.model), torch.inference_mode():
+            hidden = self._hidden(text[self._start(text) :])
+            logits = self.model.readout(hidden)
+        (found,) = likeliest(logits, outputs_of(self.model, self.words, logits.shape[-1]), k)
+        return found
+
+    def _start(self, text: str) -> int:
+        half = max(self.window // 2, 1)
+        start = max(-(-(len(text) - self.window) // half) * half, 0)
+        return max(text.find(" ", start), start) if start else 0
+
+    def _hidden(self, text: str) -> Tensor:
+        """h after the last character, [1, hidden_size], reading on from the longest prefix that was read before."""
+        known = next((n for n in range(len(text), 0, -1) if text[:n] in self._read), 0)
+        hidden, state = self._read.get(text[:known], (None, None))
+        if known < len(text):
+            codes, _ = encode(self.vocabulary, text[known:], self.unknown)
+            read = (part.unsqueeze(1) for part in unit_input(self.model, codes))
+            output, state = self.model.unit(*read, state)
+            hidden = output[-1]
+        assert hidden is not None  # a text has at least one character
+        self._read[text] = hidden, state
+        self._read.move_to_end(text)
+        if len(self._read) > REMEMBERED:
+            self._read.popitem(last=False)
+        return hidden
+
+
+def complete(
+    model: Network,
+    text: str,
+    words: Sequence[str] | None = None,
+    k: int = 3,
+    *,
+    unknown: Unknown = "refuse",
+    window: int = LONGEST,
+) -> list[Completion]:
+    """The `k` likeliest words for `text`, likeliest first: one call of a `Completer`, whose arguments these are."""
+    return Completer(model, words, unknown=unknown, window=window)(text, k)
+
+
+def likeliest(logits: Tensor, names: Sequence[str], k: int) -> list[list[Completion]]:
+    """For every row of logits [T, outputs] the `k` likeliest words; <eos> and <unknown> are none."""
+    p = torch.softmax(logits.double(), -1)
+    no_words = torch.tensor([code for code, name in enumerate(names) if special(name)], device=p.device)
+    p = p.index_fill(-1, no_words.long(), -1.0)
+    found = p.topk(min(k, len(names) - len(no_words)), dim=-1)
+    rows = zip(found.indices.tolist(), found.values.tolist(), strict=True)
+    return [
+        [Completion(names[code], value) for code, value in zip(codes, values, strict=True)] for codes, values in rows
+    ]
+
+
+@contextmanager
+def evaluating(model: Network) -> Iterator[None]:
+    """No dropout inside, and time before batch; the network is left as it was."""
+    training, batch_first = model.training, model.unit.batch_first
+    model.eval()
+    model.unit.batch_first = False
+    try:
+        yield
+    finally:
+        model.train(training)
+        model.unit.batch_first = batch_first

@@ -1,0 +1,256 @@
+"""Connectivity: which earlier characters a prediction hangs on (Madsen's article, its figure of that name).
+
+connectivity(t, s) is the size of the gradient of one logit at position t, of the word that is asked for, with
+respect to the one-hot vector x_s that was read at position s.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+import xarray as xr
+from captum.attr import InputXGradient, IntegratedGradients, Saliency
+from numpy.typing import NDArray
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from nlstm_lab.cells.base import Record
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.completion import evaluating, likeliest
+from nlstm_lab.probes.wording import (
+    LONGEST,
+    Unknown,
+    Words,
+    code_of,
+    encode,
+    outputs_of,
+    unit_input,
+    vocabulary_of,
+    windows,
+    words_of,
+)
+from nlstm_lab.training.liveness import memories
+
+Mode = Literal["l2", "as_coded", "gradient_x_input", "integrated_gradients"]
+Target = Literal["true", "predicted"]
+Read = tuple[Tensor, ...]  # what the unit is called with, [S, features] each
+Attribute = Callable[[Read, Tensor, Tensor], Tensor]  # also positions [n] and codes [n], to [n, S]
+
+CHUNK = 50  # targets side by side: bounds the memory
+STEPS, MOST_STEPS = 50, 800  # from zero to the input, for integrated gradients: doubled until they are complete
+INCOMPLETE = 0.01  # how much of their absolute sum may be missing
+TOP = 3  # words that the article shows for every position
+DELAY = 2  # seconds after which a progress bar is worth its line
+
+
+def connectivity(
+    model: Network,
+    text: str,
+    words: Sequence[str] | None = None,
+    *,
+    target: Target = "true",
+    given: str | None = None,
+    mode: Mode = "l2",
+    memory: str | None = None,
+    unknown: Unknown = "refuse",
+    window: int = LONGEST,
+    chunk: int = CHUNK,
+) -> xr.Dataset:
+    """The connectivity of every position of `text` to every earlier one, from a zero state.
+
+    words: the names of what is predicted, in the order of their codes (then the true target is the word that a
+    position or the space before it belongs to); None where that is the next character.
+    target: the "true" word, or the "predicted" one, at every position; or `given`, one word for all of them.
+    mode: "l2", the norm that the article writes; "as_coded", the sum of squares that its code returns; or, with
+    their signs, "gradient_x_input" and "integrated_gradients" (from zero vectors).
+    memory: None for the input; or "inner", "outer", "cell", ...: then x_s is the state of that memory after step s
+    (its whole effect, that on the hidden state of the same step included).
+    unknown: what happens to characters outside the vocabulary: "refuse", "map", or "show" (not read).
+    window: longer texts are read in pieces of at most so many characters, each from a zero state; a warning says so.
+    chunk: targets computed side by side; memory grows with chunk * window.
+
+    Returns a dataset with the dimensions time (T positions), source (places in the window of a position) and rank:
+      connectivity (time, source)  exactly 0 beyond the position itself; NaN where the target has no code;
+      prediction, probability (time, rank)  the three likeliest words;   p (time)  the target's probability;
+    with the coordinates symbol (as given), read (as read), target, word, known (characters of the word that are
+    known), word_start and window (where the word and the window start), all (time).
+
+    UsageError: an empty text, an unknown character, word, mode or memory, a network that is not autoregressive.
+    """
+    vocabulary = vocabulary_of(model)
+    codes, read = encode(vocabulary, text, unknown)
+    attribute = _attribution(model, mode, memory)
+    pieces = windows(read, window)
+    if len(pieces) > 1:
+        warnings.warn(
+            f"a text of {len(text)} characters is read in {len(pieces)} windows of at most {window}, each from a "
+            f"zero state: no connectivity reaches across them",
+            stacklevel=2,
+        )
+    found: list[dict[str, Any]] = []
+    said = words_of(read)
+    with evaluating(model), tqdm(total=len(text), delay=DELAY, leave=False, unit=" characters") as bar:
+        for start, stop in pieces:
+            heard = unit_input(model, codes[start:stop])
+            logits, names = _predict(model, heard, words)
+            true = said.word[start:stop] if words is not None else [*read[start + 1 : stop + 1], ""][: stop - start]
+            wanted = _targets(names, true, logits, target, given)
+            values = _matrix(heard, wanted, attribute, max(1, chunk), bar.update)
+            found.append(_described(values, logits, names, wanted, start))
+    return _dataset(found, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
+
+
+def _predict(model: Network, read: Read, words: Sequence[str] | None) -> tuple[Tensor, Sequence[str]]:
+    """Logits [S, outputs] and what the outputs are called."""
+    with torch.inference_mode():
+        logits: Tensor = model.readout(model.unit(*(part.unsqueeze(1) for part in read))[0].squeeze(1))
+    return logits, outputs_of(model, words, logits.shape[-1])
+
+
+def _targets(
+    names: Sequence[str], true: list[str], logits: Tensor, target: Target, given: str | None
+) -> NDArray[np.int_]:
+    """The code that is asked for at every position; -1 where the true one is none of the network's."""
+    if given is not None:
+        return np.full(len(logits), code_of(given, names))
+    if target not in get_args(Target):
+        raise UsageError(f"target must be one of {', '.join(map(repr, get_args(Target)))}, not {target!r}")
+    asked = true if target == "true" else [first.word for (first,) in likeliest(logits, names, 1)]
+    codes = {name: code for code, name in enumerate(names)}
+    return np.array([codes.get(name, -1) for name in asked])
+
+
+def _matrix(
+    read: Read, wanted: NDArray[np.int_], attribute: Attribute, chunk: int, done: Callable[[int], object]
+) -> NDArray[np.float64]:
+    """[S, S], chunk by chunk; the steps after a chunk's last target are not computed."""
+    length, device = len(read[0]), read[0].device
+    values = np.where(wanted[:, None] < 0, np.nan, np.zeros((length, length)))
+    (places,) = np.nonzero(wanted >= 0)
+    for rows in (places[k : k + chunk] for k in range(0, len(places), chunk)):
+        end = rows[-1] + 1
+        positions, codes = (torch.from_numpy(part).to(device) for part in (rows, wanted[rows]))
+        with torch.backends.cudnn.flags(enabled=False):  # its backward refuses a network in eval mode
+            found = attribute(tuple(part[:end] for part in read), positions, codes)
+        values[rows, :end] = found.double().cpu().numpy()
+        future = values[rows, :end][np.arange(end) > rows[:, None]]
+        if np.any(np.nan_to_num(future)):
+            raise UsageError("this network is not autoregressive: a prediction hangs on characters that come after it")
+        done(len(rows))
+    return values
+
+
+def _attribution(model: Network, mode: Mode, memory: str | None) -> Attribute:
+    if mode not in get_args(Mode):
+        raise UsageError(f"mode must be one of {', '.join(map(repr, get_args(Mode)))}, not {mode!r}")
+    if memory is None:
+        return lambda read, positions, codes: _from_input(model, mode, read, positions, codes)
+    if mode == "integrated_gradients":
+        raise UsageError("integrated gradients need an input to start from zero: for a memory choose another mode")
+    return lambda read, positions, codes: _from_memory(model, mode, memory, read, positions, codes)
+
+
+def _from_input(model: Network, mode: Mode, read: Read, positions: Tensor, codes: Tensor) -> Tensor:
+    x, *given = read
+
+    def predict(inputs: Tensor, positions: Tensor) -> Tensor:
+        """[n, S, features] to the logits [n, outputs] of each row's own position."""
+        beside = (part.unsqueeze(1).expand(-1, len(inputs), -1) for part in given)
+        hidden = model.unit(inputs.transpose(0, 1), *beside)[0]
+        return model.readout(hidden[positions, torch.arange(len(inputs), device=x.device)])  # type: ignore[no-any-return]
+
+    inputs = x.repeat(len(positions), 1, 1).requires_grad_()
+    asked: dict[str, Any] = {"target": codes, "additional_forward_args": (positions,)}
+    if mode == "gradient_x_input":
+        signed: Tensor = InputXGradient(predict).attribute(inputs, **asked)
+        return signed.sum(-1).detach()
+    if mode == "integrated_gradients":
+        return _integrated(predict, inputs, asked)
+    gradient: Tensor = Saliency(predict).attribute(inputs, abs=False, **asked)
+    if model.embedding is not None:
+        with torch.no_grad():
+            table = model.embedding(torch.arange(len(vocabulary_of(model)), device=x.device))
+            gradient = gradient @ table.t()  # with respect to the one-hot vector
+    return _sized(gradient, mode)
+
+
+def _integrated(predict: Callable[..., Tensor], inputs: Tensor, asked: dict[str, Any]) -> Tensor:
+    """Integrated gradients, [n, S], with steps enough that they sum to what they explain."""
+    steps, gap = STEPS, float("inf")
+    while gap > INCOMPLETE and steps <= MOST_STEPS:
+        parts, missing = IntegratedGradients(predict).attribute(
+            inputs, n_steps=steps, internal_batch_size=len(inputs), return_convergence_delta=True, **asked
+        )
+        signed: Tensor = parts.sum(-1).detach()
+        gap = float((missing.abs() / signed.abs().sum(-1).clamp(min=1e-12)).max())
+        steps *= 2
+    if gap > INCOMPLETE:
+        warnings.warn(f"integrated gradients leave up to {gap:.0%} of a prediction unexplained", stacklevel=2)
+    return signed
+
+
+def _from_memory(model: Network, mode: Mode, memory: str, read: Read, positions: Tensor, codes: Tensor) -> Tensor:
+    """The states are read off the traced loop, where they are nodes of the graph; captum knows inputs and layers."""
+    unit, number = model.unit, len(positions)
+    steps: list[list[Record]] = [[] for _ in unit.cells]
+    x, *given = (part.unsqueeze(1).repeat(1, number, 1) for part in read)
+    beside = {"boundaries": given[0]} if given else {}
+    output, _ = unit.run(x.requires_grad_(), [cell.initial_state(number) for cell in unit.cells], steps, **beside)
+    rows = torch.arange(number, device=x.device)
+    logits = model.readout(output[positions, rows])
+    nodes = [memory_state(list(layers), memory) for layers in zip(*steps, strict=True)]
+    gradients = torch.autograd.grad(logits[rows, codes].sum(), nodes, materialize_grads=True)
+    gradient = torch.stack(gradients, 1)
+    if mode == "gradient_x_input":
+        return (gradient * torch.stack(nodes, 1)).sum(-1).detach()
+    return _sized(gradient, mode)
+
+
+def _sized(gradient: Tensor, mode: Mode) -> Tensor:
+    """The size of gradients [..., features]: the article's formula, or its code."""
+    squares = gradient.square().sum(-1)
+    return squares if mode == "as_coded" else squares.sqrt()
+
+
+def memory_state(layers: list[Record], memory: str) -> Tensor:
+    """The state of one memory in the records of one step, [n, hidden_size]; a UsageError names those there are."""
+    known = memories(layers)
+    if memory not in known:
+        there = f"it has {', '.join(known)}" if known else "it has none"
+        raise UsageError(f"the unit has no memory {memory!r}: {there}")
+    state: Tensor = known[memory]["c"]
+    return state
+
+
+def _described(
+    values: NDArray[np.float64], logits: Tensor, names: Sequence[str], wanted: NDArray[np.int_], start: int
+) -> dict[str, Any]:
+    """What one window gives, as arrays along its time."""
+    top = likeliest(logits, names, TOP)
+    p = torch.softmax(logits.double(), -1).cpu().numpy()
+    return {
+        "connectivity": values,
+        "prediction": np.array([[each.word for each in row] for row in top], dtype=object),
+        "probability": np.array([[each.probability for each in row] for row in top]),
+        "p": np.where(wanted < 0, np.nan, p[np.arange(len(p)), wanted]),
+        "target": [names[code] if code >= 0 else "" for code in wanted],
+        "window": np.full(len(wanted), start),
+    }
+
+
+def _dataset(found: list[dict[str, Any]], text: str, read: str, words: Words, about: dict[str, str]) -> xr.Dataset:
+    widest = max(part["connectivity"].shape[1] for part in found)
+    for part in found:  # a shorter window has no later sources: 0, as everywhere in the future
+        part["connectivity"] = np.pad(part["connectivity"], ((0, 0), (0, widest - part["connectivity"].shape[1])))
+    joined = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    dims = {"connectivity": ("time", "source"), "prediction": ("time", "rank"), "probability": ("time", "rank")}
+    coords = {"target": joined.pop("target"), "window": joined.pop("window"), "symbol": list(text), "read": list(read)}
+    coords |= {"word": words.word, "word_start": words.start, "known": words.known}
+    return xr.Dataset(
+        {name: (dims.get(name, ("time",)), values) for name, values in joined.items()},
+        {"time": np.arange(len(text)), **{name: ("time", values) for name, values in coords.items()}},
+        {**about, "windows": len(found)},
+    )

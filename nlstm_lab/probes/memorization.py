@@ -1,0 +1,52 @@
+"""Vanishing gradients, measured: how the gradient shrinks with the distance that it has come (Madsen's article)."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from nlstm_lab.cells.base import Record
+from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.errors import UsageError
+
+SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 counts as
+
+
+def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, seed: int = 0) -> pd.DataFrame:
+    """log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for every distance T - t.
+
+    unit: any, trained or not, with or without memory cells. inputs: symbols [T, B] or vectors [T, B, features] as
+    the unit takes them; each sequence is read from a zero state. h_T is the output at the last step, and the norm
+    Frobenius's, estimated without bias from `projections` random directions v as the mean of |v' J|^2. In float64.
+
+    Only the gradient with respect to the input compares units: it comes by every path, while a unit's h is not all
+    that it remembers (the article's delta_l^t, which is what reaches h_t of layer l).
+
+    Returns a row for each sequence, layer and distance in the columns text, where ("input", "layer 1", ...),
+    quantity ("log10_gradient"), lag (the distance) and value: `within_seed` and `over_seeds` make intervals of it.
+    """
+    if projections < 1:
+        raise UsageError(f"at least one projection is needed, not {projections}")
+    unit = copy.deepcopy(unit).double().eval()
+    device, number = inputs.device, inputs.shape[1]
+    if not inputs.is_floating_point():
+        inputs = torch.nn.functional.one_hot(inputs, unit.input_size)
+    x = inputs.double().repeat_interleave(projections, dim=1)
+    steps: list[list[Record]] = [[] for _ in unit.cells]
+    with torch.enable_grad():
+        read = [step.requires_grad_() for step in x.unbind()]
+        output, _ = unit.run(torch.stack(read), [cell.initial_state(x.shape[1]) for cell in unit.cells], steps)
+        directions = torch.randn(output[-1].shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        nodes = [*read, *(record["h"] for layer in steps for record in layer)]
+        gradients = torch.autograd.grad((output[-1] * directions.to(device)).sum(), nodes, materialize_grads=True)
+    squares = torch.stack([gradient.square().sum(-1) for gradient in gradients])  # [layers and input x T, B x v]
+    norms = squares.view(len(steps) + 1, len(read), number, projections).mean(-1).sqrt().cpu().numpy()
+    values = np.log10(np.maximum(norms, SMALLEST))[:, ::-1]
+    index = pd.MultiIndex.from_product(
+        [["input", *(f"layer {k + 1}" for k in range(len(steps)))], range(len(read)), range(number)],
+        names=["where", "lag", "text"],
+    )
+    frame = pd.DataFrame({"value": values.ravel()}, index=index).reset_index()
+    return frame.assign(quantity="log10_gradient")[["text", "where", "quantity", "lag", "value"]]

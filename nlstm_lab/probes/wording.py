@@ -1,0 +1,134 @@
+"""A text as a network reads it: characters that it does not know, the words of every position, windows."""
+
+import unicodedata
+from collections.abc import Sequence
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nlstm_lab.datasets.base import Vocabulary
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+
+Unknown = Literal["refuse", "map", "show"]
+NOTHING = -1  # the code of a character that is shown and not read: a zero vector
+LONGEST = 200  # characters of the article's sequences, the longest that its networks were trained on
+
+
+class Words(NamedTuple):
+    """For each of T positions: the word it belongs to, where that starts, how many of its characters are known."""
+
+    word: list[str]  # a space belongs to the word after it; "" where none follows
+    start: NDArray[np.int_]  # the space before the word, or its first character
+    known: NDArray[np.int_]  # 0 at the space
+
+
+def vocabulary_of(model: Network) -> Vocabulary:
+    """The symbols that `model` reads; a UsageError where it does not predict something at every character."""
+    name = model.name or "this network"
+    if model.vocabulary is None or model.density is not None:
+        raise UsageError(f"{name} reads no text: a network with a vocabulary and a softmax is needed")
+    if model.per_sequence:
+        raise UsageError(f"{name} is not autoregressive: it predicts once a sequence, not at every character")
+    return model.vocabulary
+
+
+def outputs_of(model: Network, words: Sequence[str] | None, size: int) -> Sequence[str]:
+    """The names of the `size` things that `model` predicts: `words`, or else the characters that it reads."""
+    names = vocabulary_of(model).symbols if words is None else words
+    if len(names) != size:
+        way = "hand in `words`, their names in the order of their codes" if words is None else "hand in its own"
+        raise UsageError(f"{model.name or 'this network'} predicts {size} things, not {len(names)}: {way}")
+    return names
+
+
+def encode(vocabulary: Vocabulary, text: str, unknown: Unknown = "refuse") -> tuple[Tensor, str]:
+    """Codes [T] int64 of `text`, and the text that is read.
+
+    Characters outside the vocabulary are refused; or mapped to their lower case, their base letter or, as text8's
+    rules do, a space; or shown in their place but not read (code `NOTHING`). UsageError: an empty text, or a
+    character that is refused or that nothing stands for.
+    """
+    if unknown not in get_args(Unknown):
+        raise UsageError(f"unknown must be one of {', '.join(map(repr, get_args(Unknown)))}, not {unknown!r}")
+    if not text:
+        raise UsageError("the text is empty: a probe needs at least one character")
+    if unknown == "show":
+        codes = {symbol: code for code, symbol in enumerate(vocabulary.symbols)}
+        return torch.tensor([codes.get(character, NOTHING) for character in text]), text
+    read = text if unknown == "refuse" else "".join(_nearest(character, vocabulary) for character in text)
+    return vocabulary.encode(read), read
+
+
+def _nearest(character: str, vocabulary: Vocabulary) -> str:
+    base = unicodedata.normalize("NFKD", character)[0]
+    for candidate in (character, character.lower(), base, base.lower(), " "):
+        if candidate in vocabulary.symbols:
+            return candidate
+    return character  # `Vocabulary.encode` refuses it, and says what there is
+
+
+def unit_input(model: Network, codes: Tensor) -> tuple[Tensor, ...]:
+    """What the unit is called with, [T, features] each: embedded or one-hot symbols, zeros where nothing is read;
+    and the boundaries, where they are given to it."""
+    like = model.unit.cells[0].like
+    codes = codes.to(like.device)
+    symbols = codes.clamp(min=0)
+    x, *given = (part.detach() for part in model.unit_arguments(symbols))
+    if model.embedding is None:
+        x = torch.nn.functional.one_hot(x, model.unit.input_size).to(like.dtype)
+    return x * (codes != NOTHING)[:, None], *given
+
+
+def words_of(text: str) -> Words:
+    """The word of every position, as the article's targets have it.
+
+    >>> words = words_of(" of it")
+    >>> words.word, words.start.tolist(), words.known.tolist()
+    (['of', 'of', 'of', 'it', 'it', 'it'], [0, 0, 0, 3, 3, 3], [0, 1, 2, 0, 1, 2])
+    """
+    cuts = dict.fromkeys([0, *(t for t, character in enumerate(text) if character.isspace()), len(text)])
+    names: list[str] = []
+    start: list[int] = []
+    known: list[int] = []
+    for first, end in pairwise(cuts):
+        word = text[first:end].strip()
+        length, before = end - first, end - first - len(word)
+        names += [word] * length
+        start += [first] * length
+        known += [max(t + 1 - before, 0) for t in range(length)]
+    return Words(names, np.array(start), np.array(known))
+
+
+def windows(text: str, longest: int) -> list[tuple[int, int]]:
+    """Consecutive pieces (start, stop) of at most `longest` characters, cut before a space where there is one.
+
+    >>> windows(" one two three", 9)
+    [(0, 8), (8, 14)]
+    """
+    if longest < 1:
+        raise UsageError(f"a window has at least one character, not {longest}")
+    cuts = [0]
+    while len(text) - cuts[-1] > longest:
+        space = text.rfind(" ", cuts[-1] + 1, cuts[-1] + longest + 1)
+        cuts.append(space if space > 0 else cuts[-1] + longest)
+    return list(pairwise([*cuts, len(text)]))
+
+
+def code_of(name: str, names: Sequence[str]) -> int:
+    """The code of what is predicted under that name; a UsageError says what may be meant."""
+    if name in names:
+        return names.index(name)
+    near = get_close_matches(name, names, 3)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "choose one of those"
+    raise UsageError(f"{name!r} is not among the {len(names)} words that this network predicts: {hint}")
+
+
+def special(name: str) -> bool:
+    """Whether a name stands for no word: <eos>, <unknown>."""
+    return len(name) > 2 and name.startswith("<") and name.endswith(">")

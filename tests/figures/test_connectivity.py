@@ -1,0 +1,153 @@
+"""Connectivity, memorization: what is drawn is what was measured, and nothing is drawn of what was not."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from nlstm_lab import figures
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
+from nlstm_lab.figures.memorization import unrolled_network, vanishing_gradients
+
+TEXT = " the study of grammar"
+
+
+def measured(strength=1.0, text=TEXT):
+    """Connectivity that halves with every character back."""
+    lag = np.subtract.outer(np.arange(len(text)), np.arange(len(text)))
+    values = np.where(lag >= 0, strength * 0.5 ** np.maximum(lag, 0), 0)
+    shown = np.tile(np.array(["grammar", "great", "good"], dtype=object), (len(text), 1))
+    along = {"symbol": list(text), "target": ["grammar"] * len(text), "window": np.zeros(len(text), int)}
+    return xr.Dataset(
+        {
+            "connectivity": (("time", "source"), values),
+            "prediction": (("time", "rank"), shown),
+            "probability": (("time", "rank"), np.tile([0.5, 0.2, 0.1], (len(text), 1))),
+        },
+        {name: ("time", value) for name, value in along.items()},
+    )
+
+
+def shades(scale, at=10):
+    both = {"nlstm": measured(), "gru": measured(100.0)}
+    frame = figures.data(connectivity_sentence(both, at, scale))
+    return frame.pivot(index="time", columns="model", values="shade")
+
+
+def test_a_facet_for_each_model_its_words_and_the_text_once_each():
+    figure = connectivity_sentence({"nlstm": measured(), "gru": measured()}, 10)
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert [text for text in texts if text in ("GRU", "Nested LSTM")] == ["GRU", "Nested LSTM"]
+    assert texts.count("target: grammar    likeliest: grammar 50 %,  great 20 %,  good 10 %") == 2
+    assert "".join(texts).count("thestudyofgrammar") == 2
+    assert len(figures.data(figure)) == 2 * len(TEXT)
+
+
+def test_shades_are_relative_to_a_networks_own_largest_to_all_or_logarithmic():
+    row, whole, log = shades("row"), shades("figure"), shades("log")
+    assert row["gru"].tolist() == row["nlstm"].tolist()
+    assert row.loc[10, "gru"] == 1
+    assert row.loc[9, "gru"] == 0.5
+    assert not row.loc[11:].any().any()  # the future
+    assert whole.loc[10].tolist() == [1, 0.01]
+    assert log.loc[10].tolist() == pytest.approx([1, 0.5])  # two of four decades
+    assert log.loc[9, "gru"] == pytest.approx(1 + np.log10(0.5) / 4)
+
+
+def test_what_is_negative_is_so_in_the_figure():
+    negative = measured()
+    negative["connectivity"] *= -1
+    frame = figures.data(connectivity_sentence({"gru": negative}, 5))
+    assert frame["shade"].min() == -1
+
+
+def test_a_later_window_starts_where_it_starts():
+    data = measured()
+    data["window"] = ("time", np.where(np.arange(len(TEXT)) < 10, 0, 10))
+    frame = figures.data(connectivity_sentence({"gru": data}, 12)).set_index("time")["connectivity"]
+    assert frame[10] == data["connectivity"].values[12, 0]
+    assert not frame[:9].any()
+
+
+@pytest.mark.parametrize(
+    ("data", "at", "scale", "message"),
+    [
+        ({"gru": measured()}, 99, "row", "no position 99: the text has the positions 0 to 20"),
+        ({"gru": measured()}, 1, "l1", "scale must be one of 'row', 'figure', 'log'"),
+        ({"gru": measured(), "lstm": measured(text=" other")}, 1, "row", "on one text"),
+        ({}, 1, "row", "at least one"),
+    ],
+)
+def test_a_sentence_that_cannot_be_drawn_is_refused(data, at, scale, message):
+    with pytest.raises(UsageError, match=message):
+        connectivity_sentence(data, at, scale)
+
+
+def means(
+    quantity, value, lags=(np.nan,), models=("gru", "nlstm"), seeds=3, places=("all", "word start", "within word")
+):
+    rows = [
+        {"model": model, "seed": seed, "where": where, "quantity": quantity, "lag": lag, "value": value(seed, lag)}
+        for model in models
+        for seed in range(seeds)
+        for where in places
+        for lag in lags
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_profiles_show_every_seed_the_mean_and_the_published_one():
+    ours = means("share_at_lag", lambda seed, lag: 0.5**lag * (1 + seed / 10), range(6))
+    theirs = means("share_at_lag", lambda _, lag: 0.4**lag, range(6), seeds=1).drop(columns="seed")
+    (ax,) = lag_profiles(ours, published=theirs).axes
+    assert len(ax.lines) == 2 * (3 + 1 + 1)
+    strong = ax.lines[3]
+    assert strong.get_ydata()[0] == pytest.approx(1.1)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["GRU", "Nested LSTM"]
+    with pytest.raises(UsageError, match="no 'share_at_lag' at 'nowhere'"):
+        lag_profiles(ours, where="nowhere")
+
+
+def test_reach_shows_means_intervals_and_the_published_numbers():
+    ours = means("mean_lag", lambda seed, _: 10.0 + seed)
+    theirs = means("mean_lag", lambda *_: 27.2, seeds=1).drop(columns="seed")
+    figure = connectivity_reach(ours, published=theirs)
+    heights = [float(line.get_ydata()[0]) for line in figure.axes[0].lines if len(line.get_ydata())]
+    assert heights.count(11.0) == 6
+    assert heights.count(27.2) == 6
+    assert figure.axes[0].get_ylabel() == "mean lag (characters)"
+    assert set(figures.data(figure)["source"]) == {"ours", "published"}
+    with pytest.raises(UsageError, match="quantity must be one of 'mean_lag'"):
+        connectivity_reach(ours, "lag")
+    with pytest.raises(UsageError, match="nothing to draw"):
+        connectivity_reach(ours, "share_in_word")
+
+
+def gradients(seeds=3):
+    return means(
+        "log10_gradient", lambda seed, lag: 3 + seed - lag / 2, range(10), places=("input", "layer 1"), seeds=seeds
+    )
+
+
+def test_gradients_are_relative_to_distance_0():
+    figure = vanishing_gradients(gradients())
+    frame = figures.data(figure)
+    assert (frame["value"] == -frame["lag"] / 2).all()
+    assert figure.axes[0].get_ylabel() == "gradient, relative to distance 0"
+    with pytest.raises(UsageError, match="with respect to 'layer 9'"):
+        vanishing_gradients(gradients(), "layer 9")
+
+
+def test_the_unrolled_network_is_as_dark_as_its_gradients():
+    figure = unrolled_network(gradients(), "gru", steps=5)
+    circles = figure.axes[0].patches
+    assert len(circles) == 2 * 5
+    reds = {(round(c.center[0]), round(c.center[1])): c.get_facecolor()[0] for c in circles}
+    assert [reds[x, 0] for x in range(5)] == sorted((reds[x, 0] for x in range(5)), reverse=True)  # darker and darker
+    frame = figures.data(figure).query("where == 'input'").sort_values("lag")
+    assert frame["value"].tolist() == pytest.approx([0, -0.5, -1, -1.5, -2])
+    with pytest.raises(UsageError, match="no gradient of 'rnn' over 5 steps"):
+        unrolled_network(gradients(), "rnn", steps=5)
+    with pytest.raises(UsageError, match="over 50 steps"):
+        unrolled_network(gradients(), "gru", steps=50)

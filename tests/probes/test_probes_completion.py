@@ -1,0 +1,94 @@
+"""Autocomplete: the softmax's own words, the same however they are typed, and fast enough to type."""
+
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from nlstm_lab.cells import NestedLSTM
+from nlstm_lab.datasets.base import Vocabulary
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.completion import Completer, complete
+
+ALPHABET = Vocabulary(tuple(" abcdefg"))
+WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
+
+
+def network(hidden_size=9, words=WORDS, vocabulary=ALPHABET):
+    torch.manual_seed(0)
+    unit, size = NestedLSTM(hidden_size, hidden_size), len(vocabulary)
+    model = Network(unit, nn.Linear(hidden_size, len(words)), nn.Embedding(size, hidden_size), vocabulary)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 2
+    return model.double()
+
+
+def test_it_gives_the_likeliest_words_with_their_probabilities():
+    model = network()
+    with torch.no_grad():
+        p = model(ALPHABET.encode(" bad fa").unsqueeze(1))[0][-1, 0].softmax(-1)
+    order = [code for code in p.argsort(descending=True).tolist() if code > 1]  # <eos> and <unknown> are no words
+    found = complete(model, " bad fa", WORDS)
+    assert [each.word for each in found] == [WORDS[code] for code in order[:3]]
+    assert [each.probability for each in found] == pytest.approx(p[order[:3]].tolist())
+    assert len(complete(model, " bad fa", WORDS, k=99)) == 4
+
+
+def test_any_prefix_will_do():
+    model = network()
+    assert complete(model, "", WORDS) == complete(model, " ", WORDS)
+    assert complete(model, "bad", WORDS) == complete(model, " bad", WORDS)
+    assert complete(model, "Bäd", WORDS, unknown="map") == complete(model, "bad", WORDS)
+    characters = network(words=ALPHABET.symbols)
+    assert [each.word for each in complete(characters, "ab c", k=8)] != []
+    assert complete(characters, "ab c", k=8) != complete(characters, " c", k=8)
+
+
+def test_a_text_beyond_the_window_is_read_from_a_space():
+    model = network()
+    text = " bad face" * 5
+    assert complete(model, text, WORDS, window=20) == complete(model, text[31:], WORDS)
+    assert complete(model, "a" * 50, WORDS, window=20) == complete(model, "a" * 50, WORDS, window=20)
+
+
+def test_typing_forth_and_back_gives_what_a_fresh_reading_does():
+    model = network()
+    model.train()
+    completer, text = Completer(model, WORDS, window=30), " bad face cafe dad bad face cafe dad bad"
+    typed = [text[:n] for n in range(len(text) + 1)]
+    for prefix in [*typed, *reversed(typed), " face bad", " face bed"]:
+        fresh = complete(model, prefix, WORDS, window=30)
+        for one, other in zip(completer(prefix), fresh, strict=True):
+            assert one.word == other.word
+            assert one.probability == pytest.approx(other.probability, abs=1e-12)
+    assert model.training
+
+
+def test_it_refuses_in_a_sentence():
+    with pytest.raises(UsageError, match="lacks: 'z'"):
+        complete(network(), "z", WORDS)
+    with pytest.raises(UsageError, match="positive number of words"):
+        complete(network(), "a", WORDS, k=0)
+    with pytest.raises(UsageError, match="predicts 6 things, not 5: hand in its own"):
+        complete(network(), "a", WORDS[:5])
+    once = network()
+    once.per_sequence = True
+    with pytest.raises(UsageError, match="not autoregressive"):
+        complete(once, "a", WORDS)
+
+
+def test_a_keystroke_costs_less_than_50_ms_at_the_articles_size():
+    """CPU time of one thread, 600 units and 2^14 words: a keystroke of a long text."""
+    words = ("<eos>", "<unknown>", *map(str, range(2**14)))
+    model = network(600, words, Vocabulary(("\0", *" abcdefghijklmnopqrstuvwxyz"))).float()
+    completer, text = Completer(model, words), " the formal study of grammar is an important part"
+    completer(text)
+    took = []
+    for n in range(5):
+        start = time.process_time()
+        completer(text + " of the"[: n + 1])
+        took.append(time.process_time() - start)
+    assert min(took) < 0.05 * torch.get_num_threads()

@@ -1,0 +1,302 @@
+"""Connectivity is autograd's Jacobian, exactly 0 in the future, for any unit, text and target; and refuses the rest."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from nlstm_lab.cells import LSTM, fast
+from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.datasets.base import Symbols, Vocabulary
+from nlstm_lab.errors import MissingData, UsageError
+from nlstm_lab.models import Interface, ModelConfig, build
+from nlstm_lab.probes.connectivity import connectivity
+from nlstm_lab.probes.lags import measure, positions, suggested
+from nlstm_lab.probes.published import published_accuracy, published_connectivity, published_training
+from nlstm_lab.probes.wording import encode, windows, words_of
+
+ALPHABET = Vocabulary(tuple(" abcdefg"))
+WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
+TEXT = " bad face cafe"
+STACK = {"num_layers": 2}
+UNITS = {
+    "rnn": ModelConfig("rnn", 7),
+    "gru": ModelConfig("gru", 7, **STACK),
+    "lstm": ModelConfig("lstm", 7, **STACK),
+    "nlstm": ModelConfig("nlstm", 7),
+    "deep": ModelConfig("nlstm", 7, **STACK, flags={"depth": 3}),
+    "lnlstm": ModelConfig("lnlstm", 7, **STACK),
+    "cwrnn": ModelConfig("cwrnn", 8),
+    "hmlstm": ModelConfig("hmlstm", 7, **STACK, output_embedding_size=6),
+    "hrnn": ModelConfig("hrnn", 7, **STACK, boundaries=(" ",)),
+}
+
+
+def network(unit="nlstm", embedded=False, words=False, seed=0):
+    config = replace(UNITS[unit], embedding_size=5 if embedded else None)
+    ends = Interface(Symbols(len(ALPHABET)), Symbols(len(WORDS) if words else len(ALPHABET)), ALPHABET)
+    model = build(config, ends, seed=seed, name="small").double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 2  # a trained network is driven harder than a fresh one
+    return model
+
+
+def jacobian(model, text, codes):
+    """d logit(t, codes[t]) / d one-hot x_s by autograd, through the readable loop: [T, T, symbols]."""
+    one_hot = torch.eye(len(ALPHABET), dtype=torch.float64)[ALPHABET.encode(text)]
+
+    def logits(x):
+        x = x if model.embedding is None else x @ model.embedding.weight
+        with fast.disabled():
+            _, *given = model.unit_arguments(ALPHABET.encode(text).unsqueeze(1))
+            return model.readout(model.unit(x.unsqueeze(1), *given)[0][:, 0])[torch.arange(len(text)), codes]
+
+    return torch.autograd.functional.jacobian(logits, one_hot), one_hot
+
+
+@pytest.mark.parametrize(
+    ("mode", "unit", "embedded"),
+    [
+        *(("l2", unit, True) for unit in UNITS),
+        *((mode, "nlstm", embedded) for mode in ("as_coded", "l2", "gradient_x_input") for embedded in (False, True)),
+    ],
+)
+def test_it_is_autograds_jacobian(mode, unit, embedded):
+    model = network(unit, embedded, words=True)
+    codes = torch.tensor([WORDS.index(word) for word in words_of(TEXT).word])
+    gradient, x = jacobian(model, TEXT, codes)
+    expected = {
+        "as_coded": gradient.square().sum(-1),
+        "l2": gradient.norm(dim=-1),
+        "gradient_x_input": (gradient * x).sum(-1),
+    }[mode]
+    found = connectivity(model, TEXT, WORDS, mode=mode, chunk=4)["connectivity"].values
+    np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=1e-10)
+    assert np.abs(found).max() > 1e-3
+    assert not np.triu(found, 1).any()  # exactly 0 in the future
+
+
+def test_integrated_gradients_are_complete():
+    """They sum to the difference between the logit of the text and that of nothing."""
+    model = network(embedded=True, words=True)
+    found = connectivity(model, TEXT, WORDS, given="face", mode="integrated_gradients")["connectivity"].values
+    x = model.embedding(ALPHABET.encode(TEXT))
+    with torch.no_grad():
+        logits = [model.readout(model.unit(inputs.unsqueeze(1))[0][:, 0])[:, 5] for inputs in (x, 0 * x)]
+    missing = np.abs(found.sum(1) - (logits[0] - logits[1]).numpy())
+    assert (missing < 0.01 * np.abs(found).sum(1)).all()
+    assert np.median(missing) < 1e-6
+
+
+@pytest.mark.parametrize("memory", ["outer", "inner"])
+def test_connectivity_from_a_memory_is_what_a_nudge_of_it_does(memory):
+    model, s, step = network(words=True), 3, 1e-6
+    data = connectivity(model, TEXT, WORDS, given="dad", memory=memory)
+    x = torch.eye(len(ALPHABET), dtype=torch.float64)[ALPHABET.encode(TEXT)].unsqueeze(1)
+    with torch.no_grad():
+        _, (h, memories), (record,) = model.unit.trace(x[: s + 1])
+
+        def logits(outer, inner):
+            if memory == "inner":  # equation 14, then 15
+                outer = record["memory"]["o"][-1] * torch.tanh(inner)
+            h = record["o"][-1] * torch.tanh(outer)  # equation 6
+            later, _ = model.unit(x[s + 1 :], (h[None], torch.stack([outer, inner])[None]))
+            return model.readout(torch.cat([h[None], later]))[:, 0, 4]
+
+        outer, inner = memories[0]
+        assert torch.equal(logits(outer, inner)[0], model.readout(h[0])[0, 4])
+        slopes = []
+        for k in range(7):
+            nudge = step * torch.eye(7, dtype=torch.float64)[k]
+            up = logits(outer + nudge * (memory == "outer"), inner + nudge * (memory == "inner"))
+            down = logits(outer - nudge * (memory == "outer"), inner - nudge * (memory == "inner"))
+            slopes.append((up - down) / (2 * step))
+    expected = torch.stack(slopes).norm(dim=0)
+    np.testing.assert_allclose(data["connectivity"].values[s:, s], expected.numpy(), atol=1e-8)
+    assert not np.triu(data["connectivity"].values, 1).any()
+
+
+def test_targets_are_the_true_word_the_predicted_one_or_a_given_one():
+    model = network(words=True)
+    true = connectivity(model, f"{TEXT} gag ", WORDS)
+    assert true["target"].values.tolist() == ["bad"] * 4 + ["face"] * 5 + ["cafe"] * 5 + [""] * 5
+    assert np.isnan(true["connectivity"].values[-5:]).all()  # an unknown word, and no word at all
+    assert np.isnan(true["p"].values[-5:]).all()
+    predicted = connectivity(model, TEXT, WORDS, target="predicted")
+    assert predicted["target"].values.tolist() == predicted["prediction"].values[:, 0].tolist()
+    np.testing.assert_allclose(predicted["p"], predicted["probability"][:, 0])
+    assert set(predicted["prediction"].values.ravel()) <= set(WORDS[2:])
+    assert set(connectivity(model, TEXT, WORDS, given="dad")["target"].values) == {"dad"}
+    following = connectivity(network(), TEXT)  # a network that predicts characters
+    assert "".join(following["target"].values) == TEXT[1:]
+    assert np.isnan(following["connectivity"].values[-1]).all()
+
+
+def test_a_long_text_is_read_in_windows_and_says_so():
+    model, text = network(words=True), TEXT + " dad"
+    with pytest.warns(UserWarning, match="18 characters is read in 2 windows of at most 10"):
+        whole = connectivity(model, text, WORDS, window=10)
+    assert whole.attrs["windows"] == 2
+    for start, stop in windows(text, 10):
+        part = connectivity(model, text[start:stop], WORDS)["connectivity"].values
+        np.testing.assert_allclose(whole["connectivity"].values[start:stop, : stop - start], part, atol=1e-14)
+        assert not whole["connectivity"].values[start:stop, stop - start :].any()
+    assert set(whole["window"].values.tolist()) == {0, 9}
+
+
+def test_it_is_taken_in_eval_mode_without_cudnn_and_leaves_the_network_as_it_was():
+    model = network("lstm", words=True)
+    expected = connectivity(model, TEXT, WORDS)
+    seen = []
+
+    class Watch(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            seen.append((torch.backends.cudnn.enabled, model.training))
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            seen.append((torch.backends.cudnn.enabled, model.training))
+            return gradient
+
+    model.unit.dropout = 0.5
+    plain, model.unit.run = model.unit.run, lambda x, *rest: plain(Watch.apply(x), *rest)
+    model.train()
+    found = connectivity(model, TEXT, WORDS)
+    assert model.training
+    assert torch.backends.cudnn.enabled
+    assert seen[1:] == [(False, False)] * 2  # the first call predicts, and needs no gradient
+    assert all(parameter.grad is None for parameter in model.parameters())
+    np.testing.assert_array_equal(found["connectivity"], expected["connectivity"])
+
+
+def test_characters_outside_the_vocabulary_are_refused_mapped_or_shown():
+    model = network(words=True)
+    with pytest.raises(UsageError, match="lacks: 'é'"):
+        connectivity(model, " café", WORDS)
+    mapped = connectivity(model, " Café", WORDS, unknown="map")
+    assert ("".join(mapped["symbol"].values), "".join(mapped["read"].values)) == (" Café", " cafe")
+    same = connectivity(model, " cafe", WORDS)
+    np.testing.assert_array_equal(mapped["connectivity"], same["connectivity"])
+    assert encode(ALPHABET, "a-b", "map")[1] == "a b"
+    shown = connectivity(model, " b?d", WORDS, given="bad", unknown="show", mode="gradient_x_input")
+    assert not shown["connectivity"].values[:, 2].any()  # nothing was read there
+    with pytest.raises(UsageError, match="lacks"):
+        encode(Vocabulary(("a", "b")), "a-b", "map")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"text": ""}, "the text is empty"),
+        ({"given": "fece"}, "'fece' is not among the 6 words .* did you mean 'face'"),
+        ({"words": None}, "predicts 6 things, not 8: hand in `words`"),
+        ({"mode": "l1"}, "mode must be one of 'l2'"),
+        ({"target": "best"}, "target must be one of 'true', 'predicted'"),
+        ({"unknown": "drop"}, "unknown must be one of"),
+        ({"memory": "middle"}, "no memory 'middle': it has outer, inner"),
+        ({"memory": "inner", "mode": "integrated_gradients"}, "for a memory choose another mode"),
+        ({"window": 0}, "at least one character"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_a_sentence(arguments, message):
+    with pytest.raises(UsageError, match=message):
+        connectivity(network(words=True), **{"text": TEXT, "words": WORDS, **arguments})
+
+
+class Backwards(Recurrent):
+    """Reads from both ends, as a bidirectional network does."""
+
+    cell_class = LSTM.cell_class
+
+    def run(self, x, states, steps=None):
+        forth, last = super().run(x, states, steps)
+        return forth + super().run(x.flip(0), states)[0].flip(0), last
+
+
+def test_a_network_that_is_not_autoregressive_is_refused():
+    model = network()
+    model.unit = Backwards(len(ALPHABET), 7).double()
+    with pytest.raises(UsageError, match="not autoregressive: a prediction hangs on characters that come after"):
+        connectivity(model, TEXT)
+    model.per_sequence = True
+    with pytest.raises(UsageError, match="not autoregressive: it predicts once a sequence"):
+        connectivity(model, TEXT)
+    model.vocabulary = None
+    with pytest.raises(UsageError, match="reads no text"):
+        connectivity(model, TEXT)
+
+
+def test_a_text_of_one_character_needs_no_past():
+    assert connectivity(network(words=True), "b", WORDS, given="bad")["connectivity"].shape == (1, 1)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("unit", "lag", "share"), [("nlstm", 2.2, 0.73), ("lstm", 19.6, 0.38), ("gru", 27.2, 0.33)])
+def test_the_published_arrays_reach_as_far_as_they_are_known_to(unit, lag, share):
+    """Protocol 31: mean lag and share within the word of the true norm; the files hold its square."""
+    try:
+        data = published_connectivity(unit)
+    except MissingData as missing:
+        pytest.skip(str(missing))
+    assert data["connectivity"].shape == (198, 198)
+    assert not np.triu(data["connectivity"].values, 1).any()
+    rows = positions(data)
+    assert rows["mean_lag"].mean() == pytest.approx(lag, abs=0.05)
+    assert rows["share_in_word"].mean() == pytest.approx(share, abs=0.005)
+    everywhere = measure(data).query("where == 'all'").set_index("quantity")["value"]
+    assert everywhere["mean_lag"] == pytest.approx(lag, abs=0.05)
+    squares = positions(published_connectivity(unit, "as_coded"))
+    assert squares["mean_lag"].mean() < rows["mean_lag"].mean() / 1.9  # read as norms they would reach half as far
+
+
+@pytest.mark.data
+def test_the_published_predictions_say_what_each_network_knows():
+    """Protocols 32 and 35."""
+    try:
+        known = {unit: suggested(published_connectivity(unit), "grammar") for unit in ("gru", "lstm", "nlstm")}
+    except MissingData as missing:
+        pytest.skip(str(missing))
+    first = {
+        unit: frame.dropna(subset="place").groupby("occurrence")["known"].min().tolist()
+        for unit, frame in known.items()
+    }
+    assert first == {"gru": [4, 1], "lstm": [4, 4], "nlstm": [4, 4]}
+    at = known["nlstm"].set_index(["occurrence", "known"])["time"]
+    assert (at[1, 3], at[1, 4], at[2, 4]) == (31, 32, 162)
+    accuracy = published_accuracy().query("top == 1").pivot(index="known", columns="model", values="accuracy_pct")
+    assert accuracy.loc[0, "LSTM"] > accuracy.loc[0, "GRU"]
+    assert (accuracy.loc[1:4, "GRU"] > accuracy.loc[1:4, "LSTM"]).all()
+    assert {"model", "dataset", "sec", "step", "loss"} <= set(published_training().columns)
+
+
+def test_the_article_has_three_units_and_two_modes():
+    with pytest.raises(UsageError, match="the article has 'gru'"):
+        published_connectivity("rnn")
+    with pytest.raises(UsageError, match="'l2' and 'as_coded', not 'gradient_x_input'"):
+        published_connectivity("gru", "gradient_x_input")
+
+
+def test_a_short_text_gives_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        connectivity(network(words=True), TEXT, WORDS)
+
+
+@pytest.mark.parametrize(("unit", "memory"), [("lstm", "layer 2"), ("hmlstm", "layer 1"), ("hrnn", "layer 1")])
+def test_every_memory_of_any_unit_is_heard(unit, memory):
+    values = connectivity(network(unit, words=True), TEXT, WORDS, memory=memory)["connectivity"].values
+    assert np.isfinite(values).all()
+    assert np.tril(values).any()
+    assert not np.triu(values, 1).any()
+    with pytest.raises(UsageError, match="no memory 'inner': it has"):
+        connectivity(network(unit, words=True), TEXT, WORDS, memory="inner")
+
+
+def test_a_unit_without_memory_cells_says_so():
+    with pytest.raises(UsageError, match="no memory 'inner': it has none"):
+        connectivity(network("gru", words=True), TEXT, WORDS, memory="inner")

@@ -1,0 +1,152 @@
+"""Reach: mean lag and shares of connectivities that are known, and intervals that hold what they promise."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from nlstm_lab.datasets.base import Symbols, Vocabulary
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Interface, ModelConfig, build
+from nlstm_lab.probes.connectivity import connectivity
+from nlstm_lab.probes.lags import measure, over_seeds, positions, profile, suggested, survey, within_seed
+from nlstm_lab.probes.wording import words_of
+
+
+def given(values, text, window=None):
+    """A dataset as `connectivity` returns it, around known values."""
+    words, length = words_of(text), len(text)
+    window = np.zeros(length, int) if window is None else window
+    along = {"word": words.word, "word_start": words.start, "known": words.known, "window": window}
+    shown = np.tile(np.array(["it", "of", "a"], dtype=object), (length, 1))
+    return xr.Dataset(
+        {
+            "connectivity": (("time", "source"), np.asarray(values, float)),
+            "prediction": (("time", "rank"), shown),
+            "probability": (("time", "rank"), np.tile([0.5, 0.2, 0.1], (length, 1))),
+        },
+        {"time": np.arange(length), **{name: ("time", value) for name, value in along.items()}},
+    )
+
+
+TEXT = " of it"
+
+
+def test_equal_connectivity_reaches_half_way_back():
+    rows = positions(given(7 * np.tril(np.ones((6, 6))), TEXT))
+    assert rows["mean_lag"].tolist() == pytest.approx(np.arange(6) / 2)
+    assert rows["share_in_word"].tolist() == pytest.approx([1, 1, 1, 1 / 4, 2 / 5, 3 / 6])
+    assert rows["known"].tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_what_hangs_on_itself_alone_has_no_lag_and_signs_do_not_matter():
+    rows = positions(given(np.diag([-1, 2, -3, 4, 5, 6]), TEXT))
+    assert not rows["mean_lag"].any()
+    assert (rows["share_in_word"] == 1).all()
+    assert rows["total"].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_positions_without_a_target_or_without_any_gradient_are_left_out():
+    values = np.tril(np.ones((6, 6)))
+    values[2], values[3] = np.nan, 0
+    data = given(values, TEXT)
+    assert positions(data)["time"].tolist() == [0, 1, 4, 5]
+    assert len(profile(data)) == 4
+    with pytest.raises(UsageError, match="nothing can be measured"):
+        measure(given(0 * values, TEXT))
+
+
+def test_a_profile_sums_to_one_and_its_mean_is_the_mean_lag():
+    values = np.tril(np.random.default_rng(0).random((6, 6)))
+    data = given(values, TEXT)
+    shares = profile(data, 5)
+    np.testing.assert_allclose(np.nansum(shares, 1), 1)
+    np.testing.assert_allclose(np.nansum(shares * np.arange(6), 1), positions(data)["mean_lag"])
+    assert shares[3, 2] == pytest.approx(values[3, 1] / values[3].sum())
+    assert np.isnan(shares[1, 2:]).all()
+
+
+def test_windows_are_measured_from_their_own_start():
+    one = np.tril(np.random.default_rng(1).random((3, 3)))
+    two = given(np.vstack([one, one]), TEXT, window=np.repeat([0, 3], 3))
+    rows = positions(two)
+    assert rows["mean_lag"][:3].tolist() == rows["mean_lag"][3:].tolist()
+    np.testing.assert_allclose(rows["share_in_word"], 1)
+
+
+def test_word_starts_and_the_rest_make_up_the_whole():
+    frame = measure(given(np.tril(np.random.default_rng(2).random((6, 6))), TEXT), lags=5)
+    lag = frame.query("quantity == 'mean_lag'").set_index("where")["value"]
+    assert lag["all"] == pytest.approx((2 * lag["word start"] + 4 * lag["within word"]) / 6)
+    along = frame.query("quantity == 'share_at_lag' and where == 'all'")
+    assert along["lag"].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def sample(generator, texts, seeds=1, between=0.0):
+    """Mean lags around 10 of so many texts and seeds."""
+    return pd.DataFrame(
+        [
+            {"seed": seed, "text": text, "where": "all", "quantity": "mean_lag", "lag": np.nan, "value": value}
+            for seed in range(seeds)
+            for text, value in enumerate(generator.normal(10 + generator.normal(0, between), 2, texts))
+        ]
+    )
+
+
+def test_a_bootstrap_over_texts_covers_as_often_as_it_promises():
+    generator = np.random.default_rng(0)
+    hits = 0
+    for _ in range(60):
+        (row,) = within_seed(sample(generator, 200), resamples=300).to_dict("records")
+        hits += row["low"] <= 10 <= row["high"]
+    assert row["texts"] == 200
+    assert 52 <= hits <= 60  # of 60, 95 % of the time
+
+
+def test_intervals_over_seeds_are_students_and_need_three():
+    generator = np.random.default_rng(0)
+    hits = 0
+    for _ in range(100):
+        (row,) = over_seeds(sample(generator, 20, seeds=3, between=1.0)).to_dict("records")
+        hits += row["low"] <= 10 <= row["high"]
+    assert 88 <= hits <= 100
+    (row,) = over_seeds(sample(generator, 20, seeds=2)).to_dict("records")
+    assert row["seeds"] == 2
+    assert np.isnan(row["low"])
+
+
+def test_a_bootstrap_knows_of_lags_that_only_long_texts_reach():
+    rows = [
+        {"text": text, "where": "all", "quantity": "share_at_lag", "lag": lag, "value": 0.5}
+        for text in range(20)
+        for lag in range(2 if text else 4)
+    ]
+    found = within_seed(pd.DataFrame(rows)).set_index("lag")
+    assert found["texts"].tolist() == [20, 20, 1, 1]
+    np.testing.assert_allclose(found.loc[:1, ["mean", "low", "high"]], 0.5)
+    assert found.loc[2:, "low"].isna().all()
+
+
+def test_what_a_network_suggests_while_a_word_is_written():
+    data = given(np.tril(np.ones((12, 12))), " of it of no")
+    frame = suggested(data, "of")
+    assert frame["occurrence"].tolist() == [1, 1, 1, 2, 2, 2]
+    assert frame["known"].tolist() == [0, 1, 2] * 2
+    assert set(frame["place"]) == {2}
+    assert set(frame["probability"]) == {0.2}
+    assert suggested(data, "no")["place"].isna().all()
+    with pytest.raises(UsageError, match="not in the text"):
+        suggested(data, "grammar")
+
+
+def test_a_survey_measures_every_text():
+    alphabet = Vocabulary(tuple(" fiot"))
+    model = build(ModelConfig("gru", 6), Interface(Symbols(5), Symbols(5), alphabet), seed=0)
+    texts = [" of it", " to it of"]
+    frame = survey(model, texts, lags=4)
+    for number, text in enumerate(texts):
+        one = measure(connectivity(model, text), lags=4)
+        np.testing.assert_array_equal(frame[frame["text"] == number]["value"], one["value"])
+    assert set(frame["lag"].dropna()) == {0, 1, 2, 3, 4}
+    with pytest.raises(UsageError, match="at least one text"):
+        survey(model, [])

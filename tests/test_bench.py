@@ -1,0 +1,95 @@
+"""The benchmark compares like with like, and its tables say what they should."""
+
+import json
+
+import pytest
+import torch
+
+from nlstm_lab.bench import Reading, Size, bench, report, save, table
+from nlstm_lab.bench.naive import NaiveNestedLSTM
+from nlstm_lab.bench.reading import unit_with_rates
+from nlstm_lab.bench.steps import variants
+from nlstm_lab.bench.timing import alternate, peak_memory
+from nlstm_lab.cells import LSTM, NestedLSTM
+
+TINY = Size(hidden_size=6, vocabulary=4, batch=3, steps=5)
+CPU = torch.device("cpu")
+
+
+def test_the_naive_loop_is_the_same_network():
+    torch.manual_seed(0)
+    unit = NestedLSTM(4, 6, dtype=torch.float64)
+    x = torch.randint(4, (7, 3))
+    vectors = torch.nn.functional.one_hot(x, 4).double()
+    parameters = list(unit.parameters())
+    naive, (fast, _) = NaiveNestedLSTM(unit)(vectors), unit(x)
+    torch.testing.assert_close(naive, fast, atol=1e-12, rtol=0)
+    theirs = torch.autograd.grad(naive.square().sum(), parameters)
+    ours = torch.autograd.grad(fast.square().sum(), parameters)
+    torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=0)
+
+
+def test_the_compared_lstm_has_the_parameters_of_the_nested_one():
+    size = Size()
+    nested, stacked = (
+        sum(parameter.numel() for parameter in unit.parameters())
+        for unit in (NestedLSTM(size.vocabulary, 600), LSTM(size.vocabulary, 600, 2))
+    )
+    assert nested == stacked
+    torchs = sum(p.numel() for p in torch.nn.LSTM(size.vocabulary, 600, 2).parameters())
+    assert torchs - nested == 2 * 4 * 600  # its second biases
+
+
+def test_a_round_runs_every_step_in_turn():
+    order = []
+    seconds = alternate([lambda: order.append("a"), lambda: order.append("b")], 3, CPU)
+    assert order == ["a", "b"] * 4
+    assert [len(measured) for measured in seconds] == [3, 3]
+
+
+def test_the_paper_step_is_83_gflop():
+    assert Size(steps=100).gflop == pytest.approx(85.2, abs=0.1)
+    assert Size(steps=100, vocabulary=0).gflop == pytest.approx(82.9, abs=0.1)
+
+
+def test_frame_table_and_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("nlstm_lab.bench.steps.has_compiler", lambda device_type: False)
+    frame = bench([TINY], devices=["cpu"], rounds=2)
+    naive = frame[frame.variant == "naive loop"].iloc[0]
+    assert naive.vs_naive == 1
+    assert naive.memory_vs_naive == 1
+    assert set(frame.unit) == {"NestedLSTM", "2-layer LSTM"}
+    assert frame[["vs_naive", "vs_nn_lstm", "ms", "gflops", "of_peak"]].gt(0).all(axis=None)
+    reading = Reading(8, (0.2, 0.03), 5.0, 1.0, 0.2)
+    path = tmp_path / "bench.json"
+    save(frame, reading, path)
+    content = json.loads(path.read_text())
+    assert len(content["training"]) == len(frame)
+    assert content["reading"]["ratio"] == 5.0
+    assert content["machine"]["threads"] == torch.get_num_threads()
+    assert "6 units, 4 symbols, batch 3, 5 steps, cpu" in table(frame)
+    assert "5.00 times as fast" in report(reading)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to measure")
+def test_what_is_not_here_is_marked_and_not_claimed(monkeypatch):
+    frame = bench([TINY], devices=["cuda"], rounds=1)
+    assert frame.variant.tolist() == ["unmeasured"]
+    assert "unmeasured, no such device here" in table(frame)
+
+
+def test_boundaries_come_at_the_rates_asked_for():
+    _, _, found = unit_with_rates(16, (0.21, 0.05), 100)
+    assert found == pytest.approx((0.21, 0.05), abs=0.04)
+
+
+def test_a_training_step_holds_at_most_a_fifth_more_than_the_naive_loop():
+    size = Size(hidden_size=64)  # for the rest, the step of the paper
+    held = {
+        (variant.name, variant.products): peak_memory(variant.step, CPU)
+        for variant in variants(size, CPU)
+        if variant.name in ("naive loop", "fast") and variant.unit == "NestedLSTM"
+    }
+    naive = held.pop(("naive loop", "fp32"))
+    assert held
+    assert max(held.values()) <= 1.2 * naive

@@ -1,0 +1,147 @@
+"""The command line as a person meets it: one sentence for every mistake, the right exit code, nothing half-written."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from nlstm_lab import cli, experiments, paths, runs
+
+Say = tuple[int, str, str]
+
+
+@pytest.fixture
+def say(monkeypatch, capsys):
+    """Run `nlstm-lab` with these words: exit code, standard output, standard error."""
+
+    def run(*words: str) -> Say:
+        monkeypatch.setattr(sys, "argv", ["nlstm-lab", *words])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return run
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch) -> Path:
+    """Records, figures and data sets in an empty folder, with a copy of one recorded run."""
+    recorded = next(paths.runs().glob("ptb_char_nlstm/small-seed*"))
+    copy = tmp_path / "data" / "runs" / "ptb_char_nlstm" / recorded.name
+    shutil.copytree(recorded, copy)
+    monkeypatch.setattr(paths, "root", lambda: tmp_path)
+    monkeypatch.delenv("NLSTM_LAB_DATA", raising=False)
+    monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
+    return copy
+
+
+def sentence(err: str) -> str:
+    assert "Traceback" not in err
+    assert len(err.strip().splitlines()) == 1, err
+    return err
+
+
+def test_an_unknown_experiment_is_answered_with_those_there_are(say):
+    code, _, err = say("train", "ptb_char_nlstn")
+    assert code == 2
+    assert "ptb_char_nlstm" in sentence(err)
+
+
+def test_an_unknown_scale_is_answered_with_those_there_are(say):
+    code, _, err = say("train", "ptb_char_nlstm", "--scale", "huge")
+    assert code == 2
+    assert "smoke" in sentence(err)
+    assert "paper" in err
+
+
+def test_a_negative_seed_and_an_unknown_device_are_refused(say, elsewhere):
+    code, _, err = say("train", "ptb_char_lstm2", "--seed", "-1")
+    assert (code, "seed" in sentence(err)) == (2, True)
+    code, _, err = say("train", "ptb_char_lstm2", "--device", "toaster")
+    assert (code, "cpu" in sentence(err)) == (2, True)
+    assert not (paths.runs() / "ptb_char_lstm2").exists()
+
+
+def test_a_missing_data_set_says_how_to_get_it(say, elsewhere):
+    code, _, err = say("train", "ptb_char_lstm2", "--scale", "small")
+    assert code == 1
+    assert "nlstm-lab data fetch ptb" in sentence(err)
+    assert "NLSTM_LAB_DATA" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [("nonsense=1", "nonsense"), ("seeds=several", "seeds"), ("scale", "name=value")],
+)
+def test_wrong_notebook_parameters_are_refused(say, given, told):
+    code, _, err = say("figures", "12", "-p", given)
+    assert code == 2
+    assert told in sentence(err)
+
+
+def test_an_unknown_notebook_is_answered_with_those_there_are(say):
+    code, _, err = say("figures", "77")
+    assert code == 2
+    assert "12_cell_activations" in sentence(err)
+
+
+def test_a_truncated_weights_file_is_named(elsewhere):
+    weights = elsewhere / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    run = runs.load("ptb_char_nlstm", seed=int(elsewhere.name[-1]), scale="small")
+    with pytest.raises(runs.DamagedFile, match=r"weights\.safetensors"):
+        run.model()
+
+
+def test_a_text_with_foreign_characters_is_refused_by_name(elsewhere):
+    from nlstm_lab import probes
+    from nlstm_lab.errors import UsageError
+
+    model = runs.load("ptb_char_nlstm", seed=int(elsewhere.name[-1]), scale="small").model()
+    with pytest.raises(UsageError, match="'É'"):
+        probes.trace(model, "École")
+
+
+def test_figures_that_cannot_be_written_are_one_sentence(elsewhere, monkeypatch):
+    """A file in the folder's place keeps even root from writing there."""
+    import matplotlib.pyplot as plt
+
+    from nlstm_lab import figures
+    from nlstm_lab.errors import LabError
+
+    (paths.root() / "figures").write_text("not a folder")
+    figure = figures.nested_architecture()
+    with pytest.raises(LabError, match="figures"):
+        figures.save(figure, "nlstm_fig1_architecture")
+    plt.close(figure)
+
+
+def test_debug_shows_the_traceback(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["nlstm-lab", "train", "nobody", "--debug"])
+    with pytest.raises(experiments.base.UsageError):
+        cli.main()
+
+
+def test_experiments_can_be_read_by_a_program(say):
+    code, out, _ = say("experiments", "--json")
+    assert code == 0
+    rows = {row["name"]: row for row in json.loads(out)}
+    assert rows["ptb_char_nlstm"]["unit"] == "nlstm"
+
+
+def test_the_table_shows_every_document(say):
+    code, out, _ = say("table")
+    assert code == 0
+    for title in ("Nested LSTMs", "Hierarchical Multiscale", "Madsen"):
+        assert title in out
+    assert "not run" in out
+
+
+def test_data_sets_are_listed_with_their_state(say, elsewhere):
+    code, out, _ = say("data")
+    assert code == 0
+    states = {line.split()[0]: line.split()[1] for line in out.splitlines()}
+    assert states["ptb"] == "absent"

@@ -1,0 +1,108 @@
+"""`nlstm-lab train`, `sweep` and `experiments`: what they print, and with which exit code."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nlstm_lab import cli
+
+
+def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of `nlstm-lab` with these arguments."""
+    monkeypatch.setattr(sys, "argv", ["nlstm-lab", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    output, error = capsys.readouterr()
+    return int(ended.value.code or 0), output, error
+
+
+def test_train_records_and_prints_what_was_measured(
+    runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ("train", "ptb_char_lstm1", "--scale", "smoke", "--seed", "2", "--device", "cpu")
+    code, output, error = told(capsys, monkeypatch, *line)
+    assert (code, error) == (0, "")
+    assert re.search(r"^valid blocks   bpc +\d\.\d{4}$", output, re.MULTILINE)
+    assert re.search(r"^recorded as ptb_char_lstm1/smoke-seed2: \d+ s, best epoch 2$", output, re.MULTILINE)
+    assert told(capsys, monkeypatch, *line) == (0, output, "")
+
+
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_an_error_is_a_sentence_and_with_debug_a_traceback(
+    where: int, runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ["train", "nothing"]
+    code, output, error = told(capsys, monkeypatch, *line)
+    assert (code, output) == (2, "")
+    assert error.startswith("nlstm-lab: there is no experiment 'nothing'; there are ")
+    assert error.count("\n") == 1
+    line.insert(where, "--debug")
+    monkeypatch.setattr(sys, "argv", ["nlstm-lab", *line])
+    with pytest.raises(Exception, match="there is no experiment"):
+        cli.main()
+
+
+def test_what_is_unexpected_is_one_sentence_too(
+    runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nlstm_lab import runs
+
+    monkeypatch.setattr(runs, "ensure", lambda *_, **__: {}["nothing"])
+    code, _, error = told(capsys, monkeypatch, "train", "ptb_char_lstm1")
+    assert (code, error) == (1, "nlstm-lab: KeyError: 'nothing' (unexpected: --debug shows where)\n")
+
+
+def test_experiments_are_listed_with_exact_parameters_without_any_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NLSTM_LAB_DATA", str(tmp_path))
+    monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
+    code, output, _ = told(capsys, monkeypatch, "experiments", "--json")
+    rows = json.loads(output)
+    assert code == 0
+    assert len({row["name"] for row in rows}) == len(rows)
+    agreeing = 0
+    for row in rows:
+        if printed := row["printed_parameters"]:
+            assert rounded_like(printed, row["parameters"]["paper"]) == printed, row["name"]
+            agreeing += 1
+    assert agreeing > 20
+    line = next(line for line in told(capsys, monkeypatch, "experiments")[1].splitlines() if "ptb_char_nlstm " in line)
+    assert re.split(r"  +", line) == [
+        "ptb_char_nlstm",
+        "CharacterModelling ptb",
+        "nlstm",
+        "1 x 600",
+        "4,474,850",
+        "4.47M",
+        "smoke small paper",
+        "nested_lstm.table1",
+    ]
+
+
+def rounded_like(printed: str, count: int) -> str:
+    """A count as it is printed: 4,474,850 as 4.47M where "4.47M" is."""
+    if "," in printed:
+        return f"{count:,}"
+    unit = {"k": 1e3, "M": 1e6}[printed[-1]]
+    decimals = len(printed.partition(".")[2][:-1])
+    return f"{count / unit:.{decimals}f}{printed[-1]}"
+
+
+@pytest.mark.slow
+def test_a_sweep_shows_a_table_and_fails_where_a_run_does(runs_folder: Path) -> None:
+    line = ["sweep", "ptb_char_lstm1", "--seeds", "0-1", "--scale", "smoke", "--workers", "2", "--device", "cpu"]
+    command = [sys.executable, "-m", "nlstm_lab", *line]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "2 recorded, 0 runs, 0 waits, 0 failed" in done.stderr
+    config = runs_folder / "ptb_char_lstm1" / "smoke-seed1" / "config.json"
+    config.write_text(config.read_text().replace('"epochs": 2', '"epochs": 9'))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert "1 recorded, 0 runs, 0 waits, 1 failed" in done.stderr
+    assert "training.epochs was 9 and is 2" in done.stderr

@@ -1,0 +1,215 @@
+"""Records: what they say, when they are believed, and that every experiment can be trained."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nlstm_lab import experiments, runs
+from nlstm_lab.datasets.text import CharacterModelling
+from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
+from nlstm_lab.runs import records
+
+NAME = "ptb_char_lstm1"
+KINDS = (
+    "ptb_char_nlstm",
+    "ptb_char_hmlstm_annealed",
+    "hrnn_words",
+    "autocomplete_lstm",
+)  # blocks, streams, given boundaries, words
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_experiment_is_trained_recorded_and_rebuilt(name: str, runs_folder: Path) -> None:
+    run = runs.ensure(name, 0, "smoke", progress=False)
+    assert {row["split"] for row in run.result["metrics"]} == {"train", "valid", "test"}
+    symbols = run.result["interface"]["out"]["Symbols"]["size"]
+    assert run.model()(torch.ones(5, 2, dtype=torch.int64))[0].shape == (5, 2, symbols)
+    losses = run.history.query("split == 'train' and metric == 'nll_nats'").value
+    assert losses.iloc[-1] < losses.iloc[0]
+
+
+@pytest.fixture
+def run(runs_folder: Path) -> runs.Run:
+    return runs.ensure(NAME, 3, "smoke", progress=False)
+
+
+def test_a_record_tells_how_it_was_made(run: runs.Run) -> None:
+    result = run.result
+    assert run.name == "ptb_char_lstm1/smoke-seed3"
+    assert (result["experiment"], result["scale"], result["seed"]) == (NAME, "smoke", 3)
+    assert result["config_digest"] == run.experiment.digest()
+    assert json.loads((run.folder / "config.json").read_text()) == run.experiment.config()
+    assert (result["precision"], result["processes"]) == ("fp32", 1)
+    assert result["device"].startswith("cpu")
+    assert result["versions"]["torch"] == torch.__version__
+    assert len(result["data_sha256"]) == 64
+    assert result["seconds"] > 0
+    assert result["tokens_per_second"] > 0
+    assert result["parameters"] == sum(value.numel() for value in run.model().parameters())
+
+
+def test_the_history_is_read_back_as_it_was_written(run: runs.Run) -> None:
+    assert list(run.history.columns) == ["epoch", "update", "split", "reader", "metric", "value"]
+    assert records.summary(run.history) == run.result["metrics"]
+
+
+def test_the_result_is_taken_where_validation_is_best_whatever_the_test_says() -> None:
+    import pandas as pd
+
+    rows = [
+        (epoch, 0, split, "blocks", metric, value)
+        for epoch, values in enumerate([(3.0, 9.0, 60.0), (2.0, 5.0, 50.0), (2.5, 1.0, 70.0)], 1)
+        for split, metric, value in (
+            ("valid", "bpc", values[0]),
+            ("test", "bpc", values[1]),
+            ("valid", "top1_accuracy_pct", values[2]),
+            ("valid", "latched_share/inner", 0.0),
+        )
+    ]
+    told = records.summary(pd.DataFrame(rows, columns=["epoch", "update", "split", "reader", "metric", "value"]))
+    assert {(row["metric"], row["split"]): (row["epoch"], row["value"]) for row in told} == {
+        ("bpc", "valid"): (2, 2.0),
+        ("bpc", "test"): (2, 5.0),
+        ("top1_accuracy_pct", "valid"): (3, 70.0),
+    }
+
+
+def test_a_record_is_loaded_and_not_trained_again(run: runs.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "_train", None)
+    assert runs.ensure(NAME, 3, "smoke").result == run.result
+    assert runs.load(NAME, 3).result == run.result  # the only scale that is recorded
+
+
+def test_a_run_that_nobody_recorded_names_the_command(runs_folder: Path) -> None:
+    with pytest.raises(MissingRun, match="`nlstm-lab train ptb_char_nlstm --scale small --seed 7`"):
+        runs.load("ptb_char_nlstm", 7)
+    assert runs.table().empty
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "value"), [("training", "epochs", 9), ("model", "unit", "gru"), ("task", "length", 50)]
+)
+def test_a_record_of_another_configuration_is_refused_by_the_field(
+    run: runs.Run, part: str, field: str, value: object
+) -> None:
+    config = run.experiment.config()
+    then = {**config, part: {**config[part], field: value}}
+    (run.folder / "config.json").write_text(json.dumps(then))
+    for refused in (
+        lambda: runs.load(NAME, 3, "smoke"),
+        lambda: runs.ensure(NAME, 3, "smoke"),
+        lambda: runs.table("ptb_char_*"),
+    ):
+        with pytest.raises(StaleRun, match=f"{part}.{field} was {value!r} and is {config[part][field]!r}"):
+            refused()
+    assert runs.table("mnist_*").empty
+    assert runs.ensure(NAME, 3, "smoke", again=True, progress=False).result["metrics"] == run.result["metrics"]
+    assert runs.load(NAME, 3, "smoke")
+
+
+def test_a_field_that_came_later_counts_as_recorded_with_its_default() -> None:
+    @dataclass(frozen=True)
+    class Later(CharacterModelling):
+        order: str = "as before"
+        shares: tuple[int, int] = (1, 2)
+
+    experiment = experiments.get(NAME, "smoke")
+    recorded = experiment.config()
+    later = replace(experiment, task=Later(**vars(experiment.task)))
+    recorded["task"]["kind"] = "Later"
+    assert records.difference(recorded, later) == ""
+    turned = replace(experiment, task=Later(**vars(experiment.task), order="another way"))
+    assert records.difference(recorded, turned) == "task.order was 'as before' and is 'another way'"
+
+
+def test_a_field_that_was_there_and_a_flag_that_came_are_differences() -> None:
+    experiment = experiments.get(NAME, "smoke")
+    gone = experiment.config()
+    gone["training"]["warmup"] = 10
+    assert records.difference(gone, experiment) == "training.warmup was 10 and is absent"
+    flagged = experiments.get(f"{NAME}+forget_bias=0.0", "smoke")
+    recorded = {**experiment.config(), "name": flagged.name}
+    assert records.difference(recorded, flagged) == "model.flags.forget_bias was absent and is 0.0"
+
+
+def test_a_required_field_that_came_is_a_difference() -> None:
+    experiment = experiments.get(NAME, "smoke")
+    recorded = experiment.config()
+    del recorded["training"]["epochs"]
+    assert records.difference(recorded, experiment) == "training.epochs was absent and is 2"
+
+
+def test_again_keeps_the_record_until_the_new_one_takes_its_place(
+    run: runs.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.training, "fit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            runs.ensure(NAME, 3, "smoke", again=True, progress=False)
+    assert runs.load(NAME, 3, "smoke").result == run.result
+    (run.folder / "weights.safetensors").unlink()
+    with pytest.raises(MissingRun, match="--seed 3 --again`"):
+        run.model()
+    renewed = runs.ensure(NAME, 3, "smoke", again=True, progress=False)
+    assert renewed.model()
+    assert [path.name for path in run.folder.parent.iterdir()] == ["smoke-seed3"]
+
+
+def test_damaged_records_are_said_to_be(run: runs.Run) -> None:
+    weights = run.folder / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(DamagedFile, match=r"weights.safetensors is damaged or not this network's"):
+        run.model()
+    (run.folder / "result.json").write_text("{")
+    with pytest.raises(DamagedFile, match=r"result.json is not JSON"):
+        runs.load(NAME, 3, "smoke")
+
+
+def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run: runs.Run) -> None:
+    runs.ensure(f"{NAME}+forget_bias=0.0", 0, "smoke", progress=False)
+    table = runs.table("ptb_char_lstm1*")
+    assert not table.duplicated(["experiment", "scale", "seed", "split", "reader", "metric"]).any()
+    assert set(table.experiment) == {NAME, f"{NAME}+forget_bias=0.0"}
+    assert set(runs.table(NAME).seed) == {3}
+    assert runs.table(scale="paper").empty
+
+
+def test_a_variation_may_hold_a_path(runs_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "my text.txt").write_text("a text of one's own, again and again. " * 200)
+    name = f"{NAME}+corpus={tmp_path}/my text.txt+length=20+batch_size=4"
+    run = runs.ensure(name, 0, "smoke", progress=False)
+    assert run.folder.parent.parent == runs_folder
+    assert set(runs.table().experiment) == {name}
+    assert runs.load(name).result == run.result
+
+
+def test_an_experiment_of_ones_own_is_recorded_too(runs_folder: Path) -> None:
+    own = replace(experiments.get(NAME, "smoke"), name="mine")
+    run = runs.ensure(own, progress=False)
+    assert run.folder == runs_folder / "mine" / "smoke-seed0"
+    assert set(runs.table().experiment) == {"mine"}
+
+
+@pytest.mark.parametrize(
+    ("name", "named", "message"),
+    [
+        ("ptb_char", {}, "there is no experiment 'ptb_char'"),
+        (NAME, {"scale": "large"}, "has no scale 'large'; it has smoke, small, paper"),
+        (NAME, {"seed": -1}, "seed must be an integer of 0 or more, not -1"),
+        (NAME, {"seed": 0.5}, "seed must be an integer of 0 or more, not 0.5"),
+        (NAME, {"device": "gpu"}, "device must be auto, cpu or cuda, not 'gpu'"),
+        (NAME, {"device": "meta"}, "device must be auto, cpu or cuda, not 'meta'"),
+        (NAME, {"precision": "fp8"}, r"precision must be one of \('fp32', 'bf16'\), not 'fp8'"),
+        (f"{NAME}+initialization=guess", {}, "cannot be built: "),
+        (f"{NAME}+depth", {}, r"a variation is written name\+flag=value"),
+    ],
+)
+def test_misuse_is_one_sentence_and_leaves_nothing(
+    runs_folder: Path, name: str, named: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        runs.ensure(name, **{"scale": "smoke", **named}, progress=False)  # type: ignore[arg-type]
+    assert not list(runs_folder.glob("*/*"))

@@ -1,0 +1,106 @@
+"""Many runs over many workers: a killed worker loses nothing, and a second start does what is missing."""
+
+import os
+import signal
+from pathlib import Path
+
+import distributed
+import pytest
+
+from nlstm_lab import runs, sweep
+from nlstm_lab.errors import LabError, UsageError
+
+NAME = "ptb_char_lstm1+epochs=12"
+
+
+@pytest.mark.slow
+def test_a_killed_worker_loses_nothing(runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+    seen: set[tuple[str, ...]] = set()
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+
+        def kill_a_worker_that_has_saved(jobs: list[sweep.Job]) -> None:
+            seen.add(tuple(job.status for job in jobs))
+            if killed or not list(runs_folder.glob("*/.attempt-*/checkpoint.pt")):
+                return
+            processes = client.run(os.getpid)
+            for worker, keys in client.processing().items():
+                if any(list(runs_folder.glob(f"*/.attempt-{key.split('/')[1]}/checkpoint.pt")) for key in keys):
+                    os.kill(processes[worker], signal.SIGKILL)
+                    killed.append(processes[worker])
+                    return
+
+        jobs = sweep.plan(NAME, [0, 1, 2], "smoke")
+        sweep.run(jobs, scheduler=cluster.scheduler_address, device="cpu", watch=kill_a_worker_that_has_saved)
+    assert killed
+    assert [(job.status, job.reason) for job in jobs] == [("recorded", "")] * 3
+    assert ("waits", "waits", "waits") in seen
+    assert any("runs" in statuses for statuses in seen)
+    histories = [runs.load(NAME, seed, "smoke").history for seed in range(3)]
+    monkeypatch.setenv("NLSTM_LAB_RUNS", str(tmp_path / "unstopped"))
+    for seed, history in enumerate(histories):
+        assert history.equals(runs.ensure(NAME, seed, "smoke", device="cpu", progress=False).history)
+
+
+@pytest.mark.slow
+def test_a_second_start_does_only_what_is_missing(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = sweep.run(sweep.plan("ptb_char_lstm1", [0], "smoke"), workers=1, device="cpu")
+    assert [job.status for job in first] == ["recorded"]
+    times = {path: path.stat().st_mtime_ns for path in runs_folder.rglob("*.json")}
+    both = sweep.run(sweep.plan("ptb_char_lstm1", [0, 1], "smoke"), workers=2, device="cpu")
+    assert [(job.seed, job.status) for job in both] == [(0, "recorded"), (1, "recorded")]
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    monkeypatch.setattr(distributed, "Client", None)  # nothing is missing: no worker is started
+    assert [job.status for job in sweep.run(sweep.plan("ptb_char_lstm1", [0, 1], "smoke"))] == ["recorded"] * 2
+
+
+@pytest.mark.slow
+def test_a_failed_run_is_told_and_the_others_end(runs_folder: Path) -> None:
+    jobs = sweep.plan("ptb_char_lstm1", [0], "smoke") + sweep.plan(
+        "ptb_char_lstm1+learning_rate=1e36+clip_norm=null", [0], "smoke"
+    )
+    sweep.run(jobs, workers=1, device="cpu")
+    assert [job.status for job in jobs] == ["recorded", "failed"]
+    assert jobs[1].reason.startswith("the loss is not finite by update")
+
+
+def test_a_record_of_another_configuration_fails_in_the_plan(runs_folder: Path) -> None:
+    run = runs.ensure("ptb_char_lstm1", 0, "smoke", progress=False)
+    config = run.folder / "config.json"
+    config.write_text(config.read_text().replace('"epochs": 2', '"epochs": 9'))
+    (job,) = sweep.plan("ptb_char_lstm1", [0], "smoke")
+    assert job.status == "failed"
+    assert "training.epochs was 9 and is 2" in job.reason
+
+
+def test_a_plan_names_every_experiment_and_seed(runs_folder: Path) -> None:
+    jobs = sweep.plan("ptb_char_lstm[12]", [0, 1], "small")
+    assert [job.key for job in jobs] == [
+        f"ptb_char_lstm{layers}/small-seed{seed}" for seed in (0, 1) for layers in (1, 2)
+    ]
+    assert {job.status for job in jobs} == {"waits"}
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("0", [0]), ("0-4", [0, 1, 2, 3, 4]), ("7,0-2,1", [7, 0, 1, 2])])
+def test_seeds_are_read_as_typed(text: str, seeds: list[int]) -> None:
+    assert sweep.parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-1", "0..4", "1,,2"])
+def test_seeds_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="seed"):
+        sweep.parse_seeds(text)
+
+
+def test_a_pattern_that_matches_nothing_is_refused(runs_folder: Path) -> None:
+    with pytest.raises(UsageError, match="no experiment matches 'nothing_\\*'"):
+        sweep.plan("nothing_*", [0], "small")
+
+
+def test_a_scheduler_that_does_not_answer_is_named(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "TIMEOUT", 0.5)
+    with pytest.raises(LabError, match=r"no scheduler answers at tcp://127.0.0.1:9: start one with `dask scheduler`"):
+        sweep.run(sweep.plan("ptb_char_lstm1", [0], "smoke"), scheduler="tcp://127.0.0.1:9")

@@ -1,0 +1,95 @@
+"""One update, as the configuration states it."""
+
+import importlib
+
+import pytest
+import torch
+from torch import nn
+
+from nlstm_lab import experiments, models, training
+from nlstm_lab.training import TrainingConfig
+
+
+def network(gradient: float) -> nn.Linear:
+    """Three weights, each with the same gradient."""
+    made = nn.Linear(3, 1, bias=False)
+    nn.init.zeros_(made.weight)
+    made.weight.grad = torch.full_like(made.weight, gradient)
+    return made
+
+
+@pytest.mark.parametrize("gradient", [0.1, 10.0])
+def test_the_gradient_is_clipped_to_the_norm(gradient: float) -> None:
+    config = TrainingConfig(epochs=1, learning_rate=0.5, optimizer="rmsprop", clip_norm=1.0)
+    made = network(gradient)
+    norm = config.step(made, config.make_optimizer(made))
+    assert float(norm) == pytest.approx(gradient * 3**0.5)
+    assert made.weight.grad is not None
+    assert float(made.weight.grad.norm()) == pytest.approx(min(1.0, gradient * 3**0.5), rel=1e-5)
+
+
+@pytest.mark.parametrize("limit", [0.01, 100.0])
+def test_the_update_is_clipped_to_the_norm(limit: float) -> None:
+    free = TrainingConfig(epochs=1, learning_rate=0.5, clip_norm=None)
+    clipped = TrainingConfig(epochs=1, learning_rate=0.5, clip_norm=limit, clip="update")
+    one, other = network(10.0), network(10.0)
+    free.step(one, free.make_optimizer(one))
+    clipped.step(other, clipped.make_optimizer(other))
+    length = float(one.weight.detach().norm())
+    torch.testing.assert_close(other.weight, one.weight * min(1.0, limit / length))
+
+
+def test_the_slope_rises_with_the_epoch_up_to_its_ceiling() -> None:
+    config = TrainingConfig(epochs=1, learning_rate=1.0, slope=(5.0, 0.04))
+    assert [config.slope_at(epoch) for epoch in (0, 1, 50, 200)] == [1.0, 1.04, 3.0, 5.0]
+    assert TrainingConfig(epochs=1, learning_rate=1.0).slope_at(3) is None
+
+
+def test_the_learning_rate_is_divided_where_validation_does_not_fall(
+    runs_folder: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = experiments.get("ptb_char_lstm1+divide_on_plateau=50.0+epochs=5", "smoke")
+    losses = iter([3.0, 2.0, 2.0, 1.9, 2.5])
+    rates: list[float] = []
+    step = TrainingConfig.step
+
+    def noted(self: TrainingConfig, network: nn.Module, optimizer: torch.optim.Optimizer) -> torch.Tensor:
+        rates.append(optimizer.param_groups[0]["lr"])
+        return step(self, network, optimizer)
+
+    def told(network: object, batches: object, *_: object) -> dict[str, float]:
+        loss = next(losses) if len(told.calls) % 2 == 0 else 1.0  # type: ignore[attr-defined]
+        told.calls.append(loss)  # type: ignore[attr-defined]
+        return {"nll_nats": loss}
+
+    told.calls = []  # type: ignore[attr-defined]
+    monkeypatch.setattr(TrainingConfig, "step", noted)
+    monkeypatch.setattr(training.loop, "evaluate", told)
+    monkeypatch.setattr(training.loop._Trainer, "finish", lambda self: None)
+    task = experiment.task.load()
+    made = models.build(experiment.model, models.Interface.of(task), seed=0)
+    fit = training.fit(made, task, experiment.training, seed=0, progress=False)
+    assert rates[::3] == pytest.approx([0.002, 0.002, 0.002, 0.002 / 50, 0.002 / 50])
+    assert fit.best_epoch == 4
+
+
+def test_updates_are_taken_in_the_precision_and_readings_in_fp32(
+    runs_folder: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("nlstm_lab.cells.precision")
+
+    experiment = experiments.get("ptb_char_lstm1", "smoke")
+    task = experiment.task.load()
+    made = models.build(experiment.model, models.Interface.of(task), seed=0)
+    seen: set[tuple[bool, str]] = set()
+    forward = made.forward
+
+    def noted(*arguments: object) -> object:
+        seen.add((made.training, module._current.get()))
+        return forward(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(made, "forward", noted)
+    if not module.has_bf16(torch.device("cpu")):
+        pytest.skip("this processor has no bf16 instructions")
+    training.fit(made, task, experiment.training, seed=0, precision="bf16", progress=False)
+    assert seen == {(True, "bf16"), (False, "fp32")}

@@ -1,0 +1,255 @@
+"""What goes wrong ends in one sentence, keeps the last good state, and never leaves a record that claims success."""
+
+import itertools
+import resource
+import shutil
+import subprocess
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from dying import command_line, started
+
+from nlstm_lab import experiments, models, paths, runs, training
+from nlstm_lab.errors import LabError, StaleRun, TrainingFailed, UsageError
+from nlstm_lab.training import checkpoint
+
+NAME = "ptb_char_lstm1"
+
+
+def records(folder: Path) -> list[Path]:
+    return list(folder.glob("*/*/result.json"))
+
+
+def fit(file: Path | None, name: str = NAME, network: models.Network | None = None, **options: object) -> training.Fit:
+    experiment = experiments.get(name, "smoke")
+    task = experiment.task.load()
+    network = network or models.build(experiment.model, models.Interface.of(task), seed=0)
+    return training.fit(
+        network, task, experiment.training, seed=0, checkpoint=file, progress=False, save_every=0.0, **options
+    )
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", disk], capture_output=True).returncode:
+        pytest.skip("only root can mount a small disk")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_a_full_disk_keeps_the_last_checkpoint_and_lets_the_run_go_on_later(
+    small_disk: Path, runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NLSTM_LAB_RUNS", str(small_disk / "runs"))
+    attempt = small_disk / "runs" / NAME / ".attempt-smoke-seed0"
+    original, saved = checkpoint.save, itertools.count(1)
+
+    def fill_the_disk_before_the_second(path: Path, state: dict[str, object]) -> None:
+        if next(saved) == 2:
+            free = small_disk / "something"
+            taken = sum(file.stat().st_size for file in small_disk.rglob("*") if file.is_file())
+            free.write_bytes(bytes(2_000_000 - taken))
+        original(path, state)
+
+    monkeypatch.setattr(checkpoint, "save", fill_the_disk_before_the_second)
+    with pytest.raises(LabError, match=r"no space left on device: free some space\); the last good state is kept"):
+        runs.ensure(NAME, 0, "smoke", progress=False)
+    assert not records(small_disk / "runs")
+    assert checkpoint.load(attempt / "checkpoint.pt")["progress"]["epoch"] == 1  # type: ignore[index]
+    (small_disk / "something").unlink()
+    run = runs.ensure(NAME, 0, "smoke", progress=False)
+    assert run.result["best_epoch"] == 2
+
+
+def test_a_disk_that_fills_while_the_record_is_written_keeps_the_training(
+    runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit on the size of files, which the weights exceed and the checkpoint, written before, did not meet."""
+    original = runs._record
+
+    def limited(*arguments: object) -> None:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, before[1]))
+        try:
+            original(*arguments)  # type: ignore[arg-type]
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    monkeypatch.setattr(runs, "_record", limited)
+    with pytest.raises(LabError, match="the training is done and kept; the same command goes on"):
+        runs.ensure(NAME, 0, "smoke", progress=False)
+    assert not records(runs_folder)
+    monkeypatch.setattr(runs, "_record", original)
+    monkeypatch.setattr(training.loop._Trainer, "update", None)  # nothing is trained again
+    runs.ensure(NAME, 0, "smoke", progress=False)
+    assert len(records(runs_folder)) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_anything_is_trained(
+    runs_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A file in the folder's place, which stops even root."""
+    monkeypatch.setattr(training.loop._Trainer, "update", None)
+    runs_folder.mkdir()
+    (runs_folder / NAME).write_text("")
+    with pytest.raises(LabError, match="a file stands where a folder belongs"):
+        runs.ensure(NAME, 0, "smoke", progress=False)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NLSTM_LAB_RUNS", str(tmp_path / "file" / "runs"))
+    with pytest.raises(LabError, match="a file stands where a folder belongs"):
+        runs.ensure(NAME, 0, "smoke", progress=False)
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "read_only"
+    folder.mkdir()
+    options = ["mount", "-t", "tmpfs", "-o", "ro", "none", folder]
+    if subprocess.run(options, capture_output=True).returncode:
+        pytest.skip("only root can mount a read-only folder")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_read_only_file_system_is_said(read_only: Path, runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NLSTM_LAB_RUNS", str(read_only / "runs"))
+    with pytest.raises(LabError, match="read-only file system: make its folder writable"):
+        runs.ensure(NAME, 0, "smoke", progress=False)
+
+
+@pytest.fixture(scope="module")
+def finished(folders: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, training.Fit]:
+    """A folder with the last two checkpoints of a training, and what it measured."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in folders.items():
+            patch.setenv(name, value)
+        return folder, fit(folder / "checkpoint.pt")
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "foreign", "older", "both"])
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
+    damage: str, finished: tuple[Path, training.Fit], runs_folder: Path, tmp_path: Path
+) -> None:
+    before, whole = finished
+    file = Path(shutil.copytree(before, tmp_path / "attempt")) / "checkpoint.pt"
+    content = file.read_bytes()
+    file.write_bytes({"cut": content[: len(content) // 2], "foreign": b"hello"}.get(damage, b""))
+    if damage == "older":
+        torch.save({"format": 0, "network": {}}, file)
+    if damage == "both":
+        checkpoint.previous(file).write_bytes(b"PK")
+    with pytest.warns(UserWarning, match="was passed over"):
+        assert fit(file).history == whole.history
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit(file).history == whole.history
+
+
+def test_a_checkpoint_never_runs_code(tmp_path: Path) -> None:
+    class Harm:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (Path.touch, (tmp_path / "harm",))  # type: ignore[return-value]
+
+    torch.save({"format": checkpoint.FORMAT, "network": Harm()}, tmp_path / "checkpoint.pt")
+    with pytest.warns(UserWarning, match="was passed over"):
+        assert checkpoint.load(tmp_path / "checkpoint.pt") is None
+    assert not (tmp_path / "harm").exists()
+
+
+def test_an_unreadable_checkpoint_is_an_error_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.pt").mkdir()
+    with pytest.raises(LabError, match="cannot read the checkpoint"):
+        checkpoint.load(tmp_path / "checkpoint.pt")
+
+
+def test_a_loss_that_is_not_finite_stops_the_training(runs_folder: Path) -> None:
+    name = f"{NAME}+learning_rate=1e36+clip_norm=null"
+    with pytest.raises(TrainingFailed, match=r"the loss is not finite by update \d \(epoch 1\)"):
+        runs.ensure(name, 0, "smoke", progress=False)
+    assert not records(runs_folder)
+    with pytest.raises(TrainingFailed):  # and again: no half-finished attempt passes for a success
+        runs.ensure(name, 0, "smoke", progress=False)
+    assert not records(runs_folder)
+
+
+def test_an_exploding_gradient_stops_the_training_and_keeps_the_state_before_it(
+    runs_folder: Path, tmp_path: Path
+) -> None:
+    experiment = experiments.get(NAME, "smoke")
+    network = models.build(experiment.model, models.Interface.of(experiment.task.load()), seed=0)
+    calls = itertools.count(1)
+    network.readout.bias.register_hook(lambda gradient: gradient * (1e39 if next(calls) == 5 else 1.0))  # type: ignore[operator,union-attr]
+    file = tmp_path / "checkpoint.pt"
+    with pytest.raises(TrainingFailed, match=r"the gradient is not finite by update 5 .* the last good state is kept"):
+        fit(file, network=network)
+    state = checkpoint.load(file)
+    assert state is not None
+    assert state["progress"]["update"] == 4
+    assert all(value.isfinite().all() for value in state["network"].values())
+
+
+def test_a_validation_loss_that_is_not_finite_stops_the_training(
+    runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training.loop, "evaluate", lambda *_: {"nll_nats": float("nan"), "bpc": float("nan")})
+    with pytest.raises(TrainingFailed, match="the valid loss is not finite"):
+        fit(tmp_path / "checkpoint.pt")
+
+
+def test_a_second_process_on_the_same_run_is_told(runs_folder: Path, tmp_path: Path) -> None:
+    with runs.alone(runs_folder / NAME / "smoke-seed0"):
+        second = started(command_line, tmp_path / "said", "train", NAME, "--scale", "smoke", "--device", "cpu")
+        second.join()
+    assert second.exitcode == 1
+    said = (tmp_path / "said").read_text()
+    assert said == f"nlstm-lab: another process is training {NAME}/smoke-seed0: wait for it, or stop it\n"
+    assert not records(runs_folder)
+    third = started(command_line, tmp_path / "said", "train", NAME, "--scale", "smoke", "--device", "cpu")
+    third.join()
+    assert third.exitcode == 0
+    assert (tmp_path / "said").read_text() == ""
+
+
+@pytest.mark.slow
+def test_many_processes_on_one_run_train_it_once(runs_folder: Path, tmp_path: Path) -> None:
+    line = ("train", NAME, "--scale", "smoke", "--device", "cpu")
+    processes = [started(command_line, tmp_path / f"said{k}", *line) for k in range(4)]
+    for process in processes:
+        process.join()
+    assert {process.exitcode for process in processes} <= {0, 1}
+    assert 0 in {process.exitcode for process in processes}
+    for process, k in zip(processes, range(4), strict=True):
+        assert ("another process is training" in (tmp_path / f"said{k}").read_text()) == bool(process.exitcode)
+    assert [path.name for path in (runs_folder / NAME).iterdir()] == ["smoke-seed0"]
+
+
+def test_an_attempt_of_another_configuration_is_not_gone_on_with(
+    runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(training.loop._Trainer, "finish", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            runs.ensure(NAME, 0, "smoke", progress=False)
+    config = runs_folder / NAME / ".attempt-smoke-seed0" / "config.json"
+    config.write_text(config.read_text().replace('"epochs": 2', '"epochs": 9'))
+    with pytest.raises(StaleRun, match=r"training.epochs was 9 and is 2; start anew with --again"):
+        runs.ensure(NAME, 0, "smoke", progress=False)
+    assert runs.ensure(NAME, 0, "smoke", progress=False, again=True).result["best_epoch"] == 2
+    assert [path.name for path in (runs_folder / NAME).iterdir()] == ["smoke-seed0"]
+
+
+def test_a_training_goes_on_in_the_precision_it_was_begun_in(runs_folder: Path, tmp_path: Path) -> None:
+    fit(tmp_path / "checkpoint.pt")
+    with pytest.raises(UsageError, match=r"begun in fp32 by 1 process.*would go on in bf16"):
+        fit(tmp_path / "checkpoint.pt", precision="bf16")
+
+
+def test_runs_stay_out_of_the_checkout(runs_folder: Path) -> None:
+    assert paths.runs() == runs_folder
