@@ -97,4 +97,3 @@ def test_states_that_are_not_finite_are_said_to_be_so():
     with torch.no_grad():
         unit.layers[0].bias[0] = float("nan")
     assert all(share != share for share in shares(network(unit), torch.randint(9, (20, 3))).values())
-
