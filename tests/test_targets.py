@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from nlstm_lab import targets
+from nlstm_lab import paths, probes, runs, targets
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.targets import documents, readme
 
@@ -633,3 +633,9 @@ def test_a_readme_without_one_pair_of_markers_is_refused_and_left_alone(tmp_path
     with pytest.raises(UsageError, match="verdicts:begin"):
         targets.update_readme(path, frame)
     assert path.read_text() == text
+
+
+def test_the_projects_own_readme_is_fresh() -> None:
+    """Its block is what the committed records and probe records say today: `nlstm-lab table --readme`."""
+    readme = paths.root() / "README.md"
+    assert targets.is_fresh(readme, targets.verdicts(runs.table(), probes.claims()))
