@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from nlstm_lab import paths, probes, runs, targets
+import nlstm_lab as lab
+from nlstm_lab import paths, targets
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.targets import documents, readme
 
@@ -638,4 +639,4 @@ def test_a_readme_without_one_pair_of_markers_is_refused_and_left_alone(tmp_path
 def test_the_projects_own_readme_is_fresh() -> None:
     """Its block is what the committed records and probe records say today: `nlstm-lab table --readme`."""
     readme = paths.root() / "README.md"
-    assert targets.is_fresh(readme, targets.verdicts(runs.table(), probes.claims()))
+    assert targets.is_fresh(readme, targets.verdicts(lab.runs.table(), lab.probes.claims()))
