@@ -28,6 +28,6 @@ check: .venv/ready  ## lint and types
 	$(BIN) -m mypy
 
 lab: .venv/ready  ## the notebooks in JupyterLab
-	$(BIN) -m jupyter lab notebooks
+	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks
 
 .PHONY: help setup figures test fast-test check lab

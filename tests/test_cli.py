@@ -145,3 +145,24 @@ def test_data_sets_are_listed_with_their_state(say, elsewhere):
     assert code == 0
     states = {line.split()[0]: line.split()[1] for line in out.splitlines()}
     assert states["ptb"] == "absent"
+
+
+def test_a_text_of_ones_own_trains_and_its_network_knows_its_symbols(elsewhere, monkeypatch, capsys):
+    text = elsewhere.parents[3] / "mine.txt"
+    text.write_text("the cat sat on the mat, and the bat sat on the hat.\n" * 400)
+    words = ["train", "ptb_char_nlstm", "--scale", "smoke", "--corpus", str(text), "--normalization", "text8"]
+    monkeypatch.setattr(sys, "argv", ["nlstm-lab", *words])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert not stopped.value.code
+    assert "recorded as" in capsys.readouterr().out
+    experiment = experiments.variant("ptb_char_nlstm", "smoke", corpus=str(text), normalization="text8")
+    vocabulary = runs.load(experiment, seed=0).model().vocabulary
+    assert vocabulary is not None
+    assert "".join(vocabulary.symbols) == " abcdehmnopst".replace("p", "")
+
+
+def test_a_task_without_a_text_takes_no_corpus(say, elsewhere):
+    code, _, err = say("train", "mnist_nlstm", "--corpus", "mine.txt")
+    assert code == 2
+    assert "corpus" in sentence(err)

@@ -22,16 +22,24 @@ def train(
     scale: Scale = "small",
     device: Device = "auto",
     precision: Precision = "fp32",
+    corpus: Annotated[
+        str | None, typer.Option(help="A text file of yours, or a corpus by name, instead of the experiment's.")
+    ] = None,
+    normalization: Annotated[
+        str | None, typer.Option(help="Of a text of yours: none, or text8 (a-z and single spaces).")
+    ] = None,
     again: Annotated[bool, typer.Option("--again", help="Train although there is a record, and replace it.")] = False,
 ) -> None:
     """Train one experiment, or go on where it was stopped, and record it.
 
     On several GPUs or machines: torchrun --nproc-per-node 2 -m nlstm_lab train NAME.
     """
-    from nlstm_lab import runs
+    from nlstm_lab import experiments, runs
 
+    own = {key: value for key, value in {"corpus": corpus, "normalization": normalization}.items() if value}
+    experiment = experiments.variant(name, scale=scale, **own) if own else name
     show = sys.stderr.isatty()
-    run = runs.ensure(name, seed, scale, device, precision=precision, again=again, progress=show)  # type: ignore[arg-type]
+    run = runs.ensure(experiment, seed, scale, device, precision=precision, again=again, progress=show)  # type: ignore[arg-type]
     if os.environ.get("RANK", "0") != "0":  # of several processes one speaks
         return
     for row in run.result["metrics"]:

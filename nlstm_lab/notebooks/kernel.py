@@ -18,7 +18,8 @@ class Here(KernelSpecManager):
     """Whatever kernelspecs are installed, and wherever they point: the running interpreter."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        spec = get_kernel_dict(extra_arguments=["--HistoryManager.enabled=False"])  # kernels would lock one file
+        quiet = "--log-level=CRITICAL"  # the interrupt before its end is no error of an idle kernel
+        spec = get_kernel_dict(extra_arguments=["--HistoryManager.enabled=False", quiet])  # kernels would lock a file
         return KernelSpec(**{**spec, "argv": [sys.executable, *spec["argv"][1:]]})
 
 
