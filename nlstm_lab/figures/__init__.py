@@ -13,6 +13,7 @@ from nlstm_lab.figures.distributions import distribution_by_memory
 from nlstm_lab.figures.graphs import computational_graphs
 from nlstm_lab.figures.index import gallery
 from nlstm_lab.figures.memorization import unrolled_network, vanishing_gradients
+from nlstm_lab.figures.overview import all_cells, liveliest
 from nlstm_lab.figures.plotted import attach, data
 from nlstm_lab.figures.printed_curves import first_updates_and_epochs
 from nlstm_lab.figures.prose import prose
@@ -28,6 +29,7 @@ __all__ = [
     "DIVERGING",
     "PAGE",
     "activation_summary",
+    "all_cells",
     "attach",
     "canvas",
     "cell_activations",
@@ -43,6 +45,7 @@ __all__ = [
     "inner_memory_death",
     "lag_profiles",
     "learning_curves",
+    "liveliest",
     "look",
     "manifest",
     "memory_horizon",

@@ -126,3 +126,22 @@ def test_the_summary_counts_movement_and_held_cells(trace):
     late = np.tanh(data["c"][len(data["c"]) // 2, 1, 1])
     assert summary.loc["inner", "held"] == (1.0 if late > 0.99 else 0.25)
     assert set(summary["run"]) == {"ptb_char_nlstm/small-seed0"}
+
+
+def test_all_cells_are_drawn_with_the_calmest_first(trace):
+    """The frame of `all_cells` holds every cell once a memory, ordered by how far it moves."""
+    data = trace()
+    frame = figures.data(figures.all_cells({"one": data}))
+    assert len(frame) == data.sizes["unit"] * data.sizes["memory"]
+    for memory, part in frame.groupby("memory"):
+        grid = part.filter(regex=r"^t\d+$").to_numpy()
+        moved = np.abs(np.diff(grid)).mean(1)
+        assert (np.diff(moved) > -1e-4).all()  # the frame is rounded to four decimals
+        c = data["c"].sel(memory=memory).transpose("unit", "time").to_numpy()[part["unit"]]
+        np.testing.assert_allclose(grid, np.tanh(c) if memory == "inner" else c, atol=1e-4)
+
+
+def test_the_liveliest_cell_is_the_one_that_moves_most(trace):
+    moving = trace().copy(deep=True)
+    moving["c"].loc[{"unit": 3}] = np.where(np.arange(moving.sizes["time"]) % 2, 5.0, -5.0)[:, None]
+    assert figures.liveliest(moving, 1) == [3]
