@@ -1,6 +1,7 @@
 """`figures/index.html`: every saved figure on one page that needs no network."""
 
 import re
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from nlstm_lab import paths
 from nlstm_lab.errors import LabError
 from nlstm_lab.figures.saving import manifest, read_text
 
+FEW = 4  # groups of runs that a card lists without being asked
 SUFFIXES = ("pdf", "svg", "png", "csv")
 
 PAGE = """<!doctype html>
@@ -74,12 +76,32 @@ def notebooks_by_figure() -> dict[str, str]:
     }
 
 
+def grouped(runs: Sequence[str]) -> list[str]:
+    """Runs of one experiment and scale together, with their seeds.
+
+    >>> grouped(["a/small-seed0", "b/small-seed3", "a/small-seed1"])
+    ['a/small, seeds 0, 1', 'b/small, seed 3']
+    """
+    seeds: dict[str, list[str]] = {}
+    for run in runs:
+        name, _, seed = run.rpartition("-seed")
+        seeds.setdefault(name, []).append(seed)
+    return [f"{name}, seed{'s' if len(each) > 1 else ''} {', '.join(each)}" for name, each in seeds.items()]
+
+
 def _card(record: dict[str, Any], notebook: str) -> str:
     name, caption = escape(record["name"]), escape(record["caption"])
     about = [f"<p>{caption}</p>"] if caption else []
     if notebook:
         about.append(f'<p class="made">notebook <a href="../notebooks/{escape(notebook)}">{escape(notebook)}</a></p>')
     if record["runs"]:
-        about.append(f'<p class="made">{escape(", ".join(record["runs"]))}</p>')
+        groups = [escape(group) for group in grouped(record["runs"])]
+        count = f"{len(record['runs'])} runs of {len(groups)} experiments"
+        listed = "<br>".join(groups)
+        about.append(
+            f'<p class="made">{listed}</p>'
+            if len(groups) <= FEW
+            else f'<details class="made"><summary>{count}</summary>{listed}</details>'
+        )
     links = " · ".join(f'<a href="{name}.{suffix}" download>{suffix}</a>' for suffix in SUFFIXES)
     return CARD.format(name=name, alt=caption or name, about="\n".join(about), links=links)
