@@ -2,8 +2,20 @@
 
 from nlstm_lab.experiments import hm_rnn, madsen, nested_lstm
 from nlstm_lab.experiments.base import SCALES, Experiment, Registry, Scale
+from nlstm_lab.experiments.sizes import parameters, width_for_parameters
 
 REGISTRY = Registry([*nested_lstm.experiments(), *hm_rnn.experiments(), *madsen.experiments()])
 get, names, scales, variant = REGISTRY.get, REGISTRY.names, REGISTRY.scales, REGISTRY.variant
 
-__all__ = ["REGISTRY", "SCALES", "Experiment", "Scale", "get", "names", "scales", "variant"]
+__all__ = [
+    "REGISTRY",
+    "SCALES",
+    "Experiment",
+    "Scale",
+    "get",
+    "names",
+    "parameters",
+    "scales",
+    "variant",
+    "width_for_parameters",
+]

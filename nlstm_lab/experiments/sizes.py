@@ -13,6 +13,7 @@ from nlstm_lab.datasets.handwriting import Handwriting
 from nlstm_lab.datasets.poetry import ChinesePoetry
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask, GenerationTask, TextGeneration
+from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments.base import Experiment
 
 
@@ -45,3 +46,35 @@ def parameters(experiment: Experiment) -> int:
     config = replace(experiment.model, boundaries=())  # given boundaries are no parameters, and ask for the symbols
     with torch.device("meta"):
         return models.parameter_count(models.build(config, models.Interface(*ends(experiment.task)), seed=0))
+
+
+def width_for_parameters(experiment: Experiment, budget: int) -> int:
+    """The widest `hidden_size` with which the experiment trains at most `budget` values: for a fair comparison.
+
+    Hand it to `variant(name, hidden_size=...)`. Widths that the unit refuses (a clockwork RNN's must be a multiple of
+    its modules) are passed over. UsageError where even the narrowest network is too large.
+    """
+    low, high = 0, 1
+    while _fits(experiment, high, budget):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _fits(experiment, middle, budget) else (low, middle)
+    for width in range(low, 0, -1):
+        if _count(experiment, width) is not None:
+            return width
+    raise UsageError(f"no width of {experiment.name!r} has {budget:,} parameters or fewer")
+
+
+def _fits(experiment: Experiment, width: int, budget: int) -> bool:
+    """Whether the network of that width, or of the next one that the unit accepts, is within the budget."""
+    counts = (_count(experiment, width + more) for more in range(64))
+    return next((count for count in counts if count is not None), budget + 1) <= budget
+
+
+def _count(experiment: Experiment, width: int) -> int | None:
+    """Parameters at that width; None where the unit refuses it."""
+    try:
+        return parameters(replace(experiment, model=replace(experiment.model, hidden_size=width)))
+    except ValueError:
+        return None

@@ -235,3 +235,29 @@ def test_it_trains_at_smoke_scale_on_its_data(name):
 
 def test_every_unit_of_the_documents_has_an_experiment():
     assert {experiments.get(name, "paper").model.unit for name in experiments.names()} == set(UNITS)
+
+
+def test_a_budget_gives_back_the_printed_width():
+    """4.47M parameters are 2 x 600 units, and just fewer are 599."""
+    stack = experiments.get("ptb_char_lstm2")
+    budget = experiments.parameters(stack)
+    assert experiments.width_for_parameters(stack, budget) == 600
+    assert experiments.width_for_parameters(stack, budget - 1) == 599
+
+
+@pytest.mark.parametrize("name", ["ptb_char_lstm1", "ptb_char_hmlstm_step", "ptb_char_lncwrnn", "mnist_nlstm"])
+def test_the_width_for_a_budget_is_the_widest_that_fits(name):
+    experiment, budget = experiments.get(name), 1_000_000
+    width = experiments.width_for_parameters(experiment, budget)
+    at = [
+        experiments.parameters(
+            dataclasses.replace(experiment, model=dataclasses.replace(experiment.model, hidden_size=w))
+        )
+        for w in (width, width + (4 if "cwrnn" in name else 1))
+    ]
+    assert at[0] <= budget < at[1]
+
+
+def test_a_budget_that_nothing_fits_is_refused():
+    with pytest.raises(experiments.base.UsageError, match="12"):
+        experiments.width_for_parameters(experiments.get("ptb_char_lstm1"), 12)
