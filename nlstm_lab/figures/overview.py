@@ -19,7 +19,7 @@ def liveliest(trace: xr.Dataset, count: int = 7, values: Values = "printed") -> 
     """The `count` units whose innermost (or highest) memory moves most from one character to the next, most first."""
     frame = activation_frame(trace, trace.sizes["unit"], values)
     grid = _grid(frame, str(frame["memory"].iloc[0]))
-    return grid.diff(axis=1).abs().mean(axis=1).sort_values(ascending=False, kind="stable").index[:count].tolist()
+    return _movement(grid).sort_values(ascending=False, kind="stable").index[:count].tolist()
 
 
 @styled
@@ -39,7 +39,7 @@ def all_cells(
         memories = list(dict.fromkeys(told["memory"]))
         for column, memory in enumerate(memories):
             grid = _grid(told, memory)
-            grid = grid.loc[grid.diff(axis=1).abs().mean(axis=1).sort_values(kind="stable").index]
+            grid = grid.loc[_movement(grid).sort_values(kind="stable").index]
             wide = 1 / len(memories)
             panel = ax.inset_axes((column * wide + 0.02, 1 - (row + 0.88) * tall, wide - 0.04, 0.76 * tall))
             image = panel.imshow(grid, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
@@ -57,3 +57,8 @@ def all_cells(
 def _grid(frame: pd.DataFrame, memory: str) -> pd.DataFrame:
     """Units by characters of one memory."""
     return frame[frame["memory"] == memory].pivot(index="unit", columns="time", values="value")
+
+
+def _movement(grid: pd.DataFrame) -> pd.Series:
+    """How far each unit moves from one character to the next, on average."""
+    return grid.diff(axis=1).abs().mean(axis=1)

@@ -1,8 +1,7 @@
 """Autocomplete as a function: a text in, the likeliest words out (Madsen's article, its first figure)."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import reading
 from nlstm_lab.probes.wording import LONGEST, Unknown, encode, outputs_of, special, unit_input, vocabulary_of
 
 REMEMBERED = 256  # prefixes whose states a Completer keeps
@@ -56,7 +56,7 @@ class Completer:
             raise UsageError(f"k must be a positive number of words, not {k}")
         if not text or (self.words is not None and not text.startswith(" ")):
             text = f" {text}"
-        with evaluating(self.model), torch.inference_mode():
+        with reading(self.model):
             hidden = self._hidden(text[self._start(text) :])
             logits = self.model.readout(hidden)
         (found,) = likeliest(logits, outputs_of(self.model, self.words, logits.shape[-1]), k)
@@ -107,16 +107,3 @@ def likeliest(logits: Tensor, names: Sequence[str], k: int) -> list[list[Complet
     return [
         [Completion(names[code], value) for code, value in zip(codes, values, strict=True)] for codes, values in rows
     ]
-
-
-@contextmanager
-def evaluating(model: Network) -> Iterator[None]:
-    """No dropout inside, and time before batch; the network is left as it was."""
-    training, batch_first = model.training, model.unit.batch_first
-    model.eval()
-    model.unit.batch_first = False
-    try:
-        yield
-    finally:
-        model.train(training)
-        model.unit.batch_first = batch_first

@@ -19,7 +19,8 @@ from tqdm.auto import tqdm
 from nlstm_lab.cells.base import Record
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.completion import evaluating, likeliest
+from nlstm_lab.probes.completion import likeliest
+from nlstm_lab.probes.reading import evaluating
 from nlstm_lab.probes.wording import (
     LONGEST,
     Unknown,

@@ -18,13 +18,19 @@ Text = str | Tensor  # characters, or their codes [T], or vectors [T, features]
 
 @contextmanager
 def reading(model: Network) -> Iterator[None]:
-    """No gradients and no dropout inside, and time before batch; the network is left as it was."""
+    """As `evaluating`, and no gradients."""
+    with evaluating(model), torch.inference_mode():
+        yield
+
+
+@contextmanager
+def evaluating(model: Network) -> Iterator[None]:
+    """No dropout inside, and time before batch; the network is left as it was."""
     training, batch_first = model.training, model.unit.batch_first
     model.eval()
     model.unit.batch_first = False
     try:
-        with torch.inference_mode():
-            yield
+        yield
     finally:
         model.train(training)
         model.unit.batch_first = batch_first
