@@ -1,9 +1,11 @@
 """The executor refuses what papermill lets through, and leaves nothing that looks finished but is not."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -171,8 +173,12 @@ def test_ctrl_c_ends_the_kernels_and_keeps_what_was_finished(write, tmp_path):
     write("11_b", "import os, pathlib, time", f"pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))",
           "time.sleep(600)")  # fmt: skip
     environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent)}
+    as_a_terminal_does = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
     process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, str(tmp_path)], env=environment, stderr=subprocess.PIPE
+        [sys.executable, "-c", INTERRUPTED, str(tmp_path)],
+        env=environment,
+        stderr=subprocess.PIPE,
+        preexec_fn=as_a_terminal_does,
     )
     pid, finished = tmp_path / "pid", tmp_path / "executed" / "10_a.ipynb"
     _until(lambda: finished.is_file() and pid.is_file() and pid.read_text())

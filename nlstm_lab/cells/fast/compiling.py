@@ -7,6 +7,7 @@ much as the loop: a `Runner` is looked up by everything that the code depends on
 """
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -41,7 +42,10 @@ def wanted(device: torch.device) -> bool:
 
 @functools.cache
 def has_compiler(device_type: str) -> bool:
-    """Whether inductor finds what it needs here: a C++ compiler for a CPU, Triton for CUDA."""
+    """Whether inductor finds what it needs here: a C++ compiler for a CPU, Triton for CUDA.
+
+    Inductor hands torch's own folder to the linker without quotes, so for a CPU that folder's path must hold no space.
+    """
     if device_type != "cpu":
         from torch.utils._triton import has_triton
 
@@ -49,6 +53,8 @@ def has_compiler(device_type: str) -> bool:
     from torch._inductor.cpp_builder import get_cpp_compiler
     from torch._inductor.exc import InvalidCxxCompiler
 
+    if re.search(r"\s", torch.__file__):
+        return False
     try:
         return bool(get_cpp_compiler())
     except InvalidCxxCompiler:
