@@ -178,7 +178,7 @@ def test_a_training_has_the_same_curve_with_and_without_the_fast_path(unit):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_compiler("cpu"), reason="no C++ compiler here")
+@pytest.mark.skipif(not has_compiler("cpu"), reason="inductor cannot compile here")
 @pytest.mark.parametrize(
     ("unit", "name", "dtype", "tolerance"),
     [
