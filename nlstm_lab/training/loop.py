@@ -173,7 +173,8 @@ class _Trainer:
 
     def evaluate(self, split: Split, reader: Reader, random: Random) -> dict[str, float]:
         """Metrics of a split; `random` is what a signal on the way saves as the random states."""
-        batches = self.interruptible(self.task.evaluate(split, reader), random)
+        all_batches = self.task.evaluate(split, reader)
+        batches = self.interruptible(islice(all_batches, self.config.batches_per_reading), random)
         values = evaluate(self.network, batches, self.state.device, self.task.metric, self.state.group)
         if not all(map(math.isfinite, values.values())):
             self.fail(f"{split} loss")
