@@ -80,9 +80,9 @@ def intervene(
         for start in range(0, len(moments), ROWS):
             batch = range(start, min(start + ROWS, len(moments)))
             state, donor = rows(states, batch), rows(donors, batch)
-            x, targets = _continuations(codes, [moments[k] for k in batch], distance)
-            intact = _predictions(model, x, state)
-            pieces.append(_effect(intact, _cut_predictions(model, x, state, donor, cut), targets))
+            x, targets = continuations(codes, [moments[k] for k in batch], distance)
+            intact = predictions(model, x, state)
+            pieces.append(effect(intact, _cut_predictions(model, x, state, donor, cut), targets))
     loss, loss_cut, kl = (np.concatenate(part, 1).T for part in zip(*pieces, strict=True))
     dims = ("moment", "distance")
     data = {"loss": (dims, loss), "loss_cut": (dims, loss_cut), "kl": (dims, kl)}
@@ -117,9 +117,9 @@ def attribute(
         states, donors = _states(model, codes, moments, other)
         for k, moment in enumerate(moments):
             state, donor = rows(states, [k] * size), rows(donors, [k] * size)
-            x, targets = _continuations(codes, [moment] * size, distance)
-            intact = _predictions(model, x[:, :1], rows(states, [k])).expand(-1, size, -1)
-            before, after, divergence = _effect(intact, _cut_predictions(model, x, state, donor, cut), targets)
+            x, targets = continuations(codes, [moment] * size, distance)
+            intact = predictions(model, x[:, :1], rows(states, [k])).expand(-1, size, -1)
+            before, after, divergence = effect(intact, _cut_predictions(model, x, state, donor, cut), targets)
             kl += divergence.mean(0) / len(moments)
             more += (after - before).mean(0) / len(moments)
     return pd.DataFrame({"memory": memory, "unit": np.arange(size), "kl": kl, "loss_increase": more})
@@ -183,13 +183,13 @@ def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text |
     return states, states if other is None else states_at(model, encode(model, other), moments)
 
 
-def _continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple[Tensor, Tensor]:
+def continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple[Tensor, Tensor]:
     """What is read from each moment on, and what is to be predicted, [distance, moments] each."""
     index = torch.arange(distance, device=codes.device)[:, None] + torch.tensor(moments, device=codes.device)
     return codes[index], codes[index + 1]
 
 
-def _predictions(model: Network, x: Tensor, state: Any) -> Tensor:
+def predictions(model: Network, x: Tensor, state: Any) -> Tensor:
     """log p of what comes next, [T, B, V]."""
     return torch.log_softmax(model.readout(model.unit(*model.unit_arguments(x), state)[0]).float(), -1)
 
@@ -197,7 +197,7 @@ def _predictions(model: Network, x: Tensor, state: Any) -> Tensor:
 def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut) -> Tensor:
     """The same after the cut; a frozen memory is put back after each step."""
     if cut.kind != "freeze":
-        return _predictions(model, x, cut.apply(model, state, donor))
+        return predictions(model, x, cut.apply(model, state, donor))
     told = []
     for step in torch.split(x, 1):
         hidden, moved = model.unit(*model.unit_arguments(step), state)
@@ -206,7 +206,7 @@ def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut
     return torch.cat(told)
 
 
-def _effect(intact: Tensor, cut: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def effect(intact: Tensor, cut: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Loss intact, loss cut and divergence, [distance, moments] each."""
     losses = (-told.gather(-1, targets.unsqueeze(-1)).squeeze(-1).cpu().numpy() for told in (intact, cut))
     kl = (intact.exp() * (intact - cut)).sum(-1).clamp(min=0)
