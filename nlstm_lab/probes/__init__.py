@@ -5,11 +5,12 @@ from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
 from nlstm_lab.probes.claims import claims, note
 from nlstm_lab.probes.completion import Completer, Completion, complete
 from nlstm_lab.probes.connectivity import connectivity
+from nlstm_lab.probes.context import context_accuracy, suggested, suggestions
 from nlstm_lab.probes.decoding import decode, labels
-from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, paired, quantities, reach
+from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, needed, paired, quantities, reach
 from nlstm_lab.probes.interventions import attribute, horizon, intervene
 from nlstm_lab.probes.jacobians import persistence
-from nlstm_lab.probes.lags import over_seeds, profile, seed_means, suggested, survey, within_seed
+from nlstm_lab.probes.lags import over_seeds, profile, seed_means, survey, within_seed
 from nlstm_lab.probes.liveness import along, classes, effective_rank, shares
 from nlstm_lab.probes.memorization import gradient_by_distance
 from nlstm_lab.probes.published import published_accuracy, published_connectivity, published_training
@@ -32,6 +33,7 @@ __all__ = [
     "complete",
     "conditions",
     "connectivity",
+    "context_accuracy",
     "curves",
     "decode",
     "digest",
@@ -46,6 +48,7 @@ __all__ = [
     "labels",
     "lost",
     "medians",
+    "needed",
     "note",
     "over_seeds",
     "paired",
@@ -62,6 +65,7 @@ __all__ = [
     "state_timescales",
     "studies",
     "suggested",
+    "suggestions",
     "summary",
     "survey",
     "t_interval",
