@@ -110,10 +110,11 @@ def accuracy_by_known(
         for (model, top), part in here.groupby(["model", "top"]):
             seeds_and_mean(panel, part, "known", "value", color=look(str(model)).colour, linestyle=TOPS[int(top)])
         panel.set_title(SOURCES[source], loc="left")
-        panel.set(xlabel="characters of the word that are known", ylim=(0, None))
+        panel.set_xlabel("characters of the word that are known")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(axis="y")
     axes[0, 0].set_ylabel("the word is suggested (%)")
+    axes[0, 0].set_ylim(bottom=0)
     handles = [Line2D([], [], color=look(name).colour, label=look(name).label) for name in in_order(frame["model"])]
     tops = {1: "likeliest", 2: "among two", 3: "among three"}
     handles += [Line2D([], [], color="#404040", linestyle=TOPS[top], label=label) for top, label in tops.items()]
