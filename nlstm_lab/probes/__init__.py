@@ -5,7 +5,7 @@ from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
 from nlstm_lab.probes.claims import claims, note
 from nlstm_lab.probes.completion import Completer, Completion, complete
 from nlstm_lab.probes.connectivity import connectivity
-from nlstm_lab.probes.context import context_accuracy, suggested, suggestions
+from nlstm_lab.probes.context import context_accuracy, repetition, suggested, suggestions
 from nlstm_lab.probes.decoding import decode, labels
 from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, needed, paired, quantities, reach
 from nlstm_lab.probes.interventions import attribute, horizon, intervene
@@ -59,6 +59,7 @@ __all__ = [
     "published_training",
     "quantities",
     "reach",
+    "repetition",
     "seed_means",
     "shares",
     "shuffled",

@@ -116,6 +116,12 @@ def context_accuracy(model: Network, sequences: Sequences) -> pd.DataFrame:
     )
 
 
+def repetition(model: Network, sequences: Sequences) -> pd.DataFrame:
+    """Characters read until a word is suggested, the first and the second time (`context.repetition`): one row a word
+    that comes twice, in so many texts."""
+    return ensure("repetition", lambda: context.repetition(model, sequences.read()), weights=model, text=str(sequences))
+
+
 def connectivity_lags(model: Network, sequences: Sequences, seed: int = 0) -> pd.DataFrame:
     """How far the connectivity of the true word reaches, in its L2 norm (`lags.survey`), at `PLACES` of each text.
 

@@ -10,7 +10,7 @@ from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.connectivity import connectivity
-from nlstm_lab.probes.context import context_accuracy, suggestions
+from nlstm_lab.probes.context import context_accuracy, repetition, suggestions
 from nlstm_lab.probes.gathering import needed
 
 ALPHABET = Vocabulary(("\0", *" abcdef"))
@@ -104,3 +104,12 @@ def test_how_many_characters_are_needed() -> None:
         {"occurrence": [1, 1, 1, 2, 2, 2], "known": [0, 1, 2] * 2, "place": [None, 3, 1, None, None, None]}
     ).assign(**run)
     assert needed(frame)["needed"].tolist() == [1, 3]
+
+
+def test_a_word_that_comes_twice_is_looked_at_twice() -> None:
+    """Here after f "fade" is suggested each time, and "bead" never; "bee" is too short, "abed" comes once."""
+    words = (*WORDS, "bead", "abed")
+    model = network(TABLE)
+    model.words, model.readout.table = words, torch.nn.functional.pad(model.readout.table, (0, 2), value=-1.0)
+    frame = repetition(model, [" fade bead abed fade bead fade", " fade bead", " bee bee"])
+    assert frame.to_numpy().tolist() == [[0, "fade", 0, 0], [0, "bead", 5, 5]]
