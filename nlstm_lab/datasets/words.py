@@ -120,6 +120,15 @@ class PackedTask(ABC):
     def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
         return self._batches(self.rows[split], EVALUATION_BATCH)
 
+    def texts(self, split: Split, number: int) -> list[str]:
+        """The first `number` sequences of a split as they are read; a UsageError where it has fewer."""
+        rows = self.rows[split][:number]
+        if not 1 <= number <= len(rows):
+            raise UsageError(f"the {split} split has 1 to {len(self.rows[split])} sequences, not {number}")
+        letters = np.frombuffer(ALPHABET.encode(), np.uint8)[self.flat]
+        ends = zip(self.starts[self.firsts[rows]], self.sizes[rows], strict=True)
+        return [letters[start : start + size].tobytes().decode() for start, size in ends]
+
     def _batches(self, rows: np.ndarray, batch_size: int) -> Iterator[Batch]:
         for start in range(0, len(rows), batch_size):
             chosen = rows[start : start + batch_size]

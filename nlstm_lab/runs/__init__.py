@@ -24,11 +24,11 @@ from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt, alone
-from nlstm_lab.runs.together import dead_shares, histories
+from nlstm_lab.runs.together import curves, dead_shares, histories
 from nlstm_lab.training.checkpoint import writing
 from nlstm_lab.training.state import COLUMNS
 
-__all__ = ["Run", "dead_shares", "ensure", "histories", "load", "resolve", "table", "training_device"]
+__all__ = ["Run", "curves", "dead_shares", "ensure", "histories", "load", "resolve", "table", "training_device"]
 
 
 @dataclass(frozen=True)
