@@ -35,7 +35,9 @@ class Autocomplete:
     """Predict at every character, and at the space before it, the word that it belongs to.
 
     Words: `words` most frequent ones of the whole text, after end-of-sequence (0) and unknown (1). The loss masks
-    padding and unknown words; whoever counts accuracy as the article does counts every target but the padding (0).
+    padding and unknown words. The article's accuracy masks nothing (protocol 30): its code hands every target to
+    the metric, the padding too, and what is never trained is never right. evaluated: so many sequences of the
+    validation and of the test part are read, None for all; the split is random, so that the first are a sample.
     """
 
     corpus: str = "text8"
@@ -44,27 +46,32 @@ class Autocomplete:
     batch_size: int = 64
     normalization: Normalization = "none"
     encoding: str = "utf-8"
+    evaluated: int | None = None
 
     def load(self) -> "AutocompleteTask":
         """The task; a UsageError where the text is not of a-z and single spaces."""
         source = TextSource(self.corpus, self.normalization, encoding=self.encoding)
-        return AutocompleteTask(source, self.length, self.words, self.batch_size)
+        return AutocompleteTask(source, self.length, self.words, self.batch_size, self.evaluated)
 
 
 @dataclass(frozen=True)
 class TextGeneration:
-    """Predict the next character in the same packing: a word's last one predicts the space."""
+    """Predict the next character in the same packing: a word's last one predicts the space.
+
+    Loss, accuracy and `evaluated` as for `Autocomplete`, with nothing unknown.
+    """
 
     corpus: str = "text8"
     length: int = 180
     batch_size: int = 64
     normalization: Normalization = "none"
     encoding: str = "utf-8"
+    evaluated: int | None = None
 
     def load(self) -> "GenerationTask":
         """The task; a UsageError where the text is not of a-z and single spaces."""
         source = TextSource(self.corpus, self.normalization, encoding=self.encoding)
-        return GenerationTask(source, self.length, self.batch_size)
+        return GenerationTask(source, self.length, self.batch_size, self.evaluated)
 
 
 class PackedTask(ABC):
@@ -75,7 +82,9 @@ class PackedTask(ABC):
     readers: tuple[Reader, ...] = ("blocks",)
     special: tuple[str, ...]  # the symbols before the alphabet
 
-    def __init__(self, source: TextSource, length: int, batch_size: int) -> None:
+    def __init__(self, source: TextSource, length: int, batch_size: int, evaluated: int | None) -> None:
+        if evaluated is not None and evaluated < 1:
+            raise UsageError(f"at least one sequence must be evaluated, not {evaluated}; None evaluates all")
         corpus = open_corpus(source)
         parsed = cached("words", (), lambda: _tokenize(corpus), text=corpus.fingerprint)
         self.flat, self.starts = parsed.arrays["flat"], parsed.arrays["starts"]
@@ -84,7 +93,7 @@ class PackedTask(ABC):
             "packed", (), lambda: pack(self.starts, len(self.flat) - 1, length), text=corpus.fingerprint, length=length
         )
         self.firsts, self.sizes = packed.arrays["firsts"], packed.arrays["sizes"]
-        self.batch_size, self.fingerprint = batch_size, corpus.fingerprint
+        self.batch_size, self.evaluated, self.fingerprint = batch_size, evaluated, corpus.fingerprint
         count = len(self.firsts)
         if count < 20:
             raise UsageError(f"{corpus.name} fills {count} sequences of {length} characters, too few to split 90/5/5")
@@ -114,7 +123,7 @@ class PackedTask(ABC):
         return self._batches(self.rows["train"][order[: self.updates_per_epoch * self.batch_size]], self.batch_size)
 
     def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
-        return self._batches(self.rows[split], EVALUATION_BATCH)
+        return self._batches(self.rows[split][: self.evaluated], EVALUATION_BATCH)
 
     def _batches(self, rows: np.ndarray, batch_size: int) -> Iterator[Batch]:
         for start in range(0, len(rows), batch_size):
@@ -134,16 +143,17 @@ class PackedTask(ABC):
 
 
 class AutocompleteTask(PackedTask):
-    """Inputs: 28 symbols (0 the padding). Targets: words; `words` are their names, in the order of their codes."""
+    """Inputs: 28 symbols (0 the padding). Targets: words, which `output.names` names in the order of their codes."""
 
     special = (PADDING,)
 
-    def __init__(self, source: TextSource, length: int, words: int, batch_size: int) -> None:
+    def __init__(self, source: TextSource, length: int, words: int, batch_size: int, evaluated: int | None) -> None:
         if not 1 <= words <= RANKED:
             raise UsageError(f"a vocabulary has 1 to {RANKED} words, not {words}")
-        super().__init__(source, length, batch_size)
-        self.words = ("<eos>", "<unknown>", *self.known_words[:words])
-        self.output = Symbols(words + 2)
+        super().__init__(source, length, batch_size, evaluated)
+        # a text may have fewer words than there are outputs
+        known = [*self.known_words[:words], *(f"<unused {k}>" for k in range(len(self.known_words), words))]
+        self.output = Symbols(words + 2, names=("<eos>", "<unknown>", *known))
 
     def _targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
         codes = self.ids[firsts + np.cumsum(spaces, axis=0) - 1].astype(np.int64) + 2

@@ -2,6 +2,7 @@
 
 from nlstm_lab.probes import studies
 from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
+from nlstm_lab.probes.boundaries import boundaries, plain
 from nlstm_lab.probes.claims import claims, note
 from nlstm_lab.probes.completion import Completer, Completion, complete
 from nlstm_lab.probes.connectivity import connectivity
@@ -26,6 +27,7 @@ __all__ = [
     "attribute",
     "autoregressive",
     "bootstrap",
+    "boundaries",
     "claims",
     "classes",
     "compare",
@@ -50,6 +52,7 @@ __all__ = [
     "over_seeds",
     "paired",
     "persistence",
+    "plain",
     "profile",
     "published_accuracy",
     "published_connectivity",
