@@ -59,6 +59,7 @@ def connectivity(
     unknown: Unknown = "refuse",
     window: int = LONGEST,
     chunk: int = CHUNK,
+    done: Callable[[int], object] | None = None,
 ) -> xr.Dataset:
     """The connectivity of every position of `text` to every earlier one, from a zero state.
 
@@ -71,7 +72,8 @@ def connectivity(
     (its whole effect, that on the hidden state of the same step included).
     unknown: what happens to characters outside the vocabulary: "refuse", "map", or "show" (not read).
     window: longer texts are read in pieces of at most so many characters, each from a zero state; a warning says so.
-    chunk: targets computed side by side; memory grows with chunk * window.
+    chunk: targets computed side by side; memory grows with chunk * window. done: told after each chunk how many
+    positions it had, instead of a progress bar; what it raises ends the computation.
 
     Returns a dataset with the dimensions time (T positions), source (places in the window of a position) and rank:
       connectivity (time, source)  exactly 0 beyond the position itself; NaN where the target has no code;
@@ -93,13 +95,14 @@ def connectivity(
         )
     found: list[dict[str, Any]] = []
     said = words_of(read)
-    with evaluating(model), tqdm(total=len(text), delay=DELAY, leave=False, unit=" characters") as bar:
+    shown: dict[str, Any] = {"delay": DELAY, "leave": False, "unit": " characters", "disable": done is not None}
+    with evaluating(model), tqdm(total=len(text), **shown) as bar:
         for start, stop in pieces:
             heard = unit_input(model, codes[start:stop])
             logits, names = _predict(model, heard, words)
             true = said.word[start:stop] if words is not None else [*read[start + 1 : stop + 1], ""][: stop - start]
             wanted = _targets(names, true, logits, target, given)
-            values = _matrix(heard, wanted, attribute, max(1, chunk), bar.update)
+            values = _matrix(heard, wanted, attribute, max(1, chunk), done or bar.update)
             found.append(_described(values, logits, names, wanted, start))
     return _dataset(found, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
 
