@@ -23,6 +23,7 @@ _MODULES = (
     "runs",
     "targets",
     "training",
+    "widgets",
 )
 _UNITS = ("LSTM", "NestedLSTM")
 
