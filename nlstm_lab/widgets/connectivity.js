@@ -85,10 +85,10 @@ function render(lab) {
     const head = make("div", { class: "nl-facet-head" });
     const number = make("div", { class: "nl-facet-number" });
     const text = textView({
-      label: `${network.label}: the text. ${lab.get("locked") ? "Arrow keys read its numbers." : "Arrow keys choose a character."}`,
+      label: `${network.label}: arrow keys choose a character, Enter locks it`,
       hover: (t) => point(t === null && lab.get("locked") ? lab.get("at") : t, false),
       select: (t) => point(t, true),
-      lock: (t) => hold(!lab.get("locked") || (t !== lab.get("at") && t !== cursor), t),
+      lock: (t) => hold(!(lab.get("locked") && t === lab.get("at")), t),
     });
     const swatch = make("span", { class: "nl-swatch", style: `background:${network.colour}` });
     const name = make("h3", {}, swatch, network.label);

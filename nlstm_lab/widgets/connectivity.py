@@ -69,6 +69,8 @@ class ConnectivityExplorer(LabWidget):
         self._measured: dict[Key, dict[str, xr.Dataset]] = {}
         self._of = text
         place = len(text) // 2 if at is None else at
+        if text and not 0 <= place < len(text):
+            raise UsageError(f"there is no position {place}: the text has the positions 0 to {len(text) - 1}")
         super().__init__(text=text, target=target, word=word, mode=mode, scale=scale, at=place)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
