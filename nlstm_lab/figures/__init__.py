@@ -6,6 +6,7 @@
 
 from nlstm_lab.figures.activations import activation_summary, cell_activations
 from nlstm_lab.figures.autocomplete import accuracy_by_known, training_curves
+from nlstm_lab.figures.completions import completions
 from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
 from nlstm_lab.figures.curves import learning_curves
 from nlstm_lab.figures.cuts import cut_effects, memory_horizon
@@ -35,6 +36,7 @@ __all__ = [
     "attach",
     "canvas",
     "cell_activations",
+    "completions",
     "computational_graphs",
     "connectivity_reach",
     "connectivity_sentence",
