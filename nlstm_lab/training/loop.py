@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 from nlstm_lab import cells
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Reader, Split, Task
-from nlstm_lab.errors import LabError, TrainingFailed
+from nlstm_lab.errors import Interrupted, TrainingFailed
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
@@ -33,12 +33,6 @@ EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700,
 LOOK = {"cpu": 1, "cuda": 50}
 
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
-
-
-class Interrupted(LabError):
-    """Training was stopped by a signal after its state was saved."""
-
-    exit_code = 130
 
 
 @dataclass(frozen=True)
