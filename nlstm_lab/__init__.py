@@ -24,7 +24,7 @@ _MODULES = (
     "targets",
     "training",
 )
-_UNITS = ("LSTM", "NestedLSTM")
+_UNITS = ("HMLSTM", "LSTM", "NestedLSTM")
 
 __all__ = [*_MODULES, *_UNITS]
 
