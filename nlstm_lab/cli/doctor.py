@@ -162,7 +162,7 @@ def compiler() -> Finding:
 
     if not (lack := lacking("cuda" if torch.cuda.is_available() else "cpu")):
         return Finding("compiler", "found")
-    return Finding("compiler", f"lacks {lack}", "`nlstm-lab bench` leaves compiled loops out; training has none")
+    return Finding("compiler", f"lacks {lack}", "long trainings run uncompiled, and slower")
 
 
 def data_sets() -> Iterator[Finding]:

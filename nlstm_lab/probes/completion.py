@@ -25,10 +25,10 @@ class Completion(NamedTuple):
 class Completer:
     """Autocomplete while somebody types: `completer(text)` reads only what is new since an earlier call.
 
-    model: predicts at every character. words: the names of what it predicts, in the order of their codes; None where
-    that is the next character. unknown: what happens to characters outside the vocabulary: "refuse", "map", or "show"
-    (not read). window: of longer texts the last words within it are read, from a zero state; where reading starts
-    moves on by half a window, so that it seldom moves.
+    model: predicts at every character. words: the names of what it predicts, in the order of their codes; None for
+    the network's own, or where that is the next character. unknown: what happens to characters outside the
+    vocabulary: "refuse", "map", or "show" (not read). window: of longer texts the last words within it are read, from
+    a zero state; where reading starts moves on by half a window, so that it seldom moves.
 
     The network must not change meanwhile: a new one needs a new Completer. UsageError: a network that does not
     predict at every character, names that are not its.
@@ -42,7 +42,8 @@ class Completer:
         unknown: Unknown = "refuse",
         window: int = LONGEST,
     ) -> None:
-        self.model, self.words, self.unknown, self.window = model, words, unknown, window
+        self.model, self.unknown, self.window = model, unknown, window
+        self.words = model.words if words is None else words
         self.vocabulary = vocabulary_of(model)
         self._read: OrderedDict[str, tuple[Tensor, Any]] = OrderedDict()  # h of the last step and the state
 

@@ -63,7 +63,7 @@ def connectivity(
     """The connectivity of every position of `text` to every earlier one, from a zero state.
 
     words: the names of what is predicted, in the order of their codes (then the true target is the word that a
-    position or the space before it belongs to); None where that is the next character.
+    position or the space before it belongs to); None for the network's own, or where that is the next character.
     target: the "true" word, or the "predicted" one, at every position; or `given`, one word for all of them.
     mode: "l2", the norm that the article writes; "as_coded", the sum of squares that its code returns; or, with
     their signs, "gradient_x_input" and "integrated_gradients" (from zero vectors).
@@ -81,7 +81,7 @@ def connectivity(
 
     UsageError: an empty text, an unknown character, word, mode or memory, a network that is not autoregressive.
     """
-    vocabulary = vocabulary_of(model)
+    vocabulary, words = vocabulary_of(model), model.words if words is None else words
     codes, read = encode(vocabulary, text, unknown)
     attribute = _attribution(model, mode, memory)
     pieces = windows(read, window)
