@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nlstm_lab.datasets.excerpt import Excerpt, Lines
+    from nlstm_lab.datasets.excerpt import Excerpt, Lines, Sequences
 
-__all__ = ["Excerpt", "Lines"]
+__all__ = ["Excerpt", "Lines", "Sequences"]
 
 
 def __getattr__(name: str) -> Any:
-    """`Excerpt` and `Lines` on first use: they need torch, and listing data sets does not."""
+    """What is exported, on first use: it needs torch, and listing data sets does not."""
     if name in __all__:
         from nlstm_lab.datasets import excerpt
 

@@ -66,6 +66,13 @@ def intervene(
     all where none are named. Returns `loss` (intact), `loss_cut` and `kl`, the divergence of the cut network's
     prediction from the intact one's, D(intact | cut), each (moment, distance). Raises UsageError for a memory or unit
     that the network lacks, a moment too early or too late, and a text `other` that is too short.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = "the company said that it would not sell the old bank " * 20
+    >>> cut = lab.probes.intervene(model, text, "zero", "inner", moments=[300, 500], distance=20)
+    >>> dict(cut.kl.sizes), bool(cut.kl.max() > 0.01)
+    ({'moment': 2, 'distance': 20}, True)
     """
     codes, names = encode(model, text), (memory,) if isinstance(memory, str) else tuple(memory)
     _check(codes, kind, moments, distance, other)
@@ -104,6 +111,12 @@ def attribute(
 
     Both are means over moments and the `distance` predictions that follow; see `intervene`. A cause is measured, not
     a correlation: a unit whose past nothing reads has 0.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = "the company said that it would not sell the old bank " * 20
+    >>> effect = lab.probes.attribute(model, text, "inner", moments=[300, 500], distance=5)
+    >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions hang on most
     """
     codes = encode(model, text)
     _check(codes, kind, moments, distance, other)
@@ -132,6 +145,13 @@ def horizon(
 
     Each reading starts from a zero state `context` symbols before the position; the positions are the same for all
     contexts, evenly spread over the text. Where the loss no longer falls, the network's memory ends.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = "the company said that it would not sell the old bank " * 20
+    >>> loss = lab.probes.horizon(model, text, contexts=(1, 5, 20), positions=50).mean("position")
+    >>> bool(loss.sel(context=20) < loss.sel(context=1))
+    True
     """
     codes = encode(model, text)
     longest = max(contexts)
