@@ -3,7 +3,7 @@
 from nlstm_lab.probes import studies
 from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
 from nlstm_lab.probes.claims import claims, note
-from nlstm_lab.probes.completion import Completer, Completion, complete
+from nlstm_lab.probes.completion import Completer, Completion, complete, continued, offered
 from nlstm_lab.probes.connectivity import connectivity
 from nlstm_lab.probes.context import context_accuracy, repetition, suggested, suggestions
 from nlstm_lab.probes.decoding import decode, labels
@@ -34,6 +34,7 @@ __all__ = [
     "conditions",
     "connectivity",
     "context_accuracy",
+    "continued",
     "curves",
     "decode",
     "digest",
@@ -50,6 +51,7 @@ __all__ = [
     "medians",
     "needed",
     "note",
+    "offered",
     "over_seeds",
     "paired",
     "persistence",
