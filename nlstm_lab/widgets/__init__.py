@@ -1,6 +1,7 @@
 """Interactive views of runs and texts in JupyterLab; each also leaves a picture, a figure and a page behind."""
 
+from nlstm_lab.widgets.boundaries import BoundaryExplorer
 from nlstm_lab.widgets.completion import AutocompleteDemo
 from nlstm_lab.widgets.connectivity import ConnectivityExplorer
 
-__all__ = ["AutocompleteDemo", "ConnectivityExplorer"]
+__all__ = ["AutocompleteDemo", "BoundaryExplorer", "ConnectivityExplorer"]
