@@ -36,8 +36,7 @@ class Autocomplete:
 
     Words: `words` most frequent ones of the whole text, after end-of-sequence (0) and unknown (1). The loss masks
     padding and unknown words. The article's accuracy masks nothing (protocol 30): its code hands every target to
-    the metric, the padding too, and what is never trained is never right. evaluated: so many sequences of the
-    validation and of the test part are read, None for all; the split is random, so that the first are a sample.
+    the metric, the padding too, and what is never trained is never right.
     """
 
     corpus: str = "text8"
@@ -46,19 +45,18 @@ class Autocomplete:
     batch_size: int = 64
     normalization: Normalization = "none"
     encoding: str = "utf-8"
-    evaluated: int | None = None
 
     def load(self) -> "AutocompleteTask":
         """The task; a UsageError where the text is not of a-z and single spaces."""
         source = TextSource(self.corpus, self.normalization, encoding=self.encoding)
-        return AutocompleteTask(source, self.length, self.words, self.batch_size, self.evaluated)
+        return AutocompleteTask(source, self.length, self.words, self.batch_size)
 
 
 @dataclass(frozen=True)
 class TextGeneration:
     """Predict the next character in the same packing: a word's last one predicts the space.
 
-    Loss, accuracy and `evaluated` as for `Autocomplete`, with nothing unknown.
+    Loss and accuracy as for `Autocomplete`, with nothing unknown.
     """
 
     corpus: str = "text8"
@@ -66,12 +64,11 @@ class TextGeneration:
     batch_size: int = 64
     normalization: Normalization = "none"
     encoding: str = "utf-8"
-    evaluated: int | None = None
 
     def load(self) -> "GenerationTask":
         """The task; a UsageError where the text is not of a-z and single spaces."""
         source = TextSource(self.corpus, self.normalization, encoding=self.encoding)
-        return GenerationTask(source, self.length, self.batch_size, self.evaluated)
+        return GenerationTask(source, self.length, self.batch_size)
 
 
 class PackedTask(ABC):
@@ -82,9 +79,7 @@ class PackedTask(ABC):
     readers: tuple[Reader, ...] = ("blocks",)
     special: tuple[str, ...]  # the symbols before the alphabet
 
-    def __init__(self, source: TextSource, length: int, batch_size: int, evaluated: int | None) -> None:
-        if evaluated is not None and evaluated < 1:
-            raise UsageError(f"at least one sequence must be evaluated, not {evaluated}; None evaluates all")
+    def __init__(self, source: TextSource, length: int, batch_size: int) -> None:
         corpus = open_corpus(source)
         parsed = cached("words", (), lambda: _tokenize(corpus), text=corpus.fingerprint)
         self.flat, self.starts = parsed.arrays["flat"], parsed.arrays["starts"]
@@ -93,7 +88,7 @@ class PackedTask(ABC):
             "packed", (), lambda: pack(self.starts, len(self.flat) - 1, length), text=corpus.fingerprint, length=length
         )
         self.firsts, self.sizes = packed.arrays["firsts"], packed.arrays["sizes"]
-        self.batch_size, self.evaluated, self.fingerprint = batch_size, evaluated, corpus.fingerprint
+        self.batch_size, self.fingerprint = batch_size, corpus.fingerprint
         count = len(self.firsts)
         if count < 20:
             raise UsageError(f"{corpus.name} fills {count} sequences of {length} characters, too few to split 90/5/5")
@@ -123,7 +118,16 @@ class PackedTask(ABC):
         return self._batches(self.rows["train"][order[: self.updates_per_epoch * self.batch_size]], self.batch_size)
 
     def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
-        return self._batches(self.rows[split][: self.evaluated], EVALUATION_BATCH)
+        return self._batches(self.rows[split], EVALUATION_BATCH)
+
+    def texts(self, split: Split, number: int) -> list[str]:
+        """The first `number` sequences of a split as they are read; a UsageError where it has fewer."""
+        rows = self.rows[split][:number]
+        if not 1 <= number <= len(rows):
+            raise UsageError(f"the {split} split has 1 to {len(self.rows[split])} sequences, not {number}")
+        letters = np.frombuffer(ALPHABET.encode(), np.uint8)[self.flat]
+        ends = zip(self.starts[self.firsts[rows]], self.sizes[rows], strict=True)
+        return [letters[start : start + size].tobytes().decode() for start, size in ends]
 
     def _batches(self, rows: np.ndarray, batch_size: int) -> Iterator[Batch]:
         for start in range(0, len(rows), batch_size):
@@ -147,10 +151,10 @@ class AutocompleteTask(PackedTask):
 
     special = (PADDING,)
 
-    def __init__(self, source: TextSource, length: int, words: int, batch_size: int, evaluated: int | None) -> None:
+    def __init__(self, source: TextSource, length: int, words: int, batch_size: int) -> None:
         if not 1 <= words <= RANKED:
             raise UsageError(f"a vocabulary has 1 to {RANKED} words, not {words}")
-        super().__init__(source, length, batch_size, evaluated)
+        super().__init__(source, length, batch_size)
         # a text may have fewer words than there are outputs
         known = [*self.known_words[:words], *(f"<unused {k}>" for k in range(len(self.known_words), words))]
         self.output = Symbols(words + 2, names=("<eos>", "<unknown>", *known))

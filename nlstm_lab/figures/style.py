@@ -64,6 +64,9 @@ VERDICTS = _table(
     ("match", "match", "#0072b2", "o"),
     ("close", "close", "#a86f00", "o"),
     ("differs", "differs", "#b2182b", "o"),
+    ("holds", "holds", "#0072b2", "o"),
+    ("fails", "fails", "#b2182b", "o"),
+    ("undecided", "undecided", "#a86f00", "o"),
     ("not run", "not run", "#757575", "o"),
 )
 

@@ -98,13 +98,18 @@ def complete(
     return Completer(model, words, unknown=unknown, window=window)(text, k)
 
 
+def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tensor, Tensor]:
+    """The `k` highest of scores [..., outputs] and their codes, [..., k] each; <eos> and <unknown> are no words."""
+    no_words = torch.tensor([code for code, name in enumerate(names) if special(name)], device=scores.device)
+    scores = scores.index_fill(-1, no_words.long(), -torch.inf)
+    values, indices = scores.topk(min(k, len(names) - len(no_words)), dim=-1)
+    return values, indices
+
+
 def likeliest(logits: Tensor, names: Sequence[str], k: int) -> list[list[Completion]]:
-    """For every row of logits [T, outputs] the `k` likeliest words; <eos> and <unknown> are none."""
-    p = torch.softmax(logits.double(), -1)
-    no_words = torch.tensor([code for code, name in enumerate(names) if special(name)], device=p.device)
-    p = p.index_fill(-1, no_words.long(), -1.0)
-    found = p.topk(min(k, len(names) - len(no_words)), dim=-1)
-    rows = zip(found.indices.tolist(), found.values.tolist(), strict=True)
+    """For every row of logits [T, outputs] the `k` likeliest words."""
+    found = likeliest_codes(torch.softmax(logits.double(), -1), names, k)
+    rows = zip(*(part.tolist() for part in reversed(found)), strict=True)
     return [
         [Completion(names[code], value) for code, value in zip(codes, values, strict=True)] for codes, values in rows
     ]

@@ -3,5 +3,6 @@
 from nlstm_lab.widgets.boundaries import BoundaryExplorer
 from nlstm_lab.widgets.completion import AutocompleteDemo
 from nlstm_lab.widgets.connectivity import ConnectivityExplorer
+from nlstm_lab.widgets.explorer import CellExplorer
 
-__all__ = ["AutocompleteDemo", "BoundaryExplorer", "ConnectivityExplorer"]
+__all__ = ["AutocompleteDemo", "BoundaryExplorer", "CellExplorer", "ConnectivityExplorer"]

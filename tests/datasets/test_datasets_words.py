@@ -111,18 +111,6 @@ def test_a_text_of_few_words_leaves_outputs_unused(publish: Publish) -> None:
     assert output.names[-3:] == ("<unused 6>", "<unused 7>", "<unused 8>")
 
 
-def test_a_sample_of_the_validation_and_test_parts_may_be_evaluated(publish: Publish) -> None:
-    publish("text8", [text8(800)])
-    whole, some = (TextGeneration(length=20, evaluated=number).load() for number in (None, 3))
-    for split in ("valid", "test"):
-        (first,), (batch, *_) = some.evaluate(split, "blocks"), whole.evaluate(split, "blocks")  # type: ignore[arg-type]
-        assert first.inputs.shape[1] == 3
-        assert torch.equal(first.inputs, batch.inputs[: len(first.inputs), :3])
-    assert some.updates_per_epoch == whole.updates_per_epoch
-    with pytest.raises(UsageError, match="at least one sequence"):
-        TextGeneration(length=20, evaluated=0).load()
-
-
 @pytest.mark.data
 @pytest.mark.slow
 def test_hundred_million_characters_pack_as_the_articles_did() -> None:

@@ -9,7 +9,8 @@ function isDark() {
 /** Keep `root` in the page's theme and call `redraw` when that changes; returns what ends it. */
 function followTheme(root, redraw) {
   const apply = () => { root.dataset.theme = isDark() ? "dark" : "light"; };
-  const changed = () => { apply(); redraw(); };
+  const later = settled(redraw, 300); // JupyterLab takes its time to load the other theme's style
+  const changed = () => { apply(); redraw(); later(); };
   const observer = new MutationObserver(changed);
   observer.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
   const media = matchMedia("(prefers-color-scheme: dark)");
@@ -30,12 +31,11 @@ function ink(shade) {
 
 /** Shades for values: "diverging" from -limit to limit with 0 in the middle, "strength" from 0 to limit. */
 function scale(kind, limit) {
-  const low = kind === "diverging" ? -limit : 0;
+  const low = kind === "diverging" ? -limit : 0, dark = isDark(), shades = MAPS[kind][dark ? "dark" : "light"];
   return {
     kind, low, high: limit,
     shade(value) {
-      if (!Number.isFinite(value)) return isDark() ? "#3a3a3a" : "#d9d9d9";
-      const shades = MAPS[kind][isDark() ? "dark" : "light"];
+      if (!Number.isFinite(value)) return dark ? "#3a3a3a" : "#d9d9d9";
       const share = (value - low) / (limit - low || 1);
       return shades[Math.max(0, Math.min(shades.length - 1, Math.round(share * (shades.length - 1))))];
     },
@@ -67,6 +67,22 @@ function number(value, digits = 3) {
   const told = size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(digits - 1) : String(Number(value.toPrecision(digits)));
   return told.replace("-", "−");
 }
+
+/** A number with so many decimals, for columns of a table. */
+const fixed = (value, decimals = 3) => (Math.abs(value) < 100 ? value.toFixed(decimals).replace("-", "−") : number(value, decimals + 1));
+
+/** The colour of a line: on a dark page its lightness is turned round, so that two blues stay two. */
+function line(colour) {
+  if (!isDark()) return colour;
+  const [r, g, b] = [1, 3, 5].map((k) => parseInt(colour.slice(k, k + 2), 16) / 255);
+  const high = Math.max(r, g, b), low = Math.min(r, g, b), light = (high + low) / 2, spread = high - low;
+  const hue = !spread ? 0 : high === r ? ((g - b) / spread) % 6 : high === g ? (b - r) / spread + 2 : (r - g) / spread + 4;
+  const saturation = spread ? spread / (1 - Math.abs(2 * light - 1)) : 0;
+  return `hsl(${(60 * hue + 360) % 360} ${100 * saturation}% ${100 * (1 - 0.75 * light)}%)`;
+}
+
+/** The label and the line's colour of a memory or model, whatever its name. */
+const lookOf = (name) => ({ label: LOOKS[name]?.label ?? name, colour: line(LOOKS[name]?.colour ?? "#808080") });
 
 /** A probability in per cent. */
 const percent = (p) => (p >= 0.9995 ? "100 %" : p >= 0.0995 ? `${(100 * p).toFixed(0)} %` : `${(100 * p).toFixed(1)} %`);

@@ -4,14 +4,15 @@ const SOON = 250; // ms after which an answer is waited for visibly
 const LONG = 6000; // ms after which one wonders whether Python is there
 
 /**
- * Start a widget in `el`: `render(lab)` fills lab.body and returns redraw, which is called after any change that
- * `lab.watch` did not name, and when the theme changes. Returns what ends it.
+ * Start a widget in `el`: `render(lab)` fills lab.body and returns redraw, which is called when the theme changes.
+ * Returns what ends it.
  *   lab.get(name)            a trait's value
  *   lab.set(values, ask, ms) change traits; with ask, Python computes from them, ms after the last of a burst
- *   lab.watch(names, f)      call f when one of them changes
+ *   lab.watch(names, f)      call f when Python changes one of them
  *   lab.alone                whether this is a page without Python
  *   lab.needsPython(node)    disable a control's inputs where there is no Python
  *   lab.say(sentence)        what a screen reader is told
+ *   lab.hint(sentence)       what to do, for a stranger
  *   lab.note(node)           below the body
  *   lab.ended(f)             call f when the widget goes
  */
@@ -52,18 +53,20 @@ function start(model, el, render) {
   for (const name of ["error", "progress", "answered", "asked"]) listen(name, status);
 
   const send = () => { model.set("asked", (model.get("asked") ?? 0) + 1); model.save_changes(); status(); };
-  const late = settled(send, 80);
+  let timer = null, setting = false;
   const lab = {
     alone, root, body,
     get: (name) => model.get(name),
     set(values, ask = false, delay = 0) {
+      setting = true; // who sets knows
       for (const [name, value] of Object.entries(values)) model.set(name, value);
+      setting = false;
       if (alone) return;
-      if (!ask) model.save_changes();
-      else if (delay) late();
-      else send();
+      if (!ask) return model.save_changes();
+      clearTimeout(timer);
+      timer = setTimeout(send, delay);
     },
-    watch: (names, f) => names.forEach((name) => listen(name, f)),
+    watch: (names, f) => names.forEach((name) => listen(name, () => setting || f())),
     needsPython(node) {
       if (!alone) return node;
       for (const control of [node, ...node.querySelectorAll("input, select, textarea, button")]) {
@@ -78,6 +81,7 @@ function start(model, el, render) {
       return node;
     },
     say: settled((sentence) => { heard.textContent = sentence; }, 150),
+    hint: (sentence) => body.append(make("p", { class: "nl-hint" }, sentence)),
     note: (node) => notes.append(node),
     ended: (f) => ends.push(f),
   };
