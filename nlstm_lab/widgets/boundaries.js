@@ -202,7 +202,7 @@ function render(lab) {
     button("Read it", () => lab.set({ text: own.value }, true)));
   const moving = detects ? [cut, steep, back] : [];
   lab.body.append(make("div", { class: "nl-controls" }, ...moving), rule,
-    make("div", { class: "nl-controls" }, truth, within, make("div", { class: "nl-control" }, make("span", { class: "nl-quiet" }, "Shown below z"), ...tracks)),
+    make("div", { class: "nl-controls" }, truth, within, ...tracks),
     board, keys, norms, doubt, make("div", { class: "nl-sides" }, make("div", {}, make("h3", {}, "Do segments end there?"), table), facts), lab.needsPython(another));
 
   const resized = new ResizeObserver(() => label());
