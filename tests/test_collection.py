@@ -1,4 +1,4 @@
-"""The collection on a cluster of real processes that are really killed: what was finished stays, nothing else is left."""
+"""The collection on a cluster of real processes, really killed: what was finished stays, and nothing else is left."""
 
 import os
 import random
@@ -87,7 +87,7 @@ def pretend(job: notebooks.Job) -> None:
 )
 def test_what_changed_is_executed_again(write: Write, change: str) -> None:
     job = write("10_a", DRAWN["10_a"])
-    for folder in (paths.runs() / "some", paths.probes(), paths.targets(), paths.figures()):
+    for folder in (paths.runs() / "some", paths.probes(), paths.figures()):
         folder.mkdir(parents=True)
     figure = paths.figures() / "nlstm_fig1_architecture.pdf"
     figure.write_text("a figure")
