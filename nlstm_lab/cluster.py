@@ -30,7 +30,7 @@ def client(scheduler: str | None, workers: int) -> Any:
             raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
     # a worker is given one task at a time, so that what is said to run does run
     with _deaf(), dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
-        return connect(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL)
+        return connect(n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
 
 
 @contextmanager
