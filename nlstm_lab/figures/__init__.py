@@ -5,6 +5,8 @@
 """
 
 from nlstm_lab.figures.activations import activation_summary, cell_activations
+from nlstm_lab.figures.autocomplete import accuracy_by_known, training_curves
+from nlstm_lab.figures.completions import completions
 from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
 from nlstm_lab.figures.curves import learning_curves
 from nlstm_lab.figures.cuts import cut_effects, memory_horizon
@@ -30,11 +32,13 @@ __all__ = [
     "COLUMN",
     "DIVERGING",
     "PAGE",
+    "accuracy_by_known",
     "activation_summary",
     "all_cells",
     "attach",
     "canvas",
     "cell_activations",
+    "completions",
     "computational_graphs",
     "connectivity_reach",
     "connectivity_sentence",
@@ -60,6 +64,7 @@ __all__ = [
     "styled",
     "timescale_baselines",
     "timescale_distributions",
+    "training_curves",
     "unit_diagrams",
     "unrolled_network",
     "vanishing_gradients",

@@ -46,7 +46,10 @@ def execute(
                 progress_bar=False,
                 execution_timeout=timeout,
                 kernel_manager_class=Kernel,
-                config=Config({"Kernel": {"threads": threads, "owner": owner}}),
+                # a widget's state would make readers of the copy look for a kernel: its picture is in the output
+                config=Config(
+                    {"Kernel": {"threads": threads, "owner": owner}, "NotebookClient": {"store_widget_state": False}}
+                ),
                 on_cell_executed=on_cell,
             )
             # a cell that calls exit(0) ends the kernel politely, and papermill calls that success

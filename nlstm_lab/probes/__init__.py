@@ -2,14 +2,16 @@
 
 from nlstm_lab.probes import studies
 from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
+from nlstm_lab.probes.boundaries import boundaries, plain
 from nlstm_lab.probes.claims import claims, note
 from nlstm_lab.probes.completion import Completer, Completion, complete
 from nlstm_lab.probes.connectivity import connectivity
+from nlstm_lab.probes.context import context_accuracy, repetition, suggested, suggestions
 from nlstm_lab.probes.decoding import decode, labels
-from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, paired, quantities, reach
+from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, needed, paired, quantities, reach
 from nlstm_lab.probes.interventions import attribute, horizon, intervene
 from nlstm_lab.probes.jacobians import persistence
-from nlstm_lab.probes.lags import over_seeds, profile, seed_means, suggested, survey, within_seed
+from nlstm_lab.probes.lags import over_seeds, profile, seed_means, survey, within_seed
 from nlstm_lab.probes.liveness import along, classes, effective_rank, shares
 from nlstm_lab.probes.memorization import gradient_by_distance
 from nlstm_lab.probes.published import published_accuracy, published_connectivity, published_training
@@ -26,12 +28,14 @@ __all__ = [
     "attribute",
     "autoregressive",
     "bootstrap",
+    "boundaries",
     "claims",
     "classes",
     "compare",
     "complete",
     "conditions",
     "connectivity",
+    "context_accuracy",
     "curves",
     "decode",
     "digest",
@@ -46,22 +50,26 @@ __all__ = [
     "labels",
     "lost",
     "medians",
+    "needed",
     "note",
     "over_seeds",
     "paired",
     "persistence",
+    "plain",
     "profile",
     "published_accuracy",
     "published_connectivity",
     "published_training",
     "quantities",
     "reach",
+    "repetition",
     "seed_means",
     "shares",
     "shuffled",
     "state_timescales",
     "studies",
     "suggested",
+    "suggestions",
     "summary",
     "survey",
     "t_interval",

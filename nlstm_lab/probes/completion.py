@@ -25,10 +25,10 @@ class Completion(NamedTuple):
 class Completer:
     """Autocomplete while somebody types: `completer(text)` reads only what is new since an earlier call.
 
-    model: predicts at every character. words: the names of what it predicts, in the order of their codes; None where
-    that is the next character. unknown: what happens to characters outside the vocabulary: "refuse", "map", or "show"
-    (not read). window: of longer texts the last words within it are read, from a zero state; where reading starts
-    moves on by half a window, so that it seldom moves.
+    model: predicts at every character. words: the names of what it predicts, in the order of their codes; None for
+    the network's own, or where that is the next character. unknown: what happens to characters outside the
+    vocabulary: "refuse", "map", or "show" (not read). window: of longer texts the last words within it are read, from
+    a zero state; where reading starts moves on by half a window, so that it seldom moves.
 
     The network must not change meanwhile: a new one needs a new Completer. UsageError: a network that does not
     predict at every character, names that are not its.
@@ -42,7 +42,8 @@ class Completer:
         unknown: Unknown = "refuse",
         window: int = LONGEST,
     ) -> None:
-        self.model, self.words, self.unknown, self.window = model, words, unknown, window
+        self.model, self.unknown, self.window = model, unknown, window
+        self.words = model.words if words is None else words
         self.vocabulary = vocabulary_of(model)
         self._read: OrderedDict[str, tuple[Tensor, Any]] = OrderedDict()  # h of the last step and the state
 
@@ -97,13 +98,18 @@ def complete(
     return Completer(model, words, unknown=unknown, window=window)(text, k)
 
 
+def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tensor, Tensor]:
+    """The `k` highest of scores [..., outputs] and their codes, [..., k] each; <eos> and <unknown> are no words."""
+    no_words = torch.tensor([code for code, name in enumerate(names) if special(name)], device=scores.device)
+    scores = scores.index_fill(-1, no_words.long(), -torch.inf)
+    values, indices = scores.topk(min(k, len(names) - len(no_words)), dim=-1)
+    return values, indices
+
+
 def likeliest(logits: Tensor, names: Sequence[str], k: int) -> list[list[Completion]]:
-    """For every row of logits [T, outputs] the `k` likeliest words; <eos> and <unknown> are none."""
-    p = torch.softmax(logits.double(), -1)
-    no_words = torch.tensor([code for code, name in enumerate(names) if special(name)], device=p.device)
-    p = p.index_fill(-1, no_words.long(), -1.0)
-    found = p.topk(min(k, len(names) - len(no_words)), dim=-1)
-    rows = zip(found.indices.tolist(), found.values.tolist(), strict=True)
+    """For every row of logits [T, outputs] the `k` likeliest words."""
+    found = likeliest_codes(torch.softmax(logits.double(), -1), names, k)
+    rows = zip(*(part.tolist() for part in reversed(found)), strict=True)
     return [
         [Completion(names[code], value) for code, value in zip(codes, values, strict=True)] for codes, values in rows
     ]

@@ -25,12 +25,13 @@ from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt, alone
 from nlstm_lab.runs.outlook import outlook
-from nlstm_lab.runs.together import dead_shares, histories
+from nlstm_lab.runs.together import curves, dead_shares, histories
 from nlstm_lab.training.checkpoint import writing
 from nlstm_lab.training.state import COLUMNS
 
 __all__ = [
     "Run",
+    "curves",
     "dead_shares",
     "ensure",
     "histories",
@@ -107,7 +108,13 @@ def resolve(name: str | Experiment, scale: str | None) -> Experiment:
 
 
 def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run:
-    """A recorded run; raises MissingRun where there is none and StaleRun where its configuration is not today's."""
+    """A recorded run; raises MissingRun where there is none and StaleRun where its configuration is not today's.
+
+    >>> import nlstm_lab as lab
+    >>> run = lab.runs.load("ptb_char_lstm2", seed=3, scale="small")
+    >>> run.name, run.result["best_epoch"]
+    ('ptb_char_lstm2/small-seed3', 2)
+    """
     experiment = resolve(name, scale)
     folder = _folder(experiment, seed)
     try:
@@ -140,6 +147,11 @@ def ensure(
 
     precision, device: of a training; a record that is there counts whatever it was made with. again: train although
     there is a record, which stays until the new one takes its place. Under torchrun all processes call this alike.
+
+    >>> import nlstm_lab as lab
+    >>> run = lab.runs.ensure("ptb_char_nlstm", seed=0, scale="small")  # recorded: loaded at once
+    >>> run.name, run.model().unit.hidden_size
+    ('ptb_char_nlstm/small-seed0', 150)
     """
     experiment = resolve(name, scale)
     if not isinstance(seed, int) or seed < 0:
@@ -259,6 +271,13 @@ def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     """A tidy frame of recorded runs, variations among them: one row a run, split, reader and metric.
 
     Raises StaleRun where one that matches was trained with another configuration than today's.
+
+    >>> import nlstm_lab as lab
+    >>> table = lab.runs.table("ptb_char_*", scale="small")
+    >>> valid = table.query("metric == 'bpc' and split == 'valid' and reader == 'blocks'")
+    >>> means = valid.groupby("experiment").value.mean()
+    >>> bool(means["ptb_char_nlstm_logfreq"] < means["ptb_char_nlstm"])
+    True
     """
     rows, known = [], experiments.names()
     for file in sorted(paths.runs().glob("*/*/result.json")):
