@@ -23,9 +23,11 @@ from nlstm_lab.figures.index import gallery
 from nlstm_lab.figures.judged import ablation, boundary_scores, segment_lengths
 from nlstm_lab.figures.memorization import unrolled_network, vanishing_gradients
 from nlstm_lab.figures.overview import all_cells, liveliest
+from nlstm_lab.figures.overview_verdicts import verdict_overview
 from nlstm_lab.figures.plotted import attach, data
 from nlstm_lab.figures.printed_curves import first_updates_and_epochs
 from nlstm_lab.figures.prose import prose
+from nlstm_lab.figures.replication import printed_and_measured
 from nlstm_lab.figures.saving import manifest, save
 from nlstm_lab.figures.slowness import timescale_baselines, timescale_distributions
 from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, look, override, styled
@@ -74,6 +76,7 @@ __all__ = [
     "nested_architecture",
     "ordering",
     "override",
+    "printed_and_measured",
     "prose",
     "save",
     "segment_lengths",
@@ -85,6 +88,7 @@ __all__ = [
     "unrolled_network",
     "update_counts",
     "vanishing_gradients",
+    "verdict_overview",
     "verdict_table",
     "with_interval",
 ]
