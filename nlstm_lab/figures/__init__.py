@@ -12,6 +12,7 @@ from nlstm_lab.figures.autocomplete import accuracy_by_known, training_curves
 from nlstm_lab.figures.completions import completions
 >>>>>>> main
 from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
+from nlstm_lab.figures.cost import cost
 from nlstm_lab.figures.curves import learning_curves
 from nlstm_lab.figures.cuts import cut_effects, memory_horizon
 from nlstm_lab.figures.death import inner_memory_ablations, inner_memory_death
@@ -55,6 +56,7 @@ __all__ = [
     "computational_graphs",
     "connectivity_reach",
     "connectivity_sentence",
+    "cost",
     "cut_effects",
     "data",
     "distribution_by_memory",
