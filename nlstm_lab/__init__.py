@@ -23,8 +23,9 @@ _MODULES = (
     "runs",
     "targets",
     "training",
+    "widgets",
 )
-_UNITS = ("LSTM", "NestedLSTM")
+_UNITS = ("HMLSTM", "LSTM", "NestedLSTM")
 
 __all__ = [*_MODULES, *_UNITS]
 

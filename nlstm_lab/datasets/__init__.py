@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nlstm_lab.datasets.excerpt import Excerpt, Sequences
+    from nlstm_lab.datasets.excerpt import Excerpt, Lines, Sequences
 
-__all__ = ["Excerpt", "Sequences"]
+__all__ = ["Excerpt", "Lines", "Sequences"]
 
 
 def __getattr__(name: str) -> Any:

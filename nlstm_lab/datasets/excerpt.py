@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from nlstm_lab.datasets.base import Split
 from nlstm_lab.datasets.corpora import TextSource, names, open_corpus
+from nlstm_lab.datasets.handwriting import Handwriting, HandwritingTask
 from nlstm_lab.datasets.words import Autocomplete, TextGeneration
 from nlstm_lab.errors import UsageError
 
@@ -37,6 +40,32 @@ class Excerpt:
                 f"the {self.split} split of {self.corpus} has no symbols {self.start}:{self.start + self.length}"
             )
         return corpus.vocabulary.decode(codes)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """`count` lines of handwriting of a split (of at least 300 points, as `Handwriting` draws it), from `start` on.
+
+    >>> str(Lines("valid", 20))
+    'iamondb valid 0:20'
+    """
+
+    split: Split
+    count: int
+    start: int = 0
+
+    def __str__(self) -> str:
+        return f"iamondb {self.split} {self.start}:{self.start + self.count}"
+
+    def read(self) -> list[Tensor]:
+        """The points [T, 3] of each, as a network reads them; MissingData where IAM-OnDB is not on this machine.
+
+        UsageError where the split has fewer lines.
+        """
+        task = HandwritingTask(Handwriting())
+        if self.start + self.count > len(task.lines[self.split]):
+            raise UsageError(f"the {self.split} split of IAM-OnDB has no lines {self.start}:{self.start + self.count}")
+        return [task.line(self.split, k) for k in range(self.start, self.start + self.count)]
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,11 @@ def learning_curves(
     splits: solid for valid, dashed for test, dotted for train. reader: "blocks" or "streams", where both are there.
 
     UsageError: no row of this metric, or two readers and none chosen.
+
+    >>> import pandas as pd, nlstm_lab as lab
+    >>> runs = [lab.runs.load("ptb_char_nlstm", seed, "small") for seed in range(5)]
+    >>> history = pd.concat(run.history.assign(model="nlstm", seed=run.seed) for run in runs)
+    >>> figure = lab.figures.learning_curves(history, reader="blocks")
     """
     chosen = history[(history["metric"] == metric) & history["split"].isin(splits)]
     if reader is not None:

@@ -191,6 +191,12 @@ def wrap(
     to logits. embedding: from symbols to vectors; None for one-hot input. vocabulary: the symbols in the order of
     their codes, or a mapping from symbol to code. words: the names of what is predicted, where that is not the next
     symbol. Raises TypeError or ValueError for what cannot be read.
+
+    >>> import torch, nlstm_lab as lab
+    >>> rnn, embedding, readout = torch.nn.LSTM(8, 16, 2), torch.nn.Embedding(27, 8), torch.nn.Linear(16, 27)
+    >>> model = lab.models.wrap(rnn, embedding=embedding, readout=readout, vocabulary=" abcdefghijklmnopqrstuvwxyz")
+    >>> dict(lab.probes.trace(model, "the cat sat").c.sizes)
+    {'time': 11, 'memory': 2, 'unit': 16}
     """
     unit = rnn if isinstance(rnn, cells.Recurrent) else _from_torch(rnn)
     if isinstance(vocabulary, Mapping):

@@ -63,6 +63,7 @@ def connectivity(
     at: Iterable[int] | None = None,
     window: int = LONGEST,
     chunk: int = CHUNK,
+    done: Callable[[int], object] | None = None,
 ) -> xr.Dataset:
     """The connectivity of every position of `text` to every earlier one, from a zero state.
 
@@ -76,7 +77,8 @@ def connectivity(
     unknown: what happens to characters outside the vocabulary: "refuse", "map", or "show" (not read).
     at: the positions whose connectivity is computed (NaN elsewhere); None for all, and none at all costs a reading.
     window: longer texts are read in pieces of at most so many characters, each from a zero state; a warning says so.
-    chunk: targets computed side by side; memory grows with chunk * window.
+    chunk: targets computed side by side; memory grows with chunk * window. done: told after each chunk how many
+    positions it had, instead of a progress bar; what it raises ends the computation.
 
     Returns a dataset with the dimensions time (T positions), source (places in the window of a position) and rank:
       connectivity (time, source)  exactly 0 beyond the position itself; NaN where it was not asked for, or where the
@@ -99,13 +101,14 @@ def connectivity(
         )
     found: list[dict[str, Any]] = []
     said = words_of(read)
-    with evaluating(model), tqdm(total=int(asked.sum()), delay=DELAY, leave=False, unit=" characters") as bar:
+    shown: dict[str, Any] = {"delay": DELAY, "leave": False, "unit": " characters", "disable": done is not None}
+    with evaluating(model), tqdm(total=int(asked.sum()), **shown) as bar:
         for start, stop in pieces:
             heard = unit_input(model, codes[start:stop])
             logits, names = _predict(model, heard, words)
             wanted = _targets(names, _true(read, words)[start:stop], logits, target, given)
             here = np.where(asked[start:stop], wanted, NO_CODE)
-            values = _matrix(heard, here, attribute, max(1, chunk), bar.update)
+            values = _matrix(heard, here, attribute, max(1, chunk), done or bar.update)
             found.append(_described(values, logits, names, wanted, start))
     return _dataset(found, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
 

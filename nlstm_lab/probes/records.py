@@ -7,6 +7,7 @@ digest is of all that, so a record is found only for the same weights, text and 
 import hashlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -40,15 +41,30 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
 
     >>> ensure("losses", lambda: pd.DataFrame({"loss": [1.5]}), weights=model, text=text, seed=0)  # doctest: +SKIP
     """
-    if not name.isidentifier():
-        raise UsageError(f"a probe record is called by a word of letters, digits and underscores, not {name!r}")
-    key = json.dumps({k: _known(k, value) for k, value in sorted(measured_with.items())})
-    path = paths.probes() / f"{name}-{digest(key)[:16]}.csv"
+    key, path = _place(name, measured_with)
     if not path.is_file():
         table = measure()
         with paths.atomic(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             file.write(f"# {key}\n")
             table.to_csv(file, index=False, na_rep="NaN", float_format="%.7g", lineterminator="\n")
+    return _read(path, key)
+
+
+def find(name: str, /, **measured_with: Any) -> pd.DataFrame | None:
+    """The record that `ensure` would read, or None where it would have to measure."""
+    key, path = _place(name, measured_with)
+    return _read(path, key) if path.is_file() else None
+
+
+def _place(name: str, measured_with: dict[str, Any]) -> tuple[str, Path]:
+    """What a record is known by, and where it lies."""
+    if not name.isidentifier():
+        raise UsageError(f"a probe record is called by a word of letters, digits and underscores, not {name!r}")
+    key = json.dumps({k: _known(k, value) for k, value in sorted(measured_with.items())})
+    return key, paths.probes() / f"{name}-{digest(key)[:16]}.csv"
+
+
+def _read(path: Path, key: str) -> pd.DataFrame:
     with path.open(encoding="utf-8") as file:
         if file.readline() != f"# {key}\n":
             raise DamagedFile(f"{path.name} is not a record of what its name says; delete it to have it measured anew")

@@ -4,7 +4,7 @@ A study is known by the digest of the weights, the place of the text in its corp
 corpus nor a minute of computing is needed where the record is there.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.probes import context, interventions, jacobians, lags, memorization, published, timescales
 from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.reading import encode, hidden_names, names, reading
-from nlstm_lab.probes.records import ensure
+from nlstm_lab.probes.records import ensure, find
 from nlstm_lab.probes.tracing import trace
 
 Order = Literal["in order", "characters", "words"]
@@ -45,9 +45,17 @@ def state_timescales(
         values = tuple(timescales.VALUES) if plain else ("raw", "tanh")
         return timescales.state_timescales(trace(network, text, predictions=False), values, skip=SKIP)
 
-    return ensure(
-        "timescales", measure, weights=model, text=str(excerpt), order=order, trained=trained, skip=SKIP, seed=seed
-    )
+    return ensure("timescales", measure, **_timescales_of(model, excerpt, order, trained, seed))
+
+
+def known_timescales(model: Network, excerpt: Excerpt, seed: int = 0) -> pd.DataFrame | None:
+    """What `state_timescales` has recorded of this network and text, or None: nothing is measured."""
+    return find("timescales", **_timescales_of(model, excerpt, "in order", True, seed))
+
+
+def _timescales_of(model: Network, excerpt: Excerpt, order: Order, trained: bool, seed: int) -> dict[str, Any]:
+    """What a record of timescales is known by."""
+    return {"weights": model, "text": str(excerpt), "order": order, "trained": trained, "skip": SKIP, "seed": seed}
 
 
 def gate_timescales(model: Network, excerpt: Excerpt) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 import math
 import tempfile
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -17,13 +18,21 @@ from nlstm_lab.training.liveness import memories
 
 GATES = ("c", "i", "f", "g", "o")
 CHOICES = ("z", "active")  # one number a layer and step
+WATCHED = 25  # steps between two calls of `watch`
 IN_MEMORY = 2**29  # bytes; a longer trace lies in an unnamed temporary file, mapped into memory
 SHOW_PROGRESS = 10_000  # steps from which on a bar is worth its line
 
 Array = NDArray[np.float32]
 
 
-def trace(model: Network, text: Text, *, run: str = "", predictions: bool = True) -> xr.Dataset:
+def trace(
+    model: Network,
+    text: Text,
+    *,
+    run: str = "",
+    predictions: bool = True,
+    watch: Callable[[float], None] | None = None,
+) -> xr.Dataset:
     """Read `text` once, in order, from a zero state, and record what happens at every step.
 
     Returns a dataset of float32 with the dimensions
@@ -38,17 +47,25 @@ def trace(model: Network, text: Text, *, run: str = "", predictions: bool = True
     - with `predictions`, `log_p` (time, vocabulary), the natural logarithm of the probability of what comes next,
       where the network has a vocabulary.
     Attributes: model, run, depth (of nesting). A text is never cut into parallel streams: the inner memory's past
-    reaches beyond any warm-up. Above `IN_MEMORY` the arrays are streamed to disk. Raises UsageError for a character
-    that the network does not know.
+    reaches beyond any warm-up. Above `IN_MEMORY` the arrays are streamed to disk. `watch` is called with the share
+    that is read, now and then, and may raise to end it. Raises UsageError for a character that the network does not
+    know.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
+    >>> trace = lab.probes.trace(model, "the old man said")
+    >>> dict(trace.c.sizes), trace.memory.values.tolist()
+    ({'time': 16, 'memory': 2, 'unit': 150}, ['outer', 'inner'])
+    >>> inner = trace.c.sel(memory="inner", unit=7)  # one cell along the text
     """
     codes = encode(model, text)
     symbols = _symbols(model, codes)
     store: _Store | None = None
     state = None
-    hidden = len(codes) < SHOW_PROGRESS
+    hidden, chunk = len(codes) < SHOW_PROGRESS, CHUNK if watch is None else WATCHED
     with reading(model), tqdm(total=len(codes), disable=hidden, leave=False, unit=" steps") as bar:
-        for start in range(0, len(codes), CHUNK):
-            x = codes[start : start + CHUNK].unsqueeze(1)
+        for start in range(0, len(codes), chunk):
+            x = codes[start : start + chunk].unsqueeze(1)
             output, state, layers = model.trace(x, state)
             values = _values(layers)
             if predictions and model.vocabulary is not None:
@@ -56,6 +73,8 @@ def trace(model: Network, text: Text, *, run: str = "", predictions: bool = True
             store = store or _Store({name: value.shape[1:] for name, value in values.items()}, len(codes))
             store.write(start, values)
             bar.update(len(x))
+            if watch is not None:
+                watch((start + len(x)) / len(codes))
     assert store is not None  # `encode` refuses an empty text
     leaks = [not record.get("memory") for record in memories(layers).values()]
     return _dataset(model, store.arrays, symbols, leaks, run)

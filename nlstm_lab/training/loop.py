@@ -16,7 +16,7 @@ from nlstm_lab import cells
 from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Reader, Split, Task
-from nlstm_lab.errors import LabError, TrainingFailed
+from nlstm_lab.errors import Interrupted, TrainingFailed
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
@@ -38,12 +38,6 @@ LOOK = {"cpu": 1, "cuda": 50}
 COMPILED_FROM = 300
 
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
-
-
-class Interrupted(LabError):
-    """Training was stopped by a signal after its state was saved."""
-
-    exit_code = 130
 
 
 @dataclass(frozen=True)

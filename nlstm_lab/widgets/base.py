@@ -1,0 +1,199 @@
+"""What every widget is: state that the browser shows, results that Python computes from it, three ways to leave.
+
+A widget's *inputs* are what a user chooses. When one changes, `compute` gives the *results*. Assigned from Python,
+that happens at once and errors are raised; changed in the browser, it happens in a thread, where the newest choice
+ends whatever was computed for an older one, and an error becomes a sentence in the widget.
+"""
+
+import base64
+import io
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import anywidget
+import traitlets
+from matplotlib.figure import Figure
+
+from nlstm_lab.errors import LabError
+from nlstm_lab.figures.style import context
+from nlstm_lab.widgets import pages, source
+
+Step = Callable[[float, str], None]  # (share of the work that is done, what is being done); raises Cancelled
+
+PATIENCE = 0.15  # seconds after which a computation is worth a progress bar
+PACE = 0.1  # seconds between two of its moves
+DPI = 110  # of the static picture
+
+
+class Cancelled(Exception):
+    """Nobody waits for this computation any more."""
+
+
+class LabWidget(anywidget.AnyWidget):
+    """The base of the widgets.
+
+    A subclass names its `title`, its `scripts` (files beside this module that together define `render(lab)`, after
+    `page/*.js`), its `inputs`, declares every input and result as a trait tagged `sync=True`, and writes `compute`
+    and `draw`. Its own `__init__` keeps what they need, then calls this one with a value for every input.
+    """
+
+    title: ClassVar[str]
+    scripts: ClassVar[tuple[str, ...]]
+    inputs: ClassVar[tuple[str, ...]] = ()
+
+    asked = traitlets.Int(0).tag(sync=True)  # how often the browser has changed an input
+    answered = traitlets.Int(0).tag(sync=True)  # which of those changes the results belong to
+    progress = traitlets.Dict().tag(sync=True)  # share and doing, of a computation that takes long
+    error = traitlets.Unicode().tag(sync=True)  # one sentence
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        if "scripts" in cls.__dict__:  # anywidget makes a class for each instance, too
+            cls._esm, cls._css = source.module(cls.scripts), source.style()
+        super().__init_subclass__(**keywords)
+
+    def __init__(self, **state: Any) -> None:
+        self._from_browser, self._applying, self._version = False, False, 0
+        self._lock, self._worker = threading.Lock(), threading.Thread()
+        super().__init__(**{**state, **self.compute(state, _quietly)})
+        self._settled = {name: getattr(self, name) for name in self.inputs}
+        self.observe(self._chosen, names=list(self.inputs))
+        self.on_msg(self._told)
+
+    def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
+        """The results (and inputs that had to be corrected) for `given` inputs, by the name of their traits.
+
+        May run in a thread; long work calls `step(share, doing)` now and then, which is where it can be cancelled.
+        """
+        return {}
+
+    def draw(self) -> Figure:
+        """The static figure of the current state."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """The current state in a few words, for where there is no picture."""
+        return ""
+
+    def figure(self) -> Figure:
+        """What the widget shows now as a static figure, for a paper: hand it to `lab.figures.save`."""
+        self.wait()
+        return self.draw()
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write one self-contained page that shows the current state in any browser, without Python or a network."""
+        self.wait()
+        return pages.write(Path(path), self.title, self.shown(), source.page(self.scripts), self._png())
+
+    def shown(self) -> dict[str, Any]:
+        """All that the browser knows: inputs and results by name, bytes among them."""
+        skipped = {"asked", "answered", "progress", "error", "layout", "tabbable", "tooltip"}
+        return {name: getattr(self, name) for name in self.keys if not name.startswith("_") and name not in skipped}
+
+    def wait(self, seconds: float = 60.0) -> None:
+        """Return when nothing is being computed; a LabError where that takes longer than `seconds`."""
+        if self._worker.ident is not None:
+            self._worker.join(seconds)
+        if self._worker.is_alive():
+            raise LabError(f"the widget is still computing after {seconds:g} s: cancel it, or wait longer")
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """What the browser has changed; its changes of inputs are answered together, in a thread."""
+        self._from_browser = True
+        try:
+            super().set_state(sync_data)
+        finally:
+            self._from_browser = False
+        if "asked" in sync_data:
+            self._version += 1
+            given = {name: getattr(self, name) for name in self.inputs}
+            arguments = (self._version, self.asked, given)
+            self._worker = threading.Thread(target=self._answer, args=arguments, daemon=True)
+            self._worker.start()
+
+    def _chosen(self, change: Any) -> None:
+        if self._applying or self._from_browser:
+            return
+        self._version += 1
+        with self._lock:
+            try:
+                results = self.compute({name: getattr(self, name) for name in self.inputs}, _quietly)
+            except Exception:
+                self._apply({change.name: change.old})
+                raise
+            self._apply({**results, "error": ""})
+
+    def _answer(self, version: int, asked: int, given: dict[str, Any]) -> None:
+        with self._lock:
+            if version != self._version:
+                return
+            try:
+                results = {**self.compute(given, self._stepper(version)), "error": ""}
+                self._current(version)
+            except Cancelled:
+                return
+            except LabError as error:
+                results = {"error": str(error)}
+            except Exception as error:  # a bug, or a wrapped network's own: said, not swallowed
+                results = {"error": f"{type(error).__name__}: {error}"}
+            self._apply({**results, "progress": {}, "answered": asked})
+
+    def _apply(self, values: dict[str, Any]) -> None:
+        with self._quiet(), self.hold_sync():
+            for name, value in values.items():
+                setattr(self, name, value)
+        if not self.error:
+            self._settled = {name: getattr(self, name) for name in self.inputs}
+
+    @contextmanager
+    def _quiet(self) -> Iterator[None]:
+        """Inputs that are set inside are results, and ask for nothing."""
+        self._applying = True
+        try:
+            yield
+        finally:
+            self._applying = False
+
+    def _stepper(self, version: int) -> Step:
+        """Tells the browser how far a computation is, and ends it where a newer one waits."""
+        last = time.monotonic() + PATIENCE - PACE
+
+        def step(share: float, doing: str) -> None:
+            nonlocal last
+            self._current(version)
+            if time.monotonic() - last > PACE:
+                self.progress = {"share": share, "doing": doing}
+                last = time.monotonic()
+
+        return step
+
+    def _current(self, version: int) -> None:
+        if version != self._version:
+            raise Cancelled
+
+    def _told(self, _: Any, content: Any, buffers: Any) -> None:
+        """The browser cancels: what was shown last is shown again."""
+        if content == "cancel":
+            self._version += 1
+            self._apply({**self._settled, "progress": {}, "error": "", "answered": self.asked})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
+
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The widget, and for who cannot run it (a page of an executed notebook) its picture."""
+        data, metadata = super()._repr_mimebundle_(**options) or ({}, {})
+        return {**data, "image/png": base64.b64encode(self._png()).decode()}, metadata
+
+    def _png(self) -> bytes:
+        file = io.BytesIO()
+        with context():
+            self.figure().savefig(file, format="png", dpi=DPI, facecolor="white", metadata={"Software": None})
+        return file.getvalue()
+
+
+def _quietly(share: float, doing: str) -> None:
+    """Nobody is told."""

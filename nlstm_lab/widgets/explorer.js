@@ -1,0 +1,343 @@
+// CellExplorer: a unit of every memory along a text. All of the trace is here: looking at it asks Python nothing.
+
+const LIVES = ["", "silent", "latched", "not finite"];
+const RULES = [
+  ["", "by number"],
+  ["slow", "slowest first"],
+  ["moving", "moves most"],
+  ["in_quotation", "follows quotations"],
+  ["in_bracket", "follows brackets"],
+  ["position_in_word", "follows position in word"],
+  ["since_space", "follows distance from last space"],
+  ["surprise", "follows surprise"],
+  ["time", "follows position in text"],
+  ["characters", "follows these characters"],
+  ["alike", "moves like this unit"],
+];
+const ORDER = ["position_in_word", "since_space", "in_quotation", "in_bracket", "surprise"];
+const LAGS = 40;
+
+/** The trace as numbers, with what is asked of it. */
+function traceOf(lab) {
+  const units = lab.get("units"), symbols = lab.get("symbols"), memories = lab.get("memories");
+  const length = symbols.length, likely = numbers(lab.get("likely"), "i2"), chances = numbers(lab.get("chances"), "f4");
+  const states = numbers(lab.get("states"), "f2"), labels = numbers(lab.get("labels"), "f4");
+  const lives = numbers(lab.get("lives"), "u1"), surprises = numbers(lab.get("surprises"), "f4");
+  const known = numbers(lab.get("known"), "f4"), squashed = lab.get("squashed");
+  const cells = lab.get("gates").byteLength > 0;
+  let gates = null; // four times as much as the states, and asked for one at a time
+  const at = (m, unit) => (m * units + unit) * length;
+  const through = (m, values) => cells && (values === "tanh" || (values === "printed" && squashed[m]));
+  return {
+    units, symbols, memories, length, surprises, cells, through,
+    value(m, unit, step, values) {
+      const raw = states[at(m, unit) + step];
+      return through(m, values) ? Math.tanh(raw) : raw;
+    },
+    row: (m, unit, values) => {
+      const raw = states.subarray(at(m, unit), at(m, unit) + length);
+      return through(m, values) ? raw.map(Math.tanh) : raw;
+    },
+    gate(name, m, unit, step) {
+      gates ??= numbers(lab.get("gates"), "f2");
+      return gates["ifgo".indexOf(name) * memories.length * units * length + at(m, unit) + step];
+    },
+    label: (name) => labels.subarray(ORDER.indexOf(name) * length, (ORDER.indexOf(name) + 1) * length),
+    life: (m, unit) => LIVES[lives[m * units + unit]],
+    /** {time, low, high}, {reason}, or null where none was recorded. */
+    timescale(m, unit, values) {
+      if (!known.length) return null;
+      const kind = through(m, values) ? 1 : 0, size = memories.length * units, place = m * units + unit;
+      const [time, low, high] = [0, 1, 2].map((k) => known[(kind * 3 + k) * size + place]);
+      return Number.isNaN(time) ? { reason: lab.get("reasons")[kind][place] } : { time, low, high };
+    },
+    next: (step) => Array.from({ length: likely.length / length }, (_, k) => ({
+      symbol: lab.get("vocabulary")[likely[(step * likely.length) / length + k]], p: chances[(step * likely.length) / length + k],
+    })),
+  };
+}
+
+/** Correlation over steps at which both are numbers; 0 where one does not move. */
+function correlation(x, y) {
+  let n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0;
+  for (let t = 0; t < x.length; t++) {
+    if (!Number.isFinite(x[t]) || !Number.isFinite(y[t])) continue;
+    n++; sx += x[t]; sy += y[t]; sxx += x[t] * x[t]; syy += y[t] * y[t]; sxy += x[t] * y[t];
+  }
+  const spread = (sxx - (sx * sx) / n) * (syy - (sy * sy) / n);
+  return spread > 1e-12 ? (sxy - (sx * sy) / n) / Math.sqrt(spread) : 0;
+}
+
+/** rho_0 ... rho_lags of a series; empty where it does not move. */
+function autocorrelation(x, lags) {
+  const mean = x.reduce((sum, value) => sum + value, 0) / x.length;
+  const at = (lag) => {
+    let sum = 0;
+    for (let t = lag; t < x.length; t++) sum += (x[t] - mean) * (x[t - lag] - mean);
+    return sum / (x.length - lag);
+  };
+  const variance = at(0);
+  if (!(variance > 1e-9)) return [];
+  return Array.from({ length: Math.min(lags, x.length - 2) + 1 }, (_, lag) => at(lag) / variance);
+}
+
+/** Units of one memory by a rule, best first: [unit, score] each; dead units have none. */
+function ranking(trace, m, rule, values, characters, unit) {
+  const length = trace.length;
+  const target = {
+    time: () => Float32Array.from({ length }, (_, t) => t),
+    characters: () => Float32Array.from(trace.symbols, (symbol) => (characters.includes(symbol) ? 1 : 0)),
+    alike: () => trace.row(m, unit, values),
+  }[rule]?.() ?? (ORDER.includes(rule) ? trace.label(rule) : null);
+  const score = (each, row) => {
+    if (rule === "slow") {
+      const told = trace.timescale(m, each, values);
+      if (told) return told.time ?? NaN;
+      const rho = autocorrelation(row, length / 4);
+      const fallen = rho.findIndex((value) => value < 1 / Math.E);
+      return fallen > 0 ? fallen : rho.length || NaN;
+    }
+    if (rule === "moving") return row.reduce((sum, value, t) => (t ? sum + Math.abs(value - row[t - 1]) : 0), 0) / (length - 1);
+    return correlation(row, target);
+  };
+  const found = [];
+  for (let each = 0; each < trace.units; each++) {
+    if (trace.life(m, each) || (rule === "alike" && each === unit)) continue;
+    const told = score(each, trace.row(m, each, values));
+    if (Number.isFinite(told) && told !== 0) found.push([each, told]);
+  }
+  return found.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+}
+
+/** A small map of all units of a memory: pointer and arrow keys choose one. */
+function unitMap(label, choose) {
+  const canvas = make("canvas", { tabindex: "0", role: "img", "aria-label": label, click: press, keydown: key, pointermove: point, pointerleave: () => { tip.textContent = idle; } });
+  const tip = make("div", { class: "nl-quiet" });
+  const node = make("div", { class: "nl-map" }, canvas, tip);
+  let columns = 1, side = 10, count = 0, chosen = 0, idle = "";
+
+  function unitAt(event) {
+    const box = canvas.getBoundingClientRect();
+    const unit = Math.floor((event.clientY - box.top) / side) * columns + Math.floor((event.clientX - box.left) / side);
+    return unit >= 0 && unit < count ? unit : null;
+  }
+  function press(event) { const unit = unitAt(event); if (unit !== null) choose(unit); }
+  function point(event) { const unit = unitAt(event); tip.textContent = unit === null ? idle : `unit ${unit}: click to look at it`; }
+  function key(event) {
+    const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (chosen + by >= 0 && chosen + by < count) choose(chosen + by);
+  }
+  node.show = (units, unit, shade, dead, told) => {
+    idle = told;
+    tip.textContent = told;
+    [count, chosen] = [units, unit];
+    const width = Math.max(200, Math.min(420, node.clientWidth || 300));
+    columns = Math.min(units, Math.max(10, Math.ceil(Math.sqrt(units * 2.5))));
+    side = Math.max(4, Math.min(14, Math.floor(width / columns)));
+    const rows = Math.ceil(units / columns), ratio = window.devicePixelRatio || 1;
+    if (canvas.width !== columns * side * ratio || canvas.height !== rows * side * ratio) {
+      Object.assign(canvas, { width: columns * side * ratio, height: rows * side * ratio });
+      Object.assign(canvas.style, { width: `${columns * side}px`, height: `${rows * side}px` });
+    }
+    const pen = canvas.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, columns * side, rows * side);
+    for (let each = 0; each < units; each++) {
+      const x = (each % columns) * side, y = Math.floor(each / columns) * side;
+      const colour = shade(each);
+      pen.fillStyle = colour;
+      pen.fillRect(x, y, side - 1, side - 1);
+      if (dead(each) && side > 5) {
+        pen.fillStyle = ink(colour);
+        pen.fillRect(x + side / 2 - 1.5, y + side / 2 - 1.5, 2, 2);
+      }
+    }
+    const x = (unit % columns) * side, y = Math.floor(unit / columns) * side;
+    pen.lineWidth = 2;
+    pen.strokeStyle = isDark() ? "#ffffff" : "#000000";
+    pen.strokeRect(x, y, side - 1, side - 1);
+  };
+  return node;
+}
+
+function render(lab) {
+  let trace = traceOf(lab), panels = [], hovered = null, ranks = null;
+  const name = (memory) => lookOf(memory).label;
+  const now = () => Math.min(hovered ?? lab.get("step"), trace.length - 1);
+  const values = () => lab.get("values");
+
+  // controls
+  const run = lab.needsPython(selection("Run", lab.get("runs"), lab.get("run"), (each) => lab.set({ run: each }, true)));
+  const shown = choices("Values", [["printed", "as printed"], ["tanh", "tanh"], ["raw", "raw"]], values(), (each) => { lab.set({ values: each }); all(); });
+  const box = make("textarea", { rows: 2, spellcheck: "false", maxlength: 1000, input: () => lab.set({ text: box.value }, true, 350) });
+  const text = lab.needsPython(labelled("Text: type or paste your own", box));
+  text.classList.add("nl-wide");
+  const unit = slider("Unit", { min: 0, max: trace.units - 1, value: lab.get("unit") }, (each) => pick(each));
+  const rule = selection("Find units", RULES, lab.get("rule"), (each) => { lab.set({ rule: each }); rank(true); });
+  const of = selection("in", [], null, (each) => { lab.set({ ranked: each }); rank(true); });
+  const characters = labelled("characters", make("input", { type: "text", size: 8, value: lab.get("characters"), input: (event) => { lab.set({ characters: event.target.value }); rank(true); } }));
+  const score = make("span", { class: "nl-score", "aria-live": "polite" });
+  const walk = make("div", { class: "nl-control" }, make("span", { class: "nl-buttons" },
+    button("‹", () => along(-1), { "aria-label": "previous unit" }), button("›", () => along(1), { "aria-label": "next unit" })), score);
+
+  // views
+  const scaleLegend = legend("", scale("diverging", 1));
+  const columns = make("div", { class: "nl-columns" });
+  const readout = make("div", { class: "nl-readout" });
+  const course = chart({ height: 170, label: "the unit's value along the text, for each memory", hover: (x) => look(x === null ? null : Math.round(x)), press: (x) => settle(Math.round(x)) });
+  const rho = chart({ height: 170, label: "autocorrelation of the unit" });
+  const times = make("div", { class: "nl-times" });
+  lab.ended(course.end);
+  lab.ended(rho.end);
+  lab.hint("Point at a character, or walk along the text with the arrow keys: everything below follows. Click a square of a map to look at another unit.");
+  lab.body.append(
+    make("div", { class: "nl-controls" }, run, shown, scaleLegend), text,
+    make("div", { class: "nl-controls" }, unit, rule, of, characters, walk),
+    columns, readout,
+    make("div", { class: "nl-columns nl-charts" },
+      make("div", {}, make("h3", {}, "Along the text"), course.node),
+      make("div", {}, make("h3", {}, "How long it stays like itself"), rho.node, times)),
+  );
+
+  function build() {
+    panels = trace.memories.map((memory, m) => {
+      const words = make("h3", {});
+      const view = textView({ label: `text, coloured by the ${name(memory)}; arrow keys move along it`, hover: look, select: settle });
+      view.show(trace.symbols);
+      const map = unitMap(`all units of the ${name(memory)} at this character; arrow keys choose another unit`, pick);
+      columns.append(make("div", {}, words, view.node, map));
+      return { m, memory, words, view, map };
+    });
+  }
+
+  const pick = framed((each) => { lab.set({ unit: each }); if (lab.get("rule") === "alike") rank(false); all(); });
+  const look = framed((step) => { hovered = step; moment(); });
+  function settle(step) { hovered = null; lab.set({ step }); moment(); lab.say(spoken()); }
+
+  /** Rank the units by the rule; `go` to the best. */
+  function rank(go) {
+    const chosen = lab.get("rule");
+    const m = Math.max(0, trace.memories.indexOf(lab.get("ranked")));
+    ranks = chosen ? ranking(trace, m, chosen, values(), lab.get("characters"), lab.get("unit")) : null;
+    characters.hidden = chosen !== "characters";
+    of.hidden = !chosen || trace.memories.length === 1;
+    if (go && ranks?.length && chosen !== "alike") lab.set({ unit: ranks[0][0] });
+    all();
+  }
+
+  function along(by) {
+    const list = ranks ? ranks.map(([each]) => each) : null;
+    if (!list) return pick(Math.max(0, Math.min(trace.units - 1, lab.get("unit") + by)));
+    if (list.length) pick(list[Math.max(0, Math.min(list.length - 1, list.indexOf(lab.get("unit")) + by))]);
+  }
+
+  function limit() {
+    const bounded = trace.memories.every((_, m) => !trace.cells || trace.through(m, values()) || values() === "printed");
+    if (bounded) return 1;
+    let most = 1e-6;
+    trace.memories.forEach((_, m) => trace.row(m, lab.get("unit"), values()).forEach((value) => { most = Math.max(most, Math.abs(value)); }));
+    return most;
+  }
+
+  /** Everything that depends on the unit. */
+  function all() {
+    const each = lab.get("unit"), how = values();
+    unit.show(each, trace.units - 1);
+    const shades = scale("diverging", limit());
+    scaleLegend.show(shades, how === "raw" ? `c, all panels (the maps end at ±${number(shades.high)})` : how === "tanh" ? "tanh c, all panels" : "value as printed, all panels");
+    const place = ranks?.findIndex(([other]) => other === each) ?? -1;
+    score.textContent = !ranks ? "" : !ranks.length ? "no living unit in this text does" : place < 0 ? `${ranks.length} units ranked`
+      : `${place + 1} of ${ranks.length}: ` + (lab.get("rule") === "slow" ? `${number(ranks[place][1])} characters` : lab.get("rule") === "moving" ? `${number(ranks[place][1])} a step` : `r = ${number(ranks[place][1], 2)}`);
+    for (const { m, memory, words, view } of panels) {
+      const row = trace.row(m, each, how);
+      const life = trace.life(m, each);
+      words.replaceChildren(make("span", {}, `${name(memory)}, unit ${each}: `), make("span", { class: "nl-quiet" }, quantity(m, how) + (life ? `; ${life} here` : "")));
+      view.paint((step) => ({ shade: shades.shade(row[step]) }));
+    }
+    correlations(each, how);
+    moment();
+  }
+
+  const quantity = (m, how) => (!trace.cells ? "h" : trace.through(m, how) ? "tanh c" : "c");
+
+  /** Everything that depends on the character that is looked at. */
+  function moment() {
+    const step = now(), each = lab.get("unit"), how = values(), shades = scale("diverging", limit());
+    for (const { m, view, map } of panels) {
+      view.select(step);
+      map.show(trace.units, each, (other) => shades.shade(trace.value(m, other, step, how)), (other) => trace.life(m, other) !== "",
+        `all ${trace.units} units at “${visible(trace.symbols[step])}”; a dot: it stands still in this text`);
+    }
+    const rows = trace.memories.map((_, m) => trace.row(m, each, how));
+    const high = limit();
+    course.show({
+      x: { label: "character", low: 0, high: Math.max(1, trace.length - 1) }, y: { label: how === "raw" ? "c" : "value", low: -high, high },
+      series: trace.memories.map((memory, m) => ({ label: name(memory), colour: lookOf(memory).colour, points: Array.from(rows[m], (value, t) => [t, value]) })),
+      cursor: step,
+    });
+    tell(step, each);
+  }
+
+  function tell(step, each) {
+    const next = trace.symbols[step + 1];
+    const gates = trace.cells ? ["i", "f", "g", "o"] : [];
+    const head = ["", ...(trace.cells ? ["c", "tanh c", ...gates] : ["h"])];
+    const rows = trace.memories.map((memory, m) => {
+      const raw = trace.value(m, each, step, "raw");
+      return [name(memory), ...(trace.cells ? [raw, Math.tanh(raw), ...gates.map((gate) => trace.gate(gate, m, each, step))] : [raw]).map((value) => fixed(value))];
+    });
+    const table = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((cell) => make("th", { scope: "col" }, cell)))),
+      make("tbody", {}, ...rows.map(([first, ...rest]) => make("tr", {}, make("th", { scope: "row" }, first), ...rest.map((cell) => make("td", {}, cell))))));
+    const bars = trace.next(step).map(({ symbol, p }) => make("div", { class: symbol === next ? "nl-guess nl-right" : "nl-guess" },
+      make("span", { class: "nl-symbol" }, visible(symbol)), make("span", { class: "nl-track" }, make("span", { class: "nl-share", style: `width: ${(100 * p).toFixed(1)}%` })), make("span", {}, percent(p))));
+    const came = next === undefined ? "the text ends here" : `then comes “${visible(next)}”, ${number(trace.surprises[step], 2)} bits of surprise`;
+    readout.replaceChildren(
+      make("div", {}, make("h3", {}, `Character ${step + 1} of ${trace.length}: “${visible(trace.symbols[step])}”`), table),
+      make("div", { class: "nl-next" }, make("h3", {}, "What may come next"), ...bars, make("p", { class: "nl-quiet" }, came)),
+    );
+  }
+
+  const spoken = () => {
+    const step = now();
+    return `${visible(trace.symbols[step])}: ` + trace.memories.map((memory, m) => `${name(memory)} ${number(trace.value(m, lab.get("unit"), step, values()), 2)}`).join(", ");
+  };
+
+  function correlations(each, how) {
+    const found = trace.memories.map((memory, m) => ({ memory, m, points: autocorrelation(trace.row(m, each, how), Math.min(LAGS, Math.floor(trace.length / 2))).map((value, lag) => [lag, value]) }));
+    const lags = Math.max(2, ...found.map(({ points }) => points.length - 1));
+    rho.show({
+      x: { label: "characters apart", low: 0, high: lags }, y: { label: "autocorrelation", low: -0.5, high: 1, ticks: [-0.5, 0, 0.5, 1] },
+      series: [...found.filter(({ points }) => points.length).map(({ memory, points }) => ({ label: name(memory), colour: lookOf(memory).colour, points })),
+        { label: "1/e", colour: "#8a8a8a", dash: "3 2", points: [[0, 1 / Math.E], [lags, 1 / Math.E]] }],
+    });
+    const on = lab.get("known_on");
+    times.replaceChildren(...trace.memories.map((memory, m) => {
+      const told = trace.timescale(m, each, how);
+      const words = !told ? "no timescale is recorded for this network" : told.reason !== undefined ? `no timescale: ${told.reason}`
+        : `timescale ${number(told.time)} characters (95 % ${number(told.low)} to ${number(told.high)})`;
+      return make("div", {}, make("strong", {}, `${name(memory)}: `), words);
+    }), make("div", { class: "nl-quiet" }, on ? `The curve is of the text above, the timescales of ${on}.` : "The curve is of the text above alone."));
+  }
+
+  function arrived() {
+    trace = traceOf(lab);
+    if (lab.get("unit") >= trace.units) lab.set({ unit: 0 });
+    if (lab.get("step") >= trace.length) lab.set({ step: 0 });
+    hovered = null;
+    run.show(lab.get("run"));
+    if (document.activeElement !== box || lab.get("text") !== box.value) box.value = lab.get("text");
+    of.offer(trace.memories.map((memory) => [memory, name(memory)]), trace.memories.includes(lab.get("ranked")) ? lab.get("ranked") : trace.memories[0]);
+    shown.hidden = !trace.cells;
+    columns.replaceChildren();
+    build();
+    rank(false);
+  }
+
+  lab.watch(["states"], arrived);
+  lab.watch(["unit", "values", "step"], framed(() => { shown.show(values()); all(); }));
+  arrived();
+  return all;
+}

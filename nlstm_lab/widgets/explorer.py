@@ -1,0 +1,160 @@
+"""CellExplorer: what each unit of each memory does along a text of the reader's own."""
+
+from typing import Any
+
+import numpy as np
+import traitlets
+import xarray as xr
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from nlstm_lab import figures, probes
+from nlstm_lab.datasets import Excerpt
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.activations import activation_frame
+from nlstm_lab.widgets.base import LabWidget, Step
+from nlstm_lab.widgets.networks import Given, Networks
+from nlstm_lab.widgets.reading import Reader, likeliest, surprise
+
+GATES = ("i", "f", "g", "o")
+LIVES = ("alive", "silent", "latched", "not finite")
+LABELS = ("position_in_word", "since_space", "in_quotation", "in_bracket")
+LONG = Excerpt("ptb", "valid", 30_000)  # where timescales were measured: a few hundred characters hold none
+
+Array = NDArray[Any]
+
+
+class CellExplorer(LabWidget):
+    """The text coloured by a unit of every memory, and all about that unit.
+
+    runs: a run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
+    text: what is read first, at most `Reader.LONGEST` characters. unit, values: what is shown first; `values` is
+    "printed" (as in figures 3 and 4 of Nested LSTMs), "tanh" or "raw".
+    timescales: the excerpt whose recorded timescales are told, where there is a record.
+
+    `figure()` is `lab.figures.cell_activations` of the unit that is shown.
+    """
+
+    title = "Cell explorer"
+    scripts = ("explorer.js",)
+    inputs = ("run", "text")
+
+    run = traitlets.Unicode().tag(sync=True)
+    text = traitlets.Unicode().tag(sync=True)
+
+    # what is looked at, which the browser changes alone
+    unit = traitlets.Int().tag(sync=True)
+    values = traitlets.Enum(("printed", "tanh", "raw"), "printed").tag(sync=True)
+    step = traitlets.Int(0).tag(sync=True)  # the character that is looked at
+    rule = traitlets.Unicode().tag(sync=True)  # how units are ranked
+    ranked = traitlets.Unicode().tag(sync=True)  # the memory whose units are ranked
+    characters = traitlets.Unicode("aeiou").tag(sync=True)  # of the rule "follows these characters"
+
+    # results
+    runs = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    memories = traitlets.List(traitlets.Unicode()).tag(sync=True)  # innermost (or highest) first
+    squashed = traitlets.List(traitlets.Bool()).tag(sync=True)  # which of them are printed through tanh
+    units = traitlets.Int().tag(sync=True)
+    states = traitlets.Bytes().tag(sync=True)  # f2 [memory, unit, time]
+    gates = traitlets.Bytes().tag(sync=True)  # f2 [gate, memory, unit, time]; empty without memory cells
+    lives = traitlets.Bytes().tag(sync=True)  # u1 [memory, unit], positions in LIVES, on this text
+    known = traitlets.Bytes().tag(sync=True)  # f4 [raw and tanh, timescale and low and high, memory, unit], or empty
+    reasons = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # why a timescale is not known
+    known_on = traitlets.Unicode().tag(sync=True)
+    labels = traitlets.Bytes().tag(sync=True)  # f4 [LABELS and surprise, time]
+    vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    likely = traitlets.Bytes().tag(sync=True)  # i2 [time, LIKELIEST]
+    chances = traitlets.Bytes().tag(sync=True)  # f4 [time, LIKELIEST]
+    surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next
+
+    def __init__(
+        self, runs: Given, text: str, *, unit: int = 0, values: str = "printed", timescales: Excerpt | None = LONG
+    ) -> None:
+        self._networks = Networks(runs)
+        self._reader = Reader(self._networks)
+        self._long = timescales
+        names = self._networks.names
+        super().__init__(run=names[0], runs=names, text=text, unit=unit, values=values)
+        if not 0 <= unit < self.units:
+            raise UsageError(f"unit must be one of 0 to {self.units - 1}, not {unit}")
+
+    def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
+        trace = self._reader.trace(given["run"], given["text"], step)
+        memories, states = _states(trace)
+        told = {
+            "symbols": [str(symbol) for symbol in trace["symbol"].values],
+            "memories": memories,
+            "units": states.shape[1],
+            "states": _half(states),
+            "vocabulary": [str(symbol) for symbol in trace["vocabulary"].values],
+        }
+        codes, chances = likeliest(trace)
+        bits = surprise(trace)
+        labels = probes.labels(given["text"])[list(LABELS)].to_numpy(np.float32).T
+        told |= {"likely": codes.tobytes(), "chances": chances.tobytes(), "surprises": bits.tobytes()}
+        told |= {"labels": np.vstack([labels, bits[None]]).astype("<f4").tobytes()}
+        told |= self._of_cells(trace, memories) if "c" in trace else _without_cells(memories, states.shape[1])
+        return told | self._timescales(given["run"], memories, states.shape[1])
+
+    def _of_cells(self, trace: xr.Dataset, memories: list[str]) -> dict[str, Any]:
+        """What only memory cells have: gates, a life, and how the paper prints them."""
+        gates = np.stack(
+            [trace[gate].sel(memory=memories).transpose("memory", "unit", "time").values for gate in GATES]
+        )
+        lives = probes.classes(trace)
+        codes = np.array([LIVES.index(life) for life in lives["life"]], np.uint8).reshape(-1, trace.sizes["unit"])
+        order = [list(trace["memory"].values).index(memory) for memory in memories]
+        printed = activation_frame(trace.isel(time=slice(1)), 1).set_index("memory")["quantity"]
+        squashed = [str(printed[memory]).startswith(r"$\tanh") for memory in memories]
+        return {"gates": _half(gates), "lives": codes[order].tobytes(), "squashed": squashed}
+
+    def _timescales(self, run: str, memories: list[str], units: int) -> dict[str, Any]:
+        """The recorded timescales, and where they were measured."""
+        record = None
+        if self._long is not None:
+            record = probes.studies.known_timescales(self._networks[run], self._long, self._networks.seed(run))
+        if record is None:
+            return {"known": b"", "reasons": [], "known_on": ""}
+        parts = [record[record["value"] == value] for value in ("raw", "tanh")]
+        ordered = [
+            part.set_index(["memory", "unit"]).loc[[(m, u) for m in memories for u in range(units)]] for part in parts
+        ]
+        numbers = np.stack([part[["timescale", "low", "high"]].to_numpy().T for part in ordered])
+        return {
+            "known": numbers.astype("<f4").tobytes(),
+            "reasons": [part["reason"].tolist() for part in ordered],
+            "known_on": f"{self._long.length:,} characters of {self._long.corpus} ({self._long.split})",  # type: ignore[union-attr]
+        }
+
+    def draw(self) -> Figure:
+        trace = self._reader.trace(self.run, self.text)
+        if "c" in trace:
+            return figures.cell_activations(trace, [self.unit], self.values)
+        hidden, states = _states(trace)
+        cells = xr.DataArray(states, dims=("memory", "unit", "time"), coords={"memory": hidden[::-1]})
+        return figures.cell_activations(
+            trace.assign(c=cells[::-1].assign_coords(memory=hidden[::-1])), [self.unit], "raw"
+        )
+
+    def describe(self) -> str:
+        return f"{self.run}, unit {self.unit} of {self.units}"
+
+
+def _states(trace: xr.Dataset) -> tuple[list[str], Array]:
+    """The memories, innermost or highest first, and their states [memory, unit, time]; h where there are no cells."""
+    if "c" in trace:
+        memories = [str(memory) for memory in trace["memory"].values][::-1]
+        return memories, trace["c"].sel(memory=memories).transpose("memory", "unit", "time").values
+    layers = trace["layer"].values[::-1]
+    names = ["h"] if len(layers) == 1 else [f"layer {k} h" for k in layers]
+    return names, trace["h"].sel(layer=layers).transpose("layer", "unit", "time").values
+
+
+def _without_cells(memories: list[str], units: int) -> dict[str, Any]:
+    return {"gates": b"", "lives": bytes(len(memories) * units), "squashed": [False] * len(memories)}
+
+
+def _half(x: Array) -> bytes:
+    """Half precision is enough for a shade and three digits; what is larger stays the largest."""
+    return np.clip(x, -65504, 65504).astype("<f2").tobytes()

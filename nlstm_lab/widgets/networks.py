@@ -1,0 +1,44 @@
+"""The networks among which a widget's user chooses, by name: runs, networks, or what a RunBrowser picks."""
+
+from collections.abc import Iterable
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.runs import Run
+
+Given = Run | Network | Iterable[Run | Network]
+
+
+class Networks:
+    """Runs and networks by name; a run's weights are read when it is first chosen."""
+
+    def __init__(self, given: Given) -> None:
+        each = [given] if isinstance(given, Run | Network) else list(given)
+        if not each:
+            raise UsageError("there is no run to choose from: hand in a run, or several")
+        self._given = {one.name: one for one in each}
+        self._read: dict[str, Network] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """All names, in the order in which they were given."""
+        return list(self._given)
+
+    def __getitem__(self, name: str) -> Network:
+        """The network of that name; UsageError where it was not given."""
+        one = self._of(name)
+        if isinstance(one, Network):
+            return one
+        if name not in self._read:
+            self._read[name] = one.model()
+        return self._read[name]
+
+    def seed(self, name: str) -> int:
+        """The seed of a run, 0 for a network of one's own."""
+        one = self._of(name)
+        return one.seed if isinstance(one, Run) else 0
+
+    def _of(self, name: str) -> Run | Network:
+        if name not in self._given:
+            raise UsageError(f"there is no run {name!r} to choose here; there is {', '.join(self._given)}")
+        return self._given[name]

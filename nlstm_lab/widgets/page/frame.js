@@ -1,0 +1,93 @@
+// What surrounds every widget: title, controls, a sentence for errors, progress with a way out.
+
+const SOON = 250; // ms after which an answer is waited for visibly
+const LONG = 6000; // ms after which one wonders whether Python is there
+
+/**
+ * Start a widget in `el`: `render(lab)` fills lab.body and returns redraw, which is called when the theme changes.
+ * Returns what ends it.
+ *   lab.get(name)            a trait's value
+ *   lab.set(values, ask, ms) change traits; with ask, Python computes from them, ms after the last of a burst
+ *   lab.watch(names, f)      call f when Python changes one of them
+ *   lab.alone                whether this is a page without Python
+ *   lab.needsPython(node)    disable a control's inputs where there is no Python
+ *   lab.say(sentence)        what a screen reader is told
+ *   lab.hint(sentence)       what to do, for a stranger
+ *   lab.note(node)           below the body
+ *   lab.ended(f)             call f when the widget goes
+ */
+function start(model, el, render) {
+  const alone = model.get("_alone") === true;
+  const ends = [];
+  const error = make("div", { class: "nl-error", role: "alert", hidden: true });
+  const doing = make("span", {});
+  const bar = make("progress", { max: 1, "aria-label": "progress" });
+  const progress = make("div", { class: "nl-progress", hidden: true }, bar, doing, button("Cancel", () => model.send("cancel")));
+  const heard = make("div", { class: "nl-heard", "aria-live": "polite" });
+  const body = make("div", { class: "nl-body" });
+  const notes = make("div", { class: "nl-notes" });
+  const root = make("section", { class: "nl-widget" }, error, body, progress, notes, heard);
+  el.replaceChildren(root);
+
+  const listen = (name, f) => {
+    model.on(`change:${name}`, f);
+    ends.push(() => model.off(`change:${name}`, f));
+  };
+
+  let waited = null;
+  const status = () => {
+    error.textContent = model.get("error") ?? "";
+    error.hidden = !error.textContent;
+    const waiting = !alone && model.get("asked") !== model.get("answered");
+    const told = model.get("progress") ?? {};
+    if (!waiting) { waited = null; progress.hidden = true; root.removeAttribute("aria-busy"); return; }
+    root.setAttribute("aria-busy", "true");
+    if (waited === null) {
+      const mine = (waited = {});
+      setTimeout(() => { if (waited === mine) progress.hidden = false; }, SOON);
+      setTimeout(() => { if (waited === mine && !("share" in (model.get("progress") ?? {}))) doing.textContent = "Waiting for Python: is the kernel running, or busy with a cell?"; }, LONG);
+    }
+    if ("share" in told) { bar.value = told.share; doing.textContent = told.doing; }
+    else { bar.removeAttribute("value"); doing.textContent = "Computing …"; }
+  };
+  for (const name of ["error", "progress", "answered", "asked"]) listen(name, status);
+
+  const send = () => { model.set("asked", (model.get("asked") ?? 0) + 1); model.save_changes(); status(); };
+  let timer = null, setting = false;
+  const lab = {
+    alone, root, body,
+    get: (name) => model.get(name),
+    set(values, ask = false, delay = 0) {
+      setting = true; // who sets knows
+      for (const [name, value] of Object.entries(values)) model.set(name, value);
+      setting = false;
+      if (alone) return;
+      if (!ask) return model.save_changes();
+      clearTimeout(timer);
+      timer = setTimeout(send, delay);
+    },
+    watch: (names, f) => names.forEach((name) => listen(name, () => setting || f())),
+    needsPython(node) {
+      if (!alone) return node;
+      for (const control of [node, ...node.querySelectorAll("input, select, textarea, button")]) {
+        if ("disabled" in control) control.disabled = true;
+      }
+      node.title = "This needs Python: open the notebook in JupyterLab.";
+      node.classList.add("nl-needs-python");
+      if (!notes.dataset.told) {
+        notes.dataset.told = "yes";
+        notes.append(make("p", {}, "This page works without Python. What is greyed out is computed by Python: open the notebook in JupyterLab to change it."));
+      }
+      return node;
+    },
+    say: settled((sentence) => { heard.textContent = sentence; }, 150),
+    hint: (sentence) => body.append(make("p", { class: "nl-hint" }, sentence)),
+    note: (node) => notes.append(node),
+    ended: (f) => ends.push(f),
+  };
+  let redraw = () => {};
+  ends.push(followTheme(root, () => redraw()));
+  redraw = render(lab) ?? redraw;
+  status();
+  return () => ends.splice(0).forEach((end) => end());
+}

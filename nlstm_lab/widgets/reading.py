@@ -1,0 +1,60 @@
+"""Reading a text with one of several networks, told how far it is, and what was read last kept."""
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from nlstm_lab import probes
+from nlstm_lab.errors import UsageError
+from nlstm_lab.widgets.base import Step
+from nlstm_lab.widgets.networks import Networks
+
+LIKELIEST = 5  # characters that are shown of a prediction
+KEPT = 4  # traces
+
+Array = NDArray[Any]
+
+
+class Reader:
+    """Traces by run and text."""
+
+    LONGEST = 1000  # characters that a browser answers about at once
+
+    def __init__(self, networks: Networks) -> None:
+        self._networks = networks
+        self._kept: OrderedDict[tuple[str, str], xr.Dataset] = OrderedDict()
+
+    def trace(self, run: str, text: str, step: Step = lambda share, doing: None) -> xr.Dataset:
+        """`lab.probes.trace` of the run named so; UsageError: an empty or too long text, a character it does not know."""
+        if len(text) > self.LONGEST:
+            raise UsageError(
+                f"the text has {len(text)} characters, and a widget shows at most {self.LONGEST}: shorten it, or use "
+                "lab.probes.trace"
+            )
+        if (run, text) not in self._kept:
+            network = self._networks[run]
+            if network.vocabulary is None or network.density is not None:
+                raise UsageError(f"{run} reads no text: choose a network that predicts characters")
+            read = probes.trace(network, text, run=run, watch=lambda share: step(share, f"{run} reads the text"))
+            self._kept[run, text] = read
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return self._kept[run, text]
+
+
+def likeliest(trace: xr.Dataset) -> tuple[Array, Array]:
+    """The codes (i2) and probabilities (f4) of the `LIKELIEST` next characters, [time, LIKELIEST] each."""
+    log_p = trace["log_p"].values
+    codes = np.argsort(-log_p, axis=1, kind="stable")[:, :LIKELIEST]
+    return codes.astype("<i2"), np.exp(np.take_along_axis(log_p, codes, 1)).astype("<f4")
+
+
+def surprise(trace: xr.Dataset) -> Array:
+    """Bits of what came next at each step, f4 [time]; NaN at the last, after which nothing came."""
+    place = {symbol: code for code, symbol in enumerate(trace["vocabulary"].values)}
+    codes = [place[symbol] for symbol in trace["symbol"].values[1:]]
+    bits = -trace["log_p"].values[np.arange(len(codes)), codes] / np.log(2)
+    return np.append(bits, np.nan).astype("<f4")

@@ -1,0 +1,142 @@
+"""CellExplorer in notebook 12, and as a page of its own."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+def test_notebook_12(notebook) -> None:
+    page = notebook("12_cell_activations")
+    page.resize(1280, 1250)
+    first = page.look("explorer-light")
+
+    # a character: pointer and keys, in the browser alone
+    text = page.widget().locator(".nl-text").first
+    readout = page.widget().locator(".nl-readout h3").first
+    text.locator("[data-step='20']").hover()
+    assert "21 of 93" in readout.inner_text()
+    text.locator("[data-step='20']").click()
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
+        page.tab.keyboard.press(key)
+    assert "22 of 93" in readout.inner_text()
+    assert text.locator("[aria-selected='true']").get_attribute("data-step") == "21"
+    page.tab.mouse.move(5, 5)
+    second = page.look("explorer-character")
+    assert second != first
+
+    # a unit: slider, map, search
+    slider = page.widget().get_by_label("Unit", exact=True)
+    slider.focus()
+    page.tab.keyboard.press("ArrowRight")
+    page.tab.wait_for_timeout(60)
+    assert "unit 1" in page.widget().locator("h3").first.inner_text()
+    page.widget().locator("canvas").first.click(position={"x": 60, "y": 30})
+    page.tab.wait_for_timeout(60)
+    assert "unit 1:" not in page.widget().locator("h3").first.inner_text()
+    page.widget().get_by_label("Find units").select_option("slowest first")
+    assert "1 of" in page.widget().locator(".nl-score").inner_text()
+    third = page.look("explorer-slowest")
+    assert third != second
+
+    # values: printed, tanh, raw
+    page.widget().get_by_text("raw", exact=True).click()
+    assert "the maps end at" in page.widget().locator(".nl-legend").inner_text()
+    page.look("explorer-raw")
+
+    # another run, and another text: Python answers
+    page.widget().get_by_label("Run").select_option("ptb_char_lstm2/small-seed1")
+    page.idle()
+    assert "layer 2" in page.widget().locator("h3").first.inner_text()
+    page.widget().get_by_label("Text: type").fill("another text")
+    page.idle()
+    assert page.widget().locator(".nl-text").first.inner_text() == "another text"
+
+    # an error is a sentence
+    page.widget().get_by_label("Text: type").fill("ÜBER")
+    page.tab.wait_for_selector(".nl-error:visible")
+    assert "Ü" in page.tab.locator(".nl-error").inner_text()
+    page.look("explorer-error")
+    page.widget().get_by_label("Text: type").fill("back again on monday")
+    page.idle()
+    assert not page.tab.locator(".nl-error:visible").count()
+
+    page.theme(dark=True)
+    page.look("explorer-dark")
+    for width in (1280, 620):
+        page.resize(width, 1900)
+        assert not page.cut_off()
+        page.look(f"explorer-dark-{width}")
+
+
+def test_the_page(notebook, page, desk) -> None:
+    notebook(
+        "explorer",
+        [
+            "import nlstm_lab as lab",
+            "run = lab.runs.load('ptb_char_nlstm_logfreq')",
+            "text = 'the bank of the west fell sharply on monday but recovered by friday and left'",
+            "lab.widgets.CellExplorer(run, text, unit=3).to_html('explorer.html').name",
+        ],
+    )
+    page.open_file(desk.root / "notebooks" / "explorer.html")
+    first = page.look("explorer-page")
+    page.tab.locator(".nl-text").first.locator("[data-step='30']").click()
+    assert "31 of" in page.tab.locator(".nl-readout h3").first.inner_text()
+    page.tab.get_by_label("Find units").select_option("follows position in word")
+    assert page.look("explorer-page-found") != first
+    assert page.tab.get_by_label("Run").is_disabled()
+    page.theme(dark=True)
+    page.look("explorer-page-dark")
+    page.resize(420, 1900)
+    assert not page.cut_off()
+    page.look("explorer-page-narrow")
+    assert not page.fetched_elsewhere()
+
+
+def test_any_text_is_text(notebook) -> None:
+    """Symbols and names that would run, and scripts that join, stack and turn."""
+    page = notebook(
+        "hostile",
+        [
+            "import nlstm_lab as lab, torch",
+            "name = '<img src=x onerror=window.hacked=1></script><script>window.hacked=1</script>'\n"
+            "signs = 'a<b>&\"\\'e\\u0301 👩 שלום 漢字\\n<script>window.hacked=1</script>'\n"
+            "signs = ''.join(dict.fromkeys(signs)) + '<script>window.hacked=1</script>'",
+            "letters = sorted(set(signs))\n"
+            "unit, readout = lab.NestedLSTM(len(letters), 12), torch.nn.Linear(12, len(letters))\n"
+            "own = lab.models.wrap(unit, readout=readout, vocabulary=letters, name=name)",
+            "lab.widgets.CellExplorer(own, signs)",
+        ],
+    )
+    assert page.widget().locator(".nl-text").first.locator("[data-step]").count() > 30
+    assert page.widget().get_by_label("Run").inner_text().startswith("<img src=x")
+    assert page.tab.evaluate("window.hacked") is None
+    page.look("explorer-hostile")
+
+
+def test_six_hundred_units_and_five_hundred_characters(notebook, capsys) -> None:
+    """What is looked at answers in 50 ms."""
+    page = notebook(
+        "large",
+        [
+            "import nlstm_lab as lab, torch",
+            "letters = 'abcdefghijklmnopqrstuvwxyz '\n"
+            "unit, readout = lab.NestedLSTM(27, 600), torch.nn.Linear(600, 27)\n"
+            "own = lab.models.wrap(unit, readout=readout, vocabulary=letters, name='600 units')",
+            "lab.widgets.CellExplorer(own, 'the bank of the west fell ' * 19)",
+        ],
+    )
+    page.resize(1280, 1700)
+    page.widget()
+    unit = "const box = document.querySelector('.nl-widget input[type=range]'); box.value = UNIT; box.dispatchEvent(new Event('input', {bubbles: true}))"
+    hover = "document.querySelector(\".nl-text [data-step='STEP']\").dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))"
+    took = {
+        "unit": [page.milliseconds(unit.replace("UNIT", str(k))) for k in range(50, 60)],
+        "character": [page.milliseconds(hover.replace("STEP", str(k))) for k in range(50, 60)],
+    }
+    page.look("explorer-600-units")
+    with capsys.disabled():
+        for name, times in took.items():
+            print(f"\nCellExplorer, 600 units, 494 characters: {name} in {min(times):.0f} to {max(times):.0f} ms")
+    assert min(took["unit"]) < 50, "what else the machine does is not the widget's time"
+    assert min(took["character"]) < 50

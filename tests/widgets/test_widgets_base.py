@@ -1,0 +1,155 @@
+"""Who asks gets an answer to the last question; what leaves a widget holds text as text, and fetches nothing."""
+
+import json
+import re
+import threading
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pytest
+import traitlets
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.widgets import source
+from nlstm_lab.widgets.base import LabWidget, Step
+
+HOSTILE = "</script><script>alert(1)</script> \u2028 'x' \"y\" é e\u0301 👩‍🚀 שלום 漢字"
+
+
+class Doubling(LabWidget):
+    """Twice a number, which may take until `gate` is opened; 13 is refused and 0 is a bug."""
+
+    title = "Doubling"
+    scripts = ()
+    inputs = ("number",)
+    number = traitlets.Int().tag(sync=True)
+    twice = traitlets.Int().tag(sync=True)
+    words = traitlets.Unicode().tag(sync=True)
+    raw = traitlets.Bytes().tag(sync=True)
+
+    def __init__(self, number: int = 1) -> None:
+        self.gate, self.computed, self.began = threading.Event(), [], threading.Event()
+        self.gate.set()
+        super().__init__(number=number, words=HOSTILE, raw=b"\x00\xff")
+
+    def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
+        number = given["number"]
+        self.began.set()
+        if number == 13:
+            raise UsageError("13 is not for doubling: choose another number")
+        while not self.gate.wait(0.01):
+            step(0.5, "doubling")
+        step(1.0, "doubling")
+        self.computed.append(number)
+        return {"twice": 2 * number // (1 if number else 0)}
+
+    def draw(self) -> plt.Figure:
+        figure = plt.figure(figsize=(1, 1))
+        plt.close(figure)
+        return figure
+
+    def describe(self) -> str:
+        return f"{self.number} and {self.twice}"
+
+
+def browser(widget: LabWidget, **changes: Any) -> None:
+    """A change as it comes from the browser."""
+    widget.set_state({**changes, "asked": widget.asked + 1})
+
+
+def test_it_is_computed_when_made_and_when_assigned() -> None:
+    widget = Doubling(4)
+    assert widget.twice == 8
+    widget.number = 5
+    assert widget.twice == 10
+
+
+def test_an_assignment_that_fails_raises_and_changes_nothing() -> None:
+    widget = Doubling(4)
+    with pytest.raises(UsageError, match="13 is not"):
+        widget.number = 13
+    assert (widget.number, widget.twice, widget.error) == (4, 8, "")
+
+
+def test_what_the_browser_changes_is_answered() -> None:
+    widget = Doubling(4)
+    browser(widget, number=6)
+    widget.wait()
+    assert (widget.twice, widget.answered, widget.asked, widget.progress) == (12, 1, 1, {})
+
+
+def test_a_question_asked_again_is_answered_too() -> None:
+    widget = Doubling(4)
+    browser(widget, number=4)
+    widget.wait()
+    assert widget.answered == widget.asked == 1
+
+
+def test_an_error_is_a_sentence_and_the_next_answer_takes_it_away() -> None:
+    widget = Doubling(4)
+    browser(widget, number=13)
+    widget.wait()
+    assert widget.error == "13 is not for doubling: choose another number"
+    assert (widget.twice, widget.answered) == (8, 1)
+    browser(widget, number=0)
+    widget.wait()
+    assert widget.error.startswith("ZeroDivisionError: ")
+    browser(widget, number=3)
+    widget.wait()
+    assert (widget.twice, widget.error) == (6, "")
+
+
+def test_of_a_burst_only_the_last_is_computed() -> None:
+    widget = Doubling(1)
+    widget.gate.clear()
+    for number in range(2, 60):
+        browser(widget, number=number)
+    widget.gate.set()
+    widget.wait()
+    assert widget.twice == 118
+    assert widget.computed[0] == 1
+    assert len(widget.computed) <= 3, "the first of them may have got through"
+
+
+def test_a_long_computation_tells_how_far_it_is_and_is_cancelled() -> None:
+    widget = Doubling(1)
+    widget.gate.clear()
+    told: list[Any] = []
+    moved = threading.Event()
+    widget.observe(lambda change: (told.append(change.new), moved.set()), "progress")
+    browser(widget, number=7)
+    assert moved.wait(5)
+    assert told[0] == {"share": 0.5, "doing": "doubling"}
+    widget._handle_custom_msg("cancel", [])
+    widget.wait()
+    assert (widget.number, widget.twice, widget.progress, widget.answered) == (1, 2, {}, widget.asked)
+    assert widget.computed == [1]
+
+
+def test_a_page_holds_any_text_and_fetches_nothing(tmp_path: Any) -> None:
+    path = Doubling(4).to_html(tmp_path / "page.html")
+    page = path.read_text(encoding="utf-8")
+    stored = re.search(r'<script type="application/json" id="state">(.*?)</script>', page, re.DOTALL)
+    assert stored
+    state = json.loads(stored[1])
+    assert state == {"number": 4, "twice": 8, "words": HOSTILE, "raw": {"base64": "AP8="}}
+    assert page.count("<script") == 2
+    assert "default-src 'none'" in page
+    fetched = re.findall(
+        r"""(?:src|href)=["'](?!data:)|@import|url\((?!data:)|https?://(?!www\.w3\.org/2000/svg)""", page
+    )
+    assert not fetched
+
+
+def test_where_there_is_no_widget_there_is_a_picture() -> None:
+    data, _ = Doubling(4)._repr_mimebundle_()
+    assert data["text/plain"] == "Doubling(4 and 8)"
+    assert data["image/png"].startswith("iVBORw0KGgo")
+
+
+def test_no_script_parses_text() -> None:
+    """Markup is built of text nodes alone."""
+    folder = source.paths.PACKAGE / "widgets"
+    for path in folder.rglob("*.js"):
+        forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://(?!www\.w3)"
+        assert not re.search(forbidden, path.read_text(encoding="utf-8")), path
