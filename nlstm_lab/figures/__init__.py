@@ -5,15 +5,22 @@
 """
 
 from nlstm_lab.figures.activations import activation_summary, cell_activations
+<<<<<<< HEAD
+from nlstm_lab.figures.boundaries import boundary_rows, hidden_norms, update_counts
+=======
 from nlstm_lab.figures.autocomplete import accuracy_by_known, training_curves
 from nlstm_lab.figures.completions import completions
+>>>>>>> main
 from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
 from nlstm_lab.figures.curves import learning_curves
 from nlstm_lab.figures.cuts import cut_effects, memory_horizon
 from nlstm_lab.figures.death import inner_memory_ablations, inner_memory_death
 from nlstm_lab.figures.distributions import distribution_by_memory
 from nlstm_lab.figures.graphs import computational_graphs
+from nlstm_lab.figures.handwriting import handwriting_samples, handwriting_segments
+from nlstm_lab.figures.hierarchy import hierarchical_architectures, hierarchical_gating
 from nlstm_lab.figures.index import gallery
+from nlstm_lab.figures.judged import ablation, boundary_scores, segment_lengths
 from nlstm_lab.figures.memorization import unrolled_network, vanishing_gradients
 from nlstm_lab.figures.overview import all_cells, liveliest
 from nlstm_lab.figures.plotted import attach, data
@@ -30,10 +37,16 @@ __all__ = [
     "COLUMN",
     "DIVERGING",
     "PAGE",
+<<<<<<< HEAD
+    "ablation",
+=======
     "accuracy_by_known",
+>>>>>>> main
     "activation_summary",
     "all_cells",
     "attach",
+    "boundary_rows",
+    "boundary_scores",
     "canvas",
     "cell_activations",
     "completions",
@@ -45,6 +58,11 @@ __all__ = [
     "distribution_by_memory",
     "first_updates_and_epochs",
     "gallery",
+    "handwriting_samples",
+    "handwriting_segments",
+    "hidden_norms",
+    "hierarchical_architectures",
+    "hierarchical_gating",
     "inner_memory_ablations",
     "inner_memory_death",
     "lag_profiles",
@@ -58,12 +76,14 @@ __all__ = [
     "override",
     "prose",
     "save",
+    "segment_lengths",
     "styled",
     "timescale_baselines",
     "timescale_distributions",
     "training_curves",
     "unit_diagrams",
     "unrolled_network",
+    "update_counts",
     "vanishing_gradients",
     "verdict_table",
     "with_interval",

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import traitlets
 from matplotlib.figure import Figure
 
+from nlstm_lab.figures.boundaries import ROW, hidden_norms
 from nlstm_lab.models import Network
 from nlstm_lab.probes.boundaries import boundaries, described, plain
 from nlstm_lab.probes.wording import encode, vocabulary_of
