@@ -4,7 +4,7 @@ from nlstm_lab.probes import nested_language, segment_studies, studies
 from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
 from nlstm_lab.probes.boundaries import boundaries, plain
 from nlstm_lab.probes.claims import claims, note
-from nlstm_lab.probes.completion import Completer, Completion, complete
+from nlstm_lab.probes.completion import Completer, Completion, complete, continued, offered
 from nlstm_lab.probes.connectivity import connectivity
 from nlstm_lab.probes.context import context_accuracy, repetition, suggested, suggestions
 from nlstm_lab.probes.decoding import decode, labels
@@ -41,6 +41,7 @@ __all__ = [
     "conditions",
     "connectivity",
     "context_accuracy",
+    "continued",
     "curves",
     "decode",
     "digest",
@@ -60,6 +61,7 @@ __all__ = [
     "needed",
     "nested_language",
     "note",
+    "offered",
     "over_seeds",
     "paired",
     "pen",
