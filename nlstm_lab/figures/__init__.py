@@ -5,12 +5,9 @@
 """
 
 from nlstm_lab.figures.activations import activation_summary, cell_activations
-<<<<<<< HEAD
-from nlstm_lab.figures.boundaries import boundary_rows, hidden_norms, update_counts
-=======
 from nlstm_lab.figures.autocomplete import accuracy_by_known, training_curves
+from nlstm_lab.figures.boundaries import boundary_rows, hidden_norms, update_counts
 from nlstm_lab.figures.completions import completions
->>>>>>> main
 from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
 from nlstm_lab.figures.curves import learning_curves
 from nlstm_lab.figures.cuts import cut_effects, memory_horizon
@@ -37,11 +34,8 @@ __all__ = [
     "COLUMN",
     "DIVERGING",
     "PAGE",
-<<<<<<< HEAD
     "ablation",
-=======
     "accuracy_by_known",
->>>>>>> main
     "activation_summary",
     "all_cells",
     "attach",
