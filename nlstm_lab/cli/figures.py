@@ -61,10 +61,10 @@ def figures(
             live.update("", refresh=True)
             if last:
                 Console(width=None if sys.stdout.isatty() else 200).print(_shown(last, workers))
-    _renew(html)
     failed = [outcome for outcome in last if outcome.status == "failed"]
     for outcome in failed:
         typer.echo(f"nlstm-lab: {outcome.error}", err=True)
+    _renew(html)
     if failed:
         raise typer.Exit(1)
 
