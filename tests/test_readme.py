@@ -1,4 +1,4 @@
-"""The README's blocks do what they say, and what it tells of results is what the records say."""
+"""What README and CONTRIBUTING show runs, and what they tell of results is what the records say."""
 
 import os
 import re
@@ -7,19 +7,27 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
+from typing import Any
 
 import pytest
 
 import nlstm_lab as lab
-from nlstm_lab import paths
+from nlstm_lab import notebooks, paths
 from nlstm_lab.datasets import registry
 
 README = (paths.root() / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (paths.root() / "CONTRIBUTING.md").read_text(encoding="utf-8")
 LINES = [
     line.split(" #")[0].split("   #")[0].strip().removeprefix(".venv/bin/")
     for block in re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     for line in block.splitlines()
 ]
+SHOWN = {
+    what: block
+    for block in map(dedent, re.findall(r"^   ```python\n(.*?)^   ```", CONTRIBUTING, re.MULTILINE | re.DOTALL))
+    for what in re.findall(r"^(?:class|def) \w+\(", block, re.MULTILINE)
+}
 PYTHON = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 # What needs the network, a browser or a cluster is checked without it, by the tests below.
 CHECKED_OTHERWISE = ("make ", "nlstm-lab data fetch ", "srun ", "dask scheduler ", "nlstm-lab sweep 'mnist_*' ")
@@ -92,6 +100,25 @@ def test_what_is_fetched_can_be_fetched() -> None:
         assert all(file.urls and (file.sha256 or file.md5) for file in registry.get(name).files)
 
 
+def test_the_unit_that_contributing_shows_trains_and_is_probed(runs_folder: Path, monkeypatch, tmp_path: Path) -> None:
+    """As it stands there, in a file beside a notebook."""
+    (tmp_path / "mine.py").write_text(SHOWN["class Minimal("])
+    monkeypatch.syspath_prepend(tmp_path)
+    unit = lab.models.unit("mine:Minimal")
+    run = lab.runs.ensure(lab.experiments.variant("ptb_char_nlstm", "smoke", unit=unit), progress=False)
+    trace = lab.probes.trace(run.model(), "the name is bound to the value")
+    assert set(lab.probes.classes(trace).life) <= {"alive", "silent", "latched"}
+    assert len(lab.figures.data(lab.figures.cell_activations(trace, units=2))) == 2 * trace.sizes["time"]
+
+
+def test_the_figure_that_contributing_shows_is_drawn_and_saved(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
+    names: dict[str, Any] = {}
+    exec(SHOWN["def seeds("], names)
+    table = lab.runs.table("ptb_char_*", scale="small").query("metric == 'bpc' and split == 'valid'")
+    assert lab.figures.save(names["seeds"](table), "lab_seeds").stat().st_size > 1000
+
+
 def test_options_of_what_needs_a_cluster_are_there(execute) -> None:
     scheduled = next(line for line in LINES if line.startswith("nlstm-lab sweep 'mnist_*'"))
     told = execute("-m", "nlstm_lab", "sweep", "--help")
@@ -101,9 +128,20 @@ def test_options_of_what_needs_a_cluster_are_there(execute) -> None:
         assert "--scheduler-file" in execute("-m", "dask", command, "--help")
 
 
-def test_no_link_leads_nowhere() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert (paths.root() / target).exists(), target
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "notebooks/README.md", "data/README.md"])
+def test_no_link_leads_nowhere(page: str) -> None:
+    path = paths.root() / page
+    text = path.read_text(encoding="utf-8")
+    for target in [*re.findall(r"\]\(([^)#]+)\)", text), *re.findall(r'(?:src|href)="([^"]+)"', text)]:
+        assert (path.parent / target).exists(), target
+
+
+def test_notebooks_are_listed_with_todays_verdicts() -> None:
+    """`nlstm-lab table --readme` renews the page."""
+    assert notebooks.listing_is_fresh(lab.targets.verdicts(lab.runs.table(), lab.probes.claims()))
+
+
+def test_notebooks_that_it_names_are_there() -> None:
     for name in re.findall(r"`(\d\d_\w+\.ipynb)`", README):
         assert (paths.notebooks() / name).is_file()
 
