@@ -13,10 +13,11 @@ from nlstm_lab.notebooks.jobs import Job, names
 
 HEAD = """# Notebooks
 
-One notebook is one figure or table; the tens digit is the document: 0 overview, 1 Nested LSTMs, 2 Hierarchical Multiscale
-RNNs, 3 Exploration of Recurrent Units, 9 questions and instruments of our own. `make lab` opens them in JupyterLab, and
-`nlstm-lab figures 12` executes one, in about the seconds shown (from committed records, on two cores; nothing is trained).
-Verdicts are counted over the printed numbers and claims that a notebook judges. `nlstm-lab table --readme` renews this page.
+One notebook is one figure or table; the tens digit is the document: 0 overview, 1 Nested LSTMs, 2 Hierarchical
+Multiscale RNNs, 3 Exploration of Recurrent Units, 9 questions and instruments of our own. `make lab` opens them in
+JupyterLab, and `nlstm-lab figures 12` executes one, in about the seconds shown (from committed records, on two cores;
+nothing is trained). Verdicts are counted over the printed numbers and claims that a notebook judges.
+`nlstm-lab table --readme` renews this page.
 
 | notebook | figure | seconds | verdicts |
 |---|---|---|---|
@@ -53,7 +54,8 @@ def render(verdicts: pd.DataFrame, seconds: Mapping[str, int]) -> str:
     made_in = notebooks_by_figure()
     lines = []
     for name in names():
-        shown = [figure for figure, notebook in made_in.items() if notebook == f"{name}.ipynb"]
+        own = (figure for figure, notebook in made_in.items() if notebook == f"{name}.ipynb")
+        shown = [figure for figure in own if (paths.figures() / f"{figure}.png").is_file()]
         picture = (
             f'<a href="{name}.ipynb"><img src="../figures/{shown[0]}.png" width="240" alt=""></a>' if shown else ""
         )
