@@ -6,6 +6,7 @@
 
 from nlstm_lab.figures.activations import activation_summary, cell_activations
 from nlstm_lab.figures.autocomplete import accuracy_by_known, training_curves
+from nlstm_lab.figures.boundaries import boundary_rows, hidden_norms, update_counts
 from nlstm_lab.figures.completions import completions
 from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
 from nlstm_lab.figures.cost import cost
@@ -14,7 +15,10 @@ from nlstm_lab.figures.cuts import cut_effects, memory_horizon
 from nlstm_lab.figures.death import inner_memory_ablations, inner_memory_death
 from nlstm_lab.figures.distributions import distribution_by_memory
 from nlstm_lab.figures.graphs import computational_graphs
+from nlstm_lab.figures.handwriting import handwriting_samples, handwriting_segments
+from nlstm_lab.figures.hierarchy import hierarchical_architectures, hierarchical_gating
 from nlstm_lab.figures.index import gallery
+from nlstm_lab.figures.judged import ablation, boundary_scores, segment_lengths
 from nlstm_lab.figures.memorization import unrolled_network, vanishing_gradients
 from nlstm_lab.figures.overview import all_cells, liveliest
 from nlstm_lab.figures.overview_verdicts import verdict_overview
@@ -33,10 +37,13 @@ __all__ = [
     "COLUMN",
     "DIVERGING",
     "PAGE",
+    "ablation",
     "accuracy_by_known",
     "activation_summary",
     "all_cells",
     "attach",
+    "boundary_rows",
+    "boundary_scores",
     "canvas",
     "cell_activations",
     "completions",
@@ -49,6 +56,11 @@ __all__ = [
     "distribution_by_memory",
     "first_updates_and_epochs",
     "gallery",
+    "handwriting_samples",
+    "handwriting_segments",
+    "hidden_norms",
+    "hierarchical_architectures",
+    "hierarchical_gating",
     "inner_memory_ablations",
     "inner_memory_death",
     "lag_profiles",
@@ -63,12 +75,14 @@ __all__ = [
     "printed_and_measured",
     "prose",
     "save",
+    "segment_lengths",
     "styled",
     "timescale_baselines",
     "timescale_distributions",
     "training_curves",
     "unit_diagrams",
     "unrolled_network",
+    "update_counts",
     "vanishing_gradients",
     "verdict_overview",
     "verdict_table",

@@ -1,13 +1,14 @@
 """Instruments: arrays and frames in and out, no plots."""
 
-from nlstm_lab.probes import studies
+from nlstm_lab.probes import nested_language, segment_studies, studies
 from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
 from nlstm_lab.probes.boundaries import boundaries, plain
 from nlstm_lab.probes.claims import claims, note
-from nlstm_lab.probes.completion import Completer, Completion, complete
+from nlstm_lab.probes.completion import Completer, Completion, complete, continued, offered
 from nlstm_lab.probes.connectivity import connectivity
 from nlstm_lab.probes.context import context_accuracy, repetition, suggested, suggestions
 from nlstm_lab.probes.decoding import decode, labels
+from nlstm_lab.probes.flushing import flushes
 from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, needed, paired, quantities, reach
 from nlstm_lab.probes.interventions import attribute, horizon, intervene
 from nlstm_lab.probes.jacobians import persistence
@@ -16,9 +17,13 @@ from nlstm_lab.probes.liveness import along, classes, effective_rank, shares
 from nlstm_lab.probes.memorization import gradient_by_distance
 from nlstm_lab.probes.published import published_accuracy, published_connectivity, published_training
 from nlstm_lab.probes.records import digest, ensure
+from nlstm_lab.probes.segment_studies import pen
+from nlstm_lab.probes.segments import mutual_information
 from nlstm_lab.probes.statistics import bootstrap, compare, curves
 from nlstm_lab.probes.timescales import gate_timescales, state_timescales, summary
 from nlstm_lab.probes.tracing import trace
+from nlstm_lab.probes.updates import updates
+from nlstm_lab.probes.writing import write
 from nlstm_lab.statistics import t_interval
 
 __all__ = [
@@ -36,11 +41,13 @@ __all__ = [
     "conditions",
     "connectivity",
     "context_accuracy",
+    "continued",
     "curves",
     "decode",
     "digest",
     "effective_rank",
     "ensure",
+    "flushes",
     "gate_timescales",
     "gather",
     "gradient_by_distance",
@@ -50,10 +57,14 @@ __all__ = [
     "labels",
     "lost",
     "medians",
+    "mutual_information",
     "needed",
+    "nested_language",
     "note",
+    "offered",
     "over_seeds",
     "paired",
+    "pen",
     "persistence",
     "plain",
     "profile",
@@ -64,6 +75,7 @@ __all__ = [
     "reach",
     "repetition",
     "seed_means",
+    "segment_studies",
     "shares",
     "shuffled",
     "state_timescales",
@@ -75,5 +87,7 @@ __all__ = [
     "t_interval",
     "trace",
     "untrained",
+    "updates",
     "within_seed",
+    "write",
 ]

@@ -5,7 +5,7 @@ a committed record.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -15,8 +15,10 @@ import torch
 import xarray as xr
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from nlstm_lab.cells.base import Record
+from nlstm_lab.cells.fast import sparse
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM, Boundary, HMLSTMCell, Operation
 from nlstm_lab.errors import UsageError
@@ -51,23 +53,61 @@ def boundaries(
     hidden_size. UsageError: no detectors, no text, characters that the network does not know, a threshold outside
     (0, 1), a slope that is not positive.
     """
+    (found,) = together(model, [text], threshold=threshold, slope=slope, run=run)
+    return found
+
+
+def together(
+    model: Network,
+    texts: Sequence[Text],
+    *,
+    threshold: float | None = None,
+    slope: float | None = None,
+    run: str = "",
+) -> list[xr.Dataset]:
+    """`boundaries` of several texts, read side by side, each from a zero state; they may differ in length."""
     attributes = described(model, threshold, slope, run)
-    codes = encode(model, text)
+    coded = [encode(model, text) for text in texts]
+    codes = pad_sequence(coded)  # what is read behind a text's end is left out again
     parts: list[dict[str, Tensor]] = []
-    state, nats = None, [torch.full((1,), float("nan"))]
+    state, nats = None, [torch.full((1, len(coded)), float("nan"))]
     with _set(model, threshold, slope), reading(model):
         for start in range(0, len(codes), CHUNK):
             x, next_ones = codes[start : start + CHUNK], codes[start + 1 : start + CHUNK + 1]
-            output, state, layers = model.trace(x.unsqueeze(1), state)
-            parts.append({name: torch.stack([_told(name, layer) for layer in layers], 1) for name in LAYERWISE})
+            output, state, found = _read(model, x, state)
+            parts.append(found)
             if len(next_ones):
-                predicted = model.readout(output[: len(next_ones)])
-                nats.append(model.nats(predicted, next_ones.unsqueeze(1))[:, 0].float().cpu())
+                nats.append(model.nats(model.readout(output[: len(next_ones)]), next_ones).float().cpu())
     arrays = {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in LAYERWISE}
     if attributes["boundary"] == "given":
         arrays["operation"] = _flushed(arrays["operation"], arrays["z"])
     surprise = (torch.cat(nats) / math.log(2)).numpy()
-    return _dataset(arrays, surprise, _symbols(model, codes), attributes)
+    return [
+        _dataset(
+            {name: array[: len(one), :, k] for name, array in arrays.items()},
+            surprise[: len(one), k],
+            _symbols(model, one),
+            attributes,
+        )
+        for k, one in enumerate(coded)
+    ]
+
+
+def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str, Tensor]]:
+    """The unit's output, its state for the next call, and what `LAYERWISE` names, [T, layers, B]."""
+    unit = model.unit
+    if isinstance(unit, HMLSTM) and (state is None or isinstance(state, list)):  # what rests is not computed anew
+        states = [cell.initial_state(x.shape[1]) for cell in unit.cells] if state is None else state
+        done = sparse.told(unit, *model.unit_arguments(x), states)
+        if done is not None:
+            output, states, layers = done
+            told = torch.tensor([[step[1:] for step in layer] for layer in layers]).unbind(-1)
+            z, z_tilde, operation = (part.t() for part in told)
+            norm = torch.stack([torch.stack([step.h for step in layer]).float().norm(dim=-1) for layer in layers], 1)
+            named = {"z": z, "z_tilde": z_tilde, "operation": operation.to(torch.int8), "norm": norm}
+            return output, states, {name: value.unsqueeze(-1) for name, value in named.items()}
+    output, state, records = model.trace(x, state)
+    return output, state, {name: torch.stack([_told(name, record) for record in records], 1) for name in LAYERWISE}
 
 
 def described(model: Network, threshold: float | None, slope: float | None, run: str) -> dict[str, Any]:
@@ -122,14 +162,14 @@ def _set(model: Network, threshold: float | None, slope: float | None) -> Iterat
 
 
 def _told(name: str, layer: Record) -> Tensor:
-    """What one layer's record says, [T]; of a layer whose boundaries are given the operation without its FLUSHes."""
+    """What one layer's record says, [T, B]; of a layer whose boundaries are given the operation without its FLUSHes."""
     if name == "norm":
-        return cast(Tensor, torch.linalg.vector_norm(layer["h"][:, 0].float(), dim=-1))
+        return cast(Tensor, torch.linalg.vector_norm(layer["h"].float(), dim=-1))
     if name == "operation":
         code: Tensor = layer["operation" if name in layer else "active"]  # not active is COPY's 0, active UPDATE's 1
-        return code[:, 0].to(torch.int8)
+        return code.to(torch.int8)
     value: Tensor = layer[name if name in layer else "z"]
-    return value[:, 0].float()
+    return value.float()
 
 
 def _flushed(operation: IntArray, z: Array) -> IntArray:

@@ -4,20 +4,20 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from nlstm_lab import models, training
 from nlstm_lab.datasets.synthetic import WORD, NestedLanguage, NestedLanguageTask
 from nlstm_lab.models import Interface, ModelConfig, Network
-from nlstm_lab.probes.boundaries import boundaries
+from nlstm_lab.probes.boundaries import together
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.segments import Flags, fires, judged, mutual_information
 from nlstm_lab.training import TrainingConfig
 
 LANGUAGE = NestedLanguage(words=32, topics=4, length=50, batch_size=64, reader="streams")
 MODEL = ModelConfig("hmlstm", 64, 3, flags={"layer_norm": True}, embedding_size=32, output_embedding_size=64)
-TRAINING = TrainingConfig(epochs=20, learning_rate=0.004, updates_per_epoch=20, slope=(5.0, 0.25))
-READ = 10_000  # characters of the validation text
-LAGS = (0, 1)  # a layer may tell of a word when it ends, or when the next has begun
+TRAINING = TrainingConfig(epochs=5, learning_rate=0.004, updates_per_epoch=20)
+READ, PIECE = 10_000, 500  # characters of the validation text, and of a piece that is read from a zero state
 
 
 def language_truths(task: NestedLanguageTask, length: int) -> dict[str, Flags]:
@@ -37,15 +37,17 @@ def information(seed: int = 0) -> pd.DataFrame:
     """
 
     def measure() -> pd.DataFrame:
-        found, truths = _read(seed)
+        readings, truths = _read(seed)
         generator, rows = np.random.default_rng(seed), []
-        for layer in found["layer"].values[:-1].tolist():
-            z = fires(found, layer)
-            for name, true in truths.items():
+        bpc = float(np.nanmean([found["surprise"].values for found in readings]))
+        for layer in readings[0]["layer"].values[:-1].tolist():
+            z = np.concatenate([fires(found, layer) for found in readings])
+            for name in truths[0]:
+                true = np.concatenate([of_piece[name] for of_piece in truths])
                 told = {"layer": layer, "truth": name, "bits": mutual_information(z, true)}
                 chance = {"shuffled": mutual_information(generator.permutation(z), true)}
                 whole = {"entropy": mutual_information(true, true), "rate": z.mean(), "base": true.mean()}
-                rows.append(told | chance | whole | {"bpc": float(found["surprise"].mean())})
+                rows.append(told | chance | whole | {"bpc": bpc})
         return pd.DataFrame(rows)
 
     return ensure("nested_information", measure, config=_described(), seed=seed)
@@ -55,8 +57,7 @@ def scores(seed: int = 0) -> pd.DataFrame:
     """`segments.judged` on the same text."""
 
     def measure() -> pd.DataFrame:
-        found, truths = _read(seed)
-        return judged([found], [truths], seed=seed)
+        return judged(*_read(seed), seed=seed)
 
     return ensure("nested_scores", measure, config=_described(), seed=seed)
 
@@ -66,11 +67,13 @@ def _described() -> str:
 
 
 @lru_cache(maxsize=1)
-def _read(seed: int) -> tuple:
+def _read(seed: int) -> tuple[list[xr.Dataset], list[dict[str, Flags]]]:
+    """The validation text in pieces, and what is true of each."""
     task = LANGUAGE.load()
-    network = trained(task, seed)
     text = task.corpus.vocabulary.decode(task.corpus.splits["valid"][:READ])
-    return boundaries(network, text), language_truths(task, READ)
+    whole, cuts = language_truths(task, READ), range(0, READ, PIECE)
+    readings = together(trained(task, seed), [text[start : start + PIECE] for start in cuts])
+    return readings, [{name: flags[start : start + PIECE] for name, flags in whole.items()} for start in cuts]
 
 
 def trained(task: NestedLanguageTask, seed: int) -> Network:

@@ -4,6 +4,7 @@ As `studies`: known by the digest of the weights, the place of the text (or of t
 """
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,10 +16,12 @@ from nlstm_lab.datasets.handwriting import Handwriting
 from nlstm_lab.models import Network
 from nlstm_lab.probes import flushing, segments
 from nlstm_lab.probes.boundaries import boundaries as read
-from nlstm_lab.probes.boundaries import described, from_rows, rows_of
+from nlstm_lab.probes.boundaries import described, from_rows, rows_of, together
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.updates import updates as counted
 
+PIECE = 500  # characters that are judged in one piece, from a zero state, side by side with the others
+MOMENTS, DISTANCE = 60, 20  # at which a FLUSH is turned, and predictions after that
 PEN_WINDOWS = {name: segments.WINDOWS[name] for name in ("0", "±1")}
 Readings = tuple[list[xr.Dataset], list[dict[str, segments.Flags]], dict[str, segments.Window]]
 
@@ -34,17 +37,14 @@ def scores(model: Network, excerpt: Excerpt | Lines, seed: int = 0) -> pd.DataFr
     return ensure(
         "boundary_scores",
         lambda: segments.judged(*_readings(model, excerpt), seed=seed),
-        weights=model,
-        text=str(excerpt),
+        **_key(model, excerpt),
         seed=seed,
     )
 
 
 def operations(model: Network, excerpt: Excerpt | Lines) -> pd.DataFrame:
     """`segments.operations`: every operation's count and share, one row a layer and operation."""
-    return ensure(
-        "operations", lambda: segments.operations(_readings(model, excerpt)[0]), weights=model, text=str(excerpt)
-    )
+    return ensure("operations", lambda: segments.operations(_readings(model, excerpt)[0]), **_key(model, excerpt))
 
 
 def updates(model: Network, excerpt: Excerpt | Lines) -> pd.DataFrame:
@@ -54,7 +54,7 @@ def updates(model: Network, excerpt: Excerpt | Lines) -> pd.DataFrame:
         parts = [counted(model, found) for found in _readings(model, excerpt)[0]]
         return pd.concat(parts).groupby("layer").sum().reset_index()
 
-    return ensure("updates", measure, weights=model, text=str(excerpt))
+    return ensure("updates", measure, **_key(model, excerpt))
 
 
 def lengths(model: Network, excerpt: Excerpt | Lines) -> pd.DataFrame:
@@ -64,14 +64,12 @@ def lengths(model: Network, excerpt: Excerpt | Lines) -> pd.DataFrame:
         readings, truths, _ = _readings(model, excerpt)
         return segments.lengths(readings, truths)
 
-    return ensure("segment_lengths", measure, weights=model, text=str(excerpt))
+    return ensure("segment_lengths", measure, **_key(model, excerpt))
 
 
 def since_flush(model: Network, excerpt: Excerpt | Lines) -> pd.DataFrame:
     """`segments.since_flush`: the surprise of what comes next against the steps since a FLUSH."""
-    return ensure(
-        "since_flush", lambda: segments.since_flush(_readings(model, excerpt)[0]), weights=model, text=str(excerpt)
-    )
+    return ensure("since_flush", lambda: segments.since_flush(_readings(model, excerpt)[0]), **_key(model, excerpt))
 
 
 def flushes(model: Network, excerpt: Excerpt) -> pd.DataFrame:
@@ -79,9 +77,18 @@ def flushes(model: Network, excerpt: Excerpt) -> pd.DataFrame:
 
     def measure() -> pd.DataFrame:
         text = excerpt.read()
-        return pd.concat([flushing.flushes(model, text, k) for k in range(1, model.unit.num_layers)])
+        return pd.concat(
+            [
+                flushing.flushes(model, text, k, moments=MOMENTS, distance=DISTANCE)
+                for k in range(1, model.unit.num_layers)
+            ]
+        )
 
-    return ensure("flushes", measure, weights=model, text=str(excerpt))
+    return ensure("flushes", measure, weights=model, text=str(excerpt), moments=MOMENTS, distance=DISTANCE)
+
+
+def _key(model: Network, excerpt: Excerpt | Lines) -> dict[str, Any]:
+    return {"weights": model, "text": str(excerpt), "piece": PIECE}
 
 
 def written(model: Network, lines: Lines) -> xr.Dataset:
@@ -116,12 +123,15 @@ def pen_scale() -> pd.DataFrame:
     return ensure("pen_scale", measure, task="iamondb", minimum=config.minimum, seed=config.seed)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=64)  # every study of a network reads the same
 def _readings(model: Network, excerpt: Excerpt | Lines) -> Readings:
-    """Every text of an excerpt as the network reads it, its truths, and the windows to judge within."""
+    """Pieces of a text, or lines, as the network reads them, their truths, and the windows to judge within."""
     if isinstance(excerpt, Lines):
         lines = excerpt.read()
         truths = [{"pen-ups": line[:, 2].numpy() > 0} for line in lines]
-        return [read(model, line) for line in lines], truths, dict(PEN_WINDOWS)
+        return together(model, lines), truths, dict(PEN_WINDOWS)
     text = excerpt.read()
-    return [read(model, text)], [segments.text_truths(text)], dict(segments.WINDOWS)
+    cuts = range(0, len(text), PIECE)
+    whole = segments.text_truths(text)
+    truths = [{name: flags[start : start + PIECE] for name, flags in whole.items()} for start in cuts]
+    return together(model, [text[start : start + PIECE] for start in cuts]), truths, dict(segments.WINDOWS)

@@ -20,7 +20,7 @@ from nlstm_lab.probes.boundaries import OPERATIONS
 Flags = NDArray[np.bool_]  # [T], true where a segment ends
 Window = tuple[int, int]  # how many steps a boundary may come before the true one, and after it
 
-DRAWS = 20  # of detectors that are drawn: random ones, and phases of periodic ones
+DRAWS = 10  # of detectors that are drawn: random ones, and phases of periodic ones
 WINDOWS: Mapping[str, Window] = {"0": (0, 0), "±1": (1, 1), "or one after": (0, 1)}
 NETWORK = "network"
 

@@ -95,7 +95,7 @@ function render(lab) {
     return { k, head, number, text, node: make("div", { class: "nl-facet" }, make("div", { class: "nl-facet-top" }, name, head), text.node, number) };
   });
   const columns = make("div", { class: "nl-facets" }, ...facets.map((facet) => facet.node));
-  lab.body.append(make("div", { class: "nl-controls" }, target, which, mode, kind, lock), bar, columns, hint, lab.needsPython(yours));
+  lab.body.append(make("div", { class: "nl-controls" }, target, which, mode, kind, lock), hint, bar, columns, lab.needsPython(yours));
 
   // --- the shared character, and the one whose number is read
 
@@ -122,7 +122,8 @@ function render(lab) {
   /** What is asked at the shared character, in words. */
   function asked(k) {
     const at = lab.get("at"), name = matrix.networks[k].target[at], p = matrix.networks[k].p[at];
-    return name ? `asked for: ${name}, ${percent(p)}` : "no target here: the network has no such word";
+    if (name) return `asked for: ${name}, ${percent(p)}`;
+    return about.word[at] && lab.get("target") === "true" ? `“${about.word[at]}” is none of its words: ask for the likeliest` : "nothing to ask for here";
   }
 
   function spoken() {
@@ -168,7 +169,7 @@ function render(lab) {
 
   const titles = {
     row: "share of each network's own largest", figure: "share of the largest of all networks",
-    log: `share of the largest of all, logarithmic over ${DECADES} decades (0: 1 in 10,000 or less)`,
+    log: `share of the largest of all, logarithmic: 0 is 1 in ${10 ** DECADES} or less`,
   };
   const hints = {
     free: "Point at a character, or walk with the arrow keys: every network's text shows what its prediction there hangs on. A click or Enter locks the character.",
