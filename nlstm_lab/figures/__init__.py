@@ -5,13 +5,11 @@
 """
 
 from nlstm_lab.figures.activations import activation_summary, cell_activations
-<<<<<<< HEAD
-from nlstm_lab.figures.boundaries import boundary_rows, hidden_norms, update_counts
-=======
 from nlstm_lab.figures.autocomplete import accuracy_by_known, training_curves
+from nlstm_lab.figures.boundaries import boundary_rows, hidden_norms, update_counts
 from nlstm_lab.figures.completions import completions
->>>>>>> main
 from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
+from nlstm_lab.figures.cost import cost
 from nlstm_lab.figures.curves import learning_curves
 from nlstm_lab.figures.cuts import cut_effects, memory_horizon
 from nlstm_lab.figures.death import inner_memory_ablations, inner_memory_death
@@ -39,11 +37,8 @@ __all__ = [
     "COLUMN",
     "DIVERGING",
     "PAGE",
-<<<<<<< HEAD
     "ablation",
-=======
     "accuracy_by_known",
->>>>>>> main
     "activation_summary",
     "all_cells",
     "attach",
@@ -55,6 +50,7 @@ __all__ = [
     "computational_graphs",
     "connectivity_reach",
     "connectivity_sentence",
+    "cost",
     "cut_effects",
     "data",
     "distribution_by_memory",

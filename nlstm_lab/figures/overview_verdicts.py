@@ -4,9 +4,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.panels import panels
+from nlstm_lab.figures.panels import below, panels
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, VERDICTS, styled
 
@@ -45,6 +46,7 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
             start += wide[verdict]
         panel.set(ylim=(len(names) - 0.4, -0.6), title=side, xlabel="how many")
         panel.set_yticks(range(len(names)), names)
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
         panel.tick_params(axis="y", length=0)
         panel.spines["left"].set_visible(False)
         panel.grid(axis="x")
@@ -54,7 +56,7 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
         for first, second in zip(*SIDES.values(), strict=True)
     ]
     handles = [Patch(color=colour, label=label) for colour, label in told]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    below(figure, handles)
     return attach(figure, frame)
 
 

@@ -94,19 +94,18 @@ def together(
 
 
 def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str, Tensor]]:
-    """The unit's output, its state for the next call, and what `LAYERWISE` names, [T, layers, texts]."""
-    unit, alone = model.unit, x.shape[1] == 1
-    if alone and isinstance(unit, HMLSTM) and (state is None or isinstance(state, list)):
-        # what rests is not computed anew
-        states = [cell.initial_state(1) for cell in unit.cells] if state is None else state
+    """The unit's output, its state for the next call, and what `LAYERWISE` names, [T, layers, B]."""
+    unit = model.unit
+    if isinstance(unit, HMLSTM) and (state is None or isinstance(state, list)):  # what rests is not computed anew
+        states = [cell.initial_state(x.shape[1]) for cell in unit.cells] if state is None else state
         done = sparse.told(unit, *model.unit_arguments(x), states)
         if done is not None:
             output, states, layers = done
             told = torch.tensor([[step[1:] for step in layer] for layer in layers]).unbind(-1)
             z, z_tilde, operation = (part.t() for part in told)
-            norms = torch.stack([torch.stack([step.h for step in layer]).float().norm(dim=-1) for layer in layers], 1)
-            found = {"z": z, "z_tilde": z_tilde, "operation": operation.to(torch.int8), "norm": norms}
-            return output, states, {name: values.unsqueeze(-1) for name, values in found.items()}
+            norm = torch.stack([torch.stack([step.h for step in layer]).float().norm(dim=-1) for layer in layers], 1)
+            named = {"z": z, "z_tilde": z_tilde, "operation": operation.to(torch.int8), "norm": norm}
+            return output, states, {name: value.unsqueeze(-1) for name, value in named.items()}
     output, state, records = model.trace(x, state)
     return output, state, {name: torch.stack([_told(name, record) for record in records], 1) for name in LAYERWISE}
 

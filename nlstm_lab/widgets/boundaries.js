@@ -131,8 +131,8 @@ function render(lab) {
 
   const edge = () => (detects && trained.boundary === "soft" && lab.get("threshold") === null ? trained.threshold : 0.5);
   function judge(isTrue) {
-    const far = lab.get("within"), per = (n) => `${n} (${number((100 * n) / reading.symbols.length)} in 100)`;
-    const head = ["layer", "boundaries", "moves", "precision", "recall", "F1", "F1 by chance"].map((name) => make("th", { scope: "col" }, name));
+    const far = lab.get("within"), per = (n) => number((100 * n) / reading.symbols.length);
+    const head = ["layer", "ends in 100", "moves in 100", "precision", "recall", "F1", "by chance"].map((name) => make("th", { scope: "col" }, name));
     const lines = reading.layers.map((layer, k) => {
       const found = layer.z.map((z) => z > edge());
       const moves = layer.operation.filter((operation) => operation !== "COPY").length;

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import traitlets
 from matplotlib.figure import Figure
 
+from nlstm_lab.figures.boundaries import ROW, hidden_norms
 from nlstm_lab.models import Network
 from nlstm_lab.probes.boundaries import boundaries, described, plain
 from nlstm_lab.probes.wording import encode, vocabulary_of
@@ -58,9 +59,7 @@ class BoundaryExplorer(LabWidget):
         return {"reading": plain(self.found), "at": min(self.at, len(read) - 1)}
 
     def draw(self) -> Figure:
-        import matplotlib.pyplot as plt
-
-        return plt.figure()
+        return hidden_norms(self.found, row=min(ROW, self.found.sizes["time"]))
 
     def shown(self) -> dict[str, Any]:
         """With the readings at every threshold and slope that a page offers."""
