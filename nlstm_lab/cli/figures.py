@@ -61,10 +61,10 @@ def figures(
             live.update("", refresh=True)
             if last:
                 Console(width=None if sys.stdout.isatty() else 200).print(_shown(last, workers))
-    _renew(html)
     failed = [outcome for outcome in last if outcome.status == "failed"]
     for outcome in failed:
         typer.echo(f"nlstm-lab: {outcome.error}", err=True)
+    _renew(html)
     if failed:
         raise typer.Exit(1)
 
@@ -125,7 +125,7 @@ def _shown(outcomes: "list[Outcome]", workers: int | None) -> "Table":
 
 def table(
     as_json: Annotated[bool, typer.Option("--json", help="The whole frame as JSON, for programs.")] = False,
-    readme: Annotated[bool, typer.Option("--readme", help="Renew the README's block of verdicts.")] = False,
+    readme: Annotated[bool, typer.Option("--readme", help="Renew what the README tells of them.")] = False,
 ) -> None:
     """Every printed number and claim beside ours, with its verdict."""
     from nlstm_lab import probes, runs, targets

@@ -1,5 +1,6 @@
 """Executing a notebook with papermill: an output is there when every cell has run, or not at all."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ def execute(
     for their own choice. on_cell: called after each code cell, for progress. owner: whose kernel it is.
     LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
     """
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what goes wrong is told once, by us
     source, made_from, started = job.read(), inputs.Inputs.now().of(job), time.perf_counter()
     try:
         job.output.unlink(missing_ok=True)

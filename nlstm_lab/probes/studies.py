@@ -23,7 +23,7 @@ Order = Literal["in order", "characters", "words"]
 SKIP = 1000  # steps at the start that no statistics look at: a network comes from its zero state
 MOMENTS = 100  # at which a memory is cut
 DISTANCE = 100  # predictions after a cut, characters that a gradient comes back
-PLACES = 40  # positions of each text whose connectivity stands for all
+PLACES = 10  # positions of each text whose connectivity stands for all
 KNOWN = 6  # characters of a word, up to which the article draws accuracy
 POINTS = 150  # of a published training curve
 
