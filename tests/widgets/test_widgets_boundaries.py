@@ -70,7 +70,9 @@ def test_a_page_has_a_reading_for_all_that_it_offers(network, tmp_path, monkeypa
     monkeypatch.setattr(module, "THRESHOLDS", [0.4, 0.5])
     page = BoundaryExplorer(network, TEXT).to_html(tmp_path / "page.html").read_text()
     held = json.loads(re.search(r'id="state">(.*?)</script>', page, re.DOTALL)[1])
-    offered = {(each["threshold"], each["slope"]) for each in held["readings"]}
+    trained, *others = held["readings"]
+    assert trained == held["reading"]
+    offered = {(each["threshold"], each["slope"]) for each in others}
     assert offered == {(threshold, slope) for threshold in (0.4, 0.5) for slope in (1.0, 2.0, 5.0)}
 
 
