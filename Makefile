@@ -8,6 +8,7 @@ help:  ## this list
 setup: .venv/ready  ## the environment, pinned by constraints.txt
 
 .venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed: make PYTHON=...")'
 	test -x $(BIN) || $(PYTHON) -m venv .venv
 	$(BIN) -m pip install --quiet --disable-pip-version-check torch -c constraints.txt
 	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
