@@ -7,7 +7,7 @@
 from nlstm_lab.figures.activations import activation_summary, cell_activations
 from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
 from nlstm_lab.figures.curves import learning_curves
-from nlstm_lab.figures.cuts import cut_effects, memory_horizon
+from nlstm_lab.figures.cuts import cut_along_text, cut_effects, effect_frame, memory_horizon
 from nlstm_lab.figures.death import inner_memory_ablations, inner_memory_death
 from nlstm_lab.figures.distributions import distribution_by_memory
 from nlstm_lab.figures.graphs import computational_graphs
@@ -36,9 +36,11 @@ __all__ = [
     "computational_graphs",
     "connectivity_reach",
     "connectivity_sentence",
+    "cut_along_text",
     "cut_effects",
     "data",
     "distribution_by_memory",
+    "effect_frame",
     "first_updates_and_epochs",
     "gallery",
     "inner_memory_ablations",

@@ -7,7 +7,7 @@ from nlstm_lab.probes.completion import Completer, Completion, complete
 from nlstm_lab.probes.connectivity import connectivity
 from nlstm_lab.probes.decoding import decode, labels
 from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, paired, quantities, reach
-from nlstm_lab.probes.interventions import attribute, horizon, intervene
+from nlstm_lab.probes.interventions import attribute, horizon, intervene, reread
 from nlstm_lab.probes.jacobians import persistence
 from nlstm_lab.probes.lags import over_seeds, profile, seed_means, suggested, survey, within_seed
 from nlstm_lab.probes.liveness import along, classes, effective_rank, shares
@@ -56,6 +56,7 @@ __all__ = [
     "published_training",
     "quantities",
     "reach",
+    "reread",
     "seed_means",
     "shares",
     "shuffled",
