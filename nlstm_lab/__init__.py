@@ -25,7 +25,7 @@ _MODULES = (
     "training",
     "widgets",
 )
-_UNITS = ("LSTM", "NestedLSTM")
+_UNITS = ("HMLSTM", "LSTM", "NestedLSTM")
 
 __all__ = [*_MODULES, *_UNITS]
 

@@ -37,3 +37,9 @@ class StaleRun(LabError):
 
 class TrainingFailed(LabError):
     """Training cannot go on (NaN loss, exploding gradient); the last good state is kept."""
+
+
+class Interrupted(LabError):
+    """A signal asked to stop, and what was done is kept: exit code 130."""
+
+    exit_code = 130

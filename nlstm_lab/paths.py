@@ -1,20 +1,27 @@
 """Where things lie. No other module knows a directory.
 
 In a checkout everything lies in the checkout. An installed package (a wheel) reads and writes in the working folder
-instead, so that its users' runs and figures are theirs. `NLSTM_LAB_DATA` names one more place to look for data sets.
+instead, so that its users' runs and figures are theirs. `NLSTM_LAB_ROOT` names another folder for all of it,
+`NLSTM_LAB_DATA` one more place to look for data sets.
 """
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from nlstm_lab.errors import UsageError
+
 PACKAGE = Path(__file__).resolve().parent
+PARTIAL = re.compile(r"\..+\.(\d+)\.[a-z0-9_]{8}")  # `.<target>.<process>.<random>`: what is being written
 
 
 def root() -> Path:
-    """The checkout that this package was imported from, or the working folder for an installed one."""
+    """`$NLSTM_LAB_ROOT`, or the checkout that this package was imported from, or else the working folder."""
+    if given := os.environ.get("NLSTM_LAB_ROOT"):
+        return Path(given).expanduser()
     checkout = PACKAGE.parent
     return checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
 
@@ -43,8 +50,8 @@ def runs() -> Path:
 
 
 def probes() -> Path:
-    """Committed records of expensive probes."""
-    return data() / "probes"
+    """Committed records of expensive probes; `$NLSTM_LAB_PROBES` overrides it."""
+    return Path(os.environ.get("NLSTM_LAB_PROBES") or data() / "probes")
 
 
 def targets() -> Path:
@@ -62,9 +69,32 @@ def notebooks() -> Path:
     return root() / "notebooks"
 
 
+def pages() -> Path:
+    """Executed notebooks as static pages beside the gallery (ignored by git)."""
+    return figures() / "pages"
+
+
 def executed() -> Path:
     """Executed copies of the notebooks, kept for reading (ignored by git)."""
     return root() / "executed"
+
+
+def bench() -> Path:
+    """Committed records of `nlstm-lab bench`, one for each machine."""
+    return data() / "bench"
+
+
+def workspace(name: str = "own") -> Path:
+    """From now on this process keeps its runs, probe records and figures in `workspaces/<name>/`, which git ignores.
+
+    For trials: no committed record is read or changed. Returns the folder. UsageError: a name that is no plain word.
+    """
+    if not re.fullmatch(r"\w+", name):
+        raise UsageError(f"a workspace is called by a word of letters, digits and underscores, not {name!r}")
+    folder = root() / "workspaces" / name
+    for kind in ("runs", "probes", "figures"):
+        os.environ[f"NLSTM_LAB_{kind.upper()}"] = str(folder / kind)
+    return folder
 
 
 @contextmanager
@@ -79,7 +109,7 @@ def atomic(target: Path) -> Iterator[Path]:
     ['result.json']
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.{os.getpid()}.", dir=target.parent)
     os.close(handle)
     partial = Path(name)
     try:
@@ -88,3 +118,21 @@ def atomic(target: Path) -> Iterator[Path]:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def tidy(folder: Path) -> None:
+    """Remove what processes of this machine that were killed inside `atomic` have left in a folder."""
+    for partial in folder.glob(".*.*.*"):
+        process = PARTIAL.fullmatch(partial.name)
+        if process and not _alive(int(process[1])):
+            partial.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

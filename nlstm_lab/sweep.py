@@ -4,8 +4,6 @@ A run is a task. A killed worker's run goes on from its checkpoint in another wo
 again, so a second start of a sweep does what is missing.
 """
 
-import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,18 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import dask
-import distributed
 import torch
 
-from nlstm_lab import experiments, runs
+from nlstm_lab import cluster, experiments, runs
 from nlstm_lab.cells.precision import Precision
-from nlstm_lab.errors import LabError, MissingRun, StaleRun, UsageError
-from nlstm_lab.training import Interrupted
+from nlstm_lab.errors import Interrupted, MissingRun, StaleRun, UsageError
 
 Status = Literal["recorded", "waits", "runs", "failed"]
-PERIOD = 0.5  # seconds between two looks at the scheduler
-TIMEOUT = 10.0  # seconds in which a scheduler must answer
 
 # torch's random state and number of threads are the process's, so a worker with several threads trains one at a time
 _one_at_a_time = threading.Lock()
@@ -100,7 +93,7 @@ def run(
     if not waiting:
         return jobs
     with ExitStack() as stack:
-        client = stack.enter_context(_client(scheduler, min(workers or os.cpu_count() or 1, len(waiting))))
+        client = stack.enter_context(cluster.client(scheduler, cluster.workers_for(len(waiting), workers)))
         futures = {
             job.key: client.submit(train, job.experiment, job.seed, device, precision, key=job.key, pure=False)
             for job in waiting
@@ -108,11 +101,11 @@ def run(
         stack.callback(client.cancel, list(futures.values()))
         try:
             while any(job.status in ("waits", "runs") for job in jobs):
-                running = _running(client)
+                running = cluster.running(client)
                 for job in waiting:
                     _update(job, futures[job.key], running)
                 watch(jobs)
-                time.sleep(PERIOD)
+                time.sleep(cluster.PERIOD)
         except KeyboardInterrupt:
             raise Interrupted("SIGINT: every run keeps its last checkpoint; the same command goes on") from None
     return jobs
@@ -125,24 +118,6 @@ def train(experiment: experiments.Experiment, seed: int, device: str, precision:
         return str(runs.ensure(experiment, seed, device=device, precision=precision, progress=False).folder)
 
 
-def _client(scheduler: str | None, workers: int) -> Any:
-    client: Any = distributed.Client  # untyped
-    if scheduler is not None:
-        try:
-            return client(scheduler, timeout=TIMEOUT)
-        except (OSError, ValueError) as error:
-            raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
-    # a worker is given one run at a time, so that what is said to run does run
-    with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
-        return client(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL)
-
-
-def _running(client: Any) -> set[str]:
-    """Keys of the runs that a worker is at: of those it was given, as many as it has threads."""
-    threads = client.nthreads()
-    return {key for worker, keys in client.processing().items() for key in list(keys)[: threads.get(worker, 1)]}
-
-
 def _update(job: Job, future: Any, running: set[str]) -> None:
     if future.status == "finished":
         expected = Path(future.result())
@@ -152,8 +127,7 @@ def _update(job: Job, future: Any, running: set[str]) -> None:
         except MissingRun:
             job.status = "failed"
             job.reason = f"its worker recorded it in {expected}, which is not this machine's folder: share one"
-    elif future.status in ("error", "cancelled", "lost"):
-        error = future.exception() if future.status == "error" else None
-        job.status, job.reason = "failed", str(error) if error else "the scheduler lost it; start the sweep again"
+    elif reason := cluster.failure(future):
+        job.status, job.reason = "failed", reason
     else:
         job.status = "runs" if job.key in running else "waits"

@@ -1,8 +1,18 @@
-"""A place of its own for whatever trains."""
+"""A place of its own for whatever trains, and for notebooks that a test writes."""
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from nlstm_lab import notebooks, paths
+
+PARAMETERS = (
+    'seeds: list[int] = [0, 1]\nscale: str = "small"\nrate: float = 0.5\nquick: bool = False\nlimit: int | None = None'
+)
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +28,27 @@ def runs_folder(folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.Mon
     for name, value in {**folders, "NLSTM_LAB_RUNS": str(folder)}.items():
         monkeypatch.setenv(name, value)
     return folder
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., notebooks.Job]:
+    """Write notebooks into a root of their own, for every process: write("10_name", "cell", "cell", ...)."""
+    shutil.copytree(paths.targets(), tmp_path / "data" / "targets")
+    monkeypatch.setenv("NLSTM_LAB_ROOT", str(tmp_path))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    for name in ("RUNS", "FIGURES", "PROBES"):
+        monkeypatch.delenv(f"NLSTM_LAB_{name}", raising=False)
+    paths.notebooks().mkdir()
+
+    def written(name: str, *cells: str, parameters: str = PARAMETERS) -> notebooks.Job:
+        code = [new_code_cell(parameters, metadata={"tags": ["parameters"]}), *map(new_code_cell, cells)]
+        notebook = new_notebook(cells=[new_markdown_cell("# A title"), *code])
+        notebook.metadata.kernelspec = {
+            "name": "of-another-machine",
+            "language": "python",
+            "display_name": "gone",
+        }
+        nbformat.write(notebook, paths.notebooks() / f"{name}.ipynb")
+        return notebooks.Job(name)
+
+    return written

@@ -11,6 +11,7 @@ import nlstm_lab
 LAYERS = (
     "errors",
     "paths",
+    "cluster",
     "datasets",
     "cells",
     "models",

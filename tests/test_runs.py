@@ -31,6 +31,19 @@ def test_every_kind_of_experiment_is_trained_recorded_and_rebuilt(name: str, run
     assert losses.iloc[-1] < losses.iloc[0]
 
 
+def test_a_run_on_words_knows_them_without_its_corpus(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.ensure("autocomplete_gru", 0, "smoke", progress=False)
+    names = run.experiment.task.load().output.names
+    monkeypatch.setattr(type(run.experiment.task), "load", None)
+    assert run.model().words == names
+    assert names is not None
+    assert names[:3] == ("<eos>", "<unknown>", "the")
+    assert runs.load("autocomplete_gru", 0, "smoke").result["interface"]["vocabulary"] == [
+        "\0",
+        *" abcdefghijklmnopqrstuvwxyz",
+    ]
+
+
 @pytest.fixture
 def run(runs_folder: Path) -> runs.Run:
     return runs.ensure(NAME, 3, "smoke", progress=False)

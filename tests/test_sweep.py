@@ -7,7 +7,7 @@ from pathlib import Path
 import distributed
 import pytest
 
-from nlstm_lab import runs, sweep
+from nlstm_lab import cluster, runs, sweep
 from nlstm_lab.errors import LabError, UsageError
 
 NAME = "ptb_char_lstm1+epochs=12"
@@ -101,6 +101,6 @@ def test_a_pattern_that_matches_nothing_is_refused(runs_folder: Path) -> None:
 
 
 def test_a_scheduler_that_does_not_answer_is_named(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "TIMEOUT", 0.5)
+    monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
     with pytest.raises(LabError, match=r"no scheduler answers at tcp://127.0.0.1:9: start one with `dask scheduler`"):
         sweep.run(sweep.plan("ptb_char_lstm1", [0], "smoke"), scheduler="tcp://127.0.0.1:9")

@@ -100,6 +100,11 @@ class ClockworkRNN(Recurrent):
 
     Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], clock [num_layers, B]: steps done. Flags as in
     `ClockworkRNNCell`.
+
+    >>> import torch, nlstm_lab as lab
+    >>> output, (h_n, clock) = lab.cells.ClockworkRNN(10, 20, periods=(1, 2, 4, 8))(torch.randn(5, 3, 10))
+    >>> output.shape, clock.tolist()
+    (torch.Size([5, 3, 20]), [[5, 5, 5]])
     """
 
     cell_class = ClockworkRNNCell

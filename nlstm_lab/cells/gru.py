@@ -76,6 +76,11 @@ class GRU(Exchangeable):
 
     Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size]. Flags as in `GRUCell`; `reset="after"` is
     torch's.
+
+    >>> import torch, nlstm_lab as lab
+    >>> theirs, x = torch.nn.GRU(10, 20), torch.randn(5, 3, 10)
+    >>> torch.allclose(lab.cells.GRU.from_torch(theirs)(x)[0], theirs(x)[0], atol=1e-6)
+    True
     """
 
     cell_class = GRUCell

@@ -86,6 +86,12 @@ class HierarchicalRNN(Multiscale):
     (words), 2 (phrases), ... end a segment; a segment ends only where one of the layer below does. Further
     shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Flags as in
     `HierarchicalRNNCell`.
+
+    >>> import torch, nlstm_lab as lab
+    >>> ends = torch.tensor([0, 0, 1, 0, 1]).float().view(5, 1, 1)  # of the words, in one text
+    >>> output, (h_n, c_n, z_n) = lab.cells.HierarchicalRNN(10, 20, num_layers=2)(torch.randn(5, 1, 10), ends)
+    >>> output.shape, h_n.shape
+    (torch.Size([5, 1, 20]), torch.Size([2, 1, 20]))
     """
 
     cell_class = HierarchicalRNNCell

@@ -191,6 +191,13 @@ class HMLSTM(Multiscale):
     Shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Flags as in
     `HMLSTMCell`. The paper's output module sees every layer: `all_layers=True`. `slope` may be set at any
     time, and is saved.
+
+    >>> import torch, nlstm_lab as lab
+    >>> hmlstm = lab.HMLSTM(10, 20, num_layers=3, all_layers=True)
+    >>> hmlstm.slope = 1.04
+    >>> output, (h_n, c_n, z_n), boundaries = hmlstm(torch.randn(5, 2, 10), return_boundaries=True)
+    >>> output.shape, z_n.shape, boundaries.z.shape
+    (torch.Size([5, 2, 60]), torch.Size([3, 2]), torch.Size([3, 5, 2]))
     """
 
     cell_class = HMLSTMCell

@@ -78,6 +78,11 @@ class LayerNormLSTM(Recurrent):
     """Layer-normalized LSTM layers: `output, (h_n, c_n) = LayerNormLSTM(input_size, hidden_size)(input)`.
 
     Shapes as in `Recurrent`; h_n and c_n [num_layers, B, hidden_size]. Flags as in `LayerNormLSTMCell`.
+
+    >>> import torch, nlstm_lab as lab
+    >>> output, (h_n, c_n) = lab.cells.LayerNormLSTM(10, 20)(torch.randn(5, 3, 10))
+    >>> output.shape, c_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([1, 3, 20]))
     """
 
     cell_class = LayerNormLSTMCell

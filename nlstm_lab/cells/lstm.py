@@ -52,6 +52,11 @@ class LSTM(Exchangeable):
     """A stack of LSTM layers: `output, (h_n, c_n) = LSTM(input_size, hidden_size)(input, (h_0, c_0))`.
 
     Shapes as in `Recurrent`; h_n and c_n [num_layers, B, hidden_size]. Flags as in `LSTMCell`.
+
+    >>> import torch, nlstm_lab as lab
+    >>> theirs, x = torch.nn.LSTM(10, 20), torch.randn(5, 3, 10)
+    >>> torch.allclose(lab.cells.LSTM.from_torch(theirs)(x)[0], theirs(x)[0], atol=1e-6)
+    True
     """
 
     cell_class = LSTMCell

@@ -37,6 +37,12 @@ class NestedLSTMCell(GatedCell):
     other cell instead, as `memory=GRUCell` or `memory=functools.partial(LSTMCell, forget_bias=0.0)`.
 
     Shapes: input [B, input_size], h [B, hidden_size], memories [depth, B, hidden_size], outermost first.
+
+    >>> import torch, nlstm_lab as lab
+    >>> cell = lab.cells.NestedLSTMCell(10, 20, memory=lab.cells.GRUCell)
+    >>> h, memories = cell(torch.randn(3, 10))
+    >>> h.shape, memories.shape
+    (torch.Size([3, 20]), torch.Size([1, 3, 20]))
     """
 
     part_names = ("h", "memories")
@@ -130,6 +136,13 @@ class NestedLSTM(Recurrent):
 
     Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], memories [num_layers, depth, B, hidden_size],
     outermost first. Flags as in `NestedLSTMCell`.
+
+    >>> import torch, nlstm_lab as lab
+    >>> nlstm = lab.NestedLSTM(input_size=10, hidden_size=20, num_layers=1, depth=2)
+    >>> output, (h_n, memories) = nlstm(torch.randn(5, 3, 10))
+    >>> output.shape, h_n.shape, memories.shape
+    (torch.Size([5, 3, 20]), torch.Size([1, 3, 20]), torch.Size([1, 2, 3, 20]))
+    >>> outer, inner = memories[0]
     """
 
     cell_class = NestedLSTMCell

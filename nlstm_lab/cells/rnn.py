@@ -48,6 +48,11 @@ class RNN(Exchangeable):
     """Layers of a vanilla network: `output, h_n = RNN(input_size, hidden_size)(input, h_0)`.
 
     Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size]. Flags as in `RNNCell`.
+
+    >>> import torch, nlstm_lab as lab
+    >>> theirs, x = torch.nn.RNN(10, 20), torch.randn(5, 3, 10)
+    >>> torch.allclose(lab.cells.RNN.from_torch(theirs)(x)[0], theirs(x)[0], atol=1e-6)
+    True
     """
 
     cell_class = RNNCell

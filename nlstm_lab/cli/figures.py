@@ -1,12 +1,20 @@
 """`nlstm-lab figures` and `nlstm-lab table`: from records to pictures and verdicts."""
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from nlstm_lab.notebooks import Outcome
+
+COLOURS = {"done": "green", "unchanged": "dim green", "runs": "bold blue", "waits": "dim", "failed": "bold red"}
 
 
 def figures(
@@ -16,22 +24,103 @@ def figures(
     parameters: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="name=value, for the notebooks that have it.")
     ] = None,
-    workers: Annotated[int, typer.Option(help="Notebooks side by side; 0 for one a core.")] = 0,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="A YAML file of parameters; -p goes before it.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Execute also what has not changed since.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Export the executed notebooks as pages, too.")] = False,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a running dask scheduler; one of our own where none is named.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes of our own scheduler; as many as there are processors.")
+    ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that one cell may take.")] = 600.0,
 ) -> None:
-    """Execute notebooks with papermill; each draws its figures from committed records."""
-    from nlstm_lab.notebooks import execute_all, plan, summary
+    """Execute the notebooks that changed; each draws its figures from committed records.
 
-    given = {}
-    for parameter in parameters or []:
+    Exit code 0 when every notebook is executed or unchanged, 1 when one failed, 2 for misuse, 130 after Ctrl-C.
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    from nlstm_lab.notebooks import execute_all, plan
+
+    jobs = plan(notebooks or [], _parameters(file, parameters or []))
+    console, last = Console(stderr=True), list["Outcome"]()
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+
+        def watch(outcomes: "list[Outcome]") -> None:
+            last[:] = outcomes
+            if console.is_terminal:
+                live.update(_shown(outcomes, workers), refresh=True)
+
+        try:
+            execute_all(jobs, workers=workers, scheduler=scheduler, timeout=timeout, everything=everything, watch=watch)
+        finally:
+            live.update("", refresh=True)
+            if last:
+                Console(width=None if sys.stdout.isatty() else 200).print(_shown(last, workers))
+    failed = [outcome for outcome in last if outcome.status == "failed"]
+    for outcome in failed:
+        typer.echo(f"nlstm-lab: {outcome.error}", err=True)
+    _renew(html)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _parameters(file: Path | None, given: list[str]) -> dict[str, Any]:
+    """Those of the YAML file, and those given as name=value over them."""
+    import yaml
+
+    values: Any = {}
+    if file is not None:
+        try:
+            values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+        except OSError as error:
+            raise UsageError(f"cannot read {file}: {error.strerror}") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file} is no YAML: {' '.join(str(error).split())}") from error
+        if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
+            raise UsageError(f"{file} should hold lines of `name: value`")
+    for parameter in given:
         name, separator, value = parameter.partition("=")
         if not separator:
             raise UsageError(f"a parameter is written name=value, not {parameter!r}")
-        given[name] = value
-    outcomes = execute_all(plan(notebooks or [], given), workers=workers, timeout=timeout)
-    typer.echo(summary(outcomes))
-    if any(outcome.error for outcome in outcomes):
-        sys.exit(1)
+        values[name] = value
+    return dict(values)
+
+
+def _renew(html: bool) -> None:
+    """The gallery with today's verdicts, and the pages beside it."""
+    from nlstm_lab import figures, probes, runs, targets
+    from nlstm_lab.notebooks import export
+
+    page = figures.gallery(targets.verdicts(runs.table(), probes.claims()))
+    if html:
+        exported = export()
+        typer.echo(f"{len(exported)} pages in {paths.pages()}")
+    typer.echo(f"gallery: {page}")
+
+
+def _shown(outcomes: "list[Outcome]", workers: int | None) -> "Table":
+    """A row for each notebook; below, how many stand how, and the time that is left."""
+    from rich.table import Table
+
+    from nlstm_lab import cluster
+    from nlstm_lab.notebooks import time_left
+
+    counts = [f"{sum(each.status == status for each in outcomes)} {status}" for status in COLOURS]
+    caption = ", ".join(count for count in counts if not count.startswith("0 "))
+    if left := time_left(outcomes, cluster.workers_for(len(outcomes), workers)):
+        caption += f"; {left // 60:.0f}:{left % 60:02.0f} left"
+    table = Table("notebook", "", "cells", "seconds", "parameters", caption=caption, box=None)
+    for each in outcomes:
+        given = " ".join(f"{name}={value}" for name, value in each.job.parameters.items())
+        cells = f"{each.executed}/{each.cells}" if each.status == "runs" else ""
+        seconds = f"{each.seconds:.1f}" if each.seconds else ""
+        table.add_row(each.job.name, f"[{COLOURS[each.status]}]{each.status}", cells, seconds, given)
+    return table
 
 
 def table(

@@ -3,15 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nlstm_lab.datasets.excerpt import Excerpt
+    from nlstm_lab.datasets.excerpt import Excerpt, Lines, Sequences
 
-__all__ = ["Excerpt"]
+__all__ = ["Excerpt", "Lines", "Sequences"]
 
 
 def __getattr__(name: str) -> Any:
-    """`Excerpt` on first use: it needs torch, and listing data sets does not."""
-    if name == "Excerpt":
-        from nlstm_lab.datasets.excerpt import Excerpt
+    """What is exported, on first use: it needs torch, and listing data sets does not."""
+    if name in __all__:
+        from nlstm_lab.datasets import excerpt
 
-        return Excerpt
+        return getattr(excerpt, name)
     raise AttributeError(f"module 'nlstm_lab.datasets' has no attribute {name!r}")

@@ -64,10 +64,14 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Symbols:
-    """One-hot input, or a softmax over as many symbols (or words, or classes). padded: symbol 0 is no symbol."""
+    """One-hot input, or a softmax over as many symbols (or words, or classes). padded: symbol 0 is no symbol.
+
+    names: of words, in the order of their codes; None where the task's vocabulary names the symbols, or nothing does.
+    """
 
     size: int
     padded: bool = False
+    names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

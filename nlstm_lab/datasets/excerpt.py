@@ -1,9 +1,13 @@
-"""A piece of a named corpus, known by its place, so that what was measured on it is found where the corpus is not."""
+"""Pieces of a named corpus, known by their place, so that what was measured on them is found where it is not."""
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from nlstm_lab.datasets.base import Split
 from nlstm_lab.datasets.corpora import TextSource, names, open_corpus
+from nlstm_lab.datasets.handwriting import Handwriting, HandwritingTask
+from nlstm_lab.datasets.words import Autocomplete, TextGeneration
 from nlstm_lab.errors import UsageError
 
 
@@ -36,3 +40,54 @@ class Excerpt:
                 f"the {self.split} split of {self.corpus} has no symbols {self.start}:{self.start + self.length}"
             )
         return corpus.vocabulary.decode(codes)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """`count` lines of handwriting of a split (of at least 300 points, as `Handwriting` draws it), from `start` on.
+
+    >>> str(Lines("valid", 20))
+    'iamondb valid 0:20'
+    """
+
+    split: Split
+    count: int
+    start: int = 0
+
+    def __str__(self) -> str:
+        return f"iamondb {self.split} {self.start}:{self.start + self.count}"
+
+    def read(self) -> list[Tensor]:
+        """The points [T, 3] of each, as a network reads them; MissingData where IAM-OnDB is not on this machine.
+
+        UsageError where the split has fewer lines.
+        """
+        task = HandwritingTask(Handwriting())
+        if self.start + self.count > len(task.lines[self.split]):
+            raise UsageError(f"the {self.split} split of IAM-OnDB has no lines {self.start}:{self.start + self.count}")
+        return [task.line(self.split, k) for k in range(self.start, self.start + self.count)]
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """The first `number` sequences of a split, as a task of Madsen's article packs them; the split is random.
+
+    >>> str(Sequences(Autocomplete("text8"), "test", 200))
+    'text8 test sequences 0:200 of 200'
+    """
+
+    task: Autocomplete | TextGeneration
+    split: Split
+    number: int
+
+    def __post_init__(self) -> None:
+        if self.task.corpus not in names():
+            raise UsageError(f"sequences are of a named corpus ({', '.join(names())}), not of {self.task.corpus!r}")
+
+    def __str__(self) -> str:
+        normal = "" if self.task.normalization == "none" else f", read as {self.task.normalization}"
+        return f"{self.task.corpus} {self.split} sequences 0:{self.number} of {self.task.length}{normal}"
+
+    def read(self) -> list[str]:
+        """The texts, each after a space; MissingData where the corpus is not on this machine."""
+        return self.task.load().texts(self.split, self.number)

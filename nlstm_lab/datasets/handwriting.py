@@ -104,6 +104,11 @@ class HandwritingTask:
             rows, mask = torch.from_numpy(sequence), torch.from_numpy(real[1:])
             yield Batch(rows[:-1], rows[1:], mask)
 
+    def line(self, split: Split, k: int) -> Tensor:
+        """All points [T, 3] of the k-th line of a split."""
+        (batch,) = self._batches(self.lines[split][k : k + 1])
+        return torch.cat([batch.inputs, batch.targets[-1:]])[:, 0]
+
     def raw_units_nats(self, split: Split) -> float:
         """What to add to the mean log-likelihood of a line to have it in the tablet's units instead of normalized.
 

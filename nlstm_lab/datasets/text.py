@@ -81,7 +81,9 @@ class TextTask:
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
         codes = self.corpus.splits["train"]
         if self.reader == "streams":
-            return streams(codes, self.length, self.batch_size)
+            # entered at another place each epoch, or epochs that are cut short would read the same text again
+            first = int(torch.randint(self.updates_per_epoch, (), generator=generator))
+            return streams(codes, self.length, self.batch_size, first)
         order = torch.randperm(len(codes) // self.length, generator=generator).numpy()
         return blocks(codes, self.length, self.batch_size, order)
 
@@ -114,21 +116,22 @@ def blocks(codes: np.ndarray, length: int, batch_size: int, order: np.ndarray) -
         yield Batch(rows[:-1], rows[1:])
 
 
-def streams(codes: np.ndarray, length: int, batch_size: int) -> Iterator[Batch]:
+def streams(codes: np.ndarray, length: int, batch_size: int, first: int = 0) -> Iterator[Batch]:
     """Contiguous pieces side by side, read on with the state carried: inputs and targets [T <= length, B].
 
     Every symbol but the first is predicted exactly once; where the pieces come out unequal, the mask hides the
-    padding at the end of the last ones.
+    padding at the end of the last ones. first: the batch to begin with; those before it come last, from a cold state.
     """
     count = min(batch_size, len(codes) - 1)
     size = _stream_length(len(codes), count)
     starts = np.arange(count) * size
-    for start in range(0, size, length):
+    order = list(range(0, size, length))
+    for start in order[first:] + order[:first]:
         places = np.arange(start, min(start + length, size))[:, None] + starts
         real = places < len(codes) - 1
         places = np.minimum(places, len(codes) - 2)
         inputs, targets = (torch.from_numpy(codes[at].astype(np.int64)) for at in (places, places + 1))
-        yield Batch(inputs, targets, None if real.all() else torch.from_numpy(real), fresh=start == 0)
+        yield Batch(inputs, targets, None if real.all() else torch.from_numpy(real), fresh=start in (0, first * length))
 
 
 def _stream_length(symbols: int, count: int) -> int:

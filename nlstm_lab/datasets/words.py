@@ -35,7 +35,8 @@ class Autocomplete:
     """Predict at every character, and at the space before it, the word that it belongs to.
 
     Words: `words` most frequent ones of the whole text, after end-of-sequence (0) and unknown (1). The loss masks
-    padding and unknown words; whoever counts accuracy as the article does counts every target but the padding (0).
+    padding and unknown words. The article's accuracy masks nothing (protocol 30): its code hands every target to
+    the metric, the padding too, and what is never trained is never right.
     """
 
     corpus: str = "text8"
@@ -53,7 +54,10 @@ class Autocomplete:
 
 @dataclass(frozen=True)
 class TextGeneration:
-    """Predict the next character in the same packing: a word's last one predicts the space."""
+    """Predict the next character in the same packing: a word's last one predicts the space.
+
+    Loss and accuracy as for `Autocomplete`, with nothing unknown.
+    """
 
     corpus: str = "text8"
     length: int = 180
@@ -116,6 +120,15 @@ class PackedTask(ABC):
     def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
         return self._batches(self.rows[split], EVALUATION_BATCH)
 
+    def texts(self, split: Split, number: int) -> list[str]:
+        """The first `number` sequences of a split as they are read; a UsageError where it has fewer."""
+        rows = self.rows[split][:number]
+        if not 1 <= number <= len(rows):
+            raise UsageError(f"the {split} split has 1 to {len(self.rows[split])} sequences, not {number}")
+        letters = np.frombuffer(ALPHABET.encode(), np.uint8)[self.flat]
+        ends = zip(self.starts[self.firsts[rows]], self.sizes[rows], strict=True)
+        return [letters[start : start + size].tobytes().decode() for start, size in ends]
+
     def _batches(self, rows: np.ndarray, batch_size: int) -> Iterator[Batch]:
         for start in range(0, len(rows), batch_size):
             chosen = rows[start : start + batch_size]
@@ -134,7 +147,7 @@ class PackedTask(ABC):
 
 
 class AutocompleteTask(PackedTask):
-    """Inputs: 28 symbols (0 the padding). Targets: words; `words` are their names, in the order of their codes."""
+    """Inputs: 28 symbols (0 the padding). Targets: words, which `output.names` names in the order of their codes."""
 
     special = (PADDING,)
 
@@ -142,8 +155,9 @@ class AutocompleteTask(PackedTask):
         if not 1 <= words <= RANKED:
             raise UsageError(f"a vocabulary has 1 to {RANKED} words, not {words}")
         super().__init__(source, length, batch_size)
-        self.words = ("<eos>", "<unknown>", *self.known_words[:words])
-        self.output = Symbols(words + 2)
+        # a text may have fewer words than there are outputs
+        known = [*self.known_words[:words], *(f"<unused {k}>" for k in range(len(self.known_words), words))]
+        self.output = Symbols(words + 2, names=("<eos>", "<unknown>", *known))
 
     def _targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
         codes = self.ids[firsts + np.cumsum(spaces, axis=0) - 1].astype(np.int64) + 2

@@ -79,6 +79,10 @@ class Registry:
         """An experiment with one or more decisions turned the other way, with a name and runs of its own.
 
         `variant("ptb_char_nlstm", forget_bias=0.0)` is the experiment `ptb_char_nlstm+forget_bias=0.0`.
+
+        >>> import nlstm_lab as lab
+        >>> lab.experiments.variant("ptb_char_nlstm", forget_bias=0.0).model.flags["forget_bias"]
+        0.0
         """
         return self.get("+".join([name, *(f"{flag}={_format(value)}" for flag, value in flags.items())]), scale)
 

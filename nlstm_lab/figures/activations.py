@@ -41,6 +41,13 @@ def cell_activations(
     width: inches; the text is broken into lines that fit. Red is negative, blue positive.
 
     ValueError: no such unit, an unknown `values`, or a trace that is empty.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
+    >>> figure = lab.figures.cell_activations(trace, units=[3, 14, 15])
+    >>> len(lab.figures.data(figure))  # 2 memories x 3 cells x 51 characters
+    306
     """
     frame = activation_frame(trace, units, values)
     memories = list(dict.fromkeys(frame["memory"]))

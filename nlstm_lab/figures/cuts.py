@@ -137,7 +137,10 @@ def cut_along_text(effect: pd.DataFrame, what: str = "", width: float = PAGE, ax
     upper.set_title(what)
     glyphs = [{"\n": "¶", "\t": "⇥"}.get(symbol, symbol.strip()) for symbol in effect["symbol"]]
     lower.set_xticks(effect["time"], glyphs, family=MONO, fontsize=min(7.0, 560 / len(glyphs)))
-    lower.tick_params(axis="x", length=0)
+    for label in lower.get_xticklabels():
+        label.set_verticalalignment("baseline")
+    lower.tick_params(axis="x", length=0, pad=8)
+    upper.tick_params(axis="x", length=0, labelbottom=False)
     lower.set_xlim(effect["time"].iloc[0] - 0.5, effect["time"].iloc[-1] + 0.5)
     return attach(figure, effect)
 

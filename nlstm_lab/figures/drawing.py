@@ -35,7 +35,7 @@ class Sheet:
 
     def text(self, x: float, y: float, words: str, size: float = 8, align: str = "center", colour: str = INK) -> None:
         self.ax.text(x, y, words, ha=align, va="center", fontsize=size, color=colour, zorder=6)
-        self._note("text", words, x, y)
+        self.note("text", words, x, y)
 
     def box(self, x: float, y: float, words: str, fill: str = GATE, width: float = 0.32, height: float = 0.22) -> None:
         """A function with learned weights (filled), or a plain one (white), centred at (x, y)."""
@@ -54,7 +54,7 @@ class Sheet:
             ends = [((x - arm, x + arm), (y - arm, y + arm)), ((x - arm, x + arm), (y + arm, y - arm))]
         for across, down in ends:
             self.ax.plot(across, down, color=INK, linewidth=0.8, zorder=5)
-        self._note("operation", sign, x, y)
+        self.note("operation", sign, x, y)
 
     def node(self, x: float, y: float, words: str, fill: str, radius: float = 0.155) -> None:
         """A state at one time."""
@@ -66,7 +66,7 @@ class Sheet:
         style = "round,pad=0,rounding_size=0.1"
         patch = FancyBboxPatch((x, y), width, height, style, facecolor=fill, edgecolor=edge, linewidth=0.9, zorder=1)
         self.ax.add_patch(patch)
-        self._note("frame", "", x, y, x + width, y + height)
+        self.note("frame", "", x, y, x + width, y + height)
 
     def wire(self, points: Sequence[Point], colour: str = INK, width: float = 0.8, arrow: bool = True) -> None:
         """A line through the points, straight from each to the next, with a head at the last."""
@@ -76,7 +76,7 @@ class Sheet:
         if arrow:
             self.arrow(points[-2], points[-1], colour, width)
         else:
-            self._note("wire", "", *points[0], *points[-1])
+            self.note("wire", "", *points[0], *points[-1])
 
     def arrow(
         self,
@@ -94,9 +94,7 @@ class Sheet:
                             linewidth=width, linestyle=dashes, connectionstyle=f"arc3,rad={bend}",
                             shrinkA=72 * shrink, shrinkB=72 * shrink, capstyle="butt", joinstyle="miter", zorder=3)
         )  # fmt: skip
-        self._note("arrow", "", *start, *end)
+        self.note("arrow", "", *start, *end)
 
-    def _note(
-        self, kind: str, words: str, x: float, y: float, x2: float | None = None, y2: float | None = None
-    ) -> None:
+    def note(self, kind: str, words: str, x: float, y: float, x2: float | None = None, y2: float | None = None) -> None:
         self.placed.append({"kind": kind, "text": words, "x": x, "y": y, "x2": x2, "y2": y2})

@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.connectivity import STRENGTH, seed_lines
+from nlstm_lab.figures.panels import panels
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import COLUMN, canvas, look, styled
 
@@ -22,18 +23,23 @@ def vanishing_gradients(
 ) -> Figure:
     """How much of the gradient at distance 0 is left at each distance: seeds faint, the mean strong.
 
-    means: `lab.probes.seed_means` of `gradient_by_distance`, with `model`: log10 of the norm. where: "input", which
-    compares units, or a layer's h. The mean over seeds is that of the logarithm.   UsageError: nothing to draw.
+    means: `lab.probes.seed_means` of `gradient_by_distance`, with `model`: log10 of the norm; and, for a panel each,
+    with `condition`. where: "input", which compares units, or a layer's h. The mean over seeds is that of the
+    logarithm.   UsageError: nothing to draw.
     """
-    frame = _relative(means, where)
-    figure, ax = canvas(ax, width, 0.72 * width)
-    seed_lines(ax, frame)
-    ax.set(xlabel="distance (characters)", ylabel="gradient, relative to distance 0")
-    ax.yaxis.set_major_formatter(lambda exponent, _: f"10$^{{{exponent:g}}}$")
-    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.grid(axis="y")
-    ax.legend()
-    return attach(figure, frame)
+    frame = _relative(means if "condition" in means else means.assign(condition=""), where)
+    conditions = list(frame["condition"].unique())
+    figure, axes = panels(ax, 1, len(conditions), width, 2.5, sharey=True)
+    for panel, condition in zip(axes[0], conditions, strict=True):
+        seed_lines(panel, frame[frame["condition"] == condition])
+        panel.set_xlabel("distance (characters)")
+        panel.set_title(condition, loc="left")
+        panel.yaxis.set_major_formatter(lambda exponent, _: f"10$^{{{exponent:g}}}$")
+        panel.yaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.grid(axis="y")
+    axes[0, 0].set_ylabel("gradient, relative to distance 0")
+    axes[0, -1].legend()
+    return attach(figure, frame if any(conditions) else frame.drop(columns="condition"))
 
 
 @styled
@@ -79,8 +85,8 @@ def _relative(means: pd.DataFrame, where: str) -> pd.DataFrame:
     frame = means[(means["where"] == where) & (means["quantity"] == "log10_gradient")]
     if frame.empty:
         raise UsageError(f"there is nothing to draw: no gradient with respect to {where!r} was measured")
-    frame = frame.sort_values(["model", "seed", "lag"]).reset_index(drop=True)
-    first = frame.groupby(["model", "seed"])["value"].transform("first")
+    frame = frame.sort_values("lag", kind="stable").reset_index(drop=True)
+    first = frame.groupby(["condition", "model", "seed"])["value"].transform("first")
     return frame.assign(value=frame["value"] - first, source="ours")
 
 

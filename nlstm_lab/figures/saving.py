@@ -43,6 +43,10 @@ def save(figure: Figure, name: str, runs: Iterable[Named | str] = (), caption: s
     fingerprint cannot see (the place of a label, say) is redrawn after the JSON file has been deleted.
 
     UsageError: a name that is not `paper_figure_slug` in lower case. LabError: the folder cannot be written.
+
+    >>> import nlstm_lab as lab
+    >>> lab.figures.save(lab.figures.nested_architecture(), "my_fig1_architecture", caption="A cell in a cell.").name
+    'my_fig1_architecture.pdf'
     """
     if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name):
         raise UsageError(

@@ -64,8 +64,19 @@ VERDICTS = _table(
     ("match", "match", "#0072b2", "o"),
     ("close", "close", "#a86f00", "o"),
     ("differs", "differs", "#b2182b", "o"),
+    ("holds", "holds", "#0072b2", "o"),
+    ("fails", "fails", "#b2182b", "o"),
+    ("undecided", "undecided", "#a86f00", "o"),
     ("not run", "not run", "#757575", "o"),
 )
+OPERATIONS = _table(  # of an HM-RNN's layer, by their codes
+    ("COPY", "COPY", "#dedede", "s"),
+    ("UPDATE", "UPDATE", "#2380b8", "o"),
+    ("FLUSH", "FLUSH", "#d55e00", "D"),
+)
+
+# light is small, dark is large
+NORMS = LinearSegmentedColormap.from_list("norms", ["#fdf7ec", "#f3cf9a", "#dd8f6b", "#a63a79", "#3b0f4f"])
 
 # red is negative, blue positive, white exactly 0, darker is larger: figures 3 and 4 of Nested LSTMs
 DIVERGING = LinearSegmentedColormap.from_list(

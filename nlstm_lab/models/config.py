@@ -9,6 +9,7 @@ from torch import Tensor
 from nlstm_lab.datasets.base import Mixture, Symbols, Task, Vectors, Vocabulary
 
 OutputBias = Literal["zero", "log_frequencies"]
+SEPARATOR = "\t"  # between the names of words in a record
 
 
 @dataclass(frozen=True)
@@ -47,18 +48,31 @@ class Interface:
 
     def record(self) -> dict[str, Any]:
         """As plain JSON values, so that a run can be rebuilt where its data set is absent."""
-        ends = {end: {type(value).__name__: vars(value)} for end, value in (("in", self.input), ("out", self.output))}
+        ends = {end: _recorded(value) for end, value in (("in", self.input), ("out", self.output))}
         symbols = None if self.vocabulary is None else list(self.vocabulary.symbols)
         return {**ends, "vocabulary": symbols, "per_sequence": self.per_sequence}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Interface":
-        kinds = {"Symbols": Symbols, "Vectors": Vectors, "Mixture": Mixture}
-        (one,), (other,) = record["in"].items(), record["out"].items()
         symbols = record["vocabulary"]
         return cls(
-            kinds[one[0]](**one[1]),
-            kinds[other[0]](**other[1]),
+            _end(record["in"]),
+            _end(record["out"]),
             None if symbols is None else Vocabulary(tuple(symbols)),
             record["per_sequence"],
         )
+
+
+def _recorded(end: Symbols | Vectors | Mixture) -> dict[str, Any]:
+    """One end as a record has it: names, which may be thousands, as one line of words."""
+    fields = dict(vars(end))
+    if (names := fields.pop("names", None)) is not None:
+        fields["names"] = SEPARATOR.join(names)
+    return {type(end).__name__: fields}
+
+
+def _end(record: Mapping[str, Any]) -> Any:
+    (kind, fields), *_ = record.items()
+    if "names" in fields:
+        fields = {**fields, "names": tuple(fields["names"].split(SEPARATOR))}
+    return {"Symbols": Symbols, "Vectors": Vectors, "Mixture": Mixture}[kind](**fields)

@@ -16,7 +16,11 @@ class PaddedEmbedding(nn.Module):
     def __init__(self, symbols: int, width: int) -> None:
         super().__init__()
         self.rows = nn.Parameter(torch.empty(symbols - 1, width))
-        bound = 1 / math.sqrt(symbols - 1)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the rows as at the start."""
+        bound = 1 / math.sqrt(len(self.rows))
         nn.init.uniform_(self.rows, -bound, bound)
 
     @property

@@ -42,7 +42,8 @@ class Network(nn.Module):
     """Input map, unit and readout. Called with a batch's inputs and a state, it returns outputs and the new state.
 
     Shapes: inputs symbols [T, B] or vectors [T, B, features]; outputs [T, B, output size], or [B, output size] where
-    the task asks for one prediction a sequence. The state is the unit's own.
+    the task asks for one prediction a sequence. The state is the unit's own. words: the names of what is predicted, in
+    the order of their codes; None where that is the vocabulary's next symbol, or has no names.
     """
 
     def __init__(
@@ -55,12 +56,13 @@ class Network(nn.Module):
         density: MixtureDensity | None = None,
         segment_ends: Tensor | None = None,
         name: str = "",
+        words: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
         self.segment_ends: Tensor | None
         self.register_buffer("segment_ends", segment_ends, persistent=False)  # [symbols, levels] of given boundaries
         self.unit, self.readout, self.embedding, self.density = unit, readout, embedding, density
-        self.vocabulary, self.per_sequence, self.name = vocabulary, per_sequence, name
+        self.vocabulary, self.per_sequence, self.name, self.words = vocabulary, per_sequence, name, words
 
     def inputs(self, inputs: Tensor) -> Tensor:
         """What the unit reads: symbols as they are (it looks one-hot vectors up), or their embedding."""
@@ -100,7 +102,8 @@ class Network(nn.Module):
 def metrics(sums: Sequence[float], metric: str) -> dict[str, float]:
     """What the documents report, from the sums of a `Score`: nats, `metric`, accuracy.
 
-    Where the loss masks predictions that the article's accuracy does not (protocol 30), accuracy over all as well.
+    Where the loss masks predictions that the article's accuracy does not (protocol 30: unknown words and padding, on
+    which nothing is ever trained, so that they count as wrong), accuracy over all as well.
     """
     nats, counted, hits, all_hits, everything, sequences = sums
     nll = nats / counted
@@ -155,7 +158,8 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
         with torch.no_grad():
             last.bias.copy_(ends.log_frequencies)
     segments = _segment_ends(config.boundaries, ends.vocabulary) if config.boundaries else None
-    return Network(unit, readout, embedding, ends.vocabulary, ends.per_sequence, density, segments, name)
+    words = None if density else ends.output.names  # type: ignore[union-attr]
+    return Network(unit, readout, embedding, ends.vocabulary, ends.per_sequence, density, segments, name, words)
 
 
 def _segment_ends(levels: Sequence[str], vocabulary: Vocabulary | None) -> Tensor:
@@ -178,13 +182,21 @@ def wrap(
     readout: nn.Module,
     embedding: nn.Module | None = None,
     vocabulary: Vocabulary | Sequence[str] | Mapping[str, int] | None = None,
+    words: Sequence[str] | None = None,
     name: str = "wrapped",
 ) -> Network:
     """Your own trained network, ready for every probe and widget.
 
     rnn: an `nn.LSTM` (or `nn.RNN`, `nn.GRU`), unidirectional, or a unit of ours. readout: from h [..., hidden_size]
     to logits. embedding: from symbols to vectors; None for one-hot input. vocabulary: the symbols in the order of
-    their codes, or a mapping from symbol to code. Raises TypeError or ValueError for what cannot be read.
+    their codes, or a mapping from symbol to code. words: the names of what is predicted, where that is not the next
+    symbol. Raises TypeError or ValueError for what cannot be read.
+
+    >>> import torch, nlstm_lab as lab
+    >>> rnn, embedding, readout = torch.nn.LSTM(8, 16, 2), torch.nn.Embedding(27, 8), torch.nn.Linear(16, 27)
+    >>> model = lab.models.wrap(rnn, embedding=embedding, readout=readout, vocabulary=" abcdefghijklmnopqrstuvwxyz")
+    >>> dict(lab.probes.trace(model, "the cat sat").c.sizes)
+    {'time': 11, 'memory': 2, 'unit': 16}
     """
     unit = rnn if isinstance(rnn, cells.Recurrent) else _from_torch(rnn)
     if isinstance(vocabulary, Mapping):
@@ -193,7 +205,7 @@ def wrap(
         vocabulary = sorted(vocabulary, key=vocabulary.__getitem__)
     if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary(tuple(vocabulary))
-    return Network(unit, readout, embedding, vocabulary, name=name).eval()
+    return Network(unit, readout, embedding, vocabulary, name=name, words=words).eval()
 
 
 def _from_torch(rnn: nn.Module) -> cells.Recurrent:

@@ -1,11 +1,12 @@
 """The strict executor: papermill, but wrong parameters are refused and unfinished notebooks leave no output.
 
-jobs = plan(["12"], {"seeds": "0,1"})
-print(summary(execute_all(jobs)))
+outcomes = execute_all(plan(["12"], {"seeds": "0,1"}))
 """
 
-from nlstm_lab.notebooks.executor import Outcome, execute, execute_all, summary
+from nlstm_lab.notebooks.collection import Outcome, execute_all, time_left
+from nlstm_lab.notebooks.executor import execute
 from nlstm_lab.notebooks.jobs import Job, names, plan, resolve
+from nlstm_lab.notebooks.pages import export
 from nlstm_lab.notebooks.parameters import Parameter, convert, declared
 
 __all__ = [
@@ -16,8 +17,9 @@ __all__ = [
     "declared",
     "execute",
     "execute_all",
+    "export",
     "names",
     "plan",
     "resolve",
-    "summary",
+    "time_left",
 ]

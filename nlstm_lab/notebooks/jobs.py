@@ -61,6 +61,8 @@ def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None) -> 
     """
     given = given or {}
     chosen = list(dict.fromkeys(map(resolve, wanted))) or names()
+    if not chosen:
+        raise UsageError(f"there is no notebook in {paths.notebooks()}: they come with a clone of the repository")
     known = {name: declared(Job(name).read()) for name in chosen}
     everything = sorted({parameter for each in known.values() for parameter in each})
     for parameter in given:

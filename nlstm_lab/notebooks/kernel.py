@@ -9,7 +9,7 @@ import zmq
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
-from traitlets import Integer, default
+from traitlets import Integer, Unicode, default
 
 from nlstm_lab import paths
 
@@ -27,6 +27,7 @@ class Kernel(AsyncKernelManager):
     """One notebook's kernel, started in the notebooks' folder as JupyterLab would."""
 
     threads = Integer(0, help="threads of the numerical libraries; 0 leaves them alone").tag(config=True)
+    owner = Unicode("", help="who may end it with `kill_all`").tag(config=True)
     alive: ClassVar[set["Kernel"]] = set()
 
     @default("kernel_spec_manager")
@@ -49,9 +50,9 @@ class Kernel(AsyncKernelManager):
         await super().cleanup_resources(restart=restart)
 
     @classmethod
-    def kill_all(cls) -> None:
-        """End every kernel at once; the notebooks that they ran fail."""
-        for kernel in list(cls.alive):
+    def kill_all(cls, owner: str) -> None:
+        """End every kernel of this process and owner at once; the notebooks that they ran fail."""
+        for kernel in [kernel for kernel in cls.alive if kernel.owner == owner]:
             pid = getattr(kernel.provisioner, "pid", None)
             if pid and getattr(kernel.provisioner, "has_process", False):
                 os.kill(pid, signal.SIGKILL)

@@ -18,6 +18,12 @@ def untrained(model: Network, seed: int = 0) -> Network:
     """A copy of `model` with every parameter drawn anew from `seed`, each part by its own `reset_parameters`.
 
     The unit starts as its own initialization says; a dense readout as `torch.nn.Linear` does.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> fresh = lab.probes.untrained(model, seed=1)
+    >>> fresh.vocabulary == model.vocabulary
+    True
     """
     fresh = copy.deepcopy(model)
     parts: list[Any] = [fresh.unit, *(m for m in (fresh.embedding, fresh.readout) if m is not None)]

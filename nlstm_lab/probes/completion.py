@@ -4,14 +4,17 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import pandas as pd
 import torch
 from torch import Tensor
 
+from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import reading
 from nlstm_lab.probes.wording import LONGEST, Unknown, encode, outputs_of, special, unit_input, vocabulary_of
 
+NO_SYMBOLS = (PADDING, UNKNOWN)
 REMEMBERED = 256  # prefixes whose states a Completer keeps
 
 
@@ -25,10 +28,10 @@ class Completion(NamedTuple):
 class Completer:
     """Autocomplete while somebody types: `completer(text)` reads only what is new since an earlier call.
 
-    model: predicts at every character. words: the names of what it predicts, in the order of their codes; None where
-    that is the next character. unknown: what happens to characters outside the vocabulary: "refuse", "map", or "show"
-    (not read). window: of longer texts the last words within it are read, from a zero state; where reading starts
-    moves on by half a window, so that it seldom moves.
+    model: predicts at every character. words: the names of what it predicts, in the order of their codes; None for
+    the network's own, or where that is the next character. unknown: what happens to characters outside the
+    vocabulary: "refuse", "map", or "show" (not read). window: of longer texts the last words within it are read, from
+    a zero state; where reading starts moves on by half a window, so that it seldom moves.
 
     The network must not change meanwhile: a new one needs a new Completer. UsageError: a network that does not
     predict at every character, names that are not its.
@@ -42,7 +45,8 @@ class Completer:
         unknown: Unknown = "refuse",
         window: int = LONGEST,
     ) -> None:
-        self.model, self.words, self.unknown, self.window = model, words, unknown, window
+        self.model, self.unknown, self.window = model, unknown, window
+        self.words = model.words if words is None else words
         self.vocabulary = vocabulary_of(model)
         self._read: OrderedDict[str, tuple[Tensor, Any]] = OrderedDict()  # h of the last step and the state
 
@@ -97,13 +101,49 @@ def complete(
     return Completer(model, words, unknown=unknown, window=window)(text, k)
 
 
+def offered(model: Network, texts: Sequence[str], k: int = 3) -> pd.DataFrame:
+    """The `k` likeliest words for each text as one line, a row a text: text, suggestions (with their probabilities)."""
+    completer = Completer(model)
+    lines = [", ".join(f"{one.word} {one.probability:.0%}" for one in completer(text, k)) for text in texts]
+    return pd.DataFrame({"text": list(texts), "suggestions": lines})
+
+
+def continued(model: Network, text: str, length: int, seed: int = 0, temperature: float = 1.0) -> str:
+    """`text` with `length` characters that the network, which predicts the next one, draws from its own predictions.
+
+    temperature: the logits are divided by it; towards 0 the likeliest character is always taken. The same seed gives
+    the same text.   UsageError: a network that predicts words, a length or temperature that is not positive.
+    """
+    vocabulary = vocabulary_of(model)
+    if length < 1 or temperature <= 0:
+        raise UsageError(f"length and temperature must be positive, not {length} and {temperature}")
+    if model.words is not None:
+        raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
+    generator = torch.Generator().manual_seed(seed)
+    nothing = torch.tensor([vocabulary.symbols.index(symbol) for symbol in NO_SYMBOLS if symbol in vocabulary.symbols])
+    codes, state = encode(vocabulary, text)[0].unsqueeze(1).to(next(model.parameters()).device), None
+    drawn: list[int] = []
+    with reading(model):
+        for _ in range(length):
+            logits, state = model(codes, state)
+            scores = logits[-1, 0].double().cpu().index_fill(-1, nothing.long(), -torch.inf) / temperature
+            drawn.append(int(torch.multinomial(torch.softmax(scores, -1), 1, generator=generator)))
+            codes = torch.full_like(codes[:1], drawn[-1])
+    return text + vocabulary.decode(torch.tensor(drawn))
+
+
+def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tensor, Tensor]:
+    """The `k` highest of scores [..., outputs] and their codes, [..., k] each; <eos> and <unknown> are no words."""
+    no_words = torch.tensor([code for code, name in enumerate(names) if special(name)], device=scores.device)
+    scores = scores.index_fill(-1, no_words.long(), -torch.inf)
+    values, indices = scores.topk(min(k, len(names) - len(no_words)), dim=-1)
+    return values, indices
+
+
 def likeliest(logits: Tensor, names: Sequence[str], k: int) -> list[list[Completion]]:
-    """For every row of logits [T, outputs] the `k` likeliest words; <eos> and <unknown> are none."""
-    p = torch.softmax(logits.double(), -1)
-    no_words = torch.tensor([code for code, name in enumerate(names) if special(name)], device=p.device)
-    p = p.index_fill(-1, no_words.long(), -1.0)
-    found = p.topk(min(k, len(names) - len(no_words)), dim=-1)
-    rows = zip(found.indices.tolist(), found.values.tolist(), strict=True)
+    """For every row of logits [T, outputs] the `k` likeliest words."""
+    found = likeliest_codes(torch.softmax(logits.double(), -1), names, k)
+    rows = zip(*(part.tolist() for part in reversed(found)), strict=True)
     return [
         [Completion(names[code], value) for code, value in zip(codes, values, strict=True)] for codes, values in rows
     ]

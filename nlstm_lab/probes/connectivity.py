@@ -5,7 +5,7 @@ respect to the one-hot vector x_s that was read at position s.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -40,6 +40,7 @@ Target = Literal["true", "predicted"]
 Read = tuple[Tensor, ...]  # what the unit is called with, [S, features] each
 Attribute = Callable[[Read, Tensor, Tensor], Tensor]  # also positions [n] and codes [n], to [n, S]
 
+NO_CODE = -1
 CHUNK = 50  # targets side by side: bounds the memory
 STEPS, MOST_STEPS = 50, 800  # from zero to the input, for integrated gradients: doubled until they are complete
 INCOMPLETE = 0.01  # how much of their absolute sum may be missing
@@ -57,34 +58,39 @@ def connectivity(
     mode: Mode = "l2",
     memory: str | None = None,
     unknown: Unknown = "refuse",
+    at: Iterable[int] | None = None,
     window: int = LONGEST,
     chunk: int = CHUNK,
+    done: Callable[[int], object] | None = None,
 ) -> xr.Dataset:
     """The connectivity of every position of `text` to every earlier one, from a zero state.
 
     words: the names of what is predicted, in the order of their codes (then the true target is the word that a
-    position or the space before it belongs to); None where that is the next character.
+    position or the space before it belongs to); None for the network's own, or where that is the next character.
     target: the "true" word, or the "predicted" one, at every position; or `given`, one word for all of them.
     mode: "l2", the norm that the article writes; "as_coded", the sum of squares that its code returns; or, with
     their signs, "gradient_x_input" and "integrated_gradients" (from zero vectors).
     memory: None for the input; or "inner", "outer", "cell", ...: then x_s is the state of that memory after step s
     (its whole effect, that on the hidden state of the same step included).
     unknown: what happens to characters outside the vocabulary: "refuse", "map", or "show" (not read).
+    at: the positions whose connectivity is computed (NaN elsewhere); None for all, and none at all costs a reading.
     window: longer texts are read in pieces of at most so many characters, each from a zero state; a warning says so.
-    chunk: targets computed side by side; memory grows with chunk * window.
+    chunk: targets computed side by side; memory grows with chunk * window. done: told after each chunk how many
+    positions it had, instead of a progress bar; what it raises ends the computation.
 
     Returns a dataset with the dimensions time (T positions), source (places in the window of a position) and rank:
-      connectivity (time, source)  exactly 0 beyond the position itself; NaN where the target has no code;
+      connectivity (time, source)  exactly 0 beyond the position itself; NaN where it was not asked for, or where the
+      target has no code;
       prediction, probability (time, rank)  the three likeliest words;   p (time)  the target's probability;
     with the coordinates symbol (as given), read (as read), target, word, known (characters of the word that are
     known), word_start and window (where the word and the window start), all (time).
 
     UsageError: an empty text, an unknown character, word, mode or memory, a network that is not autoregressive.
     """
-    vocabulary = vocabulary_of(model)
+    vocabulary, words = vocabulary_of(model), model.words if words is None else words
     codes, read = encode(vocabulary, text, unknown)
     attribute = _attribution(model, mode, memory)
-    pieces = windows(read, window)
+    pieces, asked = windows(read, window), _asked(at, len(text))
     if len(pieces) > 1:
         warnings.warn(
             f"a text of {len(text)} characters is read in {len(pieces)} windows of at most {window}, each from a "
@@ -93,15 +99,24 @@ def connectivity(
         )
     found: list[dict[str, Any]] = []
     said = words_of(read)
-    with evaluating(model), tqdm(total=len(text), delay=DELAY, leave=False, unit=" characters") as bar:
+    shown: dict[str, Any] = {"delay": DELAY, "leave": False, "unit": " characters", "disable": done is not None}
+    with evaluating(model), tqdm(total=int(asked.sum()), **shown) as bar:
         for start, stop in pieces:
             heard = unit_input(model, codes[start:stop])
             logits, names = _predict(model, heard, words)
             true = said.word[start:stop] if words is not None else [*read[start + 1 : stop + 1], ""][: stop - start]
             wanted = _targets(names, true, logits, target, given)
-            values = _matrix(heard, wanted, attribute, max(1, chunk), bar.update)
+            here = np.where(asked[start:stop], wanted, NO_CODE)
+            values = _matrix(heard, here, attribute, max(1, chunk), done or bar.update)
             found.append(_described(values, logits, names, wanted, start))
     return _dataset(found, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
+
+
+def _asked(at: Iterable[int] | None, length: int) -> NDArray[np.bool_]:
+    places = np.arange(length) if at is None else np.array([*at], int)
+    if strange := [int(place) for place in places if not 0 <= place < length]:
+        raise UsageError(f"there is no position {strange[0]}: the text has the positions 0 to {length - 1}")
+    return np.isin(np.arange(length), places)
 
 
 def _predict(model: Network, read: Read, words: Sequence[str] | None) -> tuple[Tensor, Sequence[str]]:
@@ -114,14 +129,14 @@ def _predict(model: Network, read: Read, words: Sequence[str] | None) -> tuple[T
 def _targets(
     names: Sequence[str], true: list[str], logits: Tensor, target: Target, given: str | None
 ) -> NDArray[np.int_]:
-    """The code that is asked for at every position; -1 where the true one is none of the network's."""
+    """The code that is asked for at every position; NO_CODE where the true one is none of the network's."""
     if given is not None:
         return np.full(len(logits), code_of(given, names))
     if target not in get_args(Target):
         raise UsageError(f"target must be one of {', '.join(map(repr, get_args(Target)))}, not {target!r}")
     asked = true if target == "true" else [first.word for (first,) in likeliest(logits, names, 1)]
     codes = {name: code for code, name in enumerate(names)}
-    return np.array([codes.get(name, -1) for name in asked])
+    return np.array([codes.get(name, NO_CODE) for name in asked])
 
 
 def _matrix(

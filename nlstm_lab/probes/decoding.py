@@ -68,6 +68,13 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
     squared for numbers, balanced accuracy (the mean over classes of the share that is found) for classes; NaN with a
     reason where the text does not vary in a property or a memory does not move. Hidden states serve as memory 'h',
     'layer 1 h' and so on. Raises UsageError for a text that is not the one that was traced.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = "the company said that it would not sell the old bank " * 20
+    >>> told = lab.probes.decode(lab.probes.trace(model, text), text, ("since_space",))
+    >>> told.metric.tolist(), told.memory.tolist()
+    (['r_squared', 'r_squared', 'r_squared'], ['outer', 'inner', 'h'])
     """
     if len(text) != trace.sizes["time"] or ("symbol" in trace.coords and "".join(trace.symbol.values) != text):
         raise UsageError("the text is not the one that was traced: its characters must be the trace's symbols")

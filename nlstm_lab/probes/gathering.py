@@ -116,6 +116,18 @@ def reach(horizons: pd.DataFrame, within: float = 0.01) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def needed(frame: pd.DataFrame) -> pd.DataFrame:
+    """How many characters of the word were read before it was among the three likeliest, one row a run and occurrence.
+
+    frame: `context.suggestions`, gathered. Columns: RUN's, occurrence, needed. A word that is never suggested, not
+    even with its last character read, counts as one more than it has.
+    """
+    keys = [*RUN, "occurrence"]
+    never = frame.groupby(keys, sort=False)["known"].max() + 1
+    found = frame[frame["place"].notna()].groupby(keys, sort=False)["known"].min()
+    return found.reindex(never.index).fillna(never).astype(int).rename("needed").reset_index()
+
+
 def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFrame:
     """The mean over seeds of a column and its t interval for each group: mean, low, high, n (seeds with a number)."""
     rows, by = [], list(by)

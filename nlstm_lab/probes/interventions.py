@@ -66,6 +66,13 @@ def intervene(
     all where none are named. Returns `loss` (intact), `loss_cut` and `kl`, the divergence of the cut network's
     prediction from the intact one's, D(intact | cut), each (moment, distance). Raises UsageError for a memory or unit
     that the network lacks, a moment too early or too late, and a text `other` that is too short.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = "the company said that it would not sell the old bank " * 20
+    >>> cut = lab.probes.intervene(model, text, "zero", "inner", moments=[300, 500], distance=20)
+    >>> dict(cut.kl.sizes), bool(cut.kl.max() > 0.01)
+    ({'moment': 2, 'distance': 20}, True)
     """
     codes, names = encode(model, text), (memory,) if isinstance(memory, str) else tuple(memory)
     _check(codes, kind, moments, distance, other)
@@ -76,9 +83,9 @@ def intervene(
         for start in range(0, len(moments), ROWS):
             batch = range(start, min(start + ROWS, len(moments)))
             state, donor = rows(states, batch), rows(donors, batch)
-            x, targets = _continuations(codes, [moments[k] for k in batch], distance)
-            intact = _predictions(model, x, state)
-            pieces.append(_effect(intact, _cut_predictions(model, x, state, donor, cut), targets))
+            x, targets = continuations(codes, [moments[k] for k in batch], distance)
+            intact = predictions(model, x, state)
+            pieces.append(effect(intact, _cut_predictions(model, x, state, donor, cut), targets))
     loss, loss_cut, kl = (np.concatenate(part, 1).T for part in zip(*pieces, strict=True))
     dims = ("moment", "distance")
     data = {"loss": (dims, loss), "loss_cut": (dims, loss_cut), "kl": (dims, kl)}
@@ -130,6 +137,12 @@ def attribute(
 
     Both are means over moments and the `distance` predictions that follow; see `intervene`. A cause is measured, not
     a correlation: a unit whose past nothing reads has 0.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = "the company said that it would not sell the old bank " * 20
+    >>> effect = lab.probes.attribute(model, text, "inner", moments=[300, 500], distance=5)
+    >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions hang on most
     """
     codes = encode(model, text)
     _check(codes, kind, moments, distance, other)
@@ -143,9 +156,9 @@ def attribute(
         states, donors = _states(model, codes, moments, other)
         for k, moment in enumerate(moments):
             state, donor = rows(states, [k] * size), rows(donors, [k] * size)
-            x, targets = _continuations(codes, [moment] * size, distance)
-            intact = _predictions(model, x[:, :1], rows(states, [k])).expand(-1, size, -1)
-            before, after, divergence = _effect(intact, _cut_predictions(model, x, state, donor, cut), targets)
+            x, targets = continuations(codes, [moment] * size, distance)
+            intact = predictions(model, x[:, :1], rows(states, [k])).expand(-1, size, -1)
+            before, after, divergence = effect(intact, _cut_predictions(model, x, state, donor, cut), targets)
             kl += divergence.mean(0) / len(moments)
             more += (after - before).mean(0) / len(moments)
     return pd.DataFrame({"memory": memory, "unit": np.arange(size), "kl": kl, "loss_increase": more})
@@ -158,6 +171,13 @@ def horizon(
 
     Each reading starts from a zero state `context` symbols before the position; the positions are the same for all
     contexts, evenly spread over the text. Where the loss no longer falls, the network's memory ends.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = "the company said that it would not sell the old bank " * 20
+    >>> loss = lab.probes.horizon(model, text, contexts=(1, 5, 20), positions=50).mean("position")
+    >>> bool(loss.sel(context=20) < loss.sel(context=1))
+    True
     """
     codes = encode(model, text)
     longest = max(contexts)
@@ -212,13 +232,13 @@ def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text |
     return states, states if other is None else states_at(model, encode(model, other), moments)
 
 
-def _continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple[Tensor, Tensor]:
+def continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple[Tensor, Tensor]:
     """What is read from each moment on, and what is to be predicted, [distance, moments] each."""
     index = torch.arange(distance, device=codes.device)[:, None] + torch.tensor(moments, device=codes.device)
     return codes[index], codes[index + 1]
 
 
-def _predictions(model: Network, x: Tensor, state: Any) -> Tensor:
+def predictions(model: Network, x: Tensor, state: Any) -> Tensor:
     """log p of what comes next, [T, B, V]."""
     return torch.log_softmax(model.readout(model.unit(*model.unit_arguments(x), state)[0]).float(), -1)
 
@@ -226,7 +246,7 @@ def _predictions(model: Network, x: Tensor, state: Any) -> Tensor:
 def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut) -> Tensor:
     """The same after the cut; a frozen memory is put back after each step."""
     if cut.kind != "freeze":
-        return _predictions(model, x, cut.apply(model, state, donor))
+        return predictions(model, x, cut.apply(model, state, donor))
     told = []
     for step in torch.split(x, 1):
         hidden, moved = model.unit(*model.unit_arguments(step), state)
@@ -235,7 +255,7 @@ def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut
     return torch.cat(told)
 
 
-def _effect(intact: Tensor, cut: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def effect(intact: Tensor, cut: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Loss intact, loss cut and divergence, [distance, moments] each."""
     losses = (-told.gather(-1, targets.unsqueeze(-1)).squeeze(-1).cpu().numpy() for told in (intact, cut))
     kl = (intact.exp() * (intact - cut)).sum(-1).clamp(min=0)

@@ -54,6 +54,12 @@ def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
     memory but the two innermost, and next to nothing otherwise: hand in a shorter trace,
     `trace.isel(time=...)`, for depth > 2. Raises UsageError where the unit's memories are none of this
     project's.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
+    >>> lab.probes.persistence(model, trace).dims
+    ('time', 'memory', 'unit')
     """
     liveness.need(trace)
     f = trace["f"].isel(time=slice(1, None)).drop_vars("leaks").rename("persistence")

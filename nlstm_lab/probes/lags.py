@@ -86,16 +86,20 @@ def survey(
     target: Target = "true",
     mode: Mode = "l2",
     memory: str | None = None,
+    places: int | None = None,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """`measure` of the connectivity of every text, one under the other, with the column `text` (0, 1, ...).
 
-    The arguments are those of `connectivity`. Costs as much as so many matrices: keep the frame with `ensure`.
+    The arguments are those of `connectivity`. places: so many positions of each text, drawn from `seed`, stand for
+    all of them (None). Costs as much as so many matrices: keep the frame with `ensure`.
     """
     if not texts:
         raise UsageError("a survey needs at least one text")
-    parts = []
+    parts, draw = [], np.random.default_rng(seed)
     for number, text in enumerate(tqdm(texts, delay=DELAY, leave=False, unit=" texts")):
-        data = connectivity(model, text, words, target=target, mode=mode, memory=memory)
+        at = None if places is None else draw.permutation(len(text))[:places].tolist()
+        data = connectivity(model, text, words, target=target, mode=mode, memory=memory, at=at)
         parts.append(measure(data, lags).assign(text=number))
     return pd.concat(parts, ignore_index=True)
 
@@ -132,26 +136,3 @@ def over_seeds(frame: pd.DataFrame, confidence: float = 0.95) -> pd.DataFrame:
     for key, group in seed_means(frame).groupby(keys, dropna=False, sort=False):
         rows.append([*key, *t_interval(group["value"], confidence), len(group)])
     return pd.DataFrame(rows, columns=[*keys, "mean", "low", "high", "seeds"])
-
-
-def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
-    """What a network knows of a word while it is written: a row for each occurrence and number of known characters.
-
-    occurrence (from 1), known, time, place (1 is likeliest; NaN where it is not among those shown), probability
-    (NaN likewise), likeliest (the word in first place). UsageError where the text has no such word.
-    """
-    places = np.flatnonzero(data["word"].values == word)
-    if not len(places):
-        raise UsageError(f"the word {word!r} is not in the text: choose one of its own")
-    shown = data["prediction"].values[places] == word
-    found = shown.any(1)
-    starts = data["word_start"].values[places]
-    columns = {
-        "occurrence": np.unique(starts, return_inverse=True)[1] + 1,
-        "known": data["known"].values[places],
-        "time": places,
-        "place": np.where(found, shown.argmax(1) + 1.0, np.nan),
-        "probability": np.where(found, (shown * data["probability"].values[places]).sum(1), np.nan),
-        "likeliest": data["prediction"].values[places, 0],
-    }
-    return pd.DataFrame(columns)

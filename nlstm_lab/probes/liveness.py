@@ -34,7 +34,15 @@ def classes(trace: xr.Dataset) -> pd.DataFrame:
 
 
 def shares(lives: pd.DataFrame) -> pd.DataFrame:
-    """The shares of alive, silent and latched cells of each memory, from what `classes` returned."""
+    """The shares of alive, silent and latched cells of each memory, from what `classes` returned.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
+    >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
+    >>> shares = lab.probes.shares(lab.probes.classes(trace))
+    >>> bool(shares.latched["inner"] > 0.5)  # trained as printed, most of the inner memory latches
+    True
+    """
     table = pd.crosstab(lives["memory"], lives["life"], normalize="index")
     names = [*CLASSES, *(["not finite"] if "not finite" in table else [])]
     return table.reindex(index=lives["memory"].unique(), columns=names, fill_value=0.0)

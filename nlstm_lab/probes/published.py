@@ -14,6 +14,7 @@ from nlstm_lab.probes.connectivity import Mode
 from nlstm_lab.probes.wording import words_of
 
 Unit = Literal["gru", "lstm", "nlstm"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 def published_connectivity(unit: Unit, mode: Mode = "l2") -> xr.Dataset:
@@ -25,8 +26,8 @@ def published_connectivity(unit: Unit, mode: Mode = "l2") -> xr.Dataset:
     UsageError: another unit or mode. MissingData: no data folder has the arrays. DamagedFile: they are not
     as published.
     """
-    if unit not in get_args(Unit):
-        raise UsageError(f"the article has {', '.join(map(repr, get_args(Unit)))}, not {unit!r}")
+    if unit not in UNITS:
+        raise UsageError(f"the article has {', '.join(map(repr, UNITS))}, not {unit!r}")
     if mode not in ("l2", "as_coded"):
         raise UsageError(f"the article's arrays have the modes 'l2' and 'as_coded', not {mode!r}")
     rows = json.loads(_read(f"connectivity_{unit}.json"))

@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import torch
 
-from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.datasets.excerpt import Excerpt, Sequences
 from nlstm_lab.models import Network
-from nlstm_lab.probes import interventions, jacobians, timescales
+from nlstm_lab.probes import context, interventions, jacobians, lags, memorization, published, timescales
 from nlstm_lab.probes.baselines import shuffled, untrained
-from nlstm_lab.probes.reading import hidden_names, names
+from nlstm_lab.probes.reading import encode, hidden_names, names, reading
 from nlstm_lab.probes.records import ensure, find
 from nlstm_lab.probes.tracing import trace
 
@@ -21,7 +22,10 @@ Order = Literal["in order", "characters", "words"]
 
 SKIP = 1000  # steps at the start that no statistics look at: a network comes from its zero state
 MOMENTS = 100  # at which a memory is cut
-DISTANCE = 100  # predictions after a cut
+DISTANCE = 100  # predictions after a cut, characters that a gradient comes back
+PLACES = 40  # positions of each text whose connectivity stands for all
+KNOWN = 6  # characters of a word, up to which the article draws accuracy
+POINTS = 150  # of a published training curve
 
 
 def state_timescales(
@@ -108,3 +112,93 @@ def horizon(model: Network, excerpt: Excerpt, positions: int = 500) -> pd.DataFr
         return loss.mean("position").to_dataframe().reset_index()
 
     return ensure("horizon", measure, weights=model, text=str(excerpt), positions=positions)
+
+
+def context_accuracy(model: Network, sequences: Sequences) -> pd.DataFrame:
+    """Accuracy by the number of characters known (`context.context_accuracy`), one row a top and number."""
+    return ensure(
+        "context_accuracy",
+        lambda: context.context_accuracy(model, sequences.read()),
+        weights=model,
+        text=str(sequences),
+    )
+
+
+def repetition(model: Network, sequences: Sequences) -> pd.DataFrame:
+    """Characters read until a word is suggested, the first and the second time (`context.repetition`): one row a word
+    that comes twice, in so many texts."""
+    return ensure("repetition", lambda: context.repetition(model, sequences.read()), weights=model, text=str(sequences))
+
+
+def connectivity_lags(model: Network, sequences: Sequences, seed: int = 0) -> pd.DataFrame:
+    """How far the connectivity of the true word reaches, in its L2 norm (`lags.survey`), at `PLACES` of each text.
+
+    One row a place ("all", "word start", "within word"), quantity ("mean_lag", "share_in_word", "share_at_lag") and
+    lag: value, the mean over texts, with its bootstrap interval (low, high), and the number of texts.
+    """
+
+    def measure() -> pd.DataFrame:
+        surveyed = lags.survey(model, sequences.read(), places=PLACES, seed=seed)
+        return lags.within_seed(surveyed).rename(columns={"mean": "value"})
+
+    return ensure("lags", measure, weights=model, text=str(sequences), places=PLACES, seed=seed)
+
+
+def gradients(model: Network, sequences: Sequences, trained: bool = True, seed: int = 0) -> pd.DataFrame:
+    """How gradients shrink with the distance (`memorization.gradient_by_distance`), one row a layer and distance.
+
+    Read are the first `DISTANCE` characters of each sequence. trained: False for the same network with its parameters
+    drawn anew. value: the mean over texts of log10 of the norm.
+    """
+
+    def measure() -> pd.DataFrame:
+        network = model if trained else untrained(model, seed)
+        codes = [encode(network, text[:DISTANCE]) for text in sequences.read() if len(text) >= DISTANCE]
+        with reading(network):
+            inputs = network.inputs(torch.stack(codes, 1))
+        found = memorization.gradient_by_distance(network.unit, inputs.clone(), seed=seed)
+        return found.groupby(lags.KEYS, sort=False)["value"].mean().reset_index()
+
+    return ensure("gradients", measure, weights=model, text=str(sequences), trained=trained, seed=seed)
+
+
+def published_lags() -> pd.DataFrame:
+    """The reach of the published connectivity, as `connectivity_lags` of one text, with the column model."""
+
+    def measure() -> pd.DataFrame:
+        found = {unit: lags.measure(published.published_connectivity(unit)) for unit in published.UNITS}
+        return pd.concat([frame.assign(model=unit) for unit, frame in found.items()], ignore_index=True)
+
+    return _as_ours(ensure("published_lags", measure, source="the published article, connectivity, L2 norm"))
+
+
+def published_accuracy() -> pd.DataFrame:
+    """The published accuracy of up to `KNOWN` characters: model, top, known, accuracy_pct."""
+
+    def measure() -> pd.DataFrame:
+        told = published.published_accuracy()
+        return told[told["known"] <= KNOWN]
+
+    return _as_ours(ensure("published_accuracy", measure, source="the published article, accuracy", known=KNOWN))
+
+
+def published_training() -> pd.DataFrame:
+    """The published training curves, smoothed as published, at `POINTS` mini-batches: model, split, update, seconds,
+    value (nats)."""
+
+    def measure() -> pd.DataFrame:
+        told = published.published_training().rename(
+            columns={"dataset": "split", "step": "update", "sec": "seconds", "loss smooth": "value"}
+        )
+        steps = np.sort(told["update"].unique())
+        wanted = np.unique(np.searchsorted(steps, np.geomspace(1, steps[-1], POINTS)).clip(max=len(steps) - 1))
+        told = told[told["update"].isin(steps[wanted])]
+        return told[["model", "split", "update", "seconds", "value"]]
+
+    return _as_ours(ensure("published_training", measure, source="the published article, training", points=POINTS))
+
+
+def _as_ours(frame: pd.DataFrame) -> pd.DataFrame:
+    """Models by the names that figures know: the article's LSTM has two layers."""
+    names = {"GRU": "gru", "LSTM": "stacked_lstm", "lstm": "stacked_lstm", "Nested LSTM": "nlstm"}
+    return frame.assign(model=frame["model"].replace(names))

@@ -34,6 +34,14 @@ def state_timescales(trace: xr.Dataset, values: Iterable[str] = tuple(VALUES), *
     where there are numbers. For a unit without memory cells (a GRU) the hidden states are taken, as memory
     'h' or 'layer 1 h'. `skip` leaves out the first steps, while a network is still moving away from its zero
     state.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = lab.probes.shuffled("the company said that it would not sell the old bank " * 40, "words")
+    >>> frame = lab.probes.state_timescales(lab.probes.trace(model, text), ["tanh"])
+    >>> medians = lab.probes.summary(frame).set_index("memory")["median"]  # in characters, over the living cells
+    >>> bool(medians["inner"] > medians["outer"])
+    True
     """
     trace = trace.isel(time=slice(skip, None))
     if trace.sizes["time"] < 2:
@@ -61,6 +69,13 @@ def gate_timescales(trace: xr.Dataset) -> pd.DataFrame:
     outer memory of a Nested LSTM, c = o~ tanh(c~), has no leak of its own, and its rows are NaN with that
     reason (the local persistence compares all memories alike). Columns: memory, unit, life, `from_mean_f`,
     `from_mean_ln_f`, reason.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
+    >>> found = lab.probes.gate_timescales(trace).groupby("memory").from_mean_f.count()
+    >>> int(found["outer"]), bool(found["inner"] > 0)  # the outer memory has no leak of its own
+    (0, True)
     """
     liveness.need(trace)
     lives = _lives(liveness.classes(trace))

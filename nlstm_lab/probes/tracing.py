@@ -50,6 +50,13 @@ def trace(
     reaches beyond any warm-up. Above `IN_MEMORY` the arrays are streamed to disk. `watch` is called with the share
     that is read, now and then, and may raise to end it. Raises UsageError for a character that the network does not
     know.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
+    >>> trace = lab.probes.trace(model, "the old man said")
+    >>> dict(trace.c.sizes), trace.memory.values.tolist()
+    ({'time': 16, 'memory': 2, 'unit': 150}, ['outer', 'inner'])
+    >>> inner = trace.c.sel(memory="inner", unit=7)  # one cell along the text
     """
     codes = encode(model, text)
     symbols = _symbols(model, codes)

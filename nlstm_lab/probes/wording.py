@@ -39,7 +39,8 @@ def vocabulary_of(model: Network) -> Vocabulary:
 
 
 def outputs_of(model: Network, words: Sequence[str] | None, size: int) -> Sequence[str]:
-    """The names of the `size` things that `model` predicts: `words`, or else the characters that it reads."""
+    """The names of the `size` things that `model` predicts: `words`, its own, or the characters that it reads."""
+    words = model.words if words is None else words
     names = vocabulary_of(model).symbols if words is None else words
     if len(names) != size:
         way = "hand in `words`, their names in the order of their codes" if words is None else "hand in its own"

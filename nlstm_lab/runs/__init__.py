@@ -24,11 +24,24 @@ from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt, alone
-from nlstm_lab.runs.together import dead_shares, histories
+from nlstm_lab.runs.outlook import outlook
+from nlstm_lab.runs.together import curves, dead_shares, histories
 from nlstm_lab.training.checkpoint import writing
 from nlstm_lab.training.state import COLUMNS
 
-__all__ = ["Run", "dead_shares", "ensure", "histories", "load", "resolve", "table", "training_device"]
+__all__ = [
+    "Run",
+    "curves",
+    "dead_shares",
+    "ensure",
+    "histories",
+    "load",
+    "outlook",
+    "recorded",
+    "resolve",
+    "table",
+    "training_device",
+]
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,11 @@ class Run:
         """`experiment/scale-seed0`, as figures name it in their metadata."""
         return f"{self.experiment.name}/{self.experiment.scale}-seed{self.seed}"
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether its weights are kept here."""
+        return (self.folder / "weights.safetensors").exists()
+
     @cached_property
     def history(self) -> pd.DataFrame:
         """Long format: epoch, update, split, reader, metric, value."""
@@ -58,7 +76,7 @@ class Run:
         Committed weights are half precision. Raises MissingRun where none were kept and DamagedFile for a bad file.
         """
         file = self.folder / "weights.safetensors"
-        if not file.exists():
+        if not self.has_weights:
             raise MissingRun(
                 f"the weights of {self.name} are not kept here (its record is); train it again with "
                 f"`{command(self.experiment, self.seed)} --again`"
@@ -95,7 +113,13 @@ def resolve(name: str | Experiment, scale: str | None) -> Experiment:
 
 
 def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run:
-    """A recorded run; raises MissingRun where there is none and StaleRun where its configuration is not today's."""
+    """A recorded run; raises MissingRun where there is none and StaleRun where its configuration is not today's.
+
+    >>> import nlstm_lab as lab
+    >>> run = lab.runs.load("ptb_char_lstm2", seed=3, scale="small")
+    >>> run.name, run.result["best_epoch"]
+    ('ptb_char_lstm2/small-seed3', 2)
+    """
     experiment = resolve(name, scale)
     folder = _folder(experiment, seed)
     try:
@@ -128,6 +152,11 @@ def ensure(
 
     precision, device: of a training; a record that is there counts whatever it was made with. again: train although
     there is a record, which stays until the new one takes its place. Under torchrun all processes call this alike.
+
+    >>> import nlstm_lab as lab
+    >>> run = lab.runs.ensure("ptb_char_nlstm", seed=0, scale="small")  # recorded: loaded at once
+    >>> run.name, run.model().unit.hidden_size
+    ('ptb_char_nlstm/small-seed0', 150)
     """
     experiment = resolve(name, scale)
     if not isinstance(seed, int) or seed < 0:
@@ -228,10 +257,32 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result:
         attempt.publish({**result, **measured})
 
 
+def recorded(pattern: str = "*", scale: str | None = None) -> list[Run]:
+    """Every run that is recorded of the documents' experiments that match, in the documents' order; trains nothing.
+
+    Raises StaleRun where one of them was trained with another configuration than today's.
+    """
+    found = [records.read_json(file) for file in sorted(paths.runs().glob("*/*/result.json"))]
+    return [
+        load(name, seed, one)
+        for name in experiments.names(pattern)
+        for one in experiments.scales(name)
+        if scale in (None, one)
+        for seed in sorted(told["seed"] for told in found if (told["experiment"], told["scale"]) == (name, one))
+    ]
+
+
 def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     """A tidy frame of recorded runs, variations among them: one row a run, split, reader and metric.
 
     Raises StaleRun where one that matches was trained with another configuration than today's.
+
+    >>> import nlstm_lab as lab
+    >>> table = lab.runs.table("ptb_char_*", scale="small")
+    >>> valid = table.query("metric == 'bpc' and split == 'valid' and reader == 'blocks'")
+    >>> means = valid.groupby("experiment").value.mean()
+    >>> bool(means["ptb_char_nlstm_logfreq"] < means["ptb_char_nlstm"])
+    True
     """
     rows, known = [], experiments.names()
     for file in sorted(paths.runs().glob("*/*/result.json")):

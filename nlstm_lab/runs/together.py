@@ -44,6 +44,24 @@ def histories(runs: "Iterable[Run] | Mapping[str, Iterable[Run]]") -> pd.DataFra
     return told if isinstance(runs, Mapping) else told.drop(columns="setting")
 
 
+def curves(runs: "Iterable[Run]", metric: str = "nll_nats") -> pd.DataFrame:
+    """Training and validation of runs against updates and time: about's columns, split, update, minutes, value.
+
+    split: "train", in the first epoch since the early row before and later over the whole epoch, and "valid". minutes:
+    of updates alone, at the mean rate of the run on the machine and beside the work that it had.
+    """
+    told = []
+    for run in runs:
+        history, rate = run.history, run.result["tokens_per_second"]
+        task = run.experiment.task
+        rows = history[(history["metric"] == metric) & history["split"].isin(["early", "train", "valid"])]
+        rows = rows[(rows["split"] != "train") | (rows["epoch"] > 1)]  # the first epoch's has the early rows
+        minutes = rows["update"] * task.batch_size * task.length / rate / 60
+        parts = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **about(run))
+        told.append(parts[[*about(run), "split", "update", "minutes", "value"]])
+    return pd.concat(told, ignore_index=True)
+
+
 def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFrame:
     """The shares of dead cells, one row a run, memory and update: `latched`, `silent` and `dead`, which is both.
 

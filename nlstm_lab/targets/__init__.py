@@ -7,7 +7,7 @@ The entries lie in `data/targets/*.toml`, tolerances included, and were written 
     update_readme(path, verdicts(...))     the README's block
 """
 
-from nlstm_lab.targets.comparison import Comparison, compare
+from nlstm_lab.targets.comparison import Comparison, compare, shown
 from nlstm_lab.targets.documents import DOCUMENTS, load
 from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
 from nlstm_lab.targets.readme import is_fresh, readme_block, update_readme
@@ -26,6 +26,7 @@ __all__ = [
     "is_fresh",
     "load",
     "readme_block",
+    "shown",
     "update_readme",
     "verdicts",
 ]

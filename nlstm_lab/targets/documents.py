@@ -29,7 +29,7 @@ def load(name: str, folder: Path | None = None) -> Document:
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
     except FileNotFoundError as error:
-        raise DamagedFile(f"{path} is missing; restore it from the repository") from error
+        raise DamagedFile(f"{path} is missing: restore it with git, or work in a clone of the repository") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DamagedFile(f"{path} cannot be read as TOML ({error}); restore it from the repository") from error
     keys = _Keys(read, str(path))

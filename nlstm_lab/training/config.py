@@ -15,7 +15,7 @@ class TrainingConfig:
     (`clip="gradient"`), or of the whole step that the optimizer took (`clip="update"`, as the code behind the Nested
     LSTM paper's protocol did). divide_on_plateau: the learning rate is divided by it when an epoch's validation loss
     does not fall. slope: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, 1 + growth * epoch).
-    updates_per_epoch: an epoch cut short (smoke tests), None for all of it.
+    updates_per_epoch: an epoch cut short, None for all of it. batches_per_reading: valid and test cut short likewise.
     """
 
     epochs: int
@@ -27,6 +27,7 @@ class TrainingConfig:
     divide_on_plateau: float | None = None
     slope: tuple[float, float] | None = None
     updates_per_epoch: int | None = None
+    batches_per_reading: int | None = None
 
     def make_optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
         if self.optimizer == "adam":

@@ -13,9 +13,10 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from nlstm_lab import cells
+from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Reader, Split, Task
-from nlstm_lab.errors import LabError, TrainingFailed
+from nlstm_lab.errors import Interrupted, TrainingFailed
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
@@ -32,13 +33,11 @@ EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700,
 # Updates between two looks at what they left on the device: looking makes a GPU wait for the processor.
 LOOK = {"cpu": 1, "cuda": 50}
 
+# Updates from which on compiling the fast paths' pointwise functions is worth the ten or twenty seconds that it takes.
+# Results then differ from the eager functions' in the last digits.
+COMPILED_FROM = 300
+
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
-
-
-class Interrupted(LabError):
-    """Training was stopped by a signal after its state was saved."""
-
-    exit_code = 130
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,7 @@ class _Trainer:
         self.wrapped = state.group.wrap(state.network)
         # scores and gradient norms of the updates since the last look, summed on the device, and their number
         self.unseen, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=state.device), 0
+        self.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)  # of all epochs
         self.looked = time.monotonic()
         self.request = Request()
 
@@ -73,7 +73,7 @@ class _Trainer:
         rows, weight = group.rows(batch)
         moved = rows.to(state.device)
         self.network.train()
-        with cells.precision(state.precision):
+        with cells.precision(state.precision), compiled(self.updates >= COMPILED_FROM):
             outputs, carried = self.wrapped(moved.inputs, None if batch.fresh else state.carried)
             score = self.network.score(outputs, moved)
             # the mean over what all processes count; their gradients get averaged, so a sum takes their number
@@ -173,7 +173,8 @@ class _Trainer:
 
     def evaluate(self, split: Split, reader: Reader, random: Random) -> dict[str, float]:
         """Metrics of a split; `random` is what a signal on the way saves as the random states."""
-        batches = self.interruptible(self.task.evaluate(split, reader), random)
+        all_batches = self.task.evaluate(split, reader)
+        batches = self.interruptible(islice(all_batches, self.config.batches_per_reading), random)
         values = evaluate(self.network, batches, self.state.device, self.task.metric, self.state.group)
         if not all(map(math.isfinite, values.values())):
             self.fail(f"{split} loss")
@@ -218,9 +219,8 @@ class _Trainer:
 
     def run(self, show: bool) -> Fit:
         state, progress = self.state, self.state.progress
-        total = self.config.epochs * (self.config.updates_per_epoch or self.task.updates_per_epoch)
         silent = not (show and state.group.first)
-        with listening() as self.request, tqdm(total=total, initial=progress.update, disable=silent) as bar:
+        with listening() as self.request, tqdm(total=self.updates, initial=progress.update, disable=silent) as bar:
             while progress.epoch < self.config.epochs:
                 self.epoch(bar)
             if not progress.finished:

@@ -17,7 +17,7 @@ function render(lab) {
   const name = (memory) => (/(^| )h$/.test(memory) ? `hidden state ${memory}` : lookOf(memory).label);
   const words = (memory) => (memory === "cell" ? "cells" : name(memory));
 
-  lab.hint("Click a character, or move the slider: the memory is cut just before it is read. Point at what follows to see both predictions.");
+  lab.hint(`${lab.alone ? "" : "Click a character, or move the slider: the memory is cut just before it is read. "}Point at a character after the cut to see both predictions.`);
   const run = lab.needsPython(selection("Run", lab.get("runs"), lab.get("run"), (each) => ask({ run: each })));
   const memory = lab.needsPython(selection("Memory", [], null, (each) => ask({ memory: each })));
   const kind = lab.needsPython(choices("is", CUTS, lab.get("kind"), (each) => { ask({ kind: each }); arrange(); }));
@@ -61,7 +61,7 @@ function render(lab) {
     effect.end = effect.moment + cut.length;
     if (document.activeElement !== box || box.value !== lab.get("text")) box.value = lab.get("text");
     if (document.activeElement !== otherBox || otherBox.value !== lab.get("other")) otherBox.value = lab.get("other");
-    run.show(lab.get("run"));
+    run.offer(lab.get("runs"), lab.get("run"));
     memory.offer(lab.get("memories").map((each) => [each, name(each)]), lab.get("memory"));
     kind.show(lab.get("kind"));
     which.show(lab.get("unit") >= 0);
@@ -99,7 +99,7 @@ function render(lab) {
     const where = change(worst) < 0 ? ` It costs most, ${number(-change(worst), 2)} bits, where “${visible(effect.symbols[worst + 1])}” comes after “${effect.symbols.slice(Math.max(0, worst - 9), worst + 1).join("")}”.` : "";
     const which = lab.get("unit") < 0 ? `the ${words(lab.get("memory"))}` : `unit ${lab.get("unit")} of the ${words(lab.get("memory"))}`;
     const done = { zero: "set to zero", freeze: "frozen", swap: "swapped" }[lab.get("kind")];
-    sentence.textContent = !changes.length ? "Nothing follows the cut in this text." : `With ${which} ${done} after ${effect.moment} characters, the ${changes.length} characters that follow cost ${number(Math.abs(sum), 3)} bits ${sum < 0 ? "less" : "more"}; the prediction departs by ${number(kl, 3)} nats in all.${where}`;
+    sentence.textContent = !changes.length ? "Nothing follows the cut in this text." : `With ${which} ${done} after ${effect.moment} characters, the ${changes.length} characters that follow cost ${fixed(Math.abs(sum), 1)} bits ${sum < 0 ? "less" : "more"}; the prediction departs by ${fixed(kl, 2)} nats in all.${where}`;
     look();
   }
 
@@ -124,13 +124,13 @@ function render(lab) {
     const k = step - effect.moment;
     const after = inside(step) ? guesses("After the cut", effect.cutLikely.slice(k * wide, (k + 1) * wide), effect.cutChances.slice(k * wide, (k + 1) * wide), vocabulary, next)
       : make("div", { class: "nl-next" }, make("h3", {}, "After the cut"), make("p", { class: "nl-quiet" }, step < effect.moment ? "The cut comes later." : `Only ${effect.cut.length} characters are read after a cut.`));
-    const came = next === undefined ? "the text ends here" : `“${visible(next)}” comes: ${number(effect.bits[step], 2)} bits` + (inside(step) ? ` intact, ${number(effect.cut[k], 2)} cut` : "");
+    const came = next === undefined ? "the text ends here" : `“${visible(next)}” comes: ${fixed(effect.bits[step], 1)} bits` + (inside(step) ? ` intact, ${fixed(effect.cut[k], 1)} cut` : "");
     readout.replaceChildren(make("div", {}, make("h3", {}, `Character ${step + 1} of ${effect.symbols.length}: “${visible(effect.symbols[step])}”`), make("p", { class: "nl-quiet" }, came)), intact, after);
   }
 
   const spoken = () => readout.firstChild.textContent;
 
-  lab.watch(["cut_surprises", "divergences", "symbols", "memory", "moment", "kind", "unit"], settled(arrived, 0));
+  lab.watch(["runs", "cut_surprises", "divergences", "symbols", "memory", "moment", "kind", "unit"], settled(arrived, 0));
   arrived();
   return paint;
 }

@@ -81,6 +81,7 @@ class InterventionLab(LabWidget):
             moment=len(text) // 2 if moment is None else moment,
             unit=unit,
         )
+        self._networks.follow(self)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         text, run = given["text"], given["run"]
@@ -146,7 +147,8 @@ class InterventionLab(LabWidget):
         intact, cut, divergence = (
             np.frombuffer(part, "<f4") for part in (self.surprises, self.cut_surprises, self.divergences)
         )
-        return figures.cut_along_text(figures.effect_frame(self.symbols, self.moment, intact, cut, divergence), self._what())
+        effect = figures.effect_frame(self.symbols, self.moment, intact, cut, divergence)
+        return figures.cut_along_text(effect, self._what())
 
     def describe(self) -> str:
         return f"{self.run}, {self._what()} after {self.moment} of {len(self.symbols)} characters"

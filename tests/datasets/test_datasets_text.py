@@ -42,6 +42,21 @@ def test_a_stream_goes_on_where_it_stopped(size: int, length: int, batch_size: i
         assert (read.diff() == 1).all()
 
 
+@given(st.integers(2, 300), st.integers(1, 40), st.integers(1, 40), st.data())
+@settings(max_examples=100, deadline=None)
+def test_streams_entered_in_the_middle_are_read_whole(
+    size: int, length: int, batch_size: int, data: st.DataObject
+) -> None:
+    codes = np.arange(size, dtype=np.uint16)
+    batches = list(streams(codes, length, batch_size))
+    first = data.draw(st.integers(0, len(batches) - 1))
+    turned = list(streams(codes, length, batch_size, first))
+    for batch, other in zip(batches[first:] + batches[:first], turned, strict=True):
+        assert torch.equal(batch.inputs, other.inputs)
+    # cold where one enters, and where the text begins
+    assert [k for k, batch in enumerate(turned) if batch.fresh] == sorted({0, (len(batches) - first) % len(batches)})
+
+
 def test_blocks_are_consecutive_cold_and_whole() -> None:
     codes = np.arange(47, dtype=np.uint8)
     batches = list(blocks(codes, 10, 3, np.array([2, 0, 1, 3])))

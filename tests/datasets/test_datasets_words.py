@@ -37,8 +37,8 @@ def test_packing_is_greedy_and_leaves_out_what_never_fits() -> None:
 def test_every_character_and_the_space_before_it_predict_their_word(publish: Publish) -> None:
     publish("text8", [text8()])
     task = Autocomplete(length=20, words=4, batch_size=8).load()
-    assert task.words == ("<eos>", "<unknown>", "three", "one", "two", "four")
-    assert (task.input, task.output) == (Symbols(28, padded=True), Symbols(6))
+    words = ("<eos>", "<unknown>", "three", "one", "two", "four")
+    assert (task.input, task.output) == (Symbols(28, padded=True), Symbols(6, names=words))
     assert task.vocabulary is not None
     for split in ("train", "valid", "test"):
         for batch in task.evaluate(split, "blocks"):  # type: ignore[arg-type]
@@ -47,8 +47,8 @@ def test_every_character_and_the_space_before_it_predict_their_word(publish: Pub
             for column in range(batch.inputs.shape[1]):
                 text = task.vocabulary.decode(batch.inputs[:, column]).rstrip("\0")
                 expected = [word for word in text.split() for _ in f" {word}"]
-                targets = [task.words[code] for code in batch.targets[: len(text), column]]
-                assert [w if w in task.words else "<unknown>" for w in expected] == targets
+                targets = [words[code] for code in batch.targets[: len(text), column]]
+                assert [w if w in words else "<unknown>" for w in expected] == targets
                 assert batch.targets[len(text) :, column].tolist() == [0] * (len(batch.targets) - len(text))
                 counted = batch.mask[:, column].tolist()
                 assert counted == [target not in ("<eos>", "<unknown>") for target in targets] + [False] * (
@@ -99,7 +99,16 @@ def test_other_symbols_than_letters_are_refused_with_the_way_out(home: Path) -> 
     file.write_text("Some words, 3 of them.\n" * 99)
     with pytest.raises(UsageError, match='normalization="text8"'):
         Autocomplete(str(file)).load()
-    assert Autocomplete(str(file), length=40, normalization="text8").load().words[2] == "of"
+    names = Autocomplete(str(file), length=40, words=4, normalization="text8").load().output.names
+    assert names == ("<eos>", "<unknown>", "of", "some", "them", "three")
+
+
+def test_a_text_of_few_words_leaves_outputs_unused(publish: Publish) -> None:
+    publish("text8", [text8()])
+    output = Autocomplete(length=20, words=9).load().output
+    assert output.names is not None
+    assert len(output.names) == output.size == 11
+    assert output.names[-3:] == ("<unused 6>", "<unused 7>", "<unused 8>")
 
 
 @pytest.mark.data

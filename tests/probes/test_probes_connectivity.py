@@ -13,7 +13,8 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.connectivity import connectivity
-from nlstm_lab.probes.lags import measure, positions, suggested
+from nlstm_lab.probes.context import suggested
+from nlstm_lab.probes.lags import measure, positions
 from nlstm_lab.probes.published import published_accuracy, published_connectivity, published_training
 from nlstm_lab.probes.wording import encode, windows, words_of
 
@@ -300,3 +301,14 @@ def test_every_memory_of_any_unit_is_heard(unit, memory):
 def test_a_unit_without_memory_cells_says_so():
     with pytest.raises(UsageError, match="no memory 'inner': it has none"):
         connectivity(network("gru", words=True), TEXT, WORDS, memory="inner")
+
+
+def test_only_what_is_asked_for_is_computed():
+    model = network("lstm", words=True)
+    whole, some = connectivity(model, TEXT, WORDS), connectivity(model, TEXT, WORDS, at=[2, 5])
+    np.testing.assert_allclose(some["connectivity"][[2, 5]], whole["connectivity"][[2, 5]], rtol=1e-12)
+    assert np.isnan(some["connectivity"].values).all(1).sum() == len(TEXT) - 2
+    np.testing.assert_array_equal(some["p"], whole["p"])
+    assert np.isnan(connectivity(model, TEXT, WORDS, at=())["connectivity"]).all()
+    with pytest.raises(UsageError, match=f"no position {len(TEXT)}: the text has the positions 0 to {len(TEXT) - 1}"):
+        connectivity(model, TEXT, WORDS, at=[len(TEXT)])

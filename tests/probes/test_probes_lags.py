@@ -9,7 +9,8 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.connectivity import connectivity
-from nlstm_lab.probes.lags import measure, over_seeds, positions, profile, suggested, survey, within_seed
+from nlstm_lab.probes.context import suggested
+from nlstm_lab.probes.lags import measure, over_seeds, positions, profile, survey, within_seed
 from nlstm_lab.probes.wording import words_of
 
 
@@ -24,6 +25,7 @@ def given(values, text, window=None):
             "connectivity": (("time", "source"), np.asarray(values, float)),
             "prediction": (("time", "rank"), shown),
             "probability": (("time", "rank"), np.tile([0.5, 0.2, 0.1], (length, 1))),
+            "p": ("time", np.full(length, np.nan)),
         },
         {"time": np.arange(length), **{name: ("time", value) for name, value in along.items()}},
     )
@@ -150,3 +152,16 @@ def test_a_survey_measures_every_text():
     assert set(frame["lag"].dropna()) == {0, 1, 2, 3, 4}
     with pytest.raises(UsageError, match="at least one text"):
         survey(model, [])
+
+
+def test_some_positions_stand_for_all():
+    """Asked at every position the survey is the whole one; asked at some, its mean is right on average."""
+    alphabet = Vocabulary(tuple(" fiot"))
+    model = build(ModelConfig("gru", 6), Interface(Symbols(5), Symbols(5), alphabet), seed=0)
+    texts = [" of it to it of"] * 60
+    pd.testing.assert_frame_equal(survey(model, texts[:2]), survey(model, texts[:2], places=99))
+    whole, some = (survey(model, texts, places=places).query("quantity == 'mean_lag'") for places in (None, 4))
+    for where in ("all", "word start"):
+        ours, theirs = (frame.loc[frame["where"] == where, "value"] for frame in (some, whole))
+        assert ours.std() > 0
+        assert abs(ours.mean() - theirs.mean()) < 4 * ours.std() / len(ours) ** 0.5

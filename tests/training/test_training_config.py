@@ -1,6 +1,8 @@
 """One update, as the configuration states it."""
 
 import importlib
+from collections.abc import Iterable
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -93,3 +95,34 @@ def test_updates_are_taken_in_the_precision_and_readings_in_fp32(
         pytest.skip("this processor has no bf16 instructions")
     training.fit(made, task, experiment.training, seed=0, precision="bf16", progress=False)
     assert seen == {(True, "bf16"), (False, "fp32")}
+
+
+def test_a_reading_is_cut_short_as_an_epoch_is(runs_folder: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = importlib.import_module("nlstm_lab.training.loop")
+    read: list[int] = []
+
+    def told(network: object, batches: Iterable[object], *_: object) -> dict[str, float]:
+        read.append(len(list(batches)))
+        return {"nll_nats": 1.0}
+
+    monkeypatch.setattr(loop, "evaluate", told)
+    for name in ("ptb_char_lstm1+epochs=1", "ptb_char_lstm1+epochs=1+batches_per_reading=1"):
+        experiment = experiments.get(name, "smoke")
+        task = experiment.task.load()
+        net = models.build(experiment.model, models.Interface.of(task), seed=0)
+        training.fit(net, task, experiment.training, seed=0, progress=False)
+    assert set(read[: len(read) // 2]) != {1}
+    assert set(read[len(read) // 2 :]) == {1}
+
+
+@pytest.mark.parametrize("updates", [1, 2])
+def test_only_long_trainings_are_compiled(updates: int, runs_folder: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = importlib.import_module("nlstm_lab.training.loop")
+    monkeypatch.setattr(loop, "COMPILED_FROM", 2)
+    asked: list[bool] = []
+    monkeypatch.setattr(loop, "compiled", lambda on: asked.append(on) or nullcontext())
+    experiment = experiments.get(f"ptb_char_nlstm+epochs=1+updates_per_epoch={updates}", "smoke")
+    task = experiment.task.load()
+    net = models.build(experiment.model, models.Interface.of(task), seed=0)
+    training.fit(net, task, experiment.training, seed=0, progress=False)
+    assert asked == [updates >= 2] * updates

@@ -8,9 +8,11 @@ much as the loop: a `Runner` is looked up by everything that the code depends on
 
 import functools
 import re
+import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -40,25 +42,31 @@ def wanted(device: torch.device) -> bool:
     return _asked.get() and has_compiler(device.type)
 
 
-@functools.cache
 def has_compiler(device_type: str) -> bool:
-    """Whether inductor finds what it needs here: a C++ compiler for a CPU, Triton for CUDA.
+    """Whether inductor finds here what it needs."""
+    return not lacking(device_type)
 
-    Inductor hands torch's own folder to the linker without quotes, so for a CPU that folder's path must hold no space.
+
+@functools.cache
+def lacking(device_type: str) -> str:
+    """What inductor needs and does not find here, or nothing: Triton for CUDA, and for a CPU a C++ compiler, Python's
+    headers, and torch in a folder whose path, which it hands to the linker without quotes, holds no space.
     """
     if device_type != "cpu":
         from torch.utils._triton import has_triton
 
-        return bool(has_triton())
+        return "" if has_triton() else "Triton"
     from torch._inductor.cpp_builder import get_cpp_compiler
     from torch._inductor.exc import InvalidCxxCompiler
 
     if re.search(r"\s", torch.__file__):
-        return False
+        return "a path to torch without a space"
+    if not Path(sysconfig.get_path("include"), "Python.h").is_file():
+        return "Python's headers"
     try:
-        return bool(get_cpp_compiler())
+        return "" if get_cpp_compiler() else "a C++ compiler"
     except InvalidCxxCompiler:
-        return False
+        return "a C++ compiler"
 
 
 class Runners:

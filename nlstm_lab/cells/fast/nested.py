@@ -18,6 +18,7 @@ from nlstm_lab.cells.nested import Addition, NestedLSTMCell
 from nlstm_lab.cells.precision import exact_products, product_type, times
 
 UNSAVED_STEPS = 64  # without gradients, the steps whose gates are held at a time
+WEIGHED_STEPS = 25  # in the backward, those whose deeper gradients are held until their product with the input is taken
 
 
 class Level(NamedTuple):
@@ -134,40 +135,44 @@ class Unrolled(torch.autograd.Function):
         d_hidden, d_h = grads[0].contiguous(), grads[1].to(dtype).clone(memory_format=torch.contiguous_format)
         d_now = [grad.clone(memory_format=torch.contiguous_format) for grad in grads[2:]]
         d_next = [torch.empty_like(d) for d in d_now]
-        d_gates = [memory.take(tape, T, B, 4 * H, dtype=dtype) for _ in range(depth)]
-        blocks = [d.view(T, B, 4, H) for d in d_gates]
+        steps = min(T, WEIGHED_STEPS)
+        held = [memory.take(tape, T if k == 0 else steps, B, 4 * H, dtype=dtype) for k in range(depth)]
+        blocks = [d.view(-1, B, 4, H) for d in held]
+        d_weights = [tape.new_zeros(weight.shape) for weight in first[depth + 1 :]]
+        d_biases = [tape.new_zeros(4 * H) for _ in d_weights]
         run = compiling.Runners(compile)
         with exact_products(tape.device):
             for t in reversed(range(T)):
+                place = [t, *[t % steps] * (depth - 1)]
                 saved = [level.unbind() for level in tape[t].unbind()]
                 last = tape[t - 1, :, 4].unbind() if t else first[1 : depth + 1]
-                d = [level[t].unbind(1) for level in blocks]
+                d = [level[at].unbind(1) for level, at in zip(blocks, place, strict=True)]
                 buffers = [*d[-1][:3], d_next[-1], *(level[3] for level in d)]
                 levels = [s for k in range(depth) for s in (saved[k][3], saved[k][4], d_now[k])]
                 inputs = [d_h, d_hidden[t], last[-1], *saved[-1][:3], *levels]
                 run(pointwise.leave_backward, -1, buffers, inputs, tanh=tanh[-1])
                 for k in reversed(range(depth - 1)):
-                    d_z = maps[k + 1](d_gates[k + 1][t])
+                    d_z = maps[k + 1](held[k + 1][t % steps])
                     inputs = [d_z, last[k], *saved[k][:3]]
                     run(pointwise.enter_backward, k, [*d[k][:3], d_next[k]], inputs, tanh=tanh[k])
-                d_h = maps[0](d_gates[0][t])
+                d_h = maps[0](held[0][t])
                 d_now, d_next = d_next, d_now
-            d_weights = [_product(d_gates[0][1:], fed[:-1]) + _product(d_gates[0][:1], first[0][None].to(dtype))]
-            d_weights += [_product(d_gates[k + 1], z[k]) for k in range(depth - 1)]
-        d_tensors: list[Tensor | None] = []
-        for k, d_weight in enumerate(d_weights):
-            biased = ctx.needs_input_grad[4 + depth + 2 * k]
-            d_tensors += [
-                d_weight.to(tape.dtype),
-                d_gates[k].sum((0, 1), dtype=tape.dtype) if biased else None,
-            ]
-        d_projected = d_gates[0].to(tape.dtype)
-        memory.give(*(d for d in d_gates if d is not d_projected))
+                if t % steps == 0:
+                    end = min(t + steps, T)
+                    for k in range(1, depth):
+                        d_weights[k] += _product(held[k][: end - t], z[k - 1, t:end])
+                        d_biases[k] += held[k][: end - t].sum((0, 1), dtype=tape.dtype)
+            d_weights[0] += _product(held[0][1:], fed[:-1]) + _product(held[0][:1], first[0][None].to(dtype))
+        d_tensors: list[Tensor | None] = [d_weights[0], None]  # x's share brings the outermost bias
+        for k in range(1, depth):
+            d_tensors += [d_weights[k], d_biases[k] if ctx.needs_input_grad[4 + depth + 2 * k] else None]
+        d_projected = held[0].to(tape.dtype)
+        memory.give(*(d for d in held if d is not d_projected))
         if not torch._C._autograd._get_current_graph_task_keep_graph():
             memory.give(tape, z)
         return None, d_projected, d_h.to(tape.dtype), *d_now, *d_tensors
 
 
 def _product(d_gates: Tensor, inputs: Tensor) -> Tensor:
-    """A weight's gradient over all steps, from [T, B, 4H] and [T, B, columns]: [4H, columns]."""
+    """A weight's gradient over some steps, from [T, B, 4H] and [T, B, columns]: [4H, columns]."""
     return d_gates.flatten(0, 1).t() @ inputs.flatten(0, 1)

@@ -1,0 +1,201 @@
+"""`nlstm-lab doctor`: what works on this machine, and what each lack costs."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+
+import typer
+
+from nlstm_lab import paths
+from nlstm_lab.errors import LabError
+
+PYTHONS = ((3, 11), (3, 13))  # the tested range, both ends included
+WIDTH = 120  # of lines in a file or a pipe
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+DISPENSABLE = {  # what goes without them; without any other package nothing goes
+    "captum": "nothing can be probed; training works",
+    "papermill": "`nlstm-lab figures` cannot execute notebooks",
+    "ipykernel": "notebooks cannot be executed",
+    "jupyterlab": "notebooks cannot be opened here",
+    "ipywidgets": "notebooks have no widgets",
+    "anywidget": "notebooks have no widgets",
+    "distributed": "`nlstm-lab sweep` cannot run, `nlstm-lab train` can",
+    "pooch": "`nlstm-lab data fetch` cannot download, `nlstm-lab data import` works",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: a part, what was found, what the lack costs (nothing where all is well), whether all hangs on it."""
+
+    part: str
+    found: str
+    cost: str = ""
+    essential: bool = False
+
+
+def doctor() -> None:
+    """Say what works here (packages, GPU, compiler, data, browser) and what each lack costs."""
+    from rich.console import Console
+    from rich.table import Table
+
+    found = list(examine())
+    table = Table("", "part", "here", "what the lack costs", box=None, pad_edge=False)
+    for each in found:
+        mark = "[green]ok" if not each.cost else "[bold red]broken" if each.essential else "[yellow]lacks"
+        table.add_row(mark, each.part, each.found, each.cost)
+    Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH).print(table)
+    if broken := [each.part for each in found if each.essential and each.cost]:
+        typer.echo(f"\nTo be mended first: {', '.join(broken)}.")
+        raise typer.Exit(1)
+    typer.echo("\nEverything essential works.")
+
+
+def examine() -> Iterator[Finding]:
+    """Every finding, the essential first; a check that fails is a finding, too."""
+    yield python(sys.version_info[:2])
+    yield from packages()
+    for part, check in (("units", units), ("folder", folder), ("records", records)):
+        yield _essential(part, check)
+    if "torch" in sys.modules:
+        yield gpu()
+        yield processor()
+        yield compiler()
+    yield from data_sets()
+    yield browser()
+
+
+def python(version: tuple[int, ...]) -> Finding:
+    """This Python, which the tests may not have been run with."""
+    shown = ".".join(map(str, version))
+    tried = PYTHONS[0] <= version <= PYTHONS[1]
+    return Finding("Python", shown, "" if tried else "not tried: 3.11 to 3.13 are")
+
+
+def packages() -> Iterator[Finding]:
+    """The packages that the project asks for: absent, or of a version outside the range that it names."""
+    from packaging.requirements import Requirement
+
+    asked = [Requirement(line) for line in metadata.requires("nlstm_lab") or [] if "extra ==" not in line]
+    good = []
+    for requirement in asked:
+        name = requirement.name
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            cost = DISPENSABLE.get(name, "nothing can be trained, probed or drawn")
+            yield Finding(name, "absent", cost, essential=name not in DISPENSABLE)
+            continue
+        if requirement.specifier.contains(version, prereleases=True):
+            good.append(f"{name} {version}")
+        else:
+            yield Finding(name, version, f"not tried: the project asks for {requirement.specifier}")
+    torch = "".join(f", {each}" for each in good if each.startswith("torch "))
+    yield Finding("packages", f"{len(good)} of {len(asked)} as asked for{torch}")
+
+
+def units() -> str:
+    """A Nested LSTM runs forward and backward, and its fast loop agrees with the readable step."""
+    import torch
+
+    from nlstm_lab.cells import NestedLSTM
+
+    unit = NestedLSTM(3, 5)
+    x = torch.randn(4, 2, 3)
+    output, _ = unit(x)
+    output.sum().backward()
+    if not torch.allclose(output, unit.trace(x)[0], atol=1e-5):
+        raise LabError("the fast loop and the readable one disagree")
+    return "NestedLSTM runs, forward and backward"
+
+
+def folder() -> str:
+    """Runs and figures can be written."""
+    import tempfile
+
+    for target in (paths.runs(), paths.figures(), paths.cache()):
+        there = next(parent for parent in (target, *target.parents) if parent.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    return f"runs and figures go to {paths.root()}"
+
+
+def records() -> str:
+    """The committed records are whole, and of today's experiments."""
+    from nlstm_lab import runs
+
+    table = runs.table()
+    count = len(table[["experiment", "scale", "seed"]].drop_duplicates())
+    return f"{count} runs of {table.experiment.nunique()} experiments, all current" if count else "none in this folder"
+
+
+def gpu() -> Finding:
+    """A CUDA device that torch can use."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return Finding("GPU", "none", "most runs at paper scale take hours or days")
+    properties = torch.cuda.get_device_properties(0)
+    return Finding("GPU", f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB")
+
+
+def processor() -> Finding:
+    """Cores, and whether bf16 products run in hardware."""
+    import torch
+
+    from nlstm_lab.cells.precision import has_bf16
+
+    cores = f"{os.cpu_count()} cores"
+    if any(has_bf16(torch.device(kind)) for kind in ("cpu", "cuda")):
+        return Finding("processor", f"{cores}, bf16")
+    return Finding("processor", f"{cores}, no bf16", "`--precision bf16` is refused; fp32 is slower for wide networks")
+
+
+def compiler() -> Finding:
+    """What inductor needs to compile the pointwise loops."""
+    import torch
+
+    from nlstm_lab.cells.fast.compiling import lacking
+
+    if not (lack := lacking("cuda" if torch.cuda.is_available() else "cpu")):
+        return Finding("compiler", "found")
+    return Finding("compiler", f"lacks {lack}", "long trainings run uncompiled, and slower")
+
+
+def data_sets() -> Iterator[Finding]:
+    """A line for all data sets that are here, and one for each other."""
+    from nlstm_lab.datasets import registry
+
+    states = registry.status()
+    here = [row.name for row in states if row.state == "present"]
+    yield Finding("data", ", ".join([*here, "python_docs (in every Python)"]))
+    for row in states:
+        if row.state == "damaged":
+            yield Finding("data", f"{row.name} is damaged", row.detail)
+        elif row.state == "absent":
+            way = "fetch" if any(file.urls for file in registry.get(row.name).files) else "import"
+            yield Finding("data", f"{row.name} is absent", f"no run on it; `nlstm-lab data {way} {row.name}`")
+
+
+def browser() -> Finding:
+    """Something that shows notebooks, and Chromium for the tests of widgets."""
+    import webbrowser
+
+    chromium = next((name for name in BROWSERS if shutil.which(name)), None)
+    if chromium:
+        return Finding("browser", chromium)
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return Finding("browser", "none", "open the address that `make lab` prints on another machine")
+    return Finding("browser", "yours, but no Chromium", "the tests of widgets are skipped")
+
+
+def _essential(part: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(part, check(), essential=True)
+    except Exception as error:  # whatever it is, the reader is to know it
+        return Finding(part, "fails", f"{type(error).__name__}: {error}", essential=True)

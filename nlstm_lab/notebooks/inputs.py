@@ -1,0 +1,97 @@
+"""What an executed notebook was made from and what it left: whether it has to be executed again.
+
+Its inputs are its source, its parameters, the package that it draws with (all of it but what runs notebooks), the
+libraries, and all records of runs, probes and benchmarks and targets. So a new run asks for every notebook: that
+costs minutes, and nobody has to say which notebook reads what.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+
+from nlstm_lab import paths
+from nlstm_lab.notebooks.jobs import Job
+
+CLAIMS = "claims.csv"  # of the probe records the one that notebooks write, for those that read all claims
+LIBRARIES = ("matplotlib", "numpy", "pandas", "papermill", "scipy", "seaborn", "torch", "xarray")
+ONLY_RUN = ("cli", "cluster.py", "notebooks", "sweep.py", "__main__.py")  # parts of the package that draw nothing
+KEY = "nlstm_lab"  # of our entry in an executed copy's metadata
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Digests of what all notebooks share, as it is now."""
+
+    shared: str
+    claims: str
+
+    @classmethod
+    def now(cls) -> "Inputs":
+        told = hashlib.sha256(" ".join(f"{name} {version(name)}" for name in LIBRARIES).encode())
+        mine = (path for path in _files(paths.PACKAGE) if path.relative_to(paths.PACKAGE).parts[0] not in ONLY_RUN)
+        _add(told, paths.PACKAGE, mine)
+        for folder in (paths.targets(), paths.runs(), paths.probes(), paths.bench()):
+            _add(told, folder, (path for path in _files(folder) if path.name != CLAIMS))
+        return cls(told.hexdigest(), _digest(paths.probes() / CLAIMS))
+
+    def of(self, job: Job) -> str:
+        """The digest of everything that the executed copy of `job` follows from."""
+        told = [_digest(job.source), json.dumps(dict(job.parameters), sort_keys=True), self.shared]
+        return hashlib.sha256("\n".join([*told, self.claims if reads_claims(job) else ""]).encode()).hexdigest()
+
+
+def reads_claims(job: Job) -> bool:
+    """Whether a notebook reads what the others note, and so comes after them."""
+    return any("probes.claims(" in cell.source for cell in job.read().cells if cell.cell_type == "code")
+
+
+def stamp(executed: NotebookNode, job: Job, inputs: str, seconds: float) -> None:
+    """Write into the executed copy's metadata what it was made from, what it left and how long it took."""
+    executed.metadata[KEY] = {"inputs": inputs, "left": left(job), "seconds": round(seconds, 1)}
+
+
+def stamped(job: Job) -> dict[str, Any]:
+    """What `stamp` wrote into the executed copy, or nothing where there is no whole one."""
+    try:
+        told = json.loads(job.output.read_text(encoding="utf-8"))["metadata"][KEY]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def unchanged(job: Job, inputs: str) -> bool:
+    """Whether the executed copy was made from these inputs, and all that it left is still as it left it."""
+    told = stamped(job)
+    return told.get("inputs") == inputs and told.get("left") == left(job)
+
+
+def left(job: Job) -> dict[str, str]:
+    """The digests of a notebook's figures and tables: of all files there that it calls by their name, literally."""
+    code = "\n".join(cell.source for cell in job.read().cells if cell.cell_type == "code")
+    literals = {node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)}
+    stems = {name.replace(".", "_") for name in literals if isinstance(name, str)}
+    folder = paths.figures()
+    return {path.name: _digest(path) for path in sorted(folder.glob("*")) if path.is_file() and path.stem in stems}
+
+
+def _files(folder: Path) -> list[Path]:
+    """Every file below, without caches and without hidden ones: those are unfinished."""
+    aside = (".", "__pycache__")
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in found if not any(p.startswith(aside) for p in path.relative_to(folder).parts))
+
+
+def _add(told: Any, folder: Path, files: Iterable[Path]) -> None:
+    for path in files:
+        told.update(f"{path.relative_to(folder)} {_digest(path)}\n".encode())
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

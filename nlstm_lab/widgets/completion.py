@@ -1,0 +1,85 @@
+"""AutocompleteDemo: what several networks take for the next word, side by side, while somebody types."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pandas as pd
+import traitlets
+from matplotlib.figure import Figure
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.completions import completions
+from nlstm_lab.figures.style import in_order, look
+from nlstm_lab.models import Network
+from nlstm_lab.probes.completion import Completer
+from nlstm_lab.probes.wording import LONGEST, encode
+from nlstm_lab.runs import Run
+from nlstm_lab.widgets.base import LabWidget, Step
+
+
+class AutocompleteDemo(LabWidget):
+    """Type, and see the likeliest words of every network as you type (Madsen's article, its first figure).
+
+    networks: by model ("gru", "lstm", "nlstm", ...), networks that predict at every character, or their runs.
+    text: to begin with. k: how many words each network shows. Characters that a network does not know are mapped to
+    the nearest that it does; of a long text it reads the last words within `LONGEST` characters.
+
+    A page without Python holds `text` and every prefix of it: one walks along it instead of typing.
+
+    UsageError: no network, a k below 1, a network that does not predict at every character.
+    """
+
+    title = "Autocomplete"
+    scripts: ClassVar[tuple[str, ...]] = ("completion.js",)
+    inputs: ClassVar[tuple[str, ...]] = ("text", "at")
+
+    text = traitlets.Unicode().tag(sync=True)
+    at = traitlets.Int().tag(sync=True)  # the caret: what stands before it is read
+    networks = traitlets.List().tag(sync=True)  # name, label, colour, and whether words (or characters) are predicted
+    found = traitlets.List().tag(sync=True)  # for each network {"read": as it was read, "words": [[word, p], ...]}
+    prefixes = traitlets.List().tag(sync=True)  # `found` for every caret, where there is no Python
+    longest = traitlets.Int(LONGEST).tag(sync=True)
+
+    def __init__(self, networks: Mapping[str, Network | Run], text: str = "the study of gram", k: int = 5) -> None:
+        if not networks:
+            raise UsageError("there is nothing to compare: hand in at least one network")
+        models = {name: networks[name] for name in in_order(networks)}
+        self.k = k
+        self.completers = {
+            name: Completer(one if isinstance(one, Network) else one.model(), unknown="map")
+            for name, one in models.items()
+        }
+        described = [
+            {"label": look(name).label, "colour": look(name).colour, "whole": completer.words is not None}
+            for name, completer in self.completers.items()
+        ]
+        super().__init__(text=text, at=len(text), networks=described)
+
+    def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
+        return {"found": [self._complete(name, given["text"][: given["at"]]) for name in self.completers]}
+
+    def _complete(self, name: str, text: str) -> dict[str, Any]:
+        completer = self.completers[name]
+        words = [[word, round(p, 5)] for word, p in completer(text, self.k)]
+        read = encode(completer.vocabulary, text, "map")[1] if text else ""
+        return {"read": read, "words": words}
+
+    def draw(self) -> Figure:
+        rows = [
+            (name, place, word, p)
+            for name, one in zip(self.completers, self.found, strict=True)
+            for place, (word, p) in enumerate(one["words"], 1)
+        ]
+        table = pd.DataFrame(rows, columns=["model", "place", "word", "probability"])
+        return completions(table, self.text[: self.at])
+
+    def shown(self) -> dict[str, Any]:
+        """With what every prefix of the text is completed to."""
+        prefixes = [
+            [self._complete(name, self.text[:at]) for name in self.completers] for at in range(len(self.text) + 1)
+        ]
+        return {**super().shown(), "prefixes": prefixes}
+
+    def describe(self) -> str:
+        labels = ", ".join(look(name).label for name in self.completers)
+        return f"{labels} after {self.text[: self.at]!r}"

@@ -1,0 +1,229 @@
+// ConnectivityExplorer: a facet for each network, and one shared character. The matrices lie here; Python is asked for
+// a text, a target or a mode that was not computed yet.
+
+const FULL = 32767; // the code of a position's largest connectivity
+const DECADES = 4; // of a logarithmic scale: what is weaker is as good as nothing
+
+/** Where each position's codes start in a network's part of a buffer; the last entry is their number. */
+function offsets(first) {
+  const starts = [0];
+  first.forEach((from, t) => starts.push(starts[t] + t - from + 1));
+  return starts;
+}
+
+/** What position t hangs on, from the first character of its window up to itself; null where nothing was asked for. */
+function connectivityRow(matrix, k, t, starts, squared) {
+  const largest = matrix.networks[k].largest[t];
+  if (largest === null) return null;
+  const base = 2 * (k * starts[starts.length - 1] + starts[t]);
+  return Float64Array.from({ length: starts[t + 1] - starts[t] }, (_, s) => {
+    const root = matrix.codes.getInt16(base + 2 * s, true) / FULL;
+    const value = root * Math.abs(root) * largest;
+    return squared ? value * value : value;
+  });
+}
+
+const largestOf = (values) => (values ? values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) : 0);
+
+/** Shades from -1 to 1: shares of each row's own largest, of the largest of all, or the logarithm of those. */
+function shadesOf(rows, kind) {
+  const all = Math.max(...rows.map(largestOf));
+  return rows.map((values) => {
+    const largest = kind === "row" ? largestOf(values) : all;
+    return values?.map((value) => {
+      let strength = largest > 0 ? Math.abs(value) / largest : 0;
+      if (kind === "log") strength = Math.max(1 + Math.log10(Math.max(strength, 10 ** -DECADES)) / DECADES, 0);
+      return strength * Math.sign(value);
+    });
+  });
+}
+
+/** The position that a link means: #connectivity-WORD, -OCCURRENCE behind it (1), -LETTER behind that (1). */
+function linked(hash, about) {
+  const parts = /^#connectivity-(.+?)(?:-(\d+))?(?:-(\d+))?$/.exec(decodeURIComponent(hash ?? ""));
+  if (!parts) return null;
+  const letter = Number(parts[3] ?? 1);
+  const places = about.word.flatMap((word, t) => (word === parts[1] && about.known[t] === letter ? [t] : []));
+  return places[Number(parts[2] ?? 1) - 1] ?? null;
+}
+
+function render(lab) {
+  let about, starts, matrix, cursor = lab.get("at");
+  const key = (target, mode) =>
+    [target, target === "given" ? lab.get("word") : "", mode === "as_coded" ? "l2" : mode].join(" ");
+  const known = (target, mode) => key(target, mode) in lab.get("matrices");
+
+  // --- what can be chosen
+
+  const targetNames = Object.entries(lab.get("about").targets).filter(([name]) => !lab.alone || name !== "given");
+  const target = selection("Asked for", targetNames, lab.get("target"), (value) => ask({ target: value }));
+  const word = make("input", { type: "text", size: 12, change: () => ask({ word: word.value.trim() }) });
+  const which = labelled("Which word", word);
+  const mode = selection("Shown", Object.entries(lab.get("about").modes), lab.get("mode"), (value) => ask({ mode: value }));
+  const shares = [["row", "of each one's largest"], ["figure", "of the largest of all"], ["log", "its logarithm"]];
+  const kind = choices("Shades: share", shares, lab.get("scale"), (value) => { lab.set({ scale: value }); draw(); });
+  const lock = toggle("Lock", lab.get("locked"), (value) => hold(value));
+  const bar = legend("", scale("strength", 1));
+  const hint = make("p", { class: "nl-quiet" });
+  const own = make("textarea", { rows: 2, spellcheck: "false" });
+  const read = button("Read it", () => ask({ text: own.value }));
+  const yours = make("details", { class: "nl-yours" }, make("summary", {}, "Another text"), labelled("What the networks read", own), read);
+
+  /** Choices that Python computes from: what was computed before is shown at once. */
+  function ask(values) {
+    const next = { target: lab.get("target"), mode: lab.get("mode"), ...values };
+    which.hidden = next.target !== "given";
+    lab.set(values);
+    if (next.target === "given" && !lab.get("word")) { word.focus(); return; }
+    if (!("text" in values) && known(next.target, next.mode)) refresh();
+    else lab.set({}, true);
+  }
+
+  // --- one facet a network
+
+  const facets = lab.get("about").networks.map((network, k) => {
+    const head = make("div", { class: "nl-facet-head" });
+    const number = make("div", { class: "nl-facet-number" });
+    const text = textView({
+      label: `${network.label}: arrow keys choose a character, Enter locks it`,
+      hover: (t) => point(t === null && lab.get("locked") ? lab.get("at") : t, false),
+      select: (t) => point(t, true),
+      lock: (t) => hold(!(lab.get("locked") && t === lab.get("at")), t),
+    });
+    const swatch = make("span", { class: "nl-swatch", style: `background:${network.colour}` });
+    const name = make("h3", {}, swatch, network.label);
+    return { k, head, number, text, node: make("div", { class: "nl-facet" }, make("div", { class: "nl-facet-top" }, name, head), text.node, number) };
+  });
+  const columns = make("div", { class: "nl-facets" }, ...facets.map((facet) => facet.node));
+  lab.body.append(make("div", { class: "nl-controls" }, target, which, mode, kind, lock), hint, bar, columns, lab.needsPython(yours));
+
+  // --- the shared character, and the one whose number is read
+
+  function point(t, told) {
+    if (t === null) return;
+    if (lab.get("locked")) cursor = t;
+    else if (t === lab.get("at") && t === cursor) return;
+    else { cursor = t; lab.set({ at: t }); }
+    draw();
+    if (told) lab.say(spoken());
+  }
+
+  function hold(locked, t = lab.get("at")) {
+    cursor = t;
+    lab.set({ locked, at: t });
+    lock.show(locked);
+    draw();
+    lab.say(`${locked ? "Locked" : "Unlocked"}. ${spoken()}`);
+  }
+
+  const nameOf = (t) => (about.symbols[t] === " " ? "the space" : `“${visible(about.symbols[t])}”`);
+  const back = (t) => (t === lab.get("at") ? "itself" : `${lab.get("at") - t} back`);
+
+  /** What is asked at the shared character, in words. */
+  function asked(k) {
+    const at = lab.get("at"), name = matrix.networks[k].target[at], p = matrix.networks[k].p[at];
+    if (name) return `asked for: ${name}, ${percent(p)}`;
+    return about.word[at] && lab.get("target") === "true" ? `“${about.word[at]}” is none of its words: ask for the likeliest` : "nothing to ask for here";
+  }
+
+  function spoken() {
+    const networks = about.networks.map(({ label, predictions }, k) => `${label}: ${asked(k)}; likeliest ${predictions[lab.get("at")][0]}; ${told(k)}`);
+    return `${nameOf(cursor)}${about.word[cursor] ? `, in ${about.word[cursor]}` : ""}. ${networks.join(". ")}`;
+  }
+
+  let rows = [];
+  /** The number at the cursor; where that is the shared character itself, the strongest one. */
+  function told(k) {
+    const values = rows[k], first = about.window[lab.get("at")];
+    if (!values) return "";
+    const largest = largestOf(values);
+    if (largest === 0) return "hangs on nothing";
+    const reading = lab.get("locked") && cursor !== lab.get("at");
+    const source = reading ? cursor - first : values.findIndex((value) => Math.abs(value) === largest);
+    const place = source + first;
+    if (reading && place > lab.get("at")) return `${nameOf(place)} comes after it: 0`;
+    if (reading && source < 0) return `${nameOf(place)} lies in another window`;
+    const share = percent(Math.abs(values[source]) / largest);
+    const what = `${nameOf(place)}, ${back(place)}: ${number(values[source])}`;
+    return reading ? `${what}, ${share} of its largest` : `strongest: ${what}`;
+  }
+
+  // --- drawing
+
+  function refresh() {
+    about = lab.get("about");
+    starts = offsets(about.window);
+    const shown = lab.get("matrices")[key(lab.get("target"), lab.get("mode"))];
+    if (!shown) return;
+    matrix = shown;
+    if (lab.get("at") >= about.symbols.length) lab.set({ at: about.symbols.length - 1 });
+    cursor = lab.get("at");
+    for (const { text } of facets) text.show(about.symbols);
+    target.show(lab.get("target"));
+    mode.show(lab.get("mode"));
+    word.value = lab.get("word");
+    own.value = lab.get("text");
+    which.hidden = lab.get("target") !== "given";
+    draw();
+  }
+
+  const titles = {
+    row: "share of each network's own largest", figure: "share of the largest of all networks",
+    log: `share of the largest of all, logarithmic: 0 is 1 in ${10 ** DECADES} or less`,
+  };
+  const hints = {
+    free: "Point at a character, or walk with the arrow keys: every network's text shows what its prediction there hangs on. A click or Enter locks the character.",
+    held: "Locked: point at other characters, or walk with the arrow keys, to read their numbers. A click or Enter on the locked one frees it; a click on another locks that.",
+  };
+
+  function draw() {
+    if (!matrix) return;
+    const at = lab.get("at"), first = about.window[at], held = lab.get("locked");
+    rows = facets.map(({ k }) => connectivityRow(matrix, k, at, starts, lab.get("mode") === "as_coded"));
+    const shades = shadesOf(rows, lab.get("scale"));
+    const signed = rows.some((values) => values?.some((value) => value < 0));
+    const colours = scale(signed ? "diverging" : "strength", 1);
+    for (const { k, head, number: line, text } of facets) {
+      text.paint((t) => ({
+        shade: shades[k] && t >= first && t <= at ? colours.shade(shades[k][t - first]) : "",
+        mark: t === at ? "at" : t > at || t < first ? "beyond" : "",
+      }));
+      text.select(cursor);
+      const { predictions, probabilities } = about.networks[k];
+      const words = predictions[at].map((name, r) => make("li", {}, make("b", {}, visible(name)), ` ${percent(probabilities[at][r])}`));
+      head.replaceChildren(make("ol", { class: "nl-words", "aria-label": "likeliest" }, ...words), make("span", { class: "nl-quiet" }, asked(k)));
+      line.textContent = told(k);
+    }
+    bar.show(colours, titles[lab.get("scale")]);
+    hint.textContent = held ? hints.held : hints.free;
+  }
+
+  // --- links in the text around
+
+  function follow(hash) {
+    const t = linked(hash, about);
+    if (t === null) return false;
+    hold(true, t);
+    columns.classList.remove("nl-flash");
+    void columns.offsetWidth; // so that the animation starts anew
+    columns.classList.add("nl-flash");
+    const box = columns.getBoundingClientRect();
+    if (box.top < 0 || box.bottom > innerHeight) columns.scrollIntoView({ block: "nearest" });
+    return true;
+  }
+  const clicked = (event) => {
+    const link = event.target.closest?.('a[href*="#connectivity-"]');
+    if (link && follow(new URL(link.href).hash)) event.preventDefault();
+  };
+  document.addEventListener("click", clicked, true);
+  lab.ended(() => document.removeEventListener("click", clicked, true));
+
+  if (lab.get("about").windows > 1) {
+    lab.note(make("p", {}, `The text is read in ${lab.get("about").windows} windows of at most ${lab.get("about").longest} characters, each from a zero state: nothing hangs on a character of another window.`));
+  }
+  lab.watch(["matrices"], refresh);
+  lab.watch(["at", "scale", "locked"], () => { kind.show(lab.get("scale")); lock.show(lab.get("locked")); draw(); });
+  refresh();
+  if (lab.alone) follow(location.hash);
+  return draw;
+}

@@ -1,0 +1,150 @@
+"""ConnectivityExplorer: which earlier characters a prediction hangs on, a facet for each network (Madsen's article)."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import traitlets
+import xarray as xr
+from matplotlib.figure import Figure
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.connectivity import Scale, connectivity_sentence
+from nlstm_lab.figures.style import in_order, look
+from nlstm_lab.models import Network
+from nlstm_lab.probes.connectivity import CHUNK, Mode, connectivity
+from nlstm_lab.runs import Run
+from nlstm_lab.widgets.base import LabWidget, Step
+from nlstm_lab.widgets.packing import described, packed
+
+LARGEST = 1000  # characters of a window: what a browser holds whole
+TARGETS = {"true": "the true word", "predicted": "the likeliest word", "given": "one word"}
+MODES = {"l2": "size of the gradient", "as_coded": "its square", "gradient_x_input": "gradient times input"}
+Key = tuple[str, str, str]  # target, word where that is given, measured mode
+
+
+class ConnectivityExplorer(LabWidget):
+    """One sentence read by several networks: point at a character, and see what its prediction hangs on.
+
+    networks: by model ("gru", "lstm", "nlstm", ...), networks that predict at every character, or their runs.
+    text: what they read; characters that a network does not know are mapped to the nearest that it does.
+    at: the selected position, at first the middle. target: "true", "predicted", or "given" with a `word`.
+    mode: "l2", "as_coded" (its square), or "gradient_x_input", which has signs. scale: as in
+    `lab.figures.connectivity_sentence`: "row", "figure" or "log".
+
+    The matrices of what is shown lie in the browser, which then needs no Python; another target or mode is computed
+    when it is first chosen. Texts above `LARGEST` characters are read in windows, and the widget says so. A link
+    [...](#connectivity-WORD) in the notebook's text selects the first letter of that word; -2 behind it that of the
+    second one, and -2-3 its third letter.
+
+    UsageError: no network, an empty text, an unknown target, mode or word, a network that is not autoregressive.
+    """
+
+    title = "What a prediction hangs on"
+    scripts: ClassVar[tuple[str, ...]] = ("connectivity.js",)
+    inputs: ClassVar[tuple[str, ...]] = ("text", "target", "word", "mode")
+
+    text = traitlets.Unicode().tag(sync=True)
+    target = traitlets.Enum(list(TARGETS)).tag(sync=True)
+    word = traitlets.Unicode().tag(sync=True)
+    mode = traitlets.Enum(list(MODES)).tag(sync=True)
+    scale = traitlets.Enum(["row", "figure", "log"]).tag(sync=True)
+    at = traitlets.Int().tag(sync=True)
+    locked = traitlets.Bool(False).tag(sync=True)
+    about = traitlets.Dict().tag(sync=True)  # `packing.described`, and how many windows there are
+    matrices = traitlets.Dict().tag(sync=True)  # by "target word mode": networks and codes of `packing.packed`
+
+    def __init__(
+        self,
+        networks: Mapping[str, Network | Run],
+        text: str,
+        at: int | None = None,
+        target: str = "true",
+        mode: Mode = "l2",
+        scale: Scale = "row",
+        word: str = "",
+    ) -> None:
+        self.networks = {name: one if isinstance(one, Network) else one.model() for name, one in networks.items()}
+        self._measured: dict[Key, dict[str, xr.Dataset]] = {}
+        self._of = text
+        place = len(text) // 2 if at is None else at
+        if text and not 0 <= place < len(text):
+            raise UsageError(f"there is no position {place}: the text has the positions 0 to {len(text) - 1}")
+        super().__init__(text=text, target=target, word=word, mode=mode, scale=scale, at=place)
+
+    def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
+        key = _key(given["target"], given["word"], given["mode"])
+        measured = self._measured if given["text"] == self._of else {}
+        if key not in measured:
+            measured = {**measured, key: self._measure(given["text"], key, step)}
+        data = measured[key]
+        self._measured, self._of = measured, given["text"]
+        return {"about": _about(data), "matrices": {_name(each): _bytes(part) for each, part in measured.items()}}
+
+    def _measure(self, text: str, key: Key, step: Step) -> dict[str, xr.Dataset]:
+        if not self.networks:
+            raise UsageError("there is nothing to compare: hand in at least one network")
+        target, word, mode = key
+        if target == "given" and not word:
+            raise UsageError("which word is asked for? type it into the field beside the target")
+        read, total = 0, max(len(text) * len(self.networks), 1)
+        found = {}
+        for name in in_order(self.networks):
+
+            def done(positions: int, name: str = name) -> None:
+                nonlocal read
+                read += positions
+                step(read / total, f"{look(name).label}: {TARGETS[target]}, {MODES[mode]}")
+
+            asked: dict[str, Any] = {"given": word} if target == "given" else {"target": target}
+            with warnings.catch_warnings():  # the widget itself tells of windows
+                warnings.simplefilter("ignore", UserWarning)
+                found[name] = connectivity(
+                    self.networks[name], text, mode=mode, unknown="map", window=LARGEST, chunk=CHUNK, done=done, **asked
+                )
+        return found
+
+    def draw(self) -> Figure:
+        return connectivity_sentence(self.data(), self.at, self.scale)
+
+    def data(self) -> dict[str, xr.Dataset]:
+        """What is shown, by model, as `lab.probes.connectivity` returns it."""
+        found = self._measured[_key(self.target, self.word, self.mode)]
+        if self.mode != "as_coded":
+            return found
+        return {name: one.assign(connectivity=one["connectivity"] ** 2).assign_attrs(mode="as_coded")
+                for name, one in found.items()}  # fmt: skip
+
+    def shown(self) -> dict[str, Any]:
+        """Where Python is absent, every target and mode must be there already: they are computed now."""
+        for target in ("true", "predicted"):
+            for mode in ("l2", "gradient_x_input"):
+                key = _key(target, "", mode)
+                if key not in self._measured:
+                    self._measured[key] = self._measure(self.text, key, lambda share, doing: None)
+        self.matrices = {_name(key): _bytes(part) for key, part in self._measured.items()}
+        return super().shown()
+
+    def describe(self) -> str:
+        labels = ", ".join(look(name).label for name in in_order(self.networks))
+        return f"{labels} at character {self.at} of {self.text!r}"
+
+
+def _key(target: str, word: str, mode: str) -> Key:
+    """What has to be measured for a choice: the square is computed from the norm."""
+    return target, word if target == "given" else "", "l2" if mode == "as_coded" else mode
+
+
+def _name(key: Key) -> str:
+    return " ".join(key)
+
+
+def _about(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
+    windows = int(np.max([one.attrs["windows"] for one in data.values()]))
+    return {**described(data), "windows": windows, "longest": LARGEST, "targets": TARGETS, "modes": MODES}
+
+
+def _bytes(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
+    networks, codes = packed(data)
+    return {"networks": networks, "codes": codes}

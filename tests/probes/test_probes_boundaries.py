@@ -1,0 +1,164 @@
+"""The boundary probe says what the network did: its z, its operations by equation 2, and COPY leaves h alone."""
+
+import importlib
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from torch import nn
+
+from nlstm_lab import probes
+from nlstm_lab.cells.hierarchical import HierarchicalRNN
+from nlstm_lab.cells.hmlstm import HMLSTM
+from nlstm_lab.datasets.base import Vocabulary
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import MixtureDensity, Network
+from nlstm_lab.probes.boundaries import OPERATIONS, described, from_rows, rows_of
+
+COPY, UPDATE, FLUSH = (OPERATIONS.index(name) for name in ("COPY", "UPDATE", "FLUSH"))
+
+
+@pytest.fixture
+def hierarchical(network):
+    def make(**flags):
+        return network(HMLSTM, num_layers=3, scale=2.5, **flags)
+
+    return make
+
+
+def test_operations_follow_from_the_boundaries_by_equation_2(hierarchical, text):
+    found = probes.boundaries(hierarchical(), text, run="a run")
+    z = found.z.values
+    assert 0.05 < z[:, 0].mean() < 0.95, "the text must meet both"
+    assert set(np.unique(z)) == {0, 1}
+    assert not z[:, -1].any(), "the top layer has no detector"
+    below = np.concatenate([np.ones((len(z), 1)), z[:, :-1]], 1)  # z of layer 0 is 1
+    last = np.concatenate([np.zeros((1, 3)), z[:-1]])  # z before the first step is 0
+    expected = np.where(last == 1, FLUSH, np.where(below == 1, UPDATE, COPY))
+    np.testing.assert_array_equal(found.operation, expected)
+    np.testing.assert_array_equal(found.z_tilde.values[:, :2] > 0.5, z[:, :2] == 1)  # equation 9
+    assert found.attrs == {
+        "model": "small",
+        "run": "a run",
+        "hidden_size": 8,
+        "boundary": "step",
+        "threshold": 0.5,
+        "slope": 1.0,
+    }
+
+
+def test_where_a_layer_copies_its_norm_does_not_move(hierarchical, text):
+    found = probes.boundaries(hierarchical(), text)
+    moved = np.abs(np.diff(found.norm.values, axis=0))
+    copies = found.operation.values[1:] == COPY
+    assert copies.any()
+    assert moved[copies].max() == 0
+    assert moved[~copies].min() > 0
+
+
+def test_surprise_is_what_the_network_pays_for_each_character(hierarchical, text):
+    model = hierarchical()
+    found = probes.boundaries(model, text)
+    codes = model.vocabulary.encode(text)
+    with torch.no_grad():
+        log_p = model(codes[:, None])[0].log_softmax(-1)[:, 0]
+    paid = -log_p[torch.arange(399), codes[1:]] / math.log(2)
+    assert math.isnan(found.surprise[0])
+    np.testing.assert_allclose(found.surprise[1:], paid, atol=1e-5)
+    assert "".join(found.symbol.values) == text
+
+
+def test_chunks_change_nothing(hierarchical, text, monkeypatch):
+    model = hierarchical()
+    whole = probes.boundaries(model, text)
+    monkeypatch.setattr(importlib.import_module("nlstm_lab.probes.boundaries"), "CHUNK", 7)
+    xr.testing.assert_allclose(probes.boundaries(model, text), whole, atol=1e-6)
+
+
+@pytest.mark.parametrize("boundary", ["step", "sample", "soft"])
+def test_threshold_and_slope_are_lent_not_given(hierarchical, text, boundary):
+    model = hierarchical(boundary=boundary)
+    own = probes.boundaries(model, text)
+    assert own.equals(probes.boundaries(model, text)), "sampled alike at every reading"
+    rates = [float(probes.boundaries(model, text, threshold=t).z[:, 0].mean()) for t in (0.1, 0.5, 0.9)]
+    assert rates[0] > rates[1] > rates[2]
+    steep = probes.boundaries(model, text, threshold=0.5, slope=50.0)
+    inside = (steep.z_tilde > 0) & (steep.z_tilde < 1)
+    assert inside.mean() < ((own.z_tilde > 0) & (own.z_tilde < 1)).mean()
+    assert model.unit.slope == 1
+    assert own.equals(probes.boundaries(model, text))
+    assert own.attrs["boundary"] == boundary
+    assert steep.attrs["boundary"] == "step"
+    model.unit(torch.randn(3, 1, 11))[0].sum().backward()  # what was lent left nothing behind that refuses gradients
+
+
+@pytest.mark.parametrize("chunk", [1000, 3])
+def test_given_boundaries_are_told_as_they_were_given(chunk, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("nlstm_lab.probes.boundaries"), "CHUNK", chunk)
+    torch.manual_seed(0)
+    words = Vocabulary(tuple(" ab"))
+    ends = torch.tensor([[1.0], [0.0], [0.0]])
+    model = Network(HierarchicalRNN(3, 4, 2), nn.Linear(4, 3), vocabulary=words, segment_ends=ends, name="given")
+    found = probes.boundaries(model, "ab ba ")
+    assert found.z.values[:, 0].tolist() == [0, 0, 1, 0, 0, 1]
+    assert found.operation.values[:, 0].tolist() == [UPDATE, UPDATE, UPDATE, FLUSH, UPDATE, UPDATE]
+    assert found.operation.values[:, 1].tolist() == [COPY, COPY, UPDATE, COPY, COPY, UPDATE]
+    assert found.attrs["boundary"] == "given"
+    json.dumps(probes.plain(found), allow_nan=False)
+    with pytest.raises(UsageError, match="no detectors"):
+        probes.boundaries(model, "ab", threshold=0.3)
+
+
+def test_points_of_a_pen_are_read_too():
+    torch.manual_seed(0)
+    density = MixtureDensity(2)
+    model = Network(HMLSTM(3, 4, 2), nn.Linear(4, density.size), density=density, name="pen")
+    points = torch.cat([torch.randn(20, 2), torch.rand(20, 1).round()], 1)
+    found = probes.boundaries(model, points)
+    with torch.no_grad():
+        nats = density(model(points[:-1, None])[0], points[1:, None])[:, 0]
+    np.testing.assert_allclose(found.surprise[1:], nats / math.log(2), atol=1e-5)
+    assert "symbol" not in found.coords
+    assert probes.plain(found)["symbols"] is None
+
+
+def test_a_browser_and_a_record_get_the_same(hierarchical, text):
+    model = hierarchical()
+    found = probes.boundaries(model, text)
+    told = json.loads(json.dumps(probes.plain(found), allow_nan=False))
+    assert told["surprise"][0] is None
+    assert [layer["layer"] for layer in told["layers"]] == [1, 2, 3]
+    np.testing.assert_array_equal(told["layers"][0]["z"], found.z[:, 0])
+    np.testing.assert_allclose(told["layers"][2]["norm"], found.norm[:, 2], atol=1e-4)
+    assert [OPERATIONS[code] for code in found.operation.values[:, 1]] == told["layers"][1]["operation"]
+    assert "".join(told["symbols"]) == text
+    assert from_rows(rows_of(found), described(model, None, None, "")).identical(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"threshold": 0.0}, "between 0 and 1"),
+        ({"threshold": 1.0}, "between 0 and 1"),
+        ({"threshold": math.nan}, "between 0 and 1"),
+        ({"slope": 0.0}, "positive"),
+        ({"slope": math.inf}, "positive"),
+    ],
+)
+def test_bad_wishes_are_refused(hierarchical, text, options, says):
+    with pytest.raises(UsageError, match=says):
+        probes.boundaries(hierarchical(), text, **options)
+
+
+def test_networks_without_detectors_are_refused(network, text):
+    with pytest.raises(UsageError, match="no boundaries to look at"):
+        probes.boundaries(network(), text)
+    with pytest.raises(UsageError, match="no boundaries to look at"):
+        probes.boundaries(network(HMLSTM, num_layers=1), text)
+    with pytest.raises(UsageError, match="at least one character"):
+        probes.boundaries(network(HMLSTM, num_layers=2), "")
+    with pytest.raises(UsageError, match="lacks"):
+        probes.boundaries(network(HMLSTM, num_layers=2), "Z")

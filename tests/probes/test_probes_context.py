@@ -1,0 +1,115 @@
+"""Accuracy by characters known, counted by hand; and what is known of one word."""
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from nlstm_lab.cells import RNN
+from nlstm_lab.datasets.base import Vocabulary
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.connectivity import connectivity
+from nlstm_lab.probes.context import context_accuracy, repetition, suggestions
+from nlstm_lab.probes.gathering import needed
+
+ALPHABET = Vocabulary(("\0", *" abcdef"))
+WORDS = ("<eos>", "<unknown>", "ab", "ad", "fade", "a")
+
+
+class Told(nn.Module):
+    """A readout that ranks the words of a table by the last letter that was read."""
+
+    def __init__(self, likeliest: dict[str, list[str]]) -> None:
+        super().__init__()
+        self.table = torch.zeros(len(ALPHABET), len(WORDS))
+        for symbol, words in likeliest.items():
+            for place, word in enumerate(words):
+                self.table[ALPHABET.symbols.index(symbol), WORDS.index(word)] = 9.0 - place
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden @ self.table  # hidden is the one-hot symbol, squashed
+
+
+def network(likeliest: dict[str, list[str]]) -> Network:
+    unit = RNN(len(ALPHABET), len(ALPHABET))
+    with torch.no_grad():
+        for parameter in unit.parameters():
+            parameter.zero_()
+        next(p for p in unit.parameters() if p.dim() == 2).copy_(torch.eye(len(ALPHABET)))
+    return Network(unit, Told(likeliest), vocabulary=ALPHABET, words=WORDS)
+
+
+TABLE = {
+    " ": ["ab", "ad", "fade"],
+    "a": ["ad", "ab", "a"],
+    "b": ["ab", "a", "ad"],
+    "f": ["fade", "a", "ab"],
+    "d": ["ab", "a", "fade"],
+}
+TEXTS = [" ab ad fade", " ab bee a"]  # "bee" is no word of the network's
+
+
+def accuracy(top: int, known: int) -> pd.Series:
+    return context_accuracy(network(TABLE), TEXTS).query("top == @top and known == @known").squeeze()
+
+
+def test_accuracy_is_counted_by_characters_known() -> None:
+    at_space = accuracy(1, 0)  # the words are ab, ad, fade; ab, (bee), a: "ab" is right twice of five, or six
+    assert (at_space.counted, at_space["all"]) == (5, 6)
+    assert at_space.accuracy_pct == pytest.approx(100 * 2 / 5)
+    assert at_space.accuracy_unmasked_pct == pytest.approx(100 * 2 / 6)
+    assert accuracy(2, 0).accuracy_pct == pytest.approx(100 * 3 / 5)
+    assert accuracy(3, 0).accuracy_pct == pytest.approx(100 * 4 / 5)
+    # the first letters are a, a, f; a, (b), a: "ad" is second guess of none, "fade" comes first after f
+    assert accuracy(1, 1).accuracy_pct == pytest.approx(100 * 2 / 5)
+    assert accuracy(2, 1).accuracy_pct == pytest.approx(100 * 4 / 5)
+    assert accuracy(3, 1).accuracy_pct == pytest.approx(100)
+    assert accuracy(3, 4)["all"] == 1
+
+
+def test_it_does_not_hang_on_what_is_read_beside() -> None:
+    """Padding to the longest text, and batches, change nothing."""
+    many = context_accuracy(network(TABLE), TEXTS * 40)
+    few = context_accuracy(network(TABLE), TEXTS)
+    pd.testing.assert_frame_equal(many.drop(columns=["counted", "all"]), few.drop(columns=["counted", "all"]))
+
+
+def test_texts_and_words_are_needed() -> None:
+    with pytest.raises(UsageError, match="at least one text"):
+        context_accuracy(network(TABLE), [])
+    with pytest.raises(UsageError, match="1 to 200 characters"):
+        context_accuracy(network(TABLE), [" ab" * 99])
+    nameless = network(TABLE)
+    nameless.words = None
+    with pytest.raises(UsageError, match="predicts no words"):
+        context_accuracy(nameless, TEXTS)
+
+
+def test_what_is_known_of_a_word_while_it_is_written() -> None:
+    frame = suggestions(network(TABLE), " ad fade ad", "ad")
+    assert frame["occurrence"].tolist() == [1, 1, 1, 2, 2, 2]
+    assert frame["known"].tolist() == [0, 1, 2, 0, 1, 2]
+    assert frame["place"].fillna(0).tolist() == [2, 1, 0] * 2
+    assert frame["likeliest"].tolist()[:2] == ["ab", "ad"]
+    assert frame["p"].iloc[1] == pytest.approx(frame["probability"].iloc[1])
+    assert frame["suggestions"].iloc[0] == "ab, ad, fade"
+    whole = connectivity(network(TABLE), " ad fade ad")
+    assert frame["p"].tolist() == pytest.approx(whole["p"].values[whole["word"].values == "ad"].tolist())
+
+
+def test_how_many_characters_are_needed() -> None:
+    run = {"experiment": "x", "model": "gru", "start": "zero", "seed": 0}
+    frame = pd.DataFrame(
+        {"occurrence": [1, 1, 1, 2, 2, 2], "known": [0, 1, 2] * 2, "place": [None, 3, 1, None, None, None]}
+    ).assign(**run)
+    assert needed(frame)["needed"].tolist() == [1, 3]
+
+
+def test_a_word_that_comes_twice_is_looked_at_twice() -> None:
+    """Here after f "fade" is suggested each time, and "bead" never; "bee" is too short, "abed" comes once."""
+    words = (*WORDS, "bead", "abed")
+    model = network(TABLE)
+    model.words, model.readout.table = words, torch.nn.functional.pad(model.readout.table, (0, 2), value=-1.0)
+    frame = repetition(model, [" fade bead abed fade bead fade", " fade bead", " bee bee"])
+    assert frame.to_numpy().tolist() == [[0, "fade", 0, 0], [0, "bead", 5, 5]]

@@ -1,0 +1,99 @@
+"""A FLUSH that is withheld matters exactly as far as it did something; COPY saves what the sparse reader saves."""
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nlstm_lab import probes
+from nlstm_lab.cells.hmlstm import HMLSTM
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes.flushing import flushes
+from nlstm_lab.probes.updates import updates
+
+
+@pytest.fixture
+def hierarchical(network):
+    def make(**flags):
+        return network(HMLSTM, num_layers=3, scale=2.5, **flags)
+
+    return make
+
+
+def by_kind(table, column="kl"):
+    return {kind: part.set_index("distance")[column] for kind, part in table.groupby("kind")}
+
+
+def test_turning_a_boundary_moves_the_prediction(hierarchical, text):
+    told = flushes(hierarchical(), text, 1, moments=20, distance=10)
+    kl = by_kind(told)
+    assert kl["withheld"].iloc[0] > 1e-4
+    assert kl["forced"].iloc[0] > 1e-4
+    assert (told["number"] == 20).all()
+    assert list(kl["withheld"].index) == list(range(10))
+
+
+def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchical, text):
+    model = hierarchical()
+    cell = model.unit.cells[0]
+    with torch.no_grad():  # layer 1 never keeps its cell, nor hears layer 2: FLUSH and UPDATE are the same
+        cell.bias[8:16] = -100
+        cell.weight_th.zero_()
+    told = flushes(model, text, 1, moments=20, distance=10)
+    assert told["kl"].abs().max() == 0
+    assert told["loss_increase"].abs().max() == 0
+
+
+def test_a_layer_that_never_flushes_has_nothing_to_withhold(hierarchical, text):
+    model = hierarchical()
+    with torch.no_grad():
+        model.unit.cells[0].bias[-1] = -100
+    told = flushes(model, text, 1, moments=20, distance=10)
+    assert (told.loc[told["kind"] == "withheld", "number"] == 0).all()
+    assert told.loc[told["kind"] == "withheld", "kl"].isna().all()
+    assert (told.loc[told["kind"] == "forced", "number"] == 20).all()
+
+
+def test_bad_wishes_are_refused(hierarchical, text):
+    with pytest.raises(UsageError, match="layer 3 has no detector; layers 1 to 2 have one"):
+        flushes(hierarchical(), text, 3)
+    with pytest.raises(UsageError, match="53 characters at least"):
+        flushes(hierarchical(), text[:20], 1)
+    with pytest.raises(UsageError, match="here it is soft"):
+        flushes(hierarchical(boundary="soft"), text, 1)
+
+
+class Counted(TorchDispatchMode):
+    """Multiply-adds of all products of matrices with vectors while it lasts."""
+
+    def __init__(self):
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
+        name = operation.overloadpacket.__name__
+        tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
+        if name in ("mv", "dot"):
+            self.total += tensors[0].numel()
+        elif name in ("addmv", "addmv_"):
+            self.total += tensors[1].numel()
+        elif name in ("mm", "addmm"):
+            self.total += tensors[-2].numel() * tensors[-1].shape[1]
+        return operation(*arguments, **(keywords or {}))
+
+
+def test_what_copy_saves_is_what_the_sparse_reader_saves(hierarchical, text):
+    model = hierarchical(embedded=True)
+    found = probes.boundaries(model, text)
+    table = updates(model, found)
+    x = model.embedding(model.vocabulary.encode(text)[:, None])
+    with torch.no_grad(), Counted() as counted:
+        model.unit(x)
+    assert table["sparse"].sum() == counted.total
+    assert table["updates"].tolist() == [(found.operation[:, k] != 0).sum() for k in range(3)]
+    assert table["updates"].iloc[0] == len(text)
+    assert (table["sparse"] < table["dense"]).all()
+    h, size = 8, 11
+    assert table["dense"].tolist() == [400 * 33 * (size + 2 * h), 400 * 33 * 3 * h, 400 * 32 * 2 * h]
+    assert table["stack"].tolist() == [400 * 32 * (size + h), 400 * 32 * 2 * h, 400 * 32 * 2 * h]
+    np.testing.assert_array_equal(table["flushes"], (found.operation == 2).sum("time"))

@@ -1,0 +1,149 @@
+"""Boundaries are judged rightly: perfect ones get 1, chance gets what chance must, information is at most entropy."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes import segments
+from nlstm_lab.probes.segments import agreement, judged, matched, mutual_information, text_truths
+
+TEXT = "it 's a mr. test\nof all it can do"
+
+
+def flags(steps, rate, seed):
+    return np.random.default_rng(seed).random(steps) < rate
+
+
+def reading(z, operation=None, surprise=None):
+    """A dataset as the boundary probe returns it; z [T, detectors], the top layer is added."""
+    z = np.concatenate([z, np.zeros((len(z), 1))], 1).astype(np.float32)
+    operation = np.ones_like(z) if operation is None else operation
+    surprise = np.random.default_rng(0).random(len(z)) if surprise is None else surprise
+    dims = ("time", "layer")
+    data = {"z": (dims, z), "operation": (dims, operation.astype(np.int8)), "surprise": ("time", surprise)}
+    return xr.Dataset(data, {"layer": np.arange(1, z.shape[1] + 1)}, {"threshold": 0.5})
+
+
+def test_the_truths_of_a_text():
+    truths = {name: "".join(" ^"[int(flag)] for flag in true) for name, true in text_truths(TEXT).items()}
+    assert TEXT.replace("\n", "_") == "it 's a mr. test_of all it can do"
+    assert truths["spaces"] == "  ^  ^ ^   ^    ^  ^   ^  ^   ^  "
+    assert truths["word starts"] == "^  ^  ^ ^   ^    ^  ^   ^  ^   ^ "
+    assert truths["word ends"] == " ^  ^ ^   ^    ^  ^   ^  ^   ^  ^"
+    assert truths["punctuation"] == "   ^      ^                      "
+
+
+@pytest.mark.parametrize("within", [(0, 0), (1, 1), (0, 1), (2, 0)])
+def test_as_many_pairs_are_matched_as_can_be(within):
+    before, after = within
+    for seed in range(60):
+        found, true = flags(40, 0.4, seed), flags(40, 0.3, 1000 + seed)
+        here, there = np.flatnonzero(found), np.flatnonzero(true)
+        late = here[:, None] - there
+        possible = csr_array((-before <= late) & (late <= after))
+        assert matched(found, true, within) == (maximum_bipartite_matching(possible) >= 0).sum()
+
+
+def test_a_perfect_detector_gets_1_and_a_shifted_one_only_with_tolerance():
+    true = flags(500, 0.2, 0)
+    shifted = np.concatenate([[False], true[:-1]])
+    assert agreement([true], [true]) == (1, 1, 1)
+    late = shifted.sum() / true.sum()  # one may have been shifted out
+    assert agreement([shifted], [true], (0, 1)) == (1, late, pytest.approx(2 * late / (1 + late)))
+    assert agreement([shifted], [true], (1, 0)).f1 < 0.6
+    nothing = np.zeros(500, bool)
+    told = agreement([nothing], [true])
+    assert np.isnan(told.precision)
+    assert (told.recall, told.f1) == (0, 0)
+    with pytest.raises(UsageError, match="500 steps cannot be judged against a truth of 400"):
+        agreement([true], [true[:400]])
+
+
+def test_boundaries_are_never_matched_across_texts():
+    last, first = np.array([0, 0, 1], bool), np.array([1, 0, 0], bool)
+    nothing = np.zeros(3, bool)
+    assert agreement([last, nothing], [nothing, first], (1, 1)).f1 == 0
+    assert agreement([np.r_[last, nothing]], [np.r_[nothing, first]], (1, 1)).f1 == 1
+
+
+def test_detectors_that_know_nothing_get_what_chance_must_give():
+    true, z = flags(20_000, 0.18, 1), flags(20_000, 0.3, 2)
+    table = judged([reading(z[:, None])], [{"words": true}], {"0": (0, 0)}).set_index("detector")
+    p, r = true.mean(), z.mean()
+    for detector in ("network", "random", "periodic", "surprise"):  # here even the network's is a coin
+        row = table.loc[detector]
+        assert row["rate"] == pytest.approx(r, abs=1e-3)
+        assert row["precision"] == pytest.approx(p, abs=0.015)
+        assert row["recall"] == pytest.approx(r, abs=0.015)
+        assert row["f1"] == pytest.approx(2 * p * r / (p + r), abs=0.015)
+
+
+def test_rivals_fire_as_often_and_where_they_say():
+    fired, surprise = [flags(300, 0.2, 3), flags(200, 0.1, 4)], [np.random.default_rng(5).random(n) for n in (300, 200)]
+    surprise[0][0] = np.nan  # nothing is expected of a first step
+    rivals = segments.rivals(fired, surprise)
+    number = sum(one.sum() for one in fired)
+    assert all(sum(one.sum() for one in texts) == number for texts in rivals["random"] + rivals["surprise"])
+    for texts in rivals["periodic"]:
+        gaps = np.diff(np.flatnonzero(texts[0]))
+        assert gaps.max() - gaps.min() <= 1
+        assert abs(int(texts[0].sum()) - int(fired[0].sum())) <= 1
+    ((first, second),) = rivals["surprise"]
+    assert not first[0]
+    told, bits = np.r_[first, second], np.nan_to_num(np.concatenate(surprise), nan=-1)
+    assert bits[told].min() >= bits[~told].max()
+    firing = segments.rivals([np.ones(10, bool)], [np.arange(10.0)])
+    assert all(texts[0].all() for draws in firing.values() for texts in draws)
+
+
+def test_a_detector_of_surprise_is_told_from_a_network_that_knows_the_words():
+    true = flags(4000, 0.2, 6)
+    network = judged([reading(true[:, None])], [{"words": true}])
+    assert set(network.loc[network["detector"] == "network", "f1"]) == {1.0}
+    assert network.loc[network["detector"] != "network", "f1"].max() < 0.75
+    surprised = reading(flags(4000, 0.2, 7)[:, None], surprise=true + np.random.default_rng(8).random(4000) / 2)
+    table = judged([surprised], [{"words": true}], {"0": (0, 0)}).set_index("detector")
+    assert table.loc["surprise", "f1"] > 0.95
+    assert set(table["layer"]) == {1}, "the top layer has no detector"
+
+
+def test_information_is_entropy_at_most_and_nothing_at_least():
+    true = flags(10_000, 0.25, 9)
+    p = true.mean()
+    entropy = -p * np.log2(p) - (1 - p) * np.log2(1 - p)
+    assert mutual_information(true, true) == pytest.approx(entropy)
+    assert mutual_information(~true, true) == pytest.approx(entropy)
+    kinds = np.random.default_rng(10).integers(4, size=10_000)
+    assert mutual_information(kinds, kinds) == pytest.approx(2, abs=0.01)
+    assert mutual_information(kinds % 2, kinds) == pytest.approx(1, abs=0.01)
+    assert 0 <= mutual_information(kinds, true) < 10 * 3 / (2 * np.log(2) * 10_000)
+    flipped = true ^ flags(10_000, 0.1, 11)  # a channel that errs in a tenth of the cases
+    noise = -0.1 * np.log2(0.1) - 0.9 * np.log2(0.9)
+    q = flipped.mean()
+    assert mutual_information(flipped, true) == pytest.approx(
+        -q * np.log2(q) - (1 - q) * np.log2(1 - q) - noise, abs=0.02
+    )
+    with pytest.raises(UsageError, match="10 and 9 steps"):
+        mutual_information(np.zeros(10), np.zeros(9))
+
+
+def test_lengths_operations_and_steps_since_a_flush():
+    z = np.zeros((10, 1))
+    z[[1, 4, 6]] = 1
+    operation = np.ones((10, 2))
+    operation[[2, 5, 7], 0] = 2
+    operation[[0, 2, 3], 1] = 0
+    found = reading(z, operation, surprise=np.array([np.nan, *range(1, 10)]))
+    lengths = segments.lengths([found, found], [{"words": np.array([0, 1] * 5, bool)}] * 2)
+    assert lengths.values.tolist() == [["layer 1", 2, 2], ["layer 1", 3, 2], ["words", 2, 8]]
+    told = segments.operations([found, found]).set_index(["layer", "operation"])
+    assert told["count"].to_dict() == {
+        (1, "COPY"): 0, (1, "UPDATE"): 14, (1, "FLUSH"): 6, (2, "COPY"): 6, (2, "UPDATE"): 14, (2, "FLUSH"): 0
+    }  # fmt: skip
+    assert told.loc[(1, "FLUSH"), "share"] == pytest.approx(0.3)
+    since = segments.since_flush([found]).set_index("since")
+    assert since["count"].tolist() == [3, 3, 1]
+    assert since["bits"].tolist() == [(3 + 6 + 8) / 3, (4 + 7 + 9) / 3, 5]

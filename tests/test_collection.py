@@ -1,0 +1,235 @@
+"""The collection on a cluster of real processes, really killed: what was finished stays, and nothing else is left."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import distributed
+import nbformat
+import pytest
+
+from nlstm_lab import cluster, notebooks, paths
+from nlstm_lab.errors import LabError
+from nlstm_lab.notebooks.inputs import Inputs, stamp, unchanged
+
+Write = Callable[..., notebooks.Job]
+DRAW = "import nlstm_lab as lab\nlab.figures.save(lab.figures.{}(), '{}')"
+DRAWN = {
+    "10_a": DRAW.format("nested_architecture", "nlstm_fig1_architecture"),
+    "11_b": DRAW.format("computational_graphs", "nlstm_fig2_graphs"),
+    "12_c": DRAW.format("unit_diagrams", "madsen_units_lstm_gru_nlstm"),
+}
+
+
+def left_behind(folder: Path | None = None) -> list[str]:
+    folder = folder or paths.executed()
+    return sorted(os.listdir(folder)) if folder.is_dir() else []
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def until(condition: Callable[[], object], seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def runs(process: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
+
+
+def told(path: Path) -> bool:
+    return path.is_file() and path.read_text().endswith("\n")
+
+
+def tell_process(path: Path) -> str:
+    """A cell that writes its kernel's process and the worker's."""
+    return f"import os, pathlib\npathlib.Path({str(path)!r}).write_text(f'{{os.getpid()}} {{os.getppid()}}\\n')"
+
+
+def command(*words: str) -> subprocess.Popen[str]:
+    """`nlstm-lab figures` in a process group of its own, as a terminal starts it."""
+    environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent)}
+    as_a_terminal_does = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
+    return subprocess.Popen(
+        [sys.executable, "-m", "nlstm_lab", "figures", *words],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=as_a_terminal_does,
+    )
+
+
+def pretend(job: notebooks.Job) -> None:
+    """An executed copy, without executing."""
+    executed = job.read()
+    stamp(executed, job, Inputs.now().of(job), 1.0)
+    paths.executed().mkdir(exist_ok=True)
+    nbformat.write(executed, job.output)
+
+
+@pytest.mark.parametrize(
+    "change", ["nothing", "source", "parameters", "run", "probe", "target", "figure", "missing", "copy", "claim"]
+)
+def test_what_changed_is_executed_again(write: Write, change: str) -> None:
+    job = write("10_a", DRAWN["10_a"])
+    for folder in (paths.runs() / "some", paths.probes(), paths.figures()):
+        folder.mkdir(parents=True)
+    figure = paths.figures() / "nlstm_fig1_architecture.pdf"
+    figure.write_text("a figure")
+    pretend(job)
+    if change == "source":
+        job = write("10_a", DRAWN["10_a"], "1 + 1")
+    elif change == "parameters":
+        job = notebooks.Job("10_a", {"rate": 0.25})
+    elif change == "figure":
+        figure.write_text("another")
+    elif change == "missing":
+        figure.unlink()
+    elif change == "copy":
+        job.output.write_text("{")
+    elif change == "claim":
+        (paths.probes() / "claims.csv").write_text("claim")  # what this notebook does not read
+    elif change != "nothing":
+        folder = {"run": paths.runs() / "some", "probe": paths.probes(), "target": paths.targets()}[change]
+        (folder / "record").write_text("new")
+    assert unchanged(job, Inputs.now().of(job)) == (change in ("nothing", "claim"))
+
+
+def test_a_notebook_that_reads_all_claims_depends_on_them(write: Write) -> None:
+    job = write("00_a", "import nlstm_lab as lab", "lab.probes.claims()")
+    pretend(job)
+    assert unchanged(job, Inputs.now().of(job))
+    paths.probes().mkdir(parents=True)
+    (paths.probes() / "claims.csv").write_text("claim")
+    assert not unchanged(job, Inputs.now().of(job))
+
+
+def test_where_nothing_changed_nothing_is_started(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = write("10_a", "1 + 1")
+    pretend(job)
+    monkeypatch.setattr(distributed, "Client", None)
+    assert [outcome.status for outcome in notebooks.execute_all([job])] == ["unchanged"]
+
+
+def test_a_scheduler_that_does_not_answer_is_named(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
+    with pytest.raises(LabError, match=r"no scheduler answers at tcp://127.0.0.1:9: start one with `dask scheduler`"):
+        notebooks.execute_all([write("10_a", "1")], scheduler="tcp://127.0.0.1:9")
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (tmp_path / f".figure.pdf.{dead.pid}.abcd_123").touch()
+    (tmp_path / f".figure.png.{os.getpid()}.abcd_123").touch()
+    (tmp_path / ".gitignore").touch()
+    paths.tidy(tmp_path)
+    assert left_behind(tmp_path) == [".figure.png." + f"{os.getpid()}.abcd_123", ".gitignore"]
+
+
+def test_time_left_is_judged_by_the_last_time(write: Write) -> None:
+    jobs = [write("10_a"), write("11_b"), write("12_c")]
+    outcomes = [notebooks.Outcome(job, expected=seconds) for job, seconds in zip(jobs, (10, 20, 30), strict=True)]
+    assert notebooks.time_left(outcomes, workers=1) == 60
+    assert notebooks.time_left(outcomes, workers=3) == 30
+    outcomes[2].status, outcomes[1].seconds = "done", 15
+    assert notebooks.time_left(outcomes, workers=1) == 15
+
+
+@pytest.mark.slow
+def test_a_failure_a_dead_kernel_and_a_timeout_stop_nobody_else(write: Write) -> None:
+    write("10_good", "1 + 1")
+    write("11_wrong", "1 / 0")
+    write("12_killed", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
+    write("13_slow", "import time", "time.sleep(600)")
+    process = command("--workers", "2", "--timeout", "8")
+    said = process.communicate(timeout=400)[0]
+    assert process.returncode == 1, said
+    assert left_behind() == ["10_good.ipynb"]
+    assert "ZeroDivisionError" in said
+    assert "kernel of notebook 12_killed died" in said
+    assert "13_slow: a cell ran into the time limit" in said
+    assert "1 done, 3 failed" in said
+    assert "Traceback" not in said
+    again = command("10", "--workers", "1")
+    said = again.communicate(timeout=400)[0]
+    assert again.returncode == 0, said
+    assert "1 unchanged" in said
+
+
+@pytest.mark.slow
+def test_a_killed_workers_notebook_starts_again(write: Write, tmp_path: Path) -> None:
+    """On a scheduler that was there before: two workers, one of them killed while it executes."""
+    seen = tmp_path / "seen"
+    wait = f"import time\nif not pathlib.Path({str(seen)!r}).exists():\n    time.sleep(600)"
+    jobs = [write("10_a", tell_process(tmp_path / "process"), wait), write("11_b", "1 + 1")]
+
+    def kill_once(outcomes: list[notebooks.Outcome]) -> None:
+        if told(tmp_path / "process") and not seen.exists():
+            seen.touch()
+            os.kill(int((tmp_path / "process").read_text().split()[1]), signal.SIGKILL)
+
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local:
+        outcomes = notebooks.execute_all(jobs, scheduler=local.scheduler_address, watch=kill_once)
+    assert seen.exists()
+    assert [(outcome.status, outcome.error) for outcome in outcomes] == [("done", "")] * 2
+    assert left_behind() == ["10_a.ipynb", "11_b.ipynb"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGKILL"])
+def test_stopped_it_ends_its_kernels_and_keeps_what_was_finished(write: Write, tmp_path: Path, how: str) -> None:
+    write("10_a", "1 + 1")
+    write("11_b", tell_process(tmp_path / "process"), "import time", "time.sleep(600)")
+    process = command("--workers", "2")
+    until(lambda: (paths.executed() / "10_a.ipynb").is_file() and told(tmp_path / "process"))
+    if how == "Ctrl-C":
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.kill()
+    said = process.communicate(timeout=120)[0]
+    assert process.returncode == (130 if how == "Ctrl-C" else -signal.SIGKILL), said
+    assert left_behind() == ["10_a.ipynb"]
+    for one in (tmp_path / "process").read_text().split():
+        until(lambda one=one: not runs(int(one)), 20)
+
+
+@pytest.mark.slow
+def test_one_worker_two_workers_and_killed_ones_end_at_the_same_bytes(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, cell in DRAWN.items():
+        write(name, cell)
+    found, moments = {}, random.Random(0)
+    for workers, kills in ((1, 0), (2, 0), (2, 3)):
+        monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path / f"figures-{workers}-{kills}"))
+        for path in paths.executed().glob("*"):
+            path.unlink()
+        for _ in range(kills):
+            process = command("--workers", str(workers))
+            time.sleep(moments.uniform(2.0, 9.0))
+            process.kill()
+            process.communicate(timeout=120)
+        process = command("--workers", str(workers))
+        said = process.communicate(timeout=400)[0]
+        assert process.returncode == 0, said
+        until(lambda: not any(name.startswith(".") for name in left_behind(paths.figures())), 5)
+        found[workers, kills] = bytes_of(paths.figures())
+    assert len(found[1, 0]) == 3 * 5 + 2
+    assert found[2, 0] == found[1, 0]
+    assert found[2, 3] == found[1, 0]

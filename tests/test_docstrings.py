@@ -1,0 +1,42 @@
+"""The examples in docstrings run as they stand, and what people meet first has one."""
+
+import doctest
+import importlib
+import pkgutil
+from types import FunctionType
+
+import pytest
+
+import nlstm_lab as lab
+
+MODULES = sorted(module.name for module in pkgutil.walk_packages(lab.__path__, "nlstm_lab."))
+MET_FIRST = [
+    *(getattr(lab.cells, name) for name in ("HMLSTM", "LSTM", "GRU", "RNN", "NestedLSTM", "NestedLSTMCell")),
+    *(getattr(lab.cells, name) for name in ("ClockworkRNN", "HierarchicalRNN", "LayerNormLSTM")),
+    *(lab.models.wrap, lab.runs.ensure, lab.runs.load, lab.runs.table, lab.targets.compare),
+    lab.experiments.base.Registry.variant,
+    *(lab.probes.trace, lab.probes.state_timescales, lab.probes.gate_timescales, lab.probes.persistence),
+    *(lab.probes.intervene, lab.probes.attribute, lab.probes.horizon, lab.probes.decode, lab.probes.shares),
+    *(lab.figures.cell_activations, lab.figures.learning_curves, lab.figures.save, lab.figures.override),
+]
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "nlstm_lab.__main__"])
+def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
+    failed, _ = doctest.testmod(importlib.import_module(name))
+    assert not failed
+
+
+@pytest.mark.parametrize("thing", MET_FIRST, ids=lambda thing: thing.__qualname__)
+def test_what_people_meet_first_has_an_example(thing):
+    assert ">>> " in (thing.__doc__ or "")
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in lab.__all__:
+        module = getattr(lab, name)
+        assert module.__doc__, name
+        for member in getattr(module, "__all__", ()):
+            thing = getattr(module, member)
+            assert thing.__doc__ or not isinstance(thing, type | FunctionType), f"{name}.{member}"

@@ -1,0 +1,62 @@
+"""`nlstm-lab doctor`: every lack is named with its cost; only what is essential fails the command."""
+
+import importlib.metadata
+
+import pytest
+from typer.testing import CliRunner
+
+from nlstm_lab import cli, paths
+from nlstm_lab.cli import doctor
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A folder without records, a cache of its own, no data."""
+    monkeypatch.setattr(paths, "root", lambda: tmp_path)
+    monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("NLSTM_LAB_DATA", raising=False)
+    return tmp_path
+
+
+def test_a_machine_without_data_is_healthy(elsewhere):
+    outcome = CliRunner().invoke(cli.app, ["doctor"])
+    assert outcome.exit_code == 0, outcome.output
+    assert "Everything essential works" in outcome.output
+    assert "nlstm-lab data fetch ptb" in outcome.output
+    assert "none in this folder" in outcome.output
+
+
+def test_every_lack_says_what_it_costs(elsewhere):
+    assert all(len(finding.cost) > 10 for finding in doctor.data_sets() if "absent" in finding.found)
+    assert not doctor.python((3, 12)).cost
+    assert "3.13" in doctor.python((3, 14)).cost
+
+
+def test_a_folder_that_cannot_be_written_fails(elsewhere):
+    (elsewhere / "data").write_text("a file in the folder's place")
+    outcome = CliRunner().invoke(cli.app, ["doctor"])
+    assert outcome.exit_code == 1
+    assert "To be mended first: folder" in outcome.output
+
+
+def test_a_missing_or_foreign_package_is_told_apart(monkeypatch):
+    versions = {"captum": None, "xarray": None, "torch": "1.0", "jupyterlab": "9.9rc1"}
+
+    def version(name):
+        if (known := versions.get(name, "99.0")) is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return known
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    found = {finding.part: finding for finding in doctor.packages()}
+    assert found["captum"].cost
+    assert not found["captum"].essential
+    assert found["xarray"].essential
+    assert ">=2.11" in found["torch"].cost
+    assert not found["torch"].essential
+    assert "jupyterlab" not in found
+
+
+def test_a_compiler_that_lacks_something_is_named(monkeypatch):
+    monkeypatch.setattr("nlstm_lab.cells.fast.compiling.lacking", lambda device_type: "Python's headers")
+    assert doctor.compiler().found == "lacks Python's headers"

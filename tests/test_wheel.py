@@ -1,0 +1,83 @@
+"""The built wheel in an environment of its own, outside the repository: units, training, probes and figures work."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from nlstm_lab import paths
+
+pytestmark = pytest.mark.slow
+
+DRAW = """
+import nlstm_lab as lab
+run = lab.runs.load("ptb_char_nlstm+corpus=mine.txt+normalization=text8", scale="smoke")
+trace = lab.probes.trace(run.model(), "the cat sat on the mat", run=run.name)
+lab.probes.state_timescales(trace)
+print(lab.figures.save(lab.figures.cell_activations(trace, units=3), "my_cells", runs=[run]))
+print(lab.figures.gallery())
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts of a fresh environment that holds the wheel alone; the packages it asks for are lent by this one."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    offline = ["--no-deps", "--no-index"]
+    source = folder / "source"
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=paths.root(), capture_output=True, check=True).stdout
+    for name in tracked.decode().split("\0"):
+        if name.split("/")[0] in ("nlstm_lab", "pyproject.toml", "README.md", "LICENSE"):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((paths.root() / name).read_bytes())
+    subprocess.run([*pip, "wheel", *offline, "--no-build-isolation", "-w", folder, source], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
+    wheel = next(folder.glob("*.whl"))
+    python = folder / "env" / "bin" / "python"
+    subprocess.run([*pip, "--python", python, "install", *offline, wheel], check=True)
+    packages = next((folder / "env" / "lib").glob("python*/site-packages"))
+    (packages / "lent.pth").write_text(sysconfig.get_path("purelib"))
+    return python.parent
+
+
+@pytest.fixture
+def do(installed: Path, tmp_path: Path):
+    """Run a program of that environment in a folder of one's own; returns what it prints."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NLSTM_LAB", "PYTHON"))}
+    env = {**inherited, "NLSTM_LAB_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+
+    def run(program: str, *words: str, code: int = 0) -> str:
+        done = subprocess.run([installed / program, *words], cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_it_brings_everything_but_modules(do) -> None:
+    """Style sheets, scripts and the marker of types are in the wheel as they are in the source."""
+    where = Path(do("python", "-c", "import nlstm_lab; print(nlstm_lab.__file__)").strip()).parent
+    assert where != paths.PACKAGE
+    own = {path.relative_to(paths.PACKAGE) for path in paths.PACKAGE.rglob("*") if path.is_file()}
+    wanted = {path for path in own if "__pycache__" not in path.parts}
+    assert {path for path in wanted if not (where / path).is_file()} == set()
+
+
+def test_a_text_of_ones_own_is_trained_on_probed_and_drawn_in_the_working_folder(do, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("the cat sat on the mat, and the bat sat on the hat.\n" * 400)
+    assert "Everything essential works" in do("nlstm-lab", "doctor")
+    words = ["--scale", "smoke", "--corpus", "mine.txt", "--normalization", "text8"]
+    assert "recorded as" in do("nlstm-lab", "train", "ptb_char_nlstm", *words)
+    do("python", "-c", DRAW)
+    for suffix in ("pdf", "svg", "png", "csv", "json"):
+        assert (tmp_path / "figures" / f"my_cells.{suffix}").stat().st_size > 100
+    assert "my_cells" in (tmp_path / "figures" / "index.html").read_text()
+
+
+def test_what_needs_the_repository_says_so(do) -> None:
+    assert "clone" in do("nlstm-lab", "table", code=1)
+    assert "clone" in do("nlstm-lab", "figures", code=2)

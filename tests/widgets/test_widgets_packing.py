@@ -1,0 +1,74 @@
+"""What a browser gets of a connectivity matrix is the matrix, to three digits, and nothing of the future."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes import connectivity
+from nlstm_lab.widgets.packing import described, packed, unpacked
+
+
+@pytest.fixture(scope="module")
+def read(character_network):
+    def at(window: int = 60, **asked) -> dict[str, xr.Dataset]:
+        text = " abba hid a badge in a cage, he said"
+        return {
+            kind: connectivity(character_network(kind), text, unknown="map", window=window, **asked)
+            for kind in ("nlstm", "gru")
+        }
+
+    return at
+
+
+def again(data: dict[str, xr.Dataset]) -> dict[str, np.ndarray]:
+    about, raw = packed(data)
+    codes = np.frombuffer(raw, "<i2").reshape(len(about), -1)
+    window = data["gru"]["window"].values
+    return {name: unpacked(one, part, window) for name, one, part in zip(("gru", "nlstm"), about, codes, strict=True)}
+
+
+@pytest.mark.parametrize("mode", ["l2", "as_coded", "gradient_x_input"])
+@pytest.mark.parametrize("window", [60, 14])
+def test_three_digits_of_whatever_matters_come_back(read, mode, window):
+    with pytest.warns() if window == 14 else np.errstate():
+        data = read(window, mode=mode, target="predicted")
+    for name, values in again(data).items():
+        true = data[name]["connectivity"].values
+        share = np.abs(true) / np.abs(true).max(1, keepdims=True)
+        strong = share >= 1e-4
+        np.testing.assert_allclose(values[strong], true[strong], rtol=5e-3)
+        assert np.abs(values - true)[~strong].max() <= 1e-6 * np.abs(true).max()
+
+
+def test_the_future_is_not_sent(read):
+    _, raw = packed(read())
+    length = 36
+    assert len(raw) == 2 * 2 * length * (length + 1) // 2
+
+
+def test_a_position_without_a_target_stays_empty(read):
+    data = read(target="true")  # of the last character the next is not known
+    about, _ = packed(data)
+    assert about[0]["largest"][-1] is None
+    assert about[0]["target"][-1] == ""
+    assert np.isnan(again(data)["gru"][-1]).all()
+
+
+def test_words_and_looks_are_plain_json_in_the_order_of_every_figure(read):
+    data = read()
+    told = json.loads(json.dumps(described(data), allow_nan=False))
+    json.dumps(packed(data)[0], allow_nan=False)
+    assert [one["label"] for one in told["networks"]] == ["GRU", "Nested LSTM"]
+    assert "".join(told["symbols"]) == " abba hid a badge in a cage, he said"
+    assert "".join(told["networks"][0]["read"]) == " abba hid a badge in a cage  he said"
+    assert told["word"][6] == "hid"
+    assert told["known"][5:9] == [0, 1, 2, 3]
+    assert np.shape(told["networks"][1]["predictions"]) == (36, 3)
+
+
+def test_nothing_to_compare_is_refused():
+    with pytest.raises(UsageError, match="at least one network"):
+        described({})
