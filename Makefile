@@ -1,6 +1,7 @@
 # Aliases for what people do first. Everything is in `.venv`, made by whichever command comes first.
 PYTHON ?= python3
 BIN := .venv/bin/python
+APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -22,6 +23,13 @@ test: .venv/ready  ## all tests
 fast-test: .venv/ready  ## the tests that take seconds
 	$(BIN) -m pytest -m 'not slow and not browser'
 
+browser-test: .venv/ready  ## the widgets in JupyterLab and Chromium; screenshots in tests/browser/screenshots
+	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[browser]' -c constraints.txt
+	@command -v chromium chromium-browser google-chrome chrome >/dev/null || $(APT) update -qq || true
+	@command -v chromium chromium-browser google-chrome chrome >/dev/null || $(APT) install -y -qq chromium >/dev/null \
+	|| echo "There is no Chromium here and it cannot be installed: the browser tests will be skipped."
+	$(BIN) -m pytest -rs -m browser tests/browser
+
 check: .venv/ready  ## lint and types
 	$(BIN) -m ruff check .
 	$(BIN) -m ruff format --check .
@@ -30,4 +38,4 @@ check: .venv/ready  ## lint and types
 lab: .venv/ready  ## the notebooks in JupyterLab
 	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks
 
-.PHONY: help setup figures test fast-test check lab
+.PHONY: help setup figures test fast-test browser-test check lab

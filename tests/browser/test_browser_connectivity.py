@@ -144,7 +144,10 @@ def test_a_thousand_characters_answer_in_50_ms(page, tmp_path, capsys) -> None:
     widget = ConnectivityExplorer(word_networks(units=4), (TEXT + " ") * 20)
     widget.text = widget.text[:1000]
     page.open_file(widget.to_html(tmp_path / "large.html"))
-    hover = "document.querySelector(\".nl-text [data-step='STEP']\").dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))"
+    hover = (
+        "const piece = document.querySelector('.nl-text [data-step=\"STEP\"]');"
+        "piece.dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))"
+    )
     took = [page.milliseconds(hover.replace("STEP", str(k))) for k in range(900, 940)]
     with capsys.disabled():
         print(f"\nConnectivityExplorer, 3 x 1000 characters: a character in {min(took):.0f} to {max(took):.0f} ms")
