@@ -1,7 +1,8 @@
 # Aliases for what people do first. Everything is in `.venv`, made by whichever command comes first.
 PYTHON ?= python3
 BIN := .venv/bin/python
-APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
+CHROMIUM = $(shell for name in chromium chromium-browser google-chrome chrome; do command -v $$name && break; done)
+APT = $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -25,9 +26,8 @@ fast-test: .venv/ready  ## the tests that take seconds
 
 browser-test: .venv/ready  ## the widgets in JupyterLab and Chromium; screenshots in tests/browser/screenshots
 	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[browser]' -c constraints.txt
-	@command -v chromium chromium-browser google-chrome chrome >/dev/null || $(APT) update -qq || true
-	@command -v chromium chromium-browser google-chrome chrome >/dev/null || $(APT) install -y -qq chromium >/dev/null \
-	|| echo "There is no Chromium here and it cannot be installed: the browser tests will be skipped."
+	@test -n "$(CHROMIUM)" || { $(APT) update -qq && $(APT) install -y -qq chromium >/dev/null; } \
+	|| echo "There is no Chromium here and it cannot be installed: the browser tests are skipped."
 	$(BIN) -m pytest -rs -m browser tests/browser
 
 check: .venv/ready  ## lint and types
