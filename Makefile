@@ -22,6 +22,21 @@ test: .venv/ready  ## all tests
 fast-test: .venv/ready  ## the tests that take seconds
 	$(BIN) -m pytest -m 'not slow and not browser'
 
+slow-test: .venv/ready  ## the tests that take minutes
+	$(BIN) -m pytest -m 'slow and not browser'
+
+# In a folder of its own, without data: the networks of seconds are trained there, and nothing committed changes.
+SMOKE := workspaces/smoke
+smoke: .venv/ready  ## notebooks with networks that train in seconds
+	rm -rf $(SMOKE) && mkdir -p $(SMOKE)/data && cp -r notebooks $(SMOKE)/ && cp -r data/targets $(SMOKE)/data/
+	NLSTM_LAB_ROOT=$(CURDIR)/$(SMOKE) $(BIN) -m nlstm_lab figures 10 11 12 13 14 15 93 -p scale=smoke -p seeds=0,1,2
+
+# Whatever git says of the folder before, it must say afterwards.
+STATE := { git status --porcelain; git diff; } | git hash-object --stdin
+unchanged: .venv/ready  ## every figure drawn anew is the committed one
+	before=$$($(STATE)); $(BIN) -m nlstm_lab figures --all && test "$$before" = "$$($(STATE))" || \
+		{ git status --short; echo "figures have changed: look at them, and commit them or mend what changed them"; false; }
+
 check: .venv/ready  ## lint and types
 	$(BIN) -m ruff check .
 	$(BIN) -m ruff format --check .
@@ -30,4 +45,4 @@ check: .venv/ready  ## lint and types
 lab: .venv/ready  ## the notebooks in JupyterLab
 	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks
 
-.PHONY: help setup figures test fast-test check lab
+.PHONY: help setup figures test fast-test slow-test smoke unchanged check lab
