@@ -51,7 +51,7 @@ function render(lab) {
 
   /** z moves: at once as far as the reading at hand can tell, then as the new reading has it. */
   function move(values) {
-    lab.set(values);
+    lab.set(values, true, 40);
     cut.show(threshold());
     steep.show(slope());
     if (lab.alone) {
@@ -59,7 +59,6 @@ function render(lab) {
       reading = asTrained ? lab.get("readings")[0] : heldReading(lab.get("readings"), threshold(), slope());
     } else {
       exact = foretold(reading, threshold(), slope());
-      lab.set({}, true, 40);
     }
     draw();
   }

@@ -34,7 +34,7 @@ class Page:
             self.errors.append(message.text)
 
     def open_notebook(self, desk: Desk, name: str) -> None:
-        self.tab.goto(f"{desk.address}/lab/tree/notebooks/{name}.ipynb?token={desk.token}&reset")
+        self.tab.goto(f"{desk.address}/lab/tree/notebooks/{name}.ipynb?token={desk.token}&reset", timeout=90 * SECOND)
         self.tab.wait_for_function("window.jupyterapp?.shell.currentWidget?.context?.isReady", timeout=90 * SECOND)
         self.tab.wait_for_function(
             "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'",
