@@ -1,7 +1,5 @@
 """The shortest answer to "does it hold?": a line for each document, and what the rest would take."""
 
-import fnmatch
-import os
 from collections.abc import Iterable
 
 import pandas as pd
@@ -52,12 +50,11 @@ def _rest(silent: pd.DataFrame) -> list[str]:
     patterns = []
     for document, place in dict.fromkeys(zip(silent["document"], silent["place"], strict=True)):
         found = load(str(document)).places[str(place)].numbers
-        patterns.append(os.path.commonprefix([one.experiment for one in found if one.experiment]).rstrip("_") + "_*")
-    wider = [one for one in patterns if not any(fnmatch.fnmatch(one, other) for other in patterns if other != one)]
-    if not wider:
+        patterns += [f"`{one.experiment.split('_')[0]}_*`" for one in found if one.experiment]
+    if not patterns:
         return ["Every printed number was run."]
     return [
         "Printed numbers are judged at the paper's own scale alone. What was not run takes a GPU, or patience on a "
         "processor, and one command a task: `nlstm-lab sweep PATTERN --scale paper --seeds 0-4`, where the pattern is "
-        f"{', '.join(f'`{pattern}`' for pattern in dict.fromkeys(wider))}."
+        f"{', '.join(dict.fromkeys(patterns))}."
     ]
