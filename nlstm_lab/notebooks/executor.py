@@ -19,7 +19,6 @@ from nlstm_lab.notebooks import inputs
 from nlstm_lab.notebooks.jobs import Job
 from nlstm_lab.notebooks.kernel import Kernel
 
-
 START = 300  # seconds that a kernel may take to start, on a busy machine
 
 
