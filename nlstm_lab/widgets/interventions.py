@@ -13,7 +13,7 @@ from nlstm_lab.widgets.base import LabWidget, Step
 from nlstm_lab.widgets.networks import Given, Networks
 from nlstm_lab.widgets.reading import Reader, likeliest, surprise
 
-DISTANCE = 80  # predictions that are made after a cut: after so many most networks have forgotten it
+DISTANCE = 60  # predictions that are made after a cut: few networks remember it longer
 KINDS = ("zero", "freeze", "swap")
 
 
