@@ -16,7 +16,7 @@ LEFT_OUT = {
 }
 # Places of data/targets that no notebook sets beside our runs, and why.
 NOT_COMPARED = {
-    "madsen.autocomplete_published": "what the article was changed to after the draft that is in hand, with two passes, "
+    "madsen.autocomplete_published": "what the article became after the draft that is in hand, with two passes, "
     "which have no small scale; notebook 00 lists its rows, and notebook 30 draws its published curves",
 }
 # Notebooks that are being written: their entries must fail until they are here.
