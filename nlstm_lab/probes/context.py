@@ -110,7 +110,8 @@ def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
 
     occurrence (from 1), known, time, place (1 is likeliest; NaN where it is not among those shown), probability
     (NaN likewise), p and log_p (of the word that was asked for, shown or not, and its natural logarithm: NaN where the
-    network does not know it), likeliest (the word in first place), suggestions (those shown). UsageError where the text has no such word.
+    network does not know it), likeliest (the word in first place), suggestions (those shown).
+    UsageError where the text has no such word.
     """
     places = np.flatnonzero(data["word"].values == word)
     if not len(places):
