@@ -54,10 +54,11 @@ function render(lab) {
 
   // --- what can be chosen
 
-  const targetNames = Object.entries(lab.get("about").targets).filter(([name]) => !lab.alone || name !== "given");
+  const targetNames = Object.entries(lab.get("about").targets).filter(([name]) => !lab.alone || name !== "given" || name === lab.get("target"));
   const target = selection("Asked for", targetNames, lab.get("target"), (value) => ask({ target: value }));
   const word = make("input", { type: "text", size: 12, change: () => ask({ word: word.value.trim() }) });
   const which = labelled("Which word", word);
+  if (lab.alone) word.disabled = true;
   const mode = selection("Shown", Object.entries(lab.get("about").modes), lab.get("mode"), (value) => ask({ mode: value }));
   const shares = [["row", "of each one's largest"], ["figure", "of the largest of all"], ["log", "its logarithm"]];
   const kind = choices("Shades: share", shares, lab.get("scale"), (value) => { lab.set({ scale: value }); draw(); });

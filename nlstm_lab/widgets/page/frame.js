@@ -26,7 +26,9 @@ function start(model, el, render) {
   const heard = make("div", { class: "nl-heard", "aria-live": "polite" });
   const body = make("div", { class: "nl-body" });
   const notes = make("div", { class: "nl-notes" });
-  const root = make("section", { class: "nl-widget" }, error, body, progress, notes, heard);
+  // JupyterLab hears keys first, and arrow keys move its cells, unless the element in focus says otherwise
+  const ours = (event) => event.target.setAttribute("data-lm-suppress-shortcuts", "true");
+  const root = make("section", { class: "nl-widget", focusin: ours }, error, body, progress, notes, heard);
   el.replaceChildren(root);
 
   const listen = (name, f) => {
