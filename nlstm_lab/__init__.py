@@ -8,6 +8,7 @@ Everything is imported when it is first used, so `import nlstm_lab as lab` costs
 """
 
 import importlib
+import sys
 from typing import Any
 
 __version__ = "0.1.0"
@@ -43,3 +44,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
+
+
+if "ipykernel" in sys.modules:  # a notebook: what papermill injects there has no types of its own
+    importlib.import_module("nlstm_lab.injected").listen()

@@ -15,9 +15,12 @@ LEFT_OUT = {
     "Madsen, the recurrent unit": "the plain recurrent unit is one arrow; it is drawn unrolled in notebook 33",
 }
 # Places of data/targets that no notebook sets beside our runs, and why.
-NOT_COMPARED: dict[str, str] = {}
+NOT_COMPARED = {
+    "madsen.autocomplete_published": "what the article became after the draft that is in hand, with two passes, "
+    "which have no small scale; notebook 00 lists its rows, and notebook 30 draws its published curves",
+}
 # Notebooks that are being written: their entries must fail until they are here.
-AWAITED = ("20", "21", "22", "23", "30", "31", "32", "33")
+AWAITED = ("20", "21", "22", "23")
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ def test_what_is_left_out_has_a_reason_and_nothing_else() -> None:
 
 def test_every_table_of_targets_is_compared_somewhere() -> None:
     places = {f"{name}.{place}" for name in targets.DOCUMENTS for place in targets.load(name).places}
-    awaited = {entry.saves for entry in ENTRIES if entry.notebook in AWAITED} | {"madsen.autocomplete_published"}
+    awaited = {entry.saves for entry in ENTRIES if entry.notebook in AWAITED}
     assert {place for place in places if not named(place)} == set(NOT_COMPARED) | (awaited & places)
 
 

@@ -10,8 +10,8 @@ from nlstm_lab.figures.boundaries import boundary_rows, hidden_norms, update_cou
 from nlstm_lab.figures.completions import completions
 from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
 from nlstm_lab.figures.cost import cost
-from nlstm_lab.figures.curves import learning_curves
-from nlstm_lab.figures.cuts import cut_effects, memory_horizon
+from nlstm_lab.figures.curves import learning_curves, run_curves
+from nlstm_lab.figures.cuts import cut_along_text, cut_effects, effect_frame, memory_horizon
 from nlstm_lab.figures.death import inner_memory_ablations, inner_memory_death
 from nlstm_lab.figures.distributions import distribution_by_memory
 from nlstm_lab.figures.graphs import computational_graphs
@@ -51,9 +51,11 @@ __all__ = [
     "connectivity_reach",
     "connectivity_sentence",
     "cost",
+    "cut_along_text",
     "cut_effects",
     "data",
     "distribution_by_memory",
+    "effect_frame",
     "first_updates_and_epochs",
     "gallery",
     "handwriting_samples",
@@ -74,6 +76,7 @@ __all__ = [
     "override",
     "printed_and_measured",
     "prose",
+    "run_curves",
     "save",
     "segment_lengths",
     "styled",

@@ -44,14 +44,14 @@ def boundary_scores(
         raise UsageError("the figure shows the seeds of one experiment: choose one")
     frame = rows[["layer", "truth", "detector", "seed", metric]].rename(columns={metric: "value"})
     layers, truths = sorted(frame["layer"].unique()), list(dict.fromkeys(frame["truth"]))
-    figure, axes = panels(ax, 1, len(layers), width, 0.75 + 0.27 * len(truths), sharex=True, sharey=True)
+    figure, axes = panels(ax, 1, len(layers), width, 0.95 + 0.27 * len(truths), sharex=True, sharey=True)
     for panel, layer in zip(axes[0], layers, strict=True):
         for y, truth in enumerate(truths):
             here = frame[(frame["layer"] == layer) & (frame["truth"] == truth)].set_index("detector")["value"]
             for detector, (_, colour, marker) in reversed(DETECTORS.items()):
                 values = here.loc[[detector]]
                 if detector != "network":
-                    panel.plot(values.mean(), y, marker, color=colour, markersize=4.5, markeredgewidth=1.1, zorder=3)
+                    panel.plot(values.mean(), y - 0.24, marker, color=colour, markersize=4.5, markeredgewidth=1.1, zorder=3)
                     continue
                 mean, low, high = t_interval(values)
                 panel.plot([low, high], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt", zorder=4)

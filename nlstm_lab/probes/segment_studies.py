@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 from torch import Tensor
 
+from nlstm_lab.datasets.corpora import SPLITS
 from nlstm_lab.datasets.excerpt import Excerpt, Lines
 from nlstm_lab.datasets.handwriting import Handwriting
 from nlstm_lab.models import Network
@@ -121,6 +122,17 @@ def pen_scale() -> pd.DataFrame:
         return pd.DataFrame({"axis": ["x", "y"], "mean": task.mean, "deviation": task.deviation})
 
     return ensure("pen_scale", measure, task="iamondb", minimum=config.minimum, seed=config.seed)
+
+
+def raw_units() -> pd.DataFrame:
+    """What is added to a line's mean log-likelihood in normalized units to have it in the tablet's: split, nats."""
+    config = Handwriting()
+
+    def measure() -> pd.DataFrame:
+        task = config.load()
+        return pd.DataFrame([{"split": split, "nats": task.raw_units_nats(split)} for split in SPLITS])
+
+    return ensure("raw_units", measure, task="iamondb", minimum=config.minimum, seed=config.seed)
 
 
 @lru_cache(maxsize=64)  # every study of a network reads the same

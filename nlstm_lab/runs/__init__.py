@@ -58,6 +58,11 @@ class Run:
         """`experiment/scale-seed0`, as figures name it in their metadata."""
         return f"{self.experiment.name}/{self.experiment.scale}-seed{self.seed}"
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether its weights are kept here."""
+        return (self.folder / "weights.safetensors").exists()
+
     @cached_property
     def history(self) -> pd.DataFrame:
         """Long format: epoch, update, split, reader, metric, value."""
@@ -71,7 +76,7 @@ class Run:
         Committed weights are half precision. Raises MissingRun where none were kept and DamagedFile for a bad file.
         """
         file = self.folder / "weights.safetensors"
-        if not file.exists():
+        if not self.has_weights:
             raise MissingRun(
                 f"the weights of {self.name} are not kept here (its record is); train it again with "
                 f"`{command(self.experiment, self.seed)} --again`"

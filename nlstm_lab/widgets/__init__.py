@@ -4,5 +4,14 @@ from nlstm_lab.widgets.boundaries import BoundaryExplorer
 from nlstm_lab.widgets.completion import AutocompleteDemo
 from nlstm_lab.widgets.connectivity import ConnectivityExplorer
 from nlstm_lab.widgets.explorer import CellExplorer
+from nlstm_lab.widgets.interventions import InterventionLab
+from nlstm_lab.widgets.runs import RunBrowser
 
-__all__ = ["AutocompleteDemo", "BoundaryExplorer", "CellExplorer", "ConnectivityExplorer"]
+__all__ = [
+    "AutocompleteDemo",
+    "BoundaryExplorer",
+    "CellExplorer",
+    "ConnectivityExplorer",
+    "InterventionLab",
+    "RunBrowser",
+]

@@ -10,6 +10,7 @@ const TINTS = {
 
 /** z at another threshold and slope as far as this reading can tell: `until` the first step where it changes. */
 function foretold(reading, threshold, slope) {
+  if (reading.boundary !== "step") return 0;
   const cut = (2 * threshold - 1) / slope; // of the pre-activation
   const layers = reading.layers.slice(0, -1).map(({ z_tilde }) => z_tilde.map((value) => {
     if (value > 0 && value < 1) return (2 * value - 1) / reading.slope > cut;
@@ -20,10 +21,10 @@ function foretold(reading, threshold, slope) {
   return changed < 0 ? reading.symbols.length : changed;
 }
 
-/** The page's reading at the threshold and slope that were chosen. */
-function heldReading(readings, threshold, slope) {
+/** The page's reading at the threshold and slope that were chosen; the first is the network's as it was trained. */
+function heldReading([own, ...others], threshold, slope) {
   const near = (a, b) => Math.abs(a - b) < 1e-6;
-  return readings.find((each) => near(each.threshold, threshold) && near(each.slope, slope));
+  return others.find((each) => near(each.threshold, threshold) && near(each.slope, slope)) ?? own;
 }
 
 function render(lab) {
@@ -50,13 +51,14 @@ function render(lab) {
 
   /** z moves: at once as far as the reading at hand can tell, then as the new reading has it. */
   function move(values) {
-    lab.set(values);
+    lab.set(values, true, 40);
     cut.show(threshold());
     steep.show(slope());
-    if (lab.alone) reading = heldReading(lab.get("readings"), threshold(), slope()) ?? lab.get("reading");
-    else {
+    if (lab.alone) {
+      const asTrained = lab.get("threshold") === null && lab.get("slope") === null;
+      reading = asTrained ? lab.get("readings")[0] : heldReading(lab.get("readings"), threshold(), slope());
+    } else {
       exact = foretold(reading, threshold(), slope());
-      lab.set({}, true, 40);
     }
     draw();
   }
@@ -170,7 +172,7 @@ function render(lab) {
         return [`transparent ${from}px`, `${colour} ${from}px ${to}px`, `transparent ${to}px`];
       });
       piece.style.backgroundImage = `linear-gradient(to bottom, ${stops.join(",")})`;
-      const mark = `${isTrue[t] ? "true" : ""}${t > exact ? " faint" : ""}`.trim();
+      const mark = `${isTrue[t] ? "true" : ""}${t >= exact ? " faint" : ""}`.trim();
       if (piece.dataset.mark !== mark) piece.dataset.mark = mark;
     });
     text.select(lab.get("at"));

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import traitlets
+import xarray as xr
 from matplotlib.figure import Figure
 
 from nlstm_lab.figures.boundaries import ROW, hidden_norms
@@ -54,24 +55,29 @@ class BoundaryExplorer(LabWidget):
         super().__init__(text=text, threshold=threshold, slope=slope, trained=trained, truth="spaces", within="0")
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        _, read = encode(vocabulary_of(self.network), given["text"], "map")
-        self.found = boundaries(self.network, read, threshold=given["threshold"], slope=given["slope"], run=self.run)
-        return {"reading": plain(self.found), "at": min(self.at, len(read) - 1)}
+        found = self._read(given["text"], given["threshold"], given["slope"])
+        return {"reading": plain(found), "at": min(self.at, found.sizes["time"] - 1)}
+
+    def _read(self, text: str, threshold: float | None, slope: float | None) -> xr.Dataset:
+        _, read = encode(vocabulary_of(self.network), text, "map")
+        return boundaries(self.network, read, threshold=threshold, slope=slope, run=self.run)
+
+    @property
+    def found(self) -> xr.Dataset:
+        """What is shown, as `lab.probes.boundaries` returns it."""
+        return self._read(self.text, self.threshold, self.slope)
 
     def draw(self) -> Figure:
-        return hidden_norms(self.found, row=min(ROW, self.found.sizes["time"]))
+        found = self.found
+        return hidden_norms(found, row=min(ROW, found.sizes["time"]))
 
     def shown(self) -> dict[str, Any]:
-        """With the readings at every threshold and slope that a page offers."""
+        """With the readings that a page offers: as it was trained, then at every threshold and slope."""
         state = super().shown()
         if self.trained["boundary"] != "given":
             slopes = sorted({*SLOPES, self.trained["slope"]})
-            read = "".join(self.reading["symbols"])
-            state["readings"] = [
-                plain(boundaries(self.network, read, threshold=threshold, slope=slope, run=self.run))
-                for slope in slopes
-                for threshold in THRESHOLDS
-            ]
+            settings = [(None, None), *((threshold, slope) for slope in slopes for threshold in THRESHOLDS)]
+            state["readings"] = [plain(self._read(self.text, threshold, slope)) for threshold, slope in settings]
         return state
 
     def describe(self) -> str:

@@ -55,7 +55,7 @@ def test_in_jupyterlab(notebook) -> None:
     assert page.widget().get_by_label("Threshold of z").input_value() == "0.69"
 
     page.widget().get_by_label("Judge against").select_option("word ends")
-    page.widget().get_by_text("1 after", exact=True).click()
+    page.widget().locator(".nl-choices").get_by_text("1 after", exact=True).click()
     page.widget().get_by_label("norms").uncheck()
     text = page.widget().locator(".nl-text")
     text.locator("[data-step='20']").click()
@@ -93,7 +93,7 @@ def test_the_page_judges_as_the_probes_do(page, tmp_path) -> None:
     for truth, flags in text_truths(TEXT).items():
         page.widget().get_by_label("Judge against").select_option(truth)
         for name, label in {"0": "0", "±1": "1", "or one after": "1 after"}.items():
-            page.widget().get_by_text(label, exact=True).click()
+            page.widget().locator(".nl-choices").get_by_text(label, exact=True).click()
             for row, layer in zip(scores(page), (1, 2), strict=False):
                 found = agreement([reading["z"].sel(layer=layer).values > 0.5], [flags], WINDOWS[name])
                 assert [_share(cell) for cell in row[2:5]] == pytest.approx(list(found), abs=0.005, nan_ok=True)

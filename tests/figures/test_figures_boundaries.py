@@ -1,0 +1,177 @@
+"""Boundaries, segments and scores: what is drawn is what was found, and bad input gets a sentence."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from nlstm_lab import figures
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.hierarchy import FOUND, TEXT, WORDS
+
+LONG = "a text of some length, that is read by a network of three layers, and fills a row or two of the figure" * 2
+
+
+@pytest.fixture
+def found():
+    """What the boundary probe returns, of a text or of points."""
+
+    def make(text=LONG, boundary="step", length=200) -> xr.Dataset:
+        rng = np.random.default_rng(0)
+        length = length if text is None else len(text)
+        z = (rng.random((length, 3)) < (0.4, 0.1, 0)).astype(np.float32)
+        operation = rng.integers(0, 3, (length, 3)).astype(np.int8)
+        dims = ("time", "layer")
+        data = {"z": (dims, z), "operation": (dims, operation), "norm": (dims, rng.random((length, 3)))}
+        coords = {"time": np.arange(length), "layer": [1, 2, 3]}
+        symbols = {} if text is None else {"symbol": ("time", list(text))}
+        return xr.Dataset(data, coords | symbols, {"boundary": boundary, "threshold": 0.5})
+
+    return make
+
+
+def test_rows_show_every_boundary_white_and_everything_else_black(found):
+    told = found()
+    figure = figures.boundary_rows(told)
+    (ax,) = figure.axes
+    bands = [np.asarray(mesh.get_array()).ravel() for mesh in ax.collections]
+    rows = -(-len(LONG) // 90)
+    assert len(bands) == 2 * rows, "two layers with detectors"
+    np.testing.assert_array_equal(np.concatenate(bands[1::2]), told.z.sel(layer=1))
+    np.testing.assert_array_equal(np.concatenate(bands[::2]), told.z.sel(layer=2))
+    assert ax.collections[0].get_cmap()(1.0)[:3] == (1, 1, 1)
+    assert ax.collections[0].get_cmap()(0.0)[:3] == (0, 0, 0)
+    drawn = figures.data(figure)
+    assert len(drawn) == 3 * len(LONG)
+    assert "".join(drawn.loc[drawn["layer"] == 1, "symbol"]) == LONG
+
+
+def test_norms_name_the_operations_and_count_the_updates(found):
+    told = found()
+    figure = figures.hidden_norms(told, printed=(270, 56, 9))
+    words = [text.get_text() for text in figure.axes[0].texts]
+    assert {"COPY", "UPDATE", "FLUSH"} <= set(words)
+    counts = {layer: int((told.operation.sel(layer=layer) != 0).sum()) for layer in (1, 2, 3)}
+    assert figures.update_counts(told) == counts
+    assert any(f"layer 2: {counts[2]} (paper 56)" in word for word in words)
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
+    assert box.x0 >= 0
+    assert box.x1 <= figures.PAGE
+
+
+def test_bad_texts_are_refused(found):
+    with pytest.raises(UsageError, match="a text of 202 characters fills no row of 300"):
+        figures.boundary_rows(found(), row=300)
+    with pytest.raises(UsageError, match="belong to no text"):
+        figures.hidden_norms(found(None))
+    assert figures.boundary_rows(found(boundary="soft")).axes
+
+
+@pytest.mark.parametrize("draw", [figures.hierarchical_architectures, figures.hierarchical_gating])
+def test_a_diagram_stays_within_its_page(draw):
+    figure = draw()
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
+    assert min(box.x0, box.y0) >= 0
+    assert box.x1 <= figures.PAGE
+    assert box.y1 <= figure.get_figheight()
+
+
+def test_the_architectures_boundaries_are_drawn_as_given():
+    drawn = figures.data(figures.hierarchical_architectures())
+    squares = drawn[drawn["kind"] == "boundary"]["text"].astype(int).tolist()[:-2]  # without the legend's
+    half = len(TEXT)
+    assert squares[:half] == WORDS[0]
+    assert squares[half::2] == FOUND[0]
+    assert squares[half + 1 :: 2] == FOUND[1]
+
+
+@pytest.fixture
+def written(found):
+    told = found(None)
+    path = np.cumsum(np.random.default_rng(1).integers(-3, 9, (200, 2)), 0)
+    lifted = np.zeros(200, int)
+    lifted[[20, 80, 199]] = 1
+    return told.assign(x=("time", path[:, 0]), y=("time", path[:, 1]), lifted=("time", lifted))
+
+
+def test_a_new_colour_begins_behind_every_boundary_and_no_stroke_crosses_a_lifted_pen(written):
+    figure = figures.handwriting_segments(written)
+    by_pen, by_z = (panel.collections[0] for panel in figure.axes)
+    assert len(by_pen.get_segments()) == 199 - 2
+    colours = [tuple(colour) for colour in by_pen.get_colors()]
+    changes = [k for k in range(1, len(colours)) if colours[k] != colours[k - 1]]
+    assert changes == [20, 79]  # strokes 20 -> 21 and 80 -> 81 are missing
+    fired = written.z.sel(layer=2).values[:-1].sum()
+    assert len({tuple(colour) for colour in by_z.get_colors()}) == min(6, int(fired) + 1)
+    with pytest.raises(UsageError, match="a single point"):
+        figures.handwriting_segments(written.isel(time=slice(1)))
+    with pytest.raises(UsageError, match="layer 3 has no detector"):
+        figures.handwriting_segments(written, layer=3)
+
+
+def test_samples_are_drawn_by_their_setting(written):
+    line = {name: written[name].values for name in ("x", "y", "lifted")}
+    figure = figures.handwriting_samples({"temperature 0.5": [line, line], "temperature 1": [line]})
+    assert [panel.get_title(loc="left") for panel in figure.axes] == ["temperature 0.5", "temperature 1"]
+    assert len(figures.data(figure)) == 600
+    with pytest.raises(UsageError, match="no line of handwriting"):
+        figures.handwriting_samples({})
+
+
+@pytest.fixture
+def scores():
+    rng = np.random.default_rng(2)
+    return pd.DataFrame(
+        [
+            ("an experiment", layer, truth, "0", detector, seed, rng.random())
+            for layer in (1, 2)
+            for truth in ("spaces", "word ends")
+            for detector in ("network", "random", "periodic", "surprise")
+            for seed in range(3)
+        ],
+        columns=["experiment", "layer", "truth", "within", "detector", "seed", "f1"],
+    )
+
+
+def test_scores_show_the_seeds_and_the_rivals(scores):
+    figure = figures.boundary_scores(scores)
+    first = figure.axes[0]
+    seeds = scores.query("layer == 1 and truth == 'spaces' and detector == 'network'")["f1"]
+    assert any(list(line.get_xdata()) == list(seeds) for line in first.lines)
+    rival = scores.query("layer == 1 and truth == 'spaces' and detector == 'random'")["f1"].mean()
+    assert any(line.get_marker() == "x" and line.get_xdata()[0] == pytest.approx(rival) for line in first.lines)
+    assert [text.get_text() for text in first.get_yticklabels()] == ["spaces", "word ends"]
+    with pytest.raises(UsageError, match="nothing was judged within '±9'; there are 0"):
+        figures.boundary_scores(scores, within="±9")
+    with pytest.raises(UsageError, match="choose one"):
+        figures.boundary_scores(pd.concat([scores, scores.assign(experiment="another")]))
+
+
+def test_segments_have_shares_that_sum_to_one():
+    lengths = pd.DataFrame(
+        [(f"layer {k}", seed, length, 5 + length) for k in (1, 2) for seed in range(3) for length in (1, 3, 40)],
+        columns=["series", "seed", "length", "count"],
+    )
+    since = pd.DataFrame(
+        [(k, seed, s, 2.0) for k in (1, 2) for seed in range(3) for s in range(5)],
+        columns=["layer", "seed", "since", "bits"],
+    )
+    turned = pd.DataFrame(
+        [(1, kind, seed, d, np.log(2)) for kind in ("withheld", "forced") for seed in range(3) for d in range(5)],
+        columns=["layer", "kind", "seed", "distance", "loss_increase"],
+    )
+    drawn = figures.data(figures.segment_lengths(lengths, since, turned))
+    shares = drawn[drawn["panel"] == "lengths"]
+    assert shares.groupby(["series", "seed"])["value"].sum().to_numpy() == pytest.approx(1)
+    assert shares.loc[(shares["series"] == "layer 1") & (shares["x"] == 20), "value"].iloc[0] == 45 / 59
+    assert drawn.loc[drawn["panel"] == "withheld", "value"].tolist() == pytest.approx([1.0] * 15)  # bits, not nats
+
+
+def test_an_ablation_has_a_reference():
+    frame = pd.DataFrame({"setting": ["a"] * 3 + ["b"] * 3, "seed": [0, 1, 2] * 2, "value": [1.0, 2, 3, 4, 5, 6]})
+    figure = figures.ablation(frame, "a")
+    assert [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_marker() == "o"] == [2, 5]
+    with pytest.raises(UsageError, match="no setting 'c'; there are a, b"):
+        figures.ablation(frame, "c")
