@@ -22,7 +22,7 @@ DISPENSABLE = {  # what goes without them; without any other package nothing goe
     "jupyterlab": "notebooks cannot be opened here",
     "ipywidgets": "notebooks have no widgets",
     "anywidget": "notebooks have no widgets",
-    "distributed": "`nlstm-lab sweep` cannot run, `nlstm-lab train` can",
+    "distributed": "`nlstm-lab sweep` and `figures` cannot run, `train` can",
     "pooch": "`nlstm-lab data fetch` cannot download, `nlstm-lab data import` works",
 }
 

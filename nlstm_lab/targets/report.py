@@ -54,7 +54,8 @@ def _rest(silent: pd.DataFrame) -> list[str]:
     if not patterns:
         return ["Every printed number was run."]
     return [
-        "Printed numbers are judged at the paper's own scale alone. What was not run takes a GPU, or patience on a "
-        "processor, and one command a task: `nlstm-lab sweep PATTERN --scale paper --seeds 0-4`, where the pattern is "
+        "Orderings and claims are judged by intervals over seeds, also at small scale; printed numbers at the paper's "
+        "own scale alone. What was not run takes a GPU, or patience on a processor, and one command a task: "
+        "`nlstm-lab sweep PATTERN --scale paper --seeds 0-4`, where the pattern is "
         f"{', '.join(dict.fromkeys(patterns))}."
     ]
