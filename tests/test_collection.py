@@ -158,7 +158,7 @@ def test_a_failure_a_dead_kernel_and_a_timeout_stop_nobody_else(write: Write) ->
     write("12_killed", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
     write("13_slow", "import time", "time.sleep(600)")
     process = command("--workers", "2", "--timeout", "8")
-    said = process.communicate(timeout=400)[0]
+    said = process.communicate(timeout=900)[0]
     assert process.returncode == 1, said
     assert left_behind() == ["10_good.ipynb"]
     assert "ZeroDivisionError" in said
@@ -167,7 +167,7 @@ def test_a_failure_a_dead_kernel_and_a_timeout_stop_nobody_else(write: Write) ->
     assert "1 done, 3 failed" in said
     assert "Traceback" not in said
     again = command("10", "--workers", "1")
-    said = again.communicate(timeout=400)[0]
+    said = again.communicate(timeout=900)[0]
     assert again.returncode == 0, said
     assert "1 unchanged" in said
 
@@ -226,7 +226,7 @@ def test_one_worker_two_workers_and_killed_ones_end_at_the_same_bytes(
             process.kill()
             process.communicate(timeout=120)
         process = command("--workers", str(workers))
-        said = process.communicate(timeout=400)[0]
+        said = process.communicate(timeout=900)[0]
         assert process.returncode == 0, said
         until(lambda: not any(name.startswith(".") for name in left_behind(paths.figures())), 5)
         found[workers, kills] = bytes_of(paths.figures())
