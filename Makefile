@@ -1,6 +1,8 @@
 # Aliases for what people do first. Everything is in `.venv`, made by whichever command comes first.
 PYTHON ?= python3
 BIN := .venv/bin/python
+CHROMIUM = $(shell for name in chromium chromium-browser google-chrome chrome; do command -v $$name && break; done)
+APT = $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -8,6 +10,7 @@ help:  ## this list
 setup: .venv/ready  ## the environment, pinned by constraints.txt
 
 .venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed: make PYTHON=...")'
 	test -x $(BIN) || $(PYTHON) -m venv .venv
 	$(BIN) -m pip install --quiet --disable-pip-version-check torch -c constraints.txt
 	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
@@ -22,6 +25,27 @@ test: .venv/ready  ## all tests
 fast-test: .venv/ready  ## the tests that take seconds
 	$(BIN) -m pytest -m 'not slow and not browser'
 
+slow-test: .venv/ready  ## the tests that take minutes
+	$(BIN) -m pytest -m 'slow and not browser'
+
+# In a folder of its own, without data: the networks of seconds are trained there, and nothing committed changes.
+SMOKE := workspaces/smoke
+smoke: .venv/ready  ## notebooks with networks that train in seconds
+	rm -rf $(SMOKE) && mkdir -p $(SMOKE)/data && cp -r notebooks $(SMOKE)/ && cp -r data/targets $(SMOKE)/data/
+	NLSTM_LAB_ROOT=$(CURDIR)/$(SMOKE) $(BIN) -m nlstm_lab figures 10 11 12 13 14 15 93 -p scale=smoke -p seeds=0,1,2
+
+# Whatever git says of the folder before, it must say afterwards.
+STATE := { git status --porcelain; git diff; } | git hash-object --stdin
+unchanged: .venv/ready  ## every figure drawn anew is the committed one
+	before=$$($(STATE)); $(BIN) -m nlstm_lab figures --all && test "$$before" = "$$($(STATE))" || \
+		{ git status --short; echo "figures have changed: look at them, and commit them or mend what changed them"; false; }
+
+browser-test: .venv/ready  ## the widgets in JupyterLab and Chromium; screenshots in tests/browser/screenshots
+	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[browser]' -c constraints.txt
+	@test -n "$(CHROMIUM)" || { $(APT) update -qq && $(APT) install -y -qq chromium >/dev/null; } \
+	|| echo "There is no Chromium here and it cannot be installed: the browser tests are skipped."
+	$(BIN) -m pytest -rs -m browser tests/browser
+
 check: .venv/ready  ## lint and types
 	$(BIN) -m ruff check .
 	$(BIN) -m ruff format --check .
@@ -30,4 +54,4 @@ check: .venv/ready  ## lint and types
 lab: .venv/ready  ## the notebooks in JupyterLab
 	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks
 
-.PHONY: help setup figures test fast-test check lab
+.PHONY: help setup figures test fast-test slow-test browser-test smoke unchanged check lab

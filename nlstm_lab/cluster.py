@@ -2,6 +2,10 @@
 
 import logging
 import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import dask
@@ -25,8 +29,21 @@ def client(scheduler: str | None, workers: int) -> Any:
         except (OSError, ValueError) as error:
             raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
     # a worker is given one task at a time, so that what is said to run does run
-    with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
-        return connect(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL)
+    with _deaf(), dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
+        return connect(n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that start meanwhile ignore Ctrl-C, which a terminal sends to all: this one will tell them to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def workers_for(tasks: int, wanted: int | None) -> int:

@@ -1,5 +1,6 @@
 """A place of its own for whatever trains, and for notebooks that a test writes."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,6 +33,7 @@ def runs_folder(folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., notebooks.Job]:
     """Write notebooks into a root of their own, for every process: write("10_name", "cell", "cell", ...)."""
+    shutil.copytree(paths.targets(), tmp_path / "data" / "targets")
     monkeypatch.setenv("NLSTM_LAB_ROOT", str(tmp_path))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     for name in ("RUNS", "FIGURES", "PROBES"):

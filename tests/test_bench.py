@@ -5,12 +5,14 @@ import json
 import pytest
 import torch
 
-from nlstm_lab.bench import Reading, Size, bench, report, save, table
+from nlstm_lab import paths
+from nlstm_lab.bench import Reading, Size, bench, recorded, report, save, table
 from nlstm_lab.bench.naive import NaiveNestedLSTM
 from nlstm_lab.bench.reading import unit_with_rates
 from nlstm_lab.bench.steps import variants
 from nlstm_lab.bench.timing import alternate, peak_memory
 from nlstm_lab.cells import LSTM, NestedLSTM
+from nlstm_lab.errors import UsageError
 
 TINY = Size(hidden_size=6, vocabulary=4, batch=3, steps=5)
 CPU = torch.device("cpu")
@@ -62,13 +64,20 @@ def test_frame_table_and_file(tmp_path, monkeypatch):
     assert frame[["vs_naive", "vs_nn_lstm", "ms", "gflops", "of_peak"]].gt(0).all(axis=None)
     reading = Reading(8, (0.2, 0.03), 5.0, 1.0, 0.2)
     path = tmp_path / "bench.json"
-    save(frame, reading, path)
+    save(frame, [reading], path, rounds=2)
+    monkeypatch.setattr(paths, "bench", lambda: tmp_path)
+    record = recorded("bench")
+    assert len(record.of(6)) == len(frame)
+    assert record.rounds == 2
+    assert record.reading[["layer1", "layer2", "ratio"]].to_numpy().tolist() == [[0.2, 0.03, 5.0]]
+    with pytest.raises(UsageError, match="no benchmark is recorded as 'elsewhere'; there are: bench"):
+        recorded("elsewhere")
     content = json.loads(path.read_text())
     assert len(content["training"]) == len(frame)
-    assert content["reading"]["ratio"] == 5.0
+    assert content["reading"][0]["ratio"] == 5.0
     assert content["machine"]["threads"] == torch.get_num_threads()
     assert "6 units, 4 symbols, batch 3, 5 steps, cpu" in table(frame)
-    assert "5.00 times as fast" in report(reading)
+    assert "5.00 times as fast" in report([reading])
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to measure")

@@ -1,4 +1,4 @@
-"""The collection on a cluster of real processes that are really killed: what was finished stays, nothing else is left."""
+"""The collection on a cluster of real processes, really killed: what was finished stays, and nothing else is left."""
 
 import os
 import random
@@ -36,7 +36,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 
-def until(condition: Callable[[], object], seconds: float = 90) -> None:
+def until(condition: Callable[[], object], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -87,7 +87,7 @@ def pretend(job: notebooks.Job) -> None:
 )
 def test_what_changed_is_executed_again(write: Write, change: str) -> None:
     job = write("10_a", DRAWN["10_a"])
-    for folder in (paths.runs() / "some", paths.probes(), paths.targets(), paths.figures()):
+    for folder in (paths.runs() / "some", paths.probes(), paths.figures()):
         folder.mkdir(parents=True)
     figure = paths.figures() / "nlstm_fig1_architecture.pdf"
     figure.write_text("a figure")
@@ -158,7 +158,7 @@ def test_a_failure_a_dead_kernel_and_a_timeout_stop_nobody_else(write: Write) ->
     write("12_killed", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
     write("13_slow", "import time", "time.sleep(600)")
     process = command("--workers", "2", "--timeout", "8")
-    said = process.communicate(timeout=180)[0]
+    said = process.communicate(timeout=400)[0]
     assert process.returncode == 1, said
     assert left_behind() == ["10_good.ipynb"]
     assert "ZeroDivisionError" in said
@@ -167,7 +167,7 @@ def test_a_failure_a_dead_kernel_and_a_timeout_stop_nobody_else(write: Write) ->
     assert "1 done, 3 failed" in said
     assert "Traceback" not in said
     again = command("10", "--workers", "1")
-    said = again.communicate(timeout=60)[0]
+    said = again.communicate(timeout=400)[0]
     assert again.returncode == 0, said
     assert "1 unchanged" in said
 
@@ -202,11 +202,11 @@ def test_stopped_it_ends_its_kernels_and_keeps_what_was_finished(write: Write, t
         os.killpg(process.pid, signal.SIGINT)
     else:
         process.kill()
-    said = process.communicate(timeout=30)[0]
+    said = process.communicate(timeout=120)[0]
     assert process.returncode == (130 if how == "Ctrl-C" else -signal.SIGKILL), said
     assert left_behind() == ["10_a.ipynb"]
     for one in (tmp_path / "process").read_text().split():
-        until(lambda one=one: not runs(int(one)), 20)
+        until(lambda one=one: not runs(int(one)), 120)
 
 
 @pytest.mark.slow
@@ -224,9 +224,9 @@ def test_one_worker_two_workers_and_killed_ones_end_at_the_same_bytes(
             process = command("--workers", str(workers))
             time.sleep(moments.uniform(2.0, 9.0))
             process.kill()
-            process.communicate(timeout=30)
+            process.communicate(timeout=120)
         process = command("--workers", str(workers))
-        said = process.communicate(timeout=180)[0]
+        said = process.communicate(timeout=400)[0]
         assert process.returncode == 0, said
         until(lambda: not any(name.startswith(".") for name in left_behind(paths.figures())), 5)
         found[workers, kills] = bytes_of(paths.figures())

@@ -24,6 +24,7 @@ LAYERS = (
     "figures",
     "widgets",
     "notebooks",
+    "injected",
     "bench",
     "sweep",
     "cli",

@@ -1,6 +1,7 @@
 """What the documents print is what the targets hold, and verdicts follow from tolerances and intervals alone."""
 
 import math
+import re
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -610,30 +611,48 @@ def test_every_table_row_has_as_many_cells_as_its_head(frame):
     assert len(widths) == 2 * 3 + 1
 
 
-def test_the_readme_is_fresh_only_while_its_block_is_what_the_frame_gives(tmp_path, frame):
+REPORT, VERDICTS = readme.markers("report"), readme.markers("verdicts")
+MARKED = "# Lab\n\n{}\nold\n{}\n\n## Verdicts\n\n{}\n{}\n\nThe end.\n".format(*REPORT, *VERDICTS)
+
+
+def test_the_readme_is_fresh_only_while_its_blocks_are_what_the_frame_gives(tmp_path, frame):
     path = tmp_path / "README.md"
-    path.write_text(f"# Lab\n\n{readme.BEGIN}\nold\n{readme.END}\n\nThe end.\n")
+    path.write_text(MARKED)
     assert not targets.is_fresh(path, frame)
     assert targets.update_readme(path, frame)
     assert targets.is_fresh(path, frame)
     assert not targets.update_readme(path, frame)
     text = path.read_text()
-    assert text.startswith("# Lab\n\n<!-- verdicts:begin -->\n60 printed")
+    assert text.startswith("# Lab\n\n<!-- report:begin -->\n| | replicated |")
+    assert "<!-- verdicts:begin -->\n60 printed" in text
     assert text.endswith("<!-- verdicts:end -->\n\nThe end.\n")
     assert not targets.is_fresh(path, targets.verdicts(runs()))  # a run more or less makes it stale
     path.write_text(text.replace("± 0.0248", "± 0.0148"))
     assert not targets.is_fresh(path, frame)
 
 
-@pytest.mark.parametrize(
-    "text", ["no markers", readme.BEGIN, f"{readme.END}{readme.BEGIN}", f"{readme.BEGIN}{readme.END}" * 2]
-)
-def test_a_readme_without_one_pair_of_markers_is_refused_and_left_alone(tmp_path, frame, text):
+@pytest.mark.parametrize("marked", [REPORT, VERDICTS])
+def test_a_readme_without_one_pair_of_markers_is_refused_and_left_alone(tmp_path, frame, marked):
+    begin, end = marked
     path = tmp_path / "README.md"
-    path.write_text(text)
-    with pytest.raises(UsageError, match="verdicts:begin"):
-        targets.update_readme(path, frame)
-    assert path.read_text() == text
+    for broken in ("", begin, f"{end}{begin}", f"{begin}{end}{begin}{end}"):
+        path.write_text(MARKED.replace(begin, "").replace(end, broken))
+        before = path.read_text()
+        with pytest.raises(UsageError, match=begin):
+            targets.update_readme(path, frame)
+        assert path.read_text() == before
+
+
+def test_the_report_counts_every_number_and_claim_once(frame):
+    lines = [line.split("|")[2:-1] for line in targets.report(frame).splitlines() if line.startswith("| ")][1:]
+    counts = [sum(map(int, re.findall(r"\d+", cell))) for line in lines for cell in line]
+    assert sum(counts) == frame["anchor"].sum()
+
+
+def test_the_report_names_a_command_for_what_was_not_run_and_its_pattern_matches(frame):
+    patterns = re.findall(r"`([a-z0-9_]+_\*)`", targets.report(frame))
+    assert patterns
+    assert all(lab.experiments.names(pattern) for pattern in patterns)
 
 
 def test_the_projects_own_readme_is_fresh() -> None:

@@ -3,7 +3,7 @@
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,10 +15,13 @@ from nlstm_lab import paths
 from nlstm_lab.bench.reading import Reading, read
 from nlstm_lab.bench.steps import Size, variants
 from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
+from nlstm_lab.errors import UsageError
 
 SIZES = (Size(), Size(hidden_size=200), Size(hidden_size=100, vocabulary=49, batch=128, steps=20))
+# shares of boundaries in layers 1 and 2 of an HM-LSTM that reads: many, those of figure 4 of its paper, few
+RATES = ((0.5, 0.2), (0.21, 0.033), (0.1, 0.01))
 
-__all__ = ["SIZES", "Reading", "Size", "bench", "read", "report", "save", "table"]
+__all__ = ["RATES", "SIZES", "Reading", "Record", "Size", "bench", "read", "recorded", "report", "save", "table"]
 
 
 def bench(sizes: Sequence[Size] = SIZES, devices: Sequence[str] = ("cpu", "cuda"), rounds: int = 7) -> pd.DataFrame:
@@ -109,8 +112,12 @@ def table(frame: pd.DataFrame) -> str:
     return "\n\n".join(blocks)
 
 
-def report(reading: Reading) -> str:
-    """The line about reading one text with an HM-LSTM."""
+def report(readings: Sequence[Reading]) -> str:
+    """A line for each reading of one text with an HM-LSTM."""
+    return "\n".join(_line(reading) for reading in readings)
+
+
+def _line(reading: Reading) -> str:
     rates = " and ".join(f"{rate:.3f}" for rate in reading.rates)
     return (
         f"HM-LSTM reading one text, 3 x {reading.hidden_size}, boundary rates {rates}: sparse {reading.ratio:.2f} "
@@ -118,9 +125,48 @@ def report(reading: Reading) -> str:
     )
 
 
-def save(frame: pd.DataFrame, reading: Reading, path: Path) -> None:
-    """Everything as JSON: the machine, a record a row, and the reading."""
+def save(frame: pd.DataFrame, readings: Sequence[Reading], path: Path, rounds: int) -> None:
+    """Everything as JSON: the machine, a record a row, and the readings. Nothing tells when it was measured."""
     rows = json.loads(frame.to_json(orient="records"))
-    content = {"machine": machine(), "training": rows, "reading": asdict(reading)}
+    content = {
+        "machine": machine(),
+        "rounds": rounds,
+        "training": rows,
+        "reading": [asdict(reading) for reading in readings],
+    }
     with paths.atomic(path) as partial:
         partial.write_text(json.dumps(content, indent=1) + "\n")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What `nlstm-lab bench --record NAME` left of a machine: two frames, one row a variant, one a pair of rates."""
+
+    name: str
+    machine: dict[str, Any]
+    rounds: int  # that the medians are of; a single one is a trial of the machinery and no measurement
+    training: pd.DataFrame
+    reading: pd.DataFrame
+
+    def of(self, hidden_size: int, device: str = "cpu") -> pd.DataFrame:
+        """The training steps of one size and device that were measured."""
+        mine = self.training[(self.training["hidden_size"] == hidden_size) & (self.training["device"] == device)]
+        return mine[mine["variant"] != "unmeasured"].reset_index(drop=True)
+
+
+def recorded(name: str) -> Record:
+    """A committed record of a machine; UsageError names those that there are."""
+    path = paths.bench() / f"{name}.json"
+    if not path.is_file():
+        known = ", ".join(sorted(path.stem for path in paths.bench().glob("*.json"))) or "none"
+        raise UsageError(f"no benchmark is recorded as {name!r}; there are: {known}")
+    content = json.loads(path.read_text())
+    reading = pd.DataFrame(content["reading"])
+    rates = pd.DataFrame(reading.pop("rates").tolist(), columns=["layer1", "layer2"])
+    return Record(
+        name,
+        content["machine"],
+        content["rounds"],
+        pd.DataFrame(content["training"]),
+        pd.concat([rates, reading], axis=1),
+    )

@@ -1,6 +1,7 @@
 """The HM-LSTM: equations 1-9 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016)."""
 
 from enum import IntEnum
+from functools import partial
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 import torch
@@ -44,6 +45,9 @@ class HMLSTMCell(MultiscaleCell):
     layer_norm: of the gates' summed pre-activation, before the bias; `normalize_boundary` takes the
         detector's into the same norm. normalize_cell: of c, before the output's tanh.
 
+    gradient_limit: on the size of every pre-activation's gradient at every step (Graves 2013, section 2.1); through
+        hundreds of steps the straight-through gradient can overflow. None for none.
+
     The slope of the hard sigmoid is the buffer `slope`, at first 1. The top layer has no detector, z = 0.
 
     Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below [B], h_above [B, hidden_size].
@@ -64,6 +68,7 @@ class HMLSTMCell(MultiscaleCell):
         layer_norm: bool = False,
         normalize_boundary: bool = False,
         normalize_cell: bool = False,
+        gradient_limit: float | None = None,
         generator: torch.Generator | None = None,
         forget_bias: float = 1.0,
         initialization: init.Initialization = "paper",
@@ -81,6 +86,8 @@ class HMLSTMCell(MultiscaleCell):
             raise ValueError("normalize_boundary needs layer_norm and a detector in the pre-activation")
         if not 0 <= threshold < 1:
             raise ValueError(f"threshold must be from 0 to below 1, not {threshold!r}")
+        if gradient_limit is not None and not gradient_limit > 0:
+            raise ValueError(f"gradient_limit must be positive, or None for none, not {gradient_limit!r}")
         slice_rows = int(detect_from == "preactivation" and not top)
         super().__init__(
             input_size,
@@ -96,7 +103,7 @@ class HMLSTMCell(MultiscaleCell):
         )
         self.boundary, self.straight_through, self.selection = boundary, straight_through, selection
         self.detect_from, self.detect_on_copy, self.threshold = detect_from, detect_on_copy, threshold
-        self.generator = generator
+        self.gradient_limit, self.generator = gradient_limit, generator
         new: Any = {"device": device, "dtype": dtype}
         own = detect_from == "hidden" and not top
         self.weight_z = nn.Parameter(torch.empty(1, hidden_size, **new)) if own else None
@@ -138,6 +145,8 @@ class HMLSTMCell(MultiscaleCell):
         if self.weight_th is not None and h_above is not None:
             summed = summed + flush * (h_above @ self.weight_th.t())  # equation 6
         summed = self.biased(summed)  # equation 4, and the next two lines
+        if self.gradient_limit is not None and summed.requires_grad:
+            summed.register_hook(partial(torch.clamp, min=-self.gradient_limit, max=self.gradient_limit))
         i, f, g, o = summed[..., : 4 * self.hidden_size].chunk(4, dim=-1)
         i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
         updated, written = f * c + i * g, i * g

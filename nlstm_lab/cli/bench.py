@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from nlstm_lab import paths
+
 app = typer.Typer(
     help="Speed on this machine, ratios first: the units, or the readers of data.", invoke_without_command=True
 )
@@ -15,15 +17,18 @@ def units(
     context: typer.Context,
     rounds: Annotated[int, typer.Option(help="Times that every variant is run, in turn; medians are shown.")] = 7,
     output: Annotated[Path | None, typer.Option(help="A JSON file for everything that was measured.")] = None,
+    record: Annotated[str | None, typer.Option(help="A word for this machine: keeps it for notebook 92.")] = None,
 ) -> None:
     """Train a step with every variant in turn, and read a text with an HM-LSTM."""
     if context.invoked_subcommand is None:
         from nlstm_lab import bench
 
-        frame, reading = bench.bench(rounds=rounds), bench.read()
-        typer.echo(f"{bench.table(frame)}\n\n{bench.report(reading)}")
-        if output is not None:
-            bench.save(frame, reading, output)
+        frame = bench.bench(rounds=rounds)
+        readings = [bench.read(rates=rates, rounds=rounds) for rates in bench.RATES]
+        typer.echo(f"{bench.table(frame)}\n\n{bench.report(readings)}")
+        for path in (output, paths.bench() / f"{record}.json" if record else None):
+            if path is not None:
+                bench.save(frame, readings, path, rounds)
 
 
 @app.command()

@@ -61,10 +61,10 @@ def figures(
             live.update("", refresh=True)
             if last:
                 Console(width=None if sys.stdout.isatty() else 200).print(_shown(last, workers))
-    _renew(html)
     failed = [outcome for outcome in last if outcome.status == "failed"]
     for outcome in failed:
         typer.echo(f"nlstm-lab: {outcome.error}", err=True)
+    _renew(html)
     if failed:
         raise typer.Exit(1)
 
@@ -125,7 +125,9 @@ def _shown(outcomes: "list[Outcome]", workers: int | None) -> "Table":
 
 def table(
     as_json: Annotated[bool, typer.Option("--json", help="The whole frame as JSON, for programs.")] = False,
-    readme: Annotated[bool, typer.Option("--readme", help="Renew the README's block of verdicts.")] = False,
+    readme: Annotated[
+        bool, typer.Option("--readme", help="Renew what README.md and notebooks/README.md tell.")
+    ] = False,
 ) -> None:
     """Every printed number and claim beside ours, with its verdict."""
     from nlstm_lab import probes, runs, targets
@@ -134,7 +136,13 @@ def table(
     if as_json:
         typer.echo(frame.to_json(orient="records", indent=1))
     elif readme:
-        changed = targets.update_readme(paths.root() / "README.md", frame)
-        typer.echo("README.md renewed" if changed else "README.md was fresh")
+        from nlstm_lab.notebooks import update_listing
+
+        pages = {
+            paths.root() / "README.md": targets.update_readme(paths.root() / "README.md", frame),
+            paths.notebooks() / "README.md": update_listing(frame),
+        }
+        for page, changed in pages.items():
+            typer.echo(f"{page.relative_to(paths.root())} {'renewed' if changed else 'was fresh'}")
     else:
         typer.echo(targets.readme_block(frame))

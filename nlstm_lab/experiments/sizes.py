@@ -8,9 +8,9 @@ import torch
 from nlstm_lab import models
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Mixture, Symbols, Vectors
-from nlstm_lab.datasets.glimpses import CLASSES, PIXELS, MNISTGlimpses
+from nlstm_lab.datasets.glimpses import CLASSES, PIXELS, STEPS, MNISTGlimpses
 from nlstm_lab.datasets.handwriting import Handwriting
-from nlstm_lab.datasets.poetry import ChinesePoetry
+from nlstm_lab.datasets.poetry import CHARACTERS, LINES, ChinesePoetry
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask, GenerationTask, TextGeneration
 from nlstm_lab.errors import UsageError
@@ -46,6 +46,23 @@ def parameters(experiment: Experiment) -> int:
     config = replace(experiment.model, boundaries=())  # given boundaries are no parameters, and ask for the symbols
     with torch.device("meta"):
         return models.parameter_count(models.build(config, models.Interface(*ends(experiment.task)), seed=0))
+
+
+def symbols_read(experiment: Experiment) -> float:
+    """How many symbols (or glimpses) the training reads, from published counts; NaN where none are known."""
+    task, training = experiment.task, experiment.training
+    match task:
+        case MNISTGlimpses():
+            epoch = registry.get("mnist").counts["train"] * STEPS
+        case ChinesePoetry():
+            epoch = registry.get("poetry").counts["train"] * LINES * CHARACTERS
+        case CharacterModelling() if task.corpus in registry.DATASETS:
+            epoch = registry.get(task.corpus).counts["train"]
+            if training.updates_per_epoch:
+                epoch = min(epoch, training.updates_per_epoch * task.batch_size * task.length)
+        case _:
+            return float("nan")
+    return float(training.epochs * epoch)
 
 
 def width_for_parameters(experiment: Experiment, budget: int) -> int:

@@ -9,8 +9,9 @@ from nlstm_lab.figures.autocomplete import accuracy_by_known, training_curves
 from nlstm_lab.figures.boundaries import boundary_rows, hidden_norms, update_counts
 from nlstm_lab.figures.completions import completions
 from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
-from nlstm_lab.figures.curves import learning_curves
-from nlstm_lab.figures.cuts import cut_effects, memory_horizon
+from nlstm_lab.figures.cost import cost
+from nlstm_lab.figures.curves import learning_curves, run_curves
+from nlstm_lab.figures.cuts import cut_along_text, cut_effects, effect_frame, memory_horizon
 from nlstm_lab.figures.death import inner_memory_ablations, inner_memory_death
 from nlstm_lab.figures.distributions import distribution_by_memory
 from nlstm_lab.figures.graphs import computational_graphs
@@ -20,9 +21,11 @@ from nlstm_lab.figures.index import gallery
 from nlstm_lab.figures.judged import ablation, boundary_scores, segment_lengths
 from nlstm_lab.figures.memorization import unrolled_network, vanishing_gradients
 from nlstm_lab.figures.overview import all_cells, liveliest
+from nlstm_lab.figures.overview_verdicts import verdict_overview
 from nlstm_lab.figures.plotted import attach, data
 from nlstm_lab.figures.printed_curves import first_updates_and_epochs
 from nlstm_lab.figures.prose import prose
+from nlstm_lab.figures.replication import printed_and_measured
 from nlstm_lab.figures.saving import manifest, save
 from nlstm_lab.figures.slowness import timescale_baselines, timescale_distributions
 from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, look, override, styled
@@ -47,9 +50,12 @@ __all__ = [
     "computational_graphs",
     "connectivity_reach",
     "connectivity_sentence",
+    "cost",
+    "cut_along_text",
     "cut_effects",
     "data",
     "distribution_by_memory",
+    "effect_frame",
     "first_updates_and_epochs",
     "gallery",
     "handwriting_samples",
@@ -68,7 +74,9 @@ __all__ = [
     "nested_architecture",
     "ordering",
     "override",
+    "printed_and_measured",
     "prose",
+    "run_curves",
     "save",
     "segment_lengths",
     "styled",
@@ -79,6 +87,7 @@ __all__ = [
     "unrolled_network",
     "update_counts",
     "vanishing_gradients",
+    "verdict_overview",
     "verdict_table",
     "with_interval",
 ]

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.plotted import attach
@@ -68,6 +69,8 @@ def learning_curves(
         margin = 0.06 * (settled.max() - settled.min())
         ax.set_ylim(settled.min() - margin, settled.max() + margin)
     ax.set(xlabel=AXES.get(x, x), ylabel=AXES.get(metric, metric))
+    if x == "epoch":
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y")
     handles = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in models]
     if len(shown) > 1:
@@ -76,3 +79,26 @@ def learning_curves(
         ax.set_ylabel(f"{ax.get_ylabel()}, {shown[0]}")
     ax.legend(handles=handles, loc="best")
     return attach(figure, frame)
+
+
+@styled
+def run_curves(curves: pd.DataFrame, metric: str, width: float = COLUMN, ax: Axes | None = None) -> Figure:
+    """One line a run against updates, whatever the runs have in common: colour is the model, dashes tell runs apart.
+
+    curves: columns run, model, update, value (of the validation split).
+
+    UsageError: no run.
+    """
+    if curves.empty:
+        raise UsageError("there is no run to draw: hand in one at least")
+    figure, ax = canvas(ax, width, 0.72 * width + 0.13 * curves["run"].nunique())
+    alike: dict[str, int] = {}
+    for (run, model), part in curves.groupby(["run", "model"], sort=False):
+        place = alike[str(model)] = alike.get(str(model), -1) + 1
+        dash: Any = ["-", (0, (3.5, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2))][place % 4]
+        part = part.sort_values("update")
+        ax.plot(part["update"], part["value"], color=look(str(model)).colour, linestyle=dash, marker="o", label=run)
+    ax.set(xlabel=AXES["update"], ylabel=f"{AXES.get(metric, metric)}, valid")
+    ax.grid(axis="y")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6)
+    return attach(figure, curves)

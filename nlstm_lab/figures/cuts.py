@@ -1,5 +1,6 @@
 """What is lost when a memory is cut, and how far back a network looks."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.activations import MONO
 from nlstm_lab.figures.panels import (
     STARTS,
     below,
@@ -28,6 +30,8 @@ KINDS = {"zero": "set to zero", "swap": "swapped with another text's"}
 DASHES: dict[str, Any] = {"zero": "-", "log_frequencies": (0, (3.5, 1.5))}
 LINEAR = 0.01  # nats; losses may fall, too: below this the axis of the loss is linear
 FLOOR = 1e-5  # nats, the lowest divergence that the axis reaches
+BEFORE = 12  # characters that are drawn before a cut
+INTACT, CUT = "#4d4d4d", "#b2182b"
 
 
 def binned(cuts: pd.DataFrame, bins: int = 24) -> pd.DataFrame:
@@ -88,6 +92,57 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
         panel.tick_params(axis="y", labelleft=False, which="both")
     below(figure, memory_handles(frame))
     return attach(figure, frame)
+
+
+def effect_frame(
+    symbols: Sequence[str], moment: int, intact: np.ndarray, cut: np.ndarray, divergence: np.ndarray
+) -> pd.DataFrame:
+    """One cut along a text, a row a character: time, symbol, bits of what came next, intact and cut, divergence (nats).
+
+    intact: [time], of the whole text; cut and divergence: [distance], from `moment` on. The rows begin a few characters
+    before the moment and end with the last that was read after it.
+    """
+    start, stop = max(moment - BEFORE, 0), moment + len(cut)
+    frame = pd.DataFrame({"time": np.arange(start, stop), "symbol": list(symbols[start:stop]), "moment": moment})
+    frame["bits"] = intact[start:stop]
+    for name, values in (("bits_cut", cut), ("divergence", divergence)):
+        frame[name] = np.concatenate([np.full(moment - start, np.nan), values])
+    return frame
+
+
+@styled
+def cut_along_text(effect: pd.DataFrame, what: str = "", width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """What one cut does to every prediction that follows: surprise with and without it, and the divergence.
+
+    effect: an `effect_frame`. what: what was cut, for the title. The characters stand below, where they were read: the
+    point above each is of the prediction of the next.
+
+    UsageError: nothing was read after the cut.
+    """
+    if effect.empty or effect["bits_cut"].isna().all():
+        raise UsageError("nothing follows the cut: make it earlier, or lengthen the text")
+    figure, axes = panels(ax, 2, 1, width, 2.9, sharex=True)
+    (upper,), (lower,) = axes
+    moment = int(effect["moment"].iloc[0])
+    upper.plot(effect["time"], effect["bits"], color=INTACT, label="intact")
+    upper.plot(effect["time"], effect["bits_cut"], color=CUT, label="cut", linestyle=DASHES["log_frequencies"])
+    upper.set_ylabel("surprise (bits)")
+    upper.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    lower.plot(effect["time"], effect["divergence"], color=CUT)
+    lower.set_ylabel(EFFECTS["kl"])
+    lower.set_ylim(bottom=0)
+    for panel in (upper, lower):
+        panel.axvline(moment - 0.5, color="#808080", linewidth=0.6, linestyle=(0, (3, 1.5)))
+        panel.grid(axis="y")
+    upper.set_title(what)
+    glyphs = [{"\n": "¶", "\t": "⇥"}.get(symbol, symbol.strip()) for symbol in effect["symbol"]]
+    lower.set_xticks(effect["time"], glyphs, family=MONO, fontsize=min(7.0, 560 / len(glyphs)))
+    for label in lower.get_xticklabels():
+        label.set_verticalalignment("baseline")
+    lower.tick_params(axis="x", length=0, pad=8)
+    upper.tick_params(axis="x", length=0, labelbottom=False)
+    lower.set_xlim(effect["time"].iloc[0] - 0.5, effect["time"].iloc[-1] + 0.5)
+    return attach(figure, effect)
 
 
 @styled

@@ -66,7 +66,7 @@ def gallery(verdicts: pd.DataFrame | None = None) -> Path:
     """
     made_in = notebooks_by_figure()
     records = manifest()
-    told = {notebook: _tally(notebook, verdicts) for notebook in set(made_in.values())}
+    told = {notebook: tally(notebook, verdicts) for notebook in set(made_in.values())}
     cards = "\n".join(
         _card(record, notebook := made_in.get(record["name"], ""), told.get(notebook, {})) for record in records
     )
@@ -106,7 +106,7 @@ def grouped(runs: Sequence[str]) -> list[str]:
     return [f"{name}, seed{'s' if len(each) > 1 else ''} {', '.join(each)}" for name, each in seeds.items()]
 
 
-def _tally(notebook: str, verdicts: pd.DataFrame | None) -> dict[str, int]:
+def tally(notebook: str, verdicts: pd.DataFrame | None) -> dict[str, int]:
     """How often each verdict falls on the tables and claims that a notebook calls by their name."""
     if verdicts is None:
         return {}

@@ -1,10 +1,12 @@
 """Small multiples: panels that share a look, and curves over seeds."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -96,6 +98,6 @@ def memory_handles(frame: pd.DataFrame) -> list[Line2D]:
     return [Line2D([], [], label=memory_label(memory), **memory_style(memory)) for memory in memories(frame)]
 
 
-def below(figure: Figure, handles: list[Line2D], columns: int = 4) -> None:
+def below(figure: Figure, handles: Sequence[Artist], columns: int = 4) -> None:
     """One legend for all panels, below them."""
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns)

@@ -2,6 +2,7 @@
 
 from nlstm_lab.models.config import Interface, ModelConfig
 from nlstm_lab.models.network import UNITS, Network, Score, build, metrics, parameter_count, wrap
+from nlstm_lab.models.own import unit
 from nlstm_lab.models.readouts import MixtureDensity, OutputModule
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "build",
     "metrics",
     "parameter_count",
+    "unit",
     "wrap",
 ]

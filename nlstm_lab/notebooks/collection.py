@@ -6,7 +6,7 @@ not leaves no executed copy, so a second start does the rest.
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -120,8 +120,9 @@ def _run(client: Any, outcomes: Sequence[Outcome], timeout: float | None, look: 
             look()
             time.sleep(cluster.PERIOD)
     except KeyboardInterrupt:
-        client.cancel(list(futures.values()))
-        client.run(partial(Kernel.kill_all, owner))
+        with suppress(OSError):  # a worker that is gone has taken its kernels along
+            client.cancel(list(futures.values()))
+            client.run(partial(Kernel.kill_all, owner))
         raise
     finally:
         client.unsubscribe_topic(owner)

@@ -1,5 +1,6 @@
 """Executing a notebook with papermill: an output is there when every cell has run, or not at all."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from nlstm_lab.notebooks import inputs
 from nlstm_lab.notebooks.jobs import Job
 from nlstm_lab.notebooks.kernel import Kernel
 
+START = 300  # seconds that a kernel may take to start, on a busy machine
+
 
 def execute(
     job: Job,
@@ -32,6 +35,7 @@ def execute(
     for their own choice. on_cell: called after each code cell, for progress. owner: whose kernel it is.
     LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
     """
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what goes wrong is told once, by us
     source, made_from, started = job.read(), inputs.Inputs.now().of(job), time.perf_counter()
     try:
         job.output.unlink(missing_ok=True)
@@ -42,6 +46,7 @@ def execute(
                 parameters=dict(job.parameters),
                 kernel_name="python3",
                 progress_bar=False,
+                start_timeout=START,
                 execution_timeout=timeout,
                 kernel_manager_class=Kernel,
                 # a widget's state would make readers of the copy look for a kernel: its picture is in the output
@@ -74,3 +79,5 @@ def _as_sentence(job: Job) -> Iterator[None]:
         raise LabError(f"notebook {job.name}: a cell ran into the time limit") from error
     except DeadKernelError as error:
         raise LabError(f"the kernel of notebook {job.name} died (killed, or out of memory?)") from error
+    except RuntimeError as error:  # nbclient's words for a kernel that does not start
+        raise LabError(f"the kernel of notebook {job.name} did not start: {error}") from error

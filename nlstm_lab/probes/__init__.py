@@ -4,13 +4,13 @@ from nlstm_lab.probes import nested_language, segment_studies, studies
 from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
 from nlstm_lab.probes.boundaries import boundaries, plain
 from nlstm_lab.probes.claims import claims, note
-from nlstm_lab.probes.completion import Completer, Completion, complete
+from nlstm_lab.probes.completion import Completer, Completion, complete, continued, offered
 from nlstm_lab.probes.connectivity import connectivity
 from nlstm_lab.probes.context import context_accuracy, repetition, suggested, suggestions
 from nlstm_lab.probes.decoding import decode, labels
 from nlstm_lab.probes.flushing import flushes
 from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, needed, paired, quantities, reach
-from nlstm_lab.probes.interventions import attribute, horizon, intervene
+from nlstm_lab.probes.interventions import attribute, horizon, intervene, reread
 from nlstm_lab.probes.jacobians import persistence
 from nlstm_lab.probes.lags import over_seeds, profile, seed_means, survey, within_seed
 from nlstm_lab.probes.liveness import along, classes, effective_rank, shares
@@ -41,6 +41,7 @@ __all__ = [
     "conditions",
     "connectivity",
     "context_accuracy",
+    "continued",
     "curves",
     "decode",
     "digest",
@@ -60,6 +61,7 @@ __all__ = [
     "needed",
     "nested_language",
     "note",
+    "offered",
     "over_seeds",
     "paired",
     "pen",
@@ -72,6 +74,7 @@ __all__ = [
     "quantities",
     "reach",
     "repetition",
+    "reread",
     "seed_means",
     "segment_studies",
     "shares",

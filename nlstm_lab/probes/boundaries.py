@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from nlstm_lab.cells.base import Record
+from nlstm_lab.cells.fast import sparse
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM, Boundary, HMLSTMCell, Operation
 from nlstm_lab.errors import UsageError
@@ -73,8 +74,8 @@ def together(
     with _set(model, threshold, slope), reading(model):
         for start in range(0, len(codes), CHUNK):
             x, next_ones = codes[start : start + CHUNK], codes[start + 1 : start + CHUNK + 1]
-            output, state, layers = model.trace(x, state)
-            parts.append({name: torch.stack([_told(name, layer) for layer in layers], 1) for name in LAYERWISE})
+            output, state, found = _read(model, x, state)
+            parts.append(found)
             if len(next_ones):
                 nats.append(model.nats(model.readout(output[: len(next_ones)]), next_ones).float().cpu())
     arrays = {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in LAYERWISE}
@@ -90,6 +91,23 @@ def together(
         )
         for k, one in enumerate(coded)
     ]
+
+
+def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str, Tensor]]:
+    """The unit's output, its state for the next call, and what `LAYERWISE` names, [T, layers, B]."""
+    unit = model.unit
+    if isinstance(unit, HMLSTM) and (state is None or isinstance(state, list)):  # what rests is not computed anew
+        states = [cell.initial_state(x.shape[1]) for cell in unit.cells] if state is None else state
+        done = sparse.told(unit, *model.unit_arguments(x), states)
+        if done is not None:
+            output, states, layers = done
+            told = torch.tensor([[step[1:] for step in layer] for layer in layers]).unbind(-1)
+            z, z_tilde, operation = (part.t() for part in told)
+            norm = torch.stack([torch.stack([step.h for step in layer]).float().norm(dim=-1) for layer in layers], 1)
+            named = {"z": z, "z_tilde": z_tilde, "operation": operation.to(torch.int8), "norm": norm}
+            return output, states, {name: value.unsqueeze(-1) for name, value in named.items()}
+    output, state, records = model.trace(x, state)
+    return output, state, {name: torch.stack([_told(name, record) for record in records], 1) for name in LAYERWISE}
 
 
 def described(model: Network, threshold: float | None, slope: float | None, run: str) -> dict[str, Any]:

@@ -4,14 +4,17 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import pandas as pd
 import torch
 from torch import Tensor
 
+from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import reading
 from nlstm_lab.probes.wording import LONGEST, Unknown, encode, outputs_of, special, unit_input, vocabulary_of
 
+NO_SYMBOLS = (PADDING, UNKNOWN)
 REMEMBERED = 256  # prefixes whose states a Completer keeps
 
 
@@ -96,6 +99,37 @@ def complete(
 ) -> list[Completion]:
     """The `k` likeliest words for `text`, likeliest first: one call of a `Completer`, whose arguments these are."""
     return Completer(model, words, unknown=unknown, window=window)(text, k)
+
+
+def offered(model: Network, texts: Sequence[str], k: int = 3) -> pd.DataFrame:
+    """The `k` likeliest words for each text as one line, a row a text: text, suggestions (with their probabilities)."""
+    completer = Completer(model)
+    lines = [", ".join(f"{one.word} {one.probability:.0%}" for one in completer(text, k)) for text in texts]
+    return pd.DataFrame({"text": list(texts), "suggestions": lines})
+
+
+def continued(model: Network, text: str, length: int, seed: int = 0, temperature: float = 1.0) -> str:
+    """`text` with `length` characters that the network, which predicts the next one, draws from its own predictions.
+
+    temperature: the logits are divided by it; towards 0 the likeliest character is always taken. The same seed gives
+    the same text.   UsageError: a network that predicts words, a length or temperature that is not positive.
+    """
+    vocabulary = vocabulary_of(model)
+    if length < 1 or temperature <= 0:
+        raise UsageError(f"length and temperature must be positive, not {length} and {temperature}")
+    if model.words is not None:
+        raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
+    generator = torch.Generator().manual_seed(seed)
+    nothing = torch.tensor([vocabulary.symbols.index(symbol) for symbol in NO_SYMBOLS if symbol in vocabulary.symbols])
+    codes, state = encode(vocabulary, text)[0].unsqueeze(1).to(next(model.parameters()).device), None
+    drawn: list[int] = []
+    with reading(model):
+        for _ in range(length):
+            logits, state = model(codes, state)
+            scores = logits[-1, 0].double().cpu().index_fill(-1, nothing.long(), -torch.inf) / temperature
+            drawn.append(int(torch.multinomial(torch.softmax(scores, -1), 1, generator=generator)))
+            codes = torch.full_like(codes[:1], drawn[-1])
+    return text + vocabulary.decode(torch.tensor(drawn))
 
 
 def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,7 @@ import xarray as xr
 from captum.attr import InputXGradient, IntegratedGradients, Saliency
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from tqdm.auto import tqdm
 
 from nlstm_lab.cells.base import Record
@@ -37,11 +38,12 @@ from nlstm_lab.training.liveness import memories
 
 Mode = Literal["l2", "as_coded", "gradient_x_input", "integrated_gradients"]
 Target = Literal["true", "predicted"]
-Read = tuple[Tensor, ...]  # what the unit is called with, [S, features] each
+Read = tuple[Tensor, ...]  # what the unit is called with, [S, features] each, or [n, S, features] side by side
 Attribute = Callable[[Read, Tensor, Tensor], Tensor]  # also positions [n] and codes [n], to [n, S]
 
 NO_CODE = -1
 CHUNK = 50  # targets side by side: bounds the memory
+ROWS = 100  # likewise, of many texts
 STEPS, MOST_STEPS = 50, 800  # from zero to the input, for integrated gradients: doubled until they are complete
 INCOMPLETE = 0.01  # how much of their absolute sum may be missing
 TOP = 3  # words that the article shows for every position
@@ -104,12 +106,55 @@ def connectivity(
         for start, stop in pieces:
             heard = unit_input(model, codes[start:stop])
             logits, names = _predict(model, heard, words)
-            true = said.word[start:stop] if words is not None else [*read[start + 1 : stop + 1], ""][: stop - start]
-            wanted = _targets(names, true, logits, target, given)
+            wanted = _targets(names, _true(read, words)[start:stop], logits, target, given)
             here = np.where(asked[start:stop], wanted, NO_CODE)
             values = _matrix(heard, here, attribute, max(1, chunk), done or bar.update)
             found.append(_described(values, logits, names, wanted, start))
     return _dataset(found, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
+
+
+def rows_of(
+    model: Network,
+    texts: Sequence[str],
+    at: Sequence[Sequence[int]],
+    words: Sequence[str] | None = None,
+    *,
+    mode: Mode = "l2",
+    memory: str | None = None,
+) -> list[xr.Dataset]:
+    """`connectivity` of the true target of many texts, at the positions `at` of each alone, side by side: faster.
+
+    texts: none longer than a window. The other arguments are those of `connectivity`. Returns a dataset for each text,
+    whose time are those of its positions that have a target: connectivity (time, source), with known, word_start,
+    window.
+    """
+    vocabulary, words = vocabulary_of(model), model.words if words is None else words
+    attribute = _attribution(model, mode, memory)
+    if longer := [len(text) for text in texts if len(text) > LONGEST]:
+        raise UsageError(f"texts that are read side by side have at most {LONGEST} characters, not {longer[0]}")
+    heard = [unit_input(model, encode(vocabulary, text)[0]) for text in texts]
+    with evaluating(model), tqdm(total=sum(map(len, at)), delay=DELAY, leave=False, unit=" characters") as bar:
+        names = _predict(model, tuple(part[:1] for part in heard[0]), words)[1] if texts else ()
+        known = {name: code for code, name in enumerate(names)}
+        true = [_true(text, words) for text in texts]
+        places = [[t for t in chosen if true[k][t] in known] for k, chosen in enumerate(at)]
+        rows = [(k, t, known[true[k][t]]) for k, chosen in enumerate(places) for t in chosen]
+        found: list[list[NDArray[np.float64]]] = [[] for _ in texts]
+        for of, times, codes in (np.array(rows[k : k + ROWS]).T for k in range(0, len(rows), ROWS)):
+            parts = zip(*([part[: times.max() + 1] for part in heard[k]] for k in of), strict=True)
+            read = tuple(pad_sequence(list(part), batch_first=True) for part in parts)
+            for k, row in zip(of, _attributed(read, times, codes, attribute), strict=True):
+                here = row[: len(texts[k])]
+                found[k].append(np.pad(here, (0, len(texts[k]) - len(here))))
+            bar.update(len(of))
+    return [_rows(text, *parts) for text, *parts in zip(texts, places, found, strict=True)]
+
+
+def _rows(text: str, places: list[int], rows: list[NDArray[np.float64]]) -> xr.Dataset:
+    said, time, values = words_of(text), np.array(places, int), np.array(rows).reshape(len(rows), len(text))
+    along = {"known": said.known[time], "word_start": said.start[time], "window": np.zeros(len(time), int)}
+    coords = {"time": time, **{name: ("time", one) for name, one in along.items()}}
+    return xr.Dataset({"connectivity": (("time", "source"), values)}, coords)
 
 
 def _asked(at: Iterable[int] | None, length: int) -> NDArray[np.bool_]:
@@ -124,6 +169,11 @@ def _predict(model: Network, read: Read, words: Sequence[str] | None) -> tuple[T
     with torch.inference_mode():
         logits: Tensor = model.readout(model.unit(*(part.unsqueeze(1) for part in read))[0].squeeze(1))
     return logits, outputs_of(model, words, logits.shape[-1])
+
+
+def _true(read: str, words: Sequence[str] | None) -> list[str]:
+    """What is to be predicted at each position: its word, or the next character."""
+    return words_of(read).word if words is not None else [*read[1:], ""]
 
 
 def _targets(
@@ -143,19 +193,26 @@ def _matrix(
     read: Read, wanted: NDArray[np.int_], attribute: Attribute, chunk: int, done: Callable[[int], object]
 ) -> NDArray[np.float64]:
     """[S, S], chunk by chunk; the steps after a chunk's last target are not computed."""
-    length, device = len(read[0]), read[0].device
+    length = len(read[0])
     values = np.where(wanted[:, None] < 0, np.nan, np.zeros((length, length)))
     (places,) = np.nonzero(wanted >= 0)
     for rows in (places[k : k + chunk] for k in range(0, len(places), chunk)):
         end = rows[-1] + 1
-        positions, codes = (torch.from_numpy(part).to(device) for part in (rows, wanted[rows]))
-        with torch.backends.cudnn.flags(enabled=False):  # its backward refuses a network in eval mode
-            found = attribute(tuple(part[:end] for part in read), positions, codes)
-        values[rows, :end] = found.double().cpu().numpy()
-        future = values[rows, :end][np.arange(end) > rows[:, None]]
-        if np.any(np.nan_to_num(future)):
-            raise UsageError("this network is not autoregressive: a prediction hangs on characters that come after it")
+        side_by_side = tuple(part[:end].expand(len(rows), -1, -1) for part in read)
+        values[rows, :end] = _attributed(side_by_side, rows, wanted[rows], attribute)
         done(len(rows))
+    return values
+
+
+def _attributed(
+    read: Read, rows: NDArray[np.int_], wanted: NDArray[np.int_], attribute: Attribute
+) -> NDArray[np.float64]:
+    """What `wanted` at the positions `rows` hangs on, [n, S]: one of what was `read`, [n, S, features], for each."""
+    positions, codes = (torch.from_numpy(part).to(read[0].device) for part in (rows, wanted))
+    with torch.backends.cudnn.flags(enabled=False):  # its backward refuses a network in eval mode
+        values: NDArray[np.float64] = attribute(read, positions, codes).double().cpu().numpy()
+    if np.any(np.nan_to_num(values[np.arange(values.shape[1]) > rows[:, None]])):
+        raise UsageError("this network is not autoregressive: a prediction hangs on characters that come after it")
     return values
 
 
@@ -172,14 +229,14 @@ def _attribution(model: Network, mode: Mode, memory: str | None) -> Attribute:
 def _from_input(model: Network, mode: Mode, read: Read, positions: Tensor, codes: Tensor) -> Tensor:
     x, *given = read
 
-    def predict(inputs: Tensor, positions: Tensor) -> Tensor:
+    def predict(inputs: Tensor, positions: Tensor, *given: Tensor) -> Tensor:
         """[n, S, features] to the logits [n, outputs] of each row's own position."""
-        beside = (part.unsqueeze(1).expand(-1, len(inputs), -1) for part in given)
+        beside = (part.transpose(0, 1) for part in given)
         hidden = model.unit(inputs.transpose(0, 1), *beside)[0]
         return model.readout(hidden[positions, torch.arange(len(inputs), device=x.device)])  # type: ignore[no-any-return]
 
-    inputs = x.repeat(len(positions), 1, 1).requires_grad_()
-    asked: dict[str, Any] = {"target": codes, "additional_forward_args": (positions,)}
+    inputs = x.clone().requires_grad_()
+    asked: dict[str, Any] = {"target": codes, "additional_forward_args": (positions, *given)}
     if mode == "gradient_x_input":
         signed: Tensor = InputXGradient(predict).attribute(inputs, **asked)
         return signed.sum(-1).detach()
@@ -212,7 +269,7 @@ def _from_memory(model: Network, mode: Mode, memory: str, read: Read, positions:
     """The states are read off the traced loop, where they are nodes of the graph; captum knows inputs and layers."""
     unit, number = model.unit, len(positions)
     steps: list[list[Record]] = [[] for _ in unit.cells]
-    x, *given = (part.unsqueeze(1).repeat(1, number, 1) for part in read)
+    x, *given = (part.transpose(0, 1).clone() for part in read)
     beside = {"boundaries": given[0]} if given else {}
     output, _ = unit.run(x.requires_grad_(), [cell.initial_state(number) for cell in unit.cells], steps, **beside)
     rows = torch.arange(number, device=x.device)

@@ -109,8 +109,9 @@ def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
     """What a network knows of a word while it is written: a row for each occurrence and number of known characters.
 
     occurrence (from 1), known, time, place (1 is likeliest; NaN where it is not among those shown), probability
-    (NaN likewise), p (of the word that was asked for, shown or not: NaN where the network does not know it), likeliest
-    (the word in first place), suggestions (those shown). UsageError where the text has no such word.
+    (NaN likewise), p and log_p (of the word that was asked for, shown or not, and its natural logarithm: NaN where the
+    network does not know it), likeliest (the word in first place), suggestions (those shown).
+    UsageError where the text has no such word.
     """
     places = np.flatnonzero(data["word"].values == word)
     if not len(places):
@@ -125,6 +126,7 @@ def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
         "place": np.where(found, shown.argmax(1) + 1.0, np.nan),
         "probability": np.where(found, (shown * data["probability"].values[places]).sum(1), np.nan),
         "p": data["p"].values[places],
+        "log_p": np.log(data["p"].values[places]),
         "likeliest": data["prediction"].values[places, 0],
         "suggestions": [", ".join(row) for row in data["prediction"].values[places]],
     }

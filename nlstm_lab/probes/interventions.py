@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import Text, encode, part, reading, rows, states_at
+from nlstm_lab.probes.reading import Text, encode, part, reading, rows, state_of, states_at
 
 Kind = Literal["zero", "freeze", "shuffle", "swap"]
 ROWS = 64  # texts that are continued side by side
@@ -76,11 +76,7 @@ def intervene(
     """
     codes, names = encode(model, text), (memory,) if isinstance(memory, str) else tuple(memory)
     _check(codes, kind, moments, distance, other)
-    chosen = _mask(model, units)
-    index = chosen.nonzero().flatten()
-    order = torch.arange(len(chosen), device=chosen.device)
-    order[index] = index[torch.randperm(len(index), generator=torch.Generator().manual_seed(seed)).to(index.device)]
-    cut = Cut(kind, names, chosen, order)
+    cut = Cut(kind, names, *_chosen(model, units, seed))
     pieces = []
     with reading(model):
         states, donors = _states(model, codes, moments, other)
@@ -95,6 +91,36 @@ def intervene(
     data = {"loss": (dims, loss), "loss_cut": (dims, loss_cut), "kl": (dims, kl)}
     coords = {"moment": list(moments), "distance": np.arange(distance)}
     return xr.Dataset(data, coords, {"model": model.name, "kind": kind, "memory": ", ".join(names)})
+
+
+def reread(
+    model: Network,
+    text: Text,
+    read: xr.Dataset,
+    kind: Kind,
+    memory: str | Sequence[str],
+    *,
+    moment: int,
+    distance: int = 100,
+    units: Sequence[int] | None = None,
+    other: tuple[Text, xr.Dataset] | None = None,
+    seed: int = 0,
+) -> np.ndarray:
+    """What is predicted after one cut, log p [distance, vocabulary], where the text was traced before (`read`).
+
+    The arguments are those of `intervene`; `other` is a text with its trace. Row d is read beside the trace's own
+    `log_p` at time `moment + d`. Nothing is read twice: the state at the moment is the trace's.
+    """
+    codes, names = encode(model, text), (memory,) if isinstance(memory, str) else tuple(memory)
+    if not 1 <= moment <= len(codes) - distance:
+        raise UsageError(f"a moment must have a symbol before it and {distance} behind it, and {moment} has not")
+    _check(codes, kind, (), distance, other)
+    with reading(model):
+        state = state_of(model, codes, read, moment)
+        donor = state if other is None else state_of(model, encode(model, other[0]), other[1], moment)
+        cut = Cut(kind, names, *_chosen(model, units, seed))
+        told = _cut_predictions(model, codes[moment : moment + distance, None], state, donor, cut)
+    return told[:, 0].cpu().numpy()
 
 
 def attribute(
@@ -175,18 +201,21 @@ def horizon(
     return xr.DataArray(loss, coords, ("context", "position"), name="loss", attrs={"model": model.name})
 
 
-def _mask(model: Network, units: Sequence[int] | None) -> Tensor:
-    """[hidden_size] bool, True for the chosen units."""
+def _chosen(model: Network, units: Sequence[int] | None, seed: int) -> tuple[Tensor, Tensor]:
+    """[hidden_size] bool, True for the chosen units; and an order that shuffles them."""
     size = model.unit.hidden_size
     mask = torch.full((size,), units is None, device=next(model.parameters()).device)
     if units is not None:
         if not len(units) or min(units) < 0 or max(units) >= size:
             raise UsageError(f"units must be chosen from 0 to {size - 1}, at least one of them")
         mask[list(units)] = True
-    return mask
+    index = mask.nonzero().flatten()
+    order = torch.arange(size, device=mask.device)
+    order[index] = index[torch.randperm(len(index), generator=torch.Generator().manual_seed(seed)).to(mask.device)]
+    return mask, order
 
 
-def _check(codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: Text | None) -> None:
+def _check(codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: object) -> None:
     if kind not in get_args(Kind):
         raise UsageError(f"an intervention is one of {', '.join(get_args(Kind))}, not {kind!r}")
     if codes.is_floating_point():
@@ -220,7 +249,7 @@ def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut
         return predictions(model, x, cut.apply(model, state, donor))
     told = []
     for step in torch.split(x, 1):
-        hidden, moved = model.unit(*model.unit_arguments(step), state)
+        hidden, moved, _ = model.trace(step, state)  # the fast path prepares more than one step is worth
         told.append(torch.log_softmax(model.readout(hidden).float(), -1))
         state = cut.apply(model, moved, donor)
     return torch.cat(told)

@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.connectivity import DELAY, Mode, Target, connectivity
+from nlstm_lab.probes.connectivity import Mode, rows_of
 from nlstm_lab.probes.statistics import bootstrap
 from nlstm_lab.statistics import t_interval
 
@@ -45,7 +44,7 @@ def profile(data: xr.Dataset, lags: int = LAGS) -> Array:
 
     NaN at lags that reach beyond the start of the text.
     """
-    kept, distance = positions(data)["time"].to_numpy(), _lags(data)
+    kept, distance = np.isin(data["time"], positions(data)["time"]), _lags(data)
     values = np.abs(data["connectivity"].values)[kept]
     last = distance[kept, 0]  # the place in the window: the lag of its first character
     source = last[:, None] - np.arange(lags + 1)
@@ -83,7 +82,6 @@ def survey(
     words: Sequence[str] | None = None,
     *,
     lags: int = LAGS,
-    target: Target = "true",
     mode: Mode = "l2",
     memory: str | None = None,
     places: int | None = None,
@@ -91,16 +89,18 @@ def survey(
 ) -> pd.DataFrame:
     """`measure` of the connectivity of every text, one under the other, with the column `text` (0, 1, ...).
 
-    The arguments are those of `connectivity`. places: so many positions of each text, drawn from `seed`, stand for
-    all of them (None). Costs as much as so many matrices: keep the frame with `ensure`.
+    The arguments are those of `connectivity.rows_of`. places: so many positions of each text, drawn from `seed`, stand
+    for all of them (None), which cost as much as so many matrices: keep the frame with `ensure`. A text without a word
+    that the network knows at those positions has no rows.
     """
     if not texts:
         raise UsageError("a survey needs at least one text")
-    parts, draw = [], np.random.default_rng(seed)
-    for number, text in enumerate(tqdm(texts, delay=DELAY, leave=False, unit=" texts")):
-        at = None if places is None else draw.permutation(len(text))[:places].tolist()
-        data = connectivity(model, text, words, target=target, mode=mode, memory=memory, at=at)
-        parts.append(measure(data, lags).assign(text=number))
+    draw = np.random.default_rng(seed)
+    at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in texts]
+    found = rows_of(model, texts, at, words, mode=mode, memory=memory)
+    parts = [measure(data, lags).assign(text=number) for number, data in enumerate(found) if data.sizes["time"]]
+    if not parts:
+        raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
     return pd.concat(parts, ignore_index=True)
 
 

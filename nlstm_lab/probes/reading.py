@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import xarray as xr
 from torch import Tensor
 
 from nlstm_lab.cells.recurrent import Recurrent
@@ -102,3 +103,19 @@ def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
             state = model.unit(*model.unit_arguments(x), state)[1]
         found[moment], start = state, moment
     return batched([found[moment] for moment in moments])
+
+
+def state_of(model: Network, codes: Tensor, read: xr.Dataset, moment: int) -> Any:
+    """The packed state with which a network enters a step of a text, from its trace `read`; see `states_at`."""
+    if not 1 <= moment <= len(codes):
+        raise UsageError(f"moments must lie from 1 to {len(codes)} in this text, and {moment} does not")
+    unit = model.unit
+    state = states_at(model, codes, [1])
+    if isinstance(state, tuple) and len(state) > 2:  # boundaries are part of an HM-LSTM's state
+        return states_at(model, codes, [moment])
+    before = read.isel(time=moment - 1)
+    for name in names(unit):
+        part(unit, state, name)[0] = torch.as_tensor(before["c"].sel(memory=name).values)
+    for layer, name in enumerate(hidden_names(unit), start=1):
+        part(unit, state, name)[0] = torch.as_tensor(before["h"].sel(layer=layer).values)
+    return state

@@ -23,7 +23,7 @@ Order = Literal["in order", "characters", "words"]
 SKIP = 1000  # steps at the start that no statistics look at: a network comes from its zero state
 MOMENTS = 100  # at which a memory is cut
 DISTANCE = 100  # predictions after a cut, characters that a gradient comes back
-PLACES = 40  # positions of each text whose connectivity stands for all
+PLACES = 10  # positions of each text whose connectivity stands for all
 KNOWN = 6  # characters of a word, up to which the article draws accuracy
 POINTS = 150  # of a published training curve
 
@@ -144,12 +144,18 @@ def connectivity_lags(model: Network, sequences: Sequences, seed: int = 0) -> pd
     return ensure("lags", measure, weights=model, text=str(sequences), places=PLACES, seed=seed)
 
 
-def gradients(model: Network, sequences: Sequences, trained: bool = True, seed: int = 0) -> pd.DataFrame:
+def gradients(model: Network, sequences: Sequences, seed: int = 0) -> pd.DataFrame:
     """How gradients shrink with the distance (`memorization.gradient_by_distance`), one row a layer and distance.
 
-    Read are the first `DISTANCE` characters of each sequence. trained: False for the same network with its parameters
-    drawn anew. value: the mean over texts of log10 of the norm.
+    Read are the first `DISTANCE` characters of each sequence. condition: "trained", and "as initialized" for the same
+    network with its parameters drawn anew. value: the mean over texts of log10 of the norm.
     """
+    both = {"as initialized": False, "trained": True}
+    told = [_gradients(model, sequences, trained, seed).assign(condition=name) for name, trained in both.items()]
+    return pd.concat(told, ignore_index=True)
+
+
+def _gradients(model: Network, sequences: Sequences, trained: bool, seed: int) -> pd.DataFrame:
 
     def measure() -> pd.DataFrame:
         network = model if trained else untrained(model, seed)

@@ -24,11 +24,24 @@ from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt, alone
+from nlstm_lab.runs.outlook import outlook
 from nlstm_lab.runs.together import curves, dead_shares, histories
 from nlstm_lab.training.checkpoint import writing
 from nlstm_lab.training.state import COLUMNS
 
-__all__ = ["Run", "curves", "dead_shares", "ensure", "histories", "load", "resolve", "table", "training_device"]
+__all__ = [
+    "Run",
+    "curves",
+    "dead_shares",
+    "ensure",
+    "histories",
+    "load",
+    "outlook",
+    "recorded",
+    "resolve",
+    "table",
+    "training_device",
+]
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,11 @@ class Run:
         """`experiment/scale-seed0`, as figures name it in their metadata."""
         return f"{self.experiment.name}/{self.experiment.scale}-seed{self.seed}"
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether its weights are kept here."""
+        return (self.folder / "weights.safetensors").exists()
+
     @cached_property
     def history(self) -> pd.DataFrame:
         """Long format: epoch, update, split, reader, metric, value."""
@@ -58,7 +76,7 @@ class Run:
         Committed weights are half precision. Raises MissingRun where none were kept and DamagedFile for a bad file.
         """
         file = self.folder / "weights.safetensors"
-        if not file.exists():
+        if not self.has_weights:
             raise MissingRun(
                 f"the weights of {self.name} are not kept here (its record is); train it again with "
                 f"`{command(self.experiment, self.seed)} --again`"
@@ -237,6 +255,21 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result:
             except SafetensorError as error:  # its words for what the system said
                 raise OSError(str(error)) from error
         attempt.publish({**result, **measured})
+
+
+def recorded(pattern: str = "*", scale: str | None = None) -> list[Run]:
+    """Every run that is recorded of the documents' experiments that match, in the documents' order; trains nothing.
+
+    Raises StaleRun where one of them was trained with another configuration than today's.
+    """
+    found = [records.read_json(file) for file in sorted(paths.runs().glob("*/*/result.json"))]
+    return [
+        load(name, seed, one)
+        for name in experiments.names(pattern)
+        for one in experiments.scales(name)
+        if scale in (None, one)
+        for seed in sorted(told["seed"] for told in found if (told["experiment"], told["scale"]) == (name, one))
+    ]
 
 
 def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:

@@ -4,13 +4,14 @@ The entries lie in `data/targets/*.toml`, tolerances included, and were written 
 
     compare("nested_lstm.table1", table)   a printed table beside ours; .save() as CSV and LaTeX
     verdicts(table, claims)                every entry of every document
-    update_readme(path, verdicts(...))     the README's block
+    update_readme(path, verdicts(...))     the README's blocks
 """
 
-from nlstm_lab.targets.comparison import Comparison, compare
+from nlstm_lab.targets.comparison import Comparison, compare, shown
 from nlstm_lab.targets.documents import DOCUMENTS, load
 from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
 from nlstm_lab.targets.readme import is_fresh, readme_block, update_readme
+from nlstm_lab.targets.report import report
 from nlstm_lab.targets.verdicts import verdicts
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "is_fresh",
     "load",
     "readme_block",
+    "report",
+    "shown",
     "update_readme",
     "verdicts",
 ]

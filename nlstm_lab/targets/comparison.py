@@ -26,25 +26,8 @@ class Comparison:
     frame: pd.DataFrame
 
     def shown(self) -> pd.DataFrame:
-        """The frame as text for readers, with the digits of the document and one more for ours."""
-        rows = self.frame.to_dict("records")
-        text = [
-            {
-                "": row["subject"] + (f", {row['setting']}" if row["setting"] not in ("", "as printed") else ""),
-                "parameters": row["parameters"],
-                "metric": row["metric"],
-                "split": row["split"],
-                "printed": row["as_printed"],
-                "ours": number(row["ours"], row["as_printed"]),
-                "95 % interval": interval(row["low"], row["high"], row["as_printed"]),
-                "seeds": str(row["seeds"]),
-                "each seed": row["values"],
-                "scale": row["scale"],
-                "verdict": row["verdict"],
-            }
-            for row in rows
-        ]
-        return pd.DataFrame(text)
+        """The frame as text for readers (see `shown`)."""
+        return shown(self.frame)
 
     def save(self, folder: Path | None = None) -> list[Path]:
         """Write `<document>_<table>.csv` (every column) and `.tex` (for a paper); returns both paths."""
@@ -83,6 +66,27 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
     found = document.places[place]
     title = f"{document.title} ({document.authors} {document.year}), {found.where}: {found.caption}"
     return Comparison(target, title, found.note, frame(judge(document, found, Runs.of(table))))
+
+
+def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """A frame of verdicts as text for readers, with the digits of the document and one more for ours."""
+    text = [
+        {
+            "": row["subject"] + (f", {row['setting']}" if row["setting"] not in ("", "as printed") else ""),
+            "parameters": row["parameters"],
+            "metric": row["metric"],
+            "split": row["split"],
+            "printed": row["as_printed"],
+            "ours": number(row["ours"], row["as_printed"]),
+            "95 % interval": interval(row["low"], row["high"], row["as_printed"]),
+            "seeds": str(row["seeds"]),
+            "each seed": row["values"],
+            "scale": row["scale"],
+            "verdict": row["verdict"],
+        }
+        for row in verdicts.to_dict("records")
+    ]
+    return pd.DataFrame(text, index=verdicts.index)
 
 
 def decimals(as_printed: str) -> int:

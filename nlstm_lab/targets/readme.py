@@ -1,4 +1,4 @@
-"""The verdicts as a Markdown block, kept between markers in the README."""
+"""The verdicts as Markdown, kept between markers in the README."""
 
 from collections.abc import Hashable, Iterable
 from pathlib import Path
@@ -10,8 +10,8 @@ from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.targets.comparison import number
 from nlstm_lab.targets.documents import load
+from nlstm_lab.targets.report import report
 
-BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 STATEMENT = ["where", "says", "metric", "scale", "setting"]  # what one line of claims is about
 Rows = list[dict[Hashable, Any]]
 
@@ -39,12 +39,11 @@ def readme_block(frame: pd.DataFrame) -> str:
 
 
 def update_readme(path: Path, frame: pd.DataFrame) -> bool:
-    """Write the block between the markers of the file; returns whether anything changed.
+    """Write the blocks between their markers in the file; returns whether anything changed.
 
-    Raises UsageError where the file has not exactly one pair of markers.
+    Raises UsageError where the file has not exactly one pair of markers of each.
     """
-    before, after = _around(path)
-    text = f"{before}{BEGIN}\n{readme_block(frame)}{END}{after}"
+    text = _renewed(path, frame)
     if text == path.read_text(encoding="utf-8"):
         return False
     with paths.atomic(path) as partial:
@@ -53,18 +52,25 @@ def update_readme(path: Path, frame: pd.DataFrame) -> bool:
 
 
 def is_fresh(path: Path, frame: pd.DataFrame) -> bool:
-    """Whether the file's block is what `update_readme` would write; raises as that does."""
-    before, after = _around(path)
-    return path.read_text(encoding="utf-8") == f"{before}{BEGIN}\n{readme_block(frame)}{END}{after}"
+    """Whether the file's blocks are what `update_readme` would write; raises as that does."""
+    return path.read_text(encoding="utf-8") == _renewed(path, frame)
 
 
-def _around(path: Path) -> tuple[str, str]:
+def _renewed(path: Path, frame: pd.DataFrame) -> str:
     text = path.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end) or BEGIN in rest or END in after:
-        raise UsageError(f"{path} needs the line {BEGIN} once and the line {END} once after it")
-    return before, after
+    for name, block in (("report", report(frame)), ("verdicts", readme_block(frame))):
+        begin, end = markers(name)
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not (found and closed) or begin in rest or end in after:
+            raise UsageError(f"{path} needs the line {begin} once and the line {end} once after it")
+        text = f"{before}{begin}\n{block}{end}{after}"
+    return text
+
+
+def markers(name: str) -> tuple[str, str]:
+    """The lines between which a generated block of the README lies."""
+    return f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
 
 
 def _counts(frame: pd.DataFrame) -> list[str]:

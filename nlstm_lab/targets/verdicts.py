@@ -27,6 +27,7 @@ class Row:
 
     anchor: the verdict counts (validation where it is printed; test is shown beside it). own: a question that
     the document does not ask. subject: what the line is about; says: the document's words, or a remark.
+    experiment: which one measures a number, "" where it is cited from others.
     setting: of a number how the output bias starts, of an ordering the substitute that was read.
     printed, ours, low, high: in the metric's unit, NaN where there is none; for an ordering, by how much the
     better one is better. as_printed: with the document's digits. seeds: how many; values: every seed's value.
@@ -40,6 +41,7 @@ class Row:
     own: bool
     subject: str
     says: str
+    experiment: str = ""
     parameters: str = ""
     setting: str = ""
     metric: str = ""
@@ -124,6 +126,7 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
         anchor=number.anchor and number.setting == "as printed" and number.experiment is not None,
         own=False,
         subject=number.model,
+        experiment=number.experiment or "",
         parameters=number.parameters,
         setting=number.setting,
         metric=number.metric,

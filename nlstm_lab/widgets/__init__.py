@@ -1,7 +1,17 @@
 """Interactive views of runs and texts in JupyterLab; each also leaves a picture, a figure and a page behind."""
 
+from nlstm_lab.widgets.boundaries import BoundaryExplorer
 from nlstm_lab.widgets.completion import AutocompleteDemo
 from nlstm_lab.widgets.connectivity import ConnectivityExplorer
 from nlstm_lab.widgets.explorer import CellExplorer
+from nlstm_lab.widgets.interventions import InterventionLab
+from nlstm_lab.widgets.runs import RunBrowser
 
-__all__ = ["AutocompleteDemo", "CellExplorer", "ConnectivityExplorer"]
+__all__ = [
+    "AutocompleteDemo",
+    "BoundaryExplorer",
+    "CellExplorer",
+    "ConnectivityExplorer",
+    "InterventionLab",
+    "RunBrowser",
+]

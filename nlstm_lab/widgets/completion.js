@@ -64,7 +64,9 @@ function render(lab) {
   const hint = make("p", { class: "nl-quiet" }, alone
     ? "Typing needs Python: open the notebook in JupyterLab. This page holds one text; click a character, or walk with the arrow keys, to see what was likeliest when so much was read."
     : "Type: every network completes the word before the caret. Click a word, or reach it with Tab and the arrow keys, to take it; Escape returns to the text.");
-  lab.body.append(hint, alone ? walked.node : labelled("Your text", typed), make("div", { class: "nl-columns" }, ...columns.map(({ node }) => node)),
+  const field = labelled("Your text", typed);
+  field.classList.add("nl-wide");
+  lab.body.append(hint, alone ? walked.node : field, make("div", { class: "nl-columns" }, ...columns.map(({ node }) => node)),
     make("p", { class: "nl-quiet" }, "The bar is the probability among all that the network can predict: a full bar is 100 %."), status);
   if (alone) walked.show([...lab.get("text")]);
 
@@ -102,7 +104,8 @@ function render(lab) {
     if (typed.value !== lab.get("text")) typed.value = lab.get("text"); // set from Python
     draw();
     notice();
-    if (sent !== null && !alone) status.textContent += ` Answered in ${Math.round(performance.now() - sent)} ms.`;
+    if (sent === null || lab.get("asked") !== lab.get("answered")) return; // a newer key waits
+    status.textContent += ` Answered in ${Math.round(performance.now() - sent)} ms.`;
     sent = null;
   }
 

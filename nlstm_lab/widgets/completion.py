@@ -75,7 +75,9 @@ class AutocompleteDemo(LabWidget):
 
     def shown(self) -> dict[str, Any]:
         """With what every prefix of the text is completed to."""
-        prefixes = [[self._complete(name, self.text[:at]) for name in self.completers] for at in range(len(self.text) + 1)]
+        prefixes = [
+            [self._complete(name, self.text[:at]) for name in self.completers] for at in range(len(self.text) + 1)
+        ]
         return {**super().shown(), "prefixes": prefixes}
 
     def describe(self) -> str:

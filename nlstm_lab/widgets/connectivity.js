@@ -49,16 +49,16 @@ function linked(hash, about) {
 
 function render(lab) {
   let about, starts, matrix, cursor = lab.get("at");
-  const key = (target, mode) =>
-    [target, target === "given" ? lab.get("word") : "", mode === "as_coded" ? "l2" : mode].join(" ");
-  const known = (target, mode) => key(target, mode) in lab.get("matrices");
+  const key = (target, mode, asked) => [target, target === "given" ? asked : "", mode === "as_coded" ? "l2" : mode].join(" ");
+  const known = (...choice) => key(...choice) in lab.get("matrices");
 
   // --- what can be chosen
 
-  const targetNames = Object.entries(lab.get("about").targets).filter(([name]) => !lab.alone || name !== "given");
+  const targetNames = Object.entries(lab.get("about").targets).filter(([name]) => !lab.alone || name !== "given" || name === lab.get("target"));
   const target = selection("Asked for", targetNames, lab.get("target"), (value) => ask({ target: value }));
   const word = make("input", { type: "text", size: 12, change: () => ask({ word: word.value.trim() }) });
   const which = labelled("Which word", word);
+  if (lab.alone) word.disabled = true;
   const mode = selection("Shown", Object.entries(lab.get("about").modes), lab.get("mode"), (value) => ask({ mode: value }));
   const shares = [["row", "of each one's largest"], ["figure", "of the largest of all"], ["log", "its logarithm"]];
   const kind = choices("Shades: share", shares, lab.get("scale"), (value) => { lab.set({ scale: value }); draw(); });
@@ -73,10 +73,10 @@ function render(lab) {
   function ask(values) {
     const next = { target: lab.get("target"), mode: lab.get("mode"), ...values };
     which.hidden = next.target !== "given";
-    lab.set(values);
-    if (next.target === "given" && !lab.get("word")) { word.focus(); return; }
-    if (!("text" in values) && known(next.target, next.mode)) refresh();
-    else lab.set({}, true);
+    const given = "word" in values ? values.word : lab.get("word");
+    if (next.target === "given" && !given) { lab.set(values); word.focus(); return; }
+    lab.set(values, "text" in values || !known(next.target, next.mode, given));
+    if (known(next.target, next.mode, given)) refresh();
   }
 
   // --- one facet a network
@@ -95,7 +95,7 @@ function render(lab) {
     return { k, head, number, text, node: make("div", { class: "nl-facet" }, make("div", { class: "nl-facet-top" }, name, head), text.node, number) };
   });
   const columns = make("div", { class: "nl-facets" }, ...facets.map((facet) => facet.node));
-  lab.body.append(make("div", { class: "nl-controls" }, target, which, mode, kind, lock), bar, columns, hint, lab.needsPython(yours));
+  lab.body.append(make("div", { class: "nl-controls" }, target, which, mode, kind, lock), hint, bar, columns, lab.needsPython(yours));
 
   // --- the shared character, and the one whose number is read
 
@@ -122,7 +122,8 @@ function render(lab) {
   /** What is asked at the shared character, in words. */
   function asked(k) {
     const at = lab.get("at"), name = matrix.networks[k].target[at], p = matrix.networks[k].p[at];
-    return name ? `asked for: ${name}, ${percent(p)}` : "no target here: the network has no such word";
+    if (name) return `asked for: ${name}, ${percent(p)}`;
+    return about.word[at] && lab.get("target") === "true" ? `“${about.word[at]}” is none of its words: ask for the likeliest` : "nothing to ask for here";
   }
 
   function spoken() {
@@ -152,7 +153,7 @@ function render(lab) {
   function refresh() {
     about = lab.get("about");
     starts = offsets(about.window);
-    const shown = lab.get("matrices")[key(lab.get("target"), lab.get("mode"))];
+    const shown = lab.get("matrices")[key(lab.get("target"), lab.get("mode"), lab.get("word"))];
     if (!shown) return;
     matrix = shown;
     if (lab.get("at") >= about.symbols.length) lab.set({ at: about.symbols.length - 1 });
@@ -168,7 +169,7 @@ function render(lab) {
 
   const titles = {
     row: "share of each network's own largest", figure: "share of the largest of all networks",
-    log: `share of the largest of all, logarithmic over ${DECADES} decades (0: 1 in 10,000 or less)`,
+    log: `share of the largest of all, logarithmic: 0 is 1 in ${10 ** DECADES} or less`,
   };
   const hints = {
     free: "Point at a character, or walk with the arrow keys: every network's text shows what its prediction there hangs on. A click or Enter locks the character.",

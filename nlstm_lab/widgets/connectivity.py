@@ -110,11 +110,14 @@ class ConnectivityExplorer(LabWidget):
 
     def data(self) -> dict[str, xr.Dataset]:
         """What is shown, by model, as `lab.probes.connectivity` returns it."""
+        self.compute({name: getattr(self, name) for name in self.inputs}, lambda share, doing: None)
         found = self._measured[_key(self.target, self.word, self.mode)]
         if self.mode != "as_coded":
             return found
-        return {name: one.assign(connectivity=one["connectivity"] ** 2).assign_attrs(mode="as_coded")
-                for name, one in found.items()}  # fmt: skip
+        return {
+            name: one.assign(connectivity=one["connectivity"] ** 2).assign_attrs(mode="as_coded")
+            for name, one in found.items()
+        }
 
     def shown(self) -> dict[str, Any]:
         """Where Python is absent, every target and mode must be there already: they are computed now."""

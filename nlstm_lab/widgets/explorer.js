@@ -327,7 +327,7 @@ function render(lab) {
     if (lab.get("unit") >= trace.units) lab.set({ unit: 0 });
     if (lab.get("step") >= trace.length) lab.set({ step: 0 });
     hovered = null;
-    run.show(lab.get("run"));
+    run.offer(lab.get("runs"), lab.get("run"));
     if (document.activeElement !== box || lab.get("text") !== box.value) box.value = lab.get("text");
     of.offer(trace.memories.map((memory) => [memory, name(memory)]), trace.memories.includes(lab.get("ranked")) ? lab.get("ranked") : trace.memories[0]);
     shown.hidden = !trace.cells;
@@ -337,6 +337,7 @@ function render(lab) {
   }
 
   lab.watch(["states"], arrived);
+  lab.watch(["runs"], () => run.offer(lab.get("runs"), lab.get("run")));
   lab.watch(["unit", "values", "step"], framed(() => { shown.show(values()); all(); }));
   arrived();
   return all;

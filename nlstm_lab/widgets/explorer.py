@@ -76,6 +76,7 @@ class CellExplorer(LabWidget):
         self._long = timescales
         names = self._networks.names
         super().__init__(run=names[0], runs=names, text=text, unit=unit, values=values)
+        self._networks.follow(self)
         if not 0 <= unit < self.units:
             raise UsageError(f"unit must be one of 0 to {self.units - 1}, not {unit}")
 
@@ -111,10 +112,9 @@ class CellExplorer(LabWidget):
 
     def _timescales(self, run: str, memories: list[str], units: int) -> dict[str, Any]:
         """The recorded timescales, and where they were measured."""
-        record = None
-        if self._long is not None:
-            record = probes.studies.known_timescales(self._networks[run], self._long, self._networks.seed(run))
-        if record is None:
+        text, seed = self._long, self._networks.seed(run)
+        record = None if text is None else probes.studies.known_timescales(self._networks[run], text, seed)
+        if text is None or record is None:
             return {"known": b"", "reasons": [], "known_on": ""}
         parts = [record[record["value"] == value] for value in ("raw", "tanh")]
         ordered = [
@@ -124,18 +124,16 @@ class CellExplorer(LabWidget):
         return {
             "known": numbers.astype("<f4").tobytes(),
             "reasons": [part["reason"].tolist() for part in ordered],
-            "known_on": f"{self._long.length:,} characters of {self._long.corpus} ({self._long.split})",  # type: ignore[union-attr]
+            "known_on": f"{text.length:,} characters of {text.corpus} ({text.split})",
         }
 
     def draw(self) -> Figure:
         trace = self._reader.trace(self.run, self.text)
         if "c" in trace:
-            return figures.cell_activations(trace, [self.unit], self.values)
+            return figures.cell_activations(trace, [self.unit], self.values)  # type: ignore[arg-type]
         hidden, states = _states(trace)
-        cells = xr.DataArray(states, dims=("memory", "unit", "time"), coords={"memory": hidden[::-1]})
-        return figures.cell_activations(
-            trace.assign(c=cells[::-1].assign_coords(memory=hidden[::-1])), [self.unit], "raw"
-        )
+        cells = xr.DataArray(states[::-1], {"memory": hidden[::-1]}, ("memory", "unit", "time"))
+        return figures.cell_activations(trace.assign(c=cells), [self.unit], "raw")
 
     def describe(self) -> str:
         return f"{self.run}, unit {self.unit} of {self.units}"

@@ -1,23 +1,46 @@
 """The networks among which a widget's user chooses, by name: runs, networks, or what a RunBrowser picks."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.runs import Run
+from nlstm_lab.widgets.runs import RunBrowser
 
-Given = Run | Network | Iterable[Run | Network]
+Given = Run | Network | RunBrowser | Iterable[Run | Network]
 
 
 class Networks:
     """Runs and networks by name; a run's weights are read when it is first chosen."""
 
     def __init__(self, given: Given) -> None:
-        each = [given] if isinstance(given, Run | Network) else list(given)
-        if not each:
-            raise UsageError("there is no run to choose from: hand in a run, or several")
-        self._given = {one.name: one for one in each}
+        self._browser = given if isinstance(given, RunBrowser) else None
         self._read: dict[str, Network] = {}
+        self._given: dict[str, Run | Network] = {}
+        self._offer(given)
+
+    def _offer(self, given: Given) -> None:
+        if isinstance(given, RunBrowser):
+            each: list[Run | Network] = [run for run in given.chosen() if run.has_weights]
+        else:
+            each = [given] if isinstance(given, Run | Network) else list(given)
+        if not each:
+            raise UsageError("there is no run with weights to choose from: hand in a run, or pick one")
+        self._given = {one.name: one for one in each}
+
+    def follow(self, widget: Any) -> None:
+        """Let a widget with `runs` and `run` offer what is picked in the browser, if its networks come from one."""
+
+        def changed(change: Any) -> None:
+            if any(run.has_weights for run in self._browser.chosen()):  # type: ignore[union-attr]
+                self._offer(self._browser)  # type: ignore[arg-type]
+                widget.runs = self.names
+                if widget.run not in self.names:
+                    widget.run = self.names[0]
+
+        if self._browser is not None:
+            self._browser.observe(changed, "picked")
 
     @property
     def names(self) -> list[str]:

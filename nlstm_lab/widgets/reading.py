@@ -28,7 +28,7 @@ class Reader:
         self._kept: OrderedDict[tuple[str, str], xr.Dataset] = OrderedDict()
 
     def trace(self, run: str, text: str, step: Step = lambda share, doing: None) -> xr.Dataset:
-        """`lab.probes.trace` of the run named so; UsageError: an empty or too long text, a character it does not know."""
+        """`lab.probes.trace` of the run named so; UsageError: an empty or too long text, an unknown character."""
         if len(text) > self.LONGEST:
             raise UsageError(
                 f"the text has {len(text)} characters, and a widget shows at most {self.LONGEST}: shorten it, or use "

@@ -73,9 +73,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.PACKAGE.parent), os.environ.get("PYTHONPATH")])),
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--allow-root",
-               "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={root}",
-               "--LabApp.expose_app_in_browser=True", "--LabApp.news_url=None"]  # fmt: skip
+    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root",
+               "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}",
+               f"--ServerApp.root_dir={root}", "--LabApp.expose_app_in_browser=True",
+               "--LabApp.news_url=None"]  # fmt: skip
     with (folder / "log.txt").open("w") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=root)
     try:

@@ -23,6 +23,7 @@ class Page:
         self.tab = tab
         self.errors: list[str] = []
         self.fetched: list[str] = []
+        self._clock: Any = None
         tab.set_default_timeout(30 * SECOND)
         tab.on("console", self._heard)
         tab.on("pageerror", lambda error: self.errors.append(f"uncaught: {error}"))
@@ -33,7 +34,7 @@ class Page:
             self.errors.append(message.text)
 
     def open_notebook(self, desk: Desk, name: str) -> None:
-        self.tab.goto(f"{desk.address}/lab/tree/notebooks/{name}.ipynb?token={desk.token}&reset")
+        self.tab.goto(f"{desk.address}/lab/tree/notebooks/{name}.ipynb?token={desk.token}&reset", timeout=90 * SECOND)
         self.tab.wait_for_function("window.jupyterapp?.shell.currentWidget?.context?.isReady", timeout=90 * SECOND)
         self.tab.wait_for_function(
             "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'",
@@ -54,7 +55,8 @@ class Page:
         failed = self.tab.evaluate(
             """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
                 .filter((cell) => cell.type === 'code').flatMap((cell) => cell.outputs.toJSON())
-                .filter((output) => output.output_type === 'error').map((output) => output.ename + ': ' + output.evalue)"""
+                .filter((output) => output.output_type === 'error')
+                .map((output) => output.ename + ': ' + output.evalue)"""
         )
         assert not failed, failed
 
@@ -91,6 +93,10 @@ class Page:
         self.tab.set_viewport_size({"width": width, "height": height})
         self.tab.wait_for_timeout(250)
 
+    def see(self, selector: str, words: str, number: int = 0) -> None:
+        """Wait until what a selector finds first in a widget holds these words."""
+        self.widget(number).locator(selector).filter(has_text=words).first.wait_for()
+
     def idle(self) -> None:
         """Until no widget waits for Python."""
         self.tab.wait_for_timeout(120)  # a burst is settled
@@ -103,16 +109,24 @@ class Page:
         return picture
 
     def milliseconds(self, script: str) -> float:
-        """How long a click or key takes until the next frame is painted: `script` acts on the page."""
-        return float(
-            self.tab.evaluate(
-                f"""() => new Promise((done) => {{
-                    const began = performance.now();
-                    {script};
-                    requestAnimationFrame(() => setTimeout(() => done(performance.now() - began)));
-                }})"""
-            )
+        """What a click or key costs until it is painted: `script` acts on the page.
+
+        Counted is the time of the page's own thread (script, style, layout, painting), so that what else the machine
+        does is not held against the widget.
+        """
+        if self._clock is None:
+            self._clock = self.tab.context.new_cdp_session(self.tab)
+            self._clock.send("Performance.enable", {"timeDomain": "threadTicks"})
+        before = self._busy()
+        self.tab.evaluate(
+            f"() => new Promise((done) => {{ {script}; requestAnimationFrame(() => setTimeout(done)); }})"
         )
+        return 1000 * (self._busy() - before)
+
+    def _busy(self) -> float:
+        """Seconds that the page's thread has worked so far."""
+        metrics = self._clock.send("Performance.getMetrics")["metrics"]
+        return float(next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration"))
 
     def cut_off(self, number: int = 0) -> list[str]:
         """Parts of a widget that reach beyond its right edge, or whose text does not fit into them."""
@@ -123,10 +137,11 @@ class Page:
                     return [...root.querySelectorAll('*')].filter((node) => {
                         const box = node.getBoundingClientRect();
                         if (!box.width || node.closest('.nl-heard')) return false;
-                        let clipped = node.parentElement;
-                        while (clipped !== root && getComputedStyle(clipped).overflowX === 'visible') clipped = clipped.parentElement;
-                        return clipped === root && box.right > edge;
-                    }).map((node) => node.tagName + '.' + node.getAttribute('class') + ' ' + node.textContent.slice(0, 40));
+                        let clip = node.parentElement;
+                        const open = (each) => getComputedStyle(each).overflowX === 'visible';
+                        while (clip !== root && open(clip)) clip = clip.parentElement;
+                        return clip === root && box.right > edge;
+                    }).map((node) => `${node.tagName}.${node.getAttribute('class')} ${node.textContent.slice(0, 30)}`);
                 }"""
             )
         )

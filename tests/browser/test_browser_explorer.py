@@ -12,13 +12,12 @@ def test_notebook_12(notebook) -> None:
 
     # a character: pointer and keys, in the browser alone
     text = page.widget().locator(".nl-text").first
-    readout = page.widget().locator(".nl-readout h3").first
     text.locator("[data-step='20']").hover()
-    assert "21 of 93" in readout.inner_text()
+    page.see(".nl-readout h3", "21 of 93")
     text.locator("[data-step='20']").click()
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
         page.tab.keyboard.press(key)
-    assert "22 of 93" in readout.inner_text()
+    page.see(".nl-readout h3", "22 of 93")
     assert text.locator("[aria-selected='true']").get_attribute("data-step") == "21"
     page.tab.mouse.move(5, 5)
     second = page.look("explorer-character")
@@ -28,28 +27,24 @@ def test_notebook_12(notebook) -> None:
     slider = page.widget().get_by_label("Unit", exact=True)
     slider.focus()
     page.tab.keyboard.press("ArrowRight")
-    page.tab.wait_for_timeout(60)
-    assert "unit 1" in page.widget().locator("h3").first.inner_text()
-    page.widget().locator("canvas").first.click(position={"x": 60, "y": 30})
-    page.tab.wait_for_timeout(60)
-    assert "unit 1:" not in page.widget().locator("h3").first.inner_text()
+    page.see("h3", "inner memory, unit 1:")
+    page.widget().locator("canvas").first.click(position={"x": 60, "y": 35})
+    page.see("h3", "inner memory, unit 44:")
     page.widget().get_by_label("Find units").select_option("slowest first")
-    assert "1 of" in page.widget().locator(".nl-score").inner_text()
+    page.see(".nl-score", "1 of")
     third = page.look("explorer-slowest")
     assert third != second
 
     # values: printed, tanh, raw
     page.widget().get_by_text("raw", exact=True).click()
-    assert "the maps end at" in page.widget().locator(".nl-legend").inner_text()
+    page.see(".nl-legend", "the maps end at")
     page.look("explorer-raw")
 
     # another run, and another text: Python answers
     page.widget().get_by_label("Run").select_option("ptb_char_lstm2/small-seed1")
-    page.idle()
-    assert "layer 2" in page.widget().locator("h3").first.inner_text()
+    page.see("h3", "layer 2, unit")
     page.widget().get_by_label("Text: type").fill("another text")
-    page.idle()
-    assert page.widget().locator(".nl-text").first.inner_text() == "another text"
+    page.see(".nl-text", "another text")
 
     # an error is a sentence
     page.widget().get_by_label("Text: type").fill("ÜBER")
@@ -57,7 +52,7 @@ def test_notebook_12(notebook) -> None:
     assert "Ü" in page.tab.locator(".nl-error").inner_text()
     page.look("explorer-error")
     page.widget().get_by_label("Text: type").fill("back again on monday")
-    page.idle()
+    page.see(".nl-text", "back again on monday")
     assert not page.tab.locator(".nl-error:visible").count()
 
     page.theme(dark=True)
@@ -70,7 +65,7 @@ def test_notebook_12(notebook) -> None:
 
 def test_the_page(notebook, page, desk) -> None:
     notebook(
-        "explorer",
+        "page",
         [
             "import nlstm_lab as lab",
             "run = lab.runs.load('ptb_char_nlstm_logfreq')",
@@ -81,7 +76,7 @@ def test_the_page(notebook, page, desk) -> None:
     page.open_file(desk.root / "notebooks" / "explorer.html")
     first = page.look("explorer-page")
     page.tab.locator(".nl-text").first.locator("[data-step='30']").click()
-    assert "31 of" in page.tab.locator(".nl-readout h3").first.inner_text()
+    page.see(".nl-readout h3", "31 of")
     page.tab.get_by_label("Find units").select_option("follows position in word")
     assert page.look("explorer-page-found") != first
     assert page.tab.get_by_label("Run").is_disabled()
@@ -128,8 +123,14 @@ def test_six_hundred_units_and_five_hundred_characters(notebook, capsys) -> None
     )
     page.resize(1280, 1700)
     page.widget()
-    unit = "const box = document.querySelector('.nl-widget input[type=range]'); box.value = UNIT; box.dispatchEvent(new Event('input', {bubbles: true}))"
-    hover = "document.querySelector(\".nl-text [data-step='STEP']\").dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))"
+    unit = (
+        "const box = document.querySelector('.nl-widget input[type=range]');"
+        "box.value = UNIT; box.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    hover = (
+        "const piece = document.querySelector('.nl-text [data-step=\"STEP\"]');"
+        "piece.dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))"
+    )
     took = {
         "unit": [page.milliseconds(unit.replace("UNIT", str(k))) for k in range(50, 60)],
         "character": [page.milliseconds(hover.replace("STEP", str(k))) for k in range(50, 60)],
@@ -138,5 +139,5 @@ def test_six_hundred_units_and_five_hundred_characters(notebook, capsys) -> None
     with capsys.disabled():
         for name, times in took.items():
             print(f"\nCellExplorer, 600 units, 494 characters: {name} in {min(times):.0f} to {max(times):.0f} ms")
-    assert min(took["unit"]) < 50, "what else the machine does is not the widget's time"
-    assert min(took["character"]) < 50
+    assert sorted(took["unit"])[5] < 50
+    assert sorted(took["character"])[5] < 50

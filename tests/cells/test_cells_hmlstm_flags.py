@@ -134,3 +134,18 @@ class TestProperties:
 def test_refusals(flags, message):
     with pytest.raises(ValueError, match=message):
         HMLSTM(D, H, L, **flags)
+
+
+def test_the_gradients_limit_holds_at_every_step_and_changes_nothing_else():
+    x = torch.randn(T, B, D, dtype=DOUBLE)
+    gradients = {}
+    for limit in (None, 1e9, 1e-3):
+        torch.manual_seed(0)
+        unit = HMLSTM(D, H, L, gradient_limit=limit, dtype=DOUBLE)
+        output = unit(x)[0]
+        output.square().sum().backward()
+        gradients[limit] = output.detach(), unit.layers[0].bias.grad
+    assert torch.equal(gradients[None][0], gradients[1e-3][0])
+    assert torch.equal(gradients[None][1], gradients[1e9][1])
+    # a bias collects the pre-activation's gradient from every step and sequence
+    assert gradients[1e-3][1].abs().max() <= T * B * 1e-3 < gradients[None][1].abs().max()

@@ -46,6 +46,30 @@ def test_the_sparse_reader_equals_the_dense_loop(seed, num_layers, flags, symbol
         torch.testing.assert_close(other, dense, atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("flags", [{}, {"detect_from": "hidden"}, {"layer_norm": True}])
+def test_what_it_tells_of_every_step_is_what_the_dense_loop_records(flags):
+    torch.manual_seed(2)
+    unit = HMLSTM(6, 8, 3, **flags)
+    with torch.no_grad():
+        for parameter in unit.parameters():
+            parameter.mul_(3.0)
+        x = torch.randn(60, 1, 6)
+        done = sparse.told(unit, x, [cell.initial_state(1) for cell in unit.cells])
+        records = unit.trace(x)[2]
+    assert done is not None
+    assert {step.operation for layer in done[2] for step in layer} == {0, 1, 2}
+    for told, record in zip(done[2], records, strict=True):
+        for name in ("h", "z", "z_tilde", "operation"):
+            found = torch.stack([torch.as_tensor(getattr(step, name)) for step in told])
+            torch.testing.assert_close(found, record[name][:, 0], atol=1e-6, rtol=0, check_dtype=False)
+
+
+def test_a_detector_that_rests_on_copy_tells_nothing():
+    unit = HMLSTM(6, 8, 3, detect_on_copy=False)
+    with torch.no_grad():
+        assert sparse.told(unit, torch.randn(4, 1, 6), [cell.initial_state(1) for cell in unit.cells]) is None
+
+
 @pytest.mark.parametrize("reason", ["gradients", "batch", "sampled", "soft"])
 def test_what_needs_everything_is_read_densely(reason):
     unit = HMLSTM(6, 8, 3, boundary={"sampled": "sample", "soft": "soft"}.get(reason, "step"))

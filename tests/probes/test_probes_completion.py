@@ -10,7 +10,7 @@ from nlstm_lab.cells import NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.completion import Completer, complete
+from nlstm_lab.probes.completion import Completer, complete, continued, offered
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
@@ -92,3 +92,42 @@ def test_a_keystroke_costs_less_than_50_ms_at_the_articles_size():
         completer(text + " of the"[: n + 1])
         took.append(time.process_time() - start)
     assert min(took) < 0.05 * torch.get_num_threads()
+
+
+def test_a_table_of_suggestions_has_a_line_for_each_text():
+    model = network()
+    model.words = WORDS
+    frame = offered(model, [" ba", " "], k=2)
+    (first, second) = complete(model, " ba", k=2)
+    line = f"{first.word} {first.probability:.0%}, {second.word} {second.probability:.0%}"
+    assert frame["suggestions"].tolist() == [line, offered(model, [" "], k=2)["suggestions"].item()]
+
+
+def test_a_continuation_is_drawn_from_the_networks_own_predictions():
+    """At a temperature near 0 it is the likeliest character each time; at 1 its first letter is as often as likely."""
+    model = network(words=ALPHABET.symbols)
+    text = " bad"
+    for _ in range(4):
+        with torch.no_grad():
+            logits = model(ALPHABET.encode(text).unsqueeze(1))[0][-1, 0]
+        text += ALPHABET.symbols[int(logits.argmax())]
+    assert continued(model, " bad", 4, temperature=1e-6) == text
+    assert continued(model, " bad", 9, seed=3) == continued(model, " bad", 9, seed=3)
+    with torch.no_grad():
+        p = model(ALPHABET.encode(" bad").unsqueeze(1))[0][-1, 0].softmax(-1)
+    drawn = [continued(model, " bad", 1, seed=seed)[-1] for seed in range(300)]
+    likeliest = ALPHABET.symbols[int(p.argmax())]
+    assert drawn.count(likeliest) / 300 == pytest.approx(float(p.max()), abs=4 * (0.25 / 300) ** 0.5)
+
+
+def test_what_is_no_character_is_never_drawn():
+    vocabulary = Vocabulary(("\0", " ", "a"))
+    model = network(words=vocabulary.symbols, vocabulary=vocabulary)
+    with torch.no_grad():
+        model.readout.bias.copy_(torch.tensor([50.0, 0, 0]))
+    assert "\0" not in continued(model, " a", 20)
+    model.words = WORDS
+    with pytest.raises(UsageError, match="predicts words"):
+        continued(model, " a", 20)
+    with pytest.raises(UsageError, match="must be positive"):
+        continued(network(words=ALPHABET.symbols), " a", 0)

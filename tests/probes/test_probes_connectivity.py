@@ -12,7 +12,7 @@ from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.probes.connectivity import connectivity
+from nlstm_lab.probes.connectivity import connectivity, rows_of
 from nlstm_lab.probes.context import suggested
 from nlstm_lab.probes.lags import measure, positions
 from nlstm_lab.probes.published import published_accuracy, published_connectivity, published_training
@@ -312,3 +312,20 @@ def test_only_what_is_asked_for_is_computed():
     assert np.isnan(connectivity(model, TEXT, WORDS, at=())["connectivity"]).all()
     with pytest.raises(UsageError, match=f"no position {len(TEXT)}: the text has the positions 0 to {len(TEXT) - 1}"):
         connectivity(model, TEXT, WORDS, at=[len(TEXT)])
+
+
+@pytest.mark.parametrize("unit", ["lstm", "hrnn"])
+def test_many_texts_side_by_side_are_as_one_by_one(unit):
+    model = network(unit, words=True)
+    texts = [TEXT, TEXT[:7], TEXT[3:]]
+    found = rows_of(model, texts, [range(len(text)) for text in texts], WORDS)
+    for text, data in zip(texts, found, strict=True):
+        whole = connectivity(model, text, WORDS).sel(time=data["time"])
+        for name in ("connectivity", "known", "word_start", "window"):
+            np.testing.assert_allclose(data[name].values, whole[name].values, atol=1e-12)
+        assert set(data["time"].values) == {t for t, word in enumerate(words_of(text).word) if word in WORDS}
+    some = rows_of(model, texts, [[5], [], [2, 3]], WORDS)
+    np.testing.assert_allclose(some[0]["connectivity"], found[0]["connectivity"].sel(time=[5]), atol=1e-12)
+    assert some[1].sizes["time"] == 0
+    with pytest.raises(UsageError, match="at most 200 characters"):
+        rows_of(model, [TEXT * 99], [[0]], WORDS)

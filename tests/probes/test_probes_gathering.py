@@ -8,7 +8,7 @@ import pytest
 
 from nlstm_lab import probes
 from nlstm_lab.probes.gathering import RUN
-from nlstm_lab.runs import dead_shares, histories
+from nlstm_lab.runs import curves, dead_shares, histories
 from nlstm_lab.statistics import t_interval
 
 
@@ -107,3 +107,17 @@ def test_four_quantities_of_every_cell():
     gates = pd.DataFrame([{**keys, "life": "alive", "from_mean_ln_f": 9.0, "persistence": 0.5}])
     told = probes.quantities(states, gates).set_index("quantity")["value"].to_dict()
     assert told == {"raw": 7.0, "tanh": 5.0, "gate": 9.0, "persistence": 0.5}
+
+
+def test_curves_are_against_updates_and_the_time_that_these_took():
+    one = run(3)
+    rows = [(0, 10, "early", 6.0), (1, 100, "train", 5.5), (1, 100, "valid", 5.0), (2, 200, "train", 4.5)]
+    one.history = pd.DataFrame(rows, columns=["epoch", "update", "split", "value"]).assign(metric="nll_nats")
+    one.experiment.task = SimpleNamespace(batch_size=6, length=50)
+    one.result["tokens_per_second"] = 100
+    told = curves([one])
+    assert told[["split", "update", "value"]].values.tolist() == [
+        ["train", 10, 6.0], ["valid", 100, 5.0], ["train", 200, 4.5]
+    ]  # fmt: skip
+    assert told["minutes"].tolist() == pytest.approx([0.5, 5, 10])  # three seconds an update
+    assert set(told["seed"]) == {3}

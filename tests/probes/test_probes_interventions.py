@@ -10,8 +10,9 @@ from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.interventions import attribute, horizon, intervene
+from nlstm_lab.probes.interventions import attribute, horizon, intervene, reread
 from nlstm_lab.probes.reading import part, reading, states_at
+from nlstm_lab.probes.tracing import trace
 
 MOMENTS = [5, 60, 61, 250]
 
@@ -172,3 +173,23 @@ def test_other_units_are_cut_alike(driven, text, kind, memory):
     same = intervene(model, text, "swap", [memory, "layer 1 h"], moments=MOMENTS, distance=5, other=text)
     assert np.abs(same.kl).max() < 1e-6
     assert intervene(model, text, "zero", [memory, "layer 1 h"], moments=MOMENTS, distance=5).kl.max() > 1e-6
+
+
+@pytest.mark.parametrize("kind", ["zero", "freeze", "shuffle", "swap"])
+@pytest.mark.parametrize(("unit", "memory"), [(NestedLSTM, "inner"), (LSTM, "layer 2"), (GRU, "layer 1 h")])
+def test_a_traced_text_reread_gives_the_same_losses(network, text, kind, unit, memory) -> None:
+    model = network(unit, scale=2.0, num_layers=1 if unit is NestedLSTM else 2)
+    other = text[::-1] if kind == "swap" else None
+    known = {"units": [1, 2, 5], "seed": 4}
+    effect = intervene(model, text, kind, memory, moments=[90], distance=30, other=other, **known)
+    donor = None if other is None else (other, trace(model, other))
+    told = reread(model, text, trace(model, text), kind, memory, moment=90, distance=30, other=donor, **known)
+    codes = model.vocabulary.encode(text)[91:121]
+    np.testing.assert_allclose(-told[np.arange(30), codes], effect.loss_cut[0], rtol=1e-4, atol=1e-5)
+
+
+def test_rereading_needs_a_moment_inside_the_text(network, text) -> None:
+    model = network()
+    for moment in (0, 380, 400):
+        with pytest.raises(UsageError, match="moment"):
+            reread(model, text, trace(model, text), "zero", "inner", moment=moment, distance=30)

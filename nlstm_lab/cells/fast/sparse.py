@@ -4,15 +4,28 @@ A layer that copies only looks at its own h again, whose verdict on a boundary s
 multiplies only what reaches it: the layer below where a segment ended there, the layer above after a FLUSH.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from nlstm_lab.cells.fast import State, reads
-from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell
+from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
+
+
+class Told(NamedTuple):
+    """What one layer does at one step: h [hidden_size], z, z~, and its `Operation`."""
+
+    h: Tensor
+    z: float
+    z_tilde: float
+    operation: int
 
 
 @reads(HMLSTM)
-def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
+def read(
+    unit: HMLSTM, x: Tensor, states: list[State], steps: list[list[Told]] | None = None
+) -> tuple[Tensor, list[State]] | None:
     """All layers over all steps, x [T, 1, features] or symbols [T, 1]: `nlstm_lab.cells.fast.read`.
 
     None where every step needs everything: with gradients, several texts, dropout, and boundaries that the step
@@ -24,7 +37,22 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
         return None
     if not hard or len(cells) < unit.num_layers or x.device.type != "cpu":
         return None
-    layers = [Layer(cell, state) for cell, state in zip(cells, states, strict=True)]
+    return _over_steps(unit, x, [Layer(cell, state) for cell, state in zip(cells, states, strict=True)], steps)
+
+
+def told(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State], list[list[Told]]] | None:
+    """As `read`, with what every layer does at every step, [num_layers][T]; None also where COPY detects nothing."""
+    steps: list[list[Told]] = [[] for _ in unit.cells]
+    if not all(isinstance(cell, HMLSTMCell) and cell.detect_on_copy for cell in unit.cells):
+        return None
+    done = read(unit, x, states, steps)
+    return None if done is None else (*done, steps)
+
+
+def _over_steps(
+    unit: HMLSTM, x: Tensor, layers: list["Layer"], steps: list[list[Told]] | None
+) -> tuple[Tensor, list[State]]:
+    cells = [layer.cell for layer in layers]
     output = []
     for projected in cells[0].project(x)[:, 0].unbind():
         share: Tensor | None = projected  # "the input should not be omitted": z of layer 0 is 1
@@ -32,6 +60,8 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
             above = layers[k + 1].h if layer.z and not layer.cell.top else None
             layer.step(share, above)
             share = layers[k + 1].cell.weight_ih @ layer.h if layer.z else None
+            if steps is not None:
+                steps[k].append(Told(layer.h, float(layer.z), layer.z_tilde, layer.operation))
         output.append(torch.cat([layer.h for layer in layers]) if unit.all_layers else layers[-1].h)
     return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers]
 
@@ -49,6 +79,7 @@ class Layer:
         self.h, self.c = state[0][0], state[1][0]
         self.z = bool(state[2][0])
         self.standing: bool | None = None  # what h as it is says of a boundary
+        self.z_tilde, self.operation = 0.0, Operation.COPY
 
     def state(self) -> State:
         """The flat state as the cell keeps it, of a batch of one."""
@@ -56,7 +87,8 @@ class Layer:
 
     def step(self, share: Tensor | None, above: Tensor | None) -> None:
         """Given the layer below's part of the pre-activations if it ended a segment, and h above if this one did."""
-        if share is None and not self.z:  # COPY
+        self.operation = Operation.FLUSH if self.z else Operation.COPY if share is None else Operation.UPDATE
+        if self.operation == Operation.COPY:
             self.z = self._stands()
             return
         cell = self.cell
@@ -87,4 +119,5 @@ class Layer:
         return self.standing
 
     def _fires(self, score: Tensor) -> bool:
-        return min(max((self.slope * float(score) + 1) / 2, 0.0), 1.0) > self.cell.threshold  # equations 8, 9
+        self.z_tilde = min(max((self.slope * float(score) + 1) / 2, 0.0), 1.0)  # equation 8
+        return self.z_tilde > self.cell.threshold  # equation 9

@@ -12,7 +12,7 @@ function ticks(low, high, count) {
 
 /**
  * A chart. `show({series, x, y, cursor, marks, bands})`: series are {label, colour, dash, points: [[x, y], ...]}, of
- * which a y that is not finite breaks the line; x and y are {label, low, high, log}; cursor an x that is marked;
+ * which a y that is not finite breaks the line, and dots mark the points; x and y are {label, low, high, log}; cursor an x that is marked;
  * marks [{x, label}]. Options: height, label, hover(x or null), press(x), key(event).
  */
 function chart({ height = 150, label, hover = null, press = null, key = null }) {
@@ -51,16 +51,17 @@ function chart({ height = 150, label, hover = null, press = null, key = null }) 
     parts.push(make("line", { class: "nl-axis", x1: edge.left, x2: width - edge.right, y1: height - edge.bottom, y2: height - edge.bottom }));
     parts.push(make("text", { class: "nl-tick", x: (edge.left + width - edge.right) / 2, y: height - 5, "text-anchor": "middle" }, told.x.label));
     parts.push(make("text", { class: "nl-tick", transform: `translate(11 ${(edge.top + height - edge.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, told.y.label));
-    for (const { x: value, label: name } of told.marks ?? []) {
-      parts.push(make("line", { class: "nl-mark", x1: x(value), x2: x(value), y1: edge.top, y2: height - edge.bottom }));
-      const right = x(value) < width * 0.75;
-      parts.push(make("text", { class: "nl-tick", x: x(value) + (right ? 4 : -4), y: edge.top + 9, "text-anchor": right ? "start" : "end" }, name));
-    }
-    for (const { colour, dash, faint, points } of told.series) {
+    for (const { colour, dash, faint, points, dots } of told.series) {
+      if (dots) for (const [px, py] of points) parts.push(make("circle", { cx: x(px), cy: y(py), r: 2.6, fill: colour, class: "nl-dot" }));
       parts.push(make("path", { d: path(points, x, y), class: faint ? "nl-line nl-faint" : "nl-line", stroke: colour, "stroke-dasharray": dash }));
     }
     if (told.cursor !== null && told.cursor !== undefined) {
       parts.push(make("line", { class: "nl-cursor", x1: x(told.cursor), x2: x(told.cursor), y1: edge.top, y2: height - edge.bottom }));
+    }
+    for (const { x: value, label: name } of told.marks ?? []) {
+      parts.push(make("line", { class: "nl-mark", x1: x(value), x2: x(value), y1: edge.top, y2: height - edge.bottom }));
+      const right = x(value) < width * 0.75;
+      parts.push(make("text", { class: "nl-tick", x: x(value) + (right ? 4 : -4), y: edge.top + 9, "text-anchor": right ? "start" : "end" }, name));
     }
     const picture = make("svg", {
       width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label,

@@ -26,7 +26,9 @@ function start(model, el, render) {
   const heard = make("div", { class: "nl-heard", "aria-live": "polite" });
   const body = make("div", { class: "nl-body" });
   const notes = make("div", { class: "nl-notes" });
-  const root = make("section", { class: "nl-widget" }, error, body, progress, notes, heard);
+  // JupyterLab hears keys first, and arrow keys move its cells, unless the element in focus says otherwise
+  const ours = (event) => event.target.setAttribute("data-lm-suppress-shortcuts", "true");
+  const root = make("section", { class: "nl-widget", focusin: ours }, error, body, progress, notes, heard);
   el.replaceChildren(root);
 
   const listen = (name, f) => {
@@ -62,7 +64,8 @@ function start(model, el, render) {
       for (const [name, value] of Object.entries(values)) model.set(name, value);
       setting = false;
       if (alone) return;
-      if (!ask) return model.save_changes();
+      model.save_changes(); // at once, or the kernel's echo of an older value would be taken for news
+      if (!ask) return;
       clearTimeout(timer);
       timer = setTimeout(send, delay);
     },

@@ -1,0 +1,64 @@
+"""How the verdicts fall, document by document: one bar a table for its numbers, one for what is said about it."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.panels import below, panels
+from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.style import PAGE, VERDICTS, styled
+
+SHORT = {"nested_lstm": "Nested LSTMs", "hm_rnn": "HM-RNN", "madsen": "Madsen"}
+OWN = "our own questions"
+SIDES = {
+    "printed numbers": ("match", "close", "differs", "not run"),
+    "orderings and claims": ("holds", "undecided", "fails", "not run"),
+}
+
+
+@styled
+def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """Left, how many printed numbers of each table got which verdict; right, the same for what the documents say.
+
+    verdicts: the frame of `lab.targets.verdicts(...)`; only rows that count (`anchor`) and are not cited from others.
+    Questions of our own are bars of their own. UsageError: there are no verdicts.
+    """
+    counted = verdicts[verdicts["anchor"] & (verdicts["kind"] != "reference")]
+    if counted.empty:
+        raise UsageError("there is no verdict to draw")
+    about = counted["document"].map(SHORT) + ", " + counted["where"].where(counted["kind"] != "claim", "claims")
+    sides = counted["kind"].eq("number").map({True: "printed numbers", False: "orderings and claims"})
+    frame = counted.assign(about=about.where(~counted["own"], OWN), side=sides)
+    frame = frame.groupby(["side", "about", "verdict"], sort=False).size().rename("count").reset_index()
+    lines = [
+        sorted(frame.loc[frame["side"] == side, "about"].unique(), key=lambda about: about == OWN) for side in SIDES
+    ]
+    figure, axes = panels(ax, 1, 2, width, 0.75 + 0.19 * max(map(len, lines)))
+    for panel, (side, order), names in zip(axes[0], SIDES.items(), lines, strict=True):
+        wide = frame[frame["side"] == side].pivot(index="about", columns="verdict", values="count").fillna(0)
+        wide = wide.reindex(index=names, columns=list(order), fill_value=0)
+        start = pd.Series(0.0, index=names)
+        for verdict in order:
+            panel.barh(range(len(names)), wide[verdict], left=start, height=0.66, color=_colour(verdict))
+            start += wide[verdict]
+        panel.set(ylim=(len(names) - 0.4, -0.6), title=side, xlabel="how many")
+        panel.set_yticks(range(len(names)), names)
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+        panel.tick_params(axis="y", length=0)
+        panel.spines["left"].set_visible(False)
+        panel.grid(axis="x")
+        panel.set_axisbelow(True)
+    told = [
+        (_colour(first), first if first == second else f"{first}, {second}")
+        for first, second in zip(*SIDES.values(), strict=True)
+    ]
+    handles = [Patch(color=colour, label=label) for colour, label in told]
+    below(figure, handles)
+    return attach(figure, frame)
+
+
+def _colour(verdict: str) -> str:
+    return "#d4d4d4" if verdict == "not run" else VERDICTS[verdict].colour

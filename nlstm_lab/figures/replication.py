@@ -1,0 +1,145 @@
+"""A printed table and its learning curves in one figure: figures 5 to 8 of Nested LSTMs, as far as they were run."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.curves import AXES
+from nlstm_lab.figures.panels import STARTS, below, panels, seeds_and_mean, starts
+from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.style import MEMORIES, MODELS, PAGE, styled
+
+# the rows that tables 1 to 4 share: by the end of an experiment's name, what it is called, its colour, its dashes
+ROWS: dict[str, tuple[str, str, Any]] = {
+    "_lstm1": ("LSTM, 1 layer", MEMORIES["layer 1"].colour, "-"),
+    "_lstm1_large": ("LSTM, 1 layer, wider", MEMORIES["layer 1"].colour, (0, (3, 1.2))),
+    "_lstm2": ("LSTM, 2 layers", MEMORIES["layer 2"].colour, "-"),
+    "_lstm3": ("LSTM, 3 layers", MEMORIES["layer 3"].colour, "-"),
+    "_nlstm": ("Nested LSTM", MODELS["nlstm"].colour, "-"),
+}
+FEW = 5  # epochs, of which all are shown
+COLUMNS = ["start", "metric", "split", "row", "seed", "epoch", "value"]
+
+
+class Band(NamedTuple):
+    """A row of panels: what it shows of a metric."""
+
+    metric: str
+    start: str
+    title: str
+    printed: bool
+    measured: bool
+
+
+@styled
+def printed_and_measured(
+    comparison: pd.DataFrame,
+    history: pd.DataFrame | None,
+    metrics: Sequence[str],
+    splits: Sequence[str] = ("valid", "test"),
+    reader: str = "blocks",
+    substitute: str = "",
+    width: float = PAGE,
+    ax: Axes | None = None,
+) -> Figure:
+    """The printed best values as diamonds at the right, our curves by epoch beside them; a column for each split.
+
+    comparison: the frame of `lab.targets.compare(...)`. history: `lab.runs.histories(runs)` of whatever is recorded, or
+    None: then the panels hold what is printed, and say so. A row of panels for each metric, and for each start of the
+    output bias that was run; every seed faint, the mean strong. substitute: what the runs read instead of the
+    document's text; their curves then have panels of their own, since no printed number is about that text.
+
+    UsageError: the comparison prints nothing of these metrics.
+    """
+    printed, measured = _printed(comparison, metrics), _measured(history, metrics, splits, reader)
+    if printed.empty:
+        raise UsageError(f"the table prints no {', '.join(metrics)}; it has {', '.join(comparison['metric'].unique())}")
+    bands = [band for metric in metrics for band in _bands(metric, starts(measured), substitute)]
+    figure, axes = panels(ax, len(bands), len(splits), width, 0.7 + 1.75 * len(bands), sharey="row")
+    for band, across in zip(bands, axes, strict=True):
+        part = measured[(measured["metric"] == band.metric) & (measured["start"] == band.start) & band.measured]
+        targets = printed[(printed["metric"] == band.metric) & band.printed]
+        for panel, split in zip(across, splits, strict=True):
+            _draw(panel, part[part["split"] == split], targets[targets["split"] == split])
+            panel.set_title(f"{split}, {band.title}" if band.title else split)
+        across[0].set_ylabel(AXES.get(band.metric, band.metric))
+        if len(part) or len(targets):
+            across[0].set_ylim(_limits(part, targets))
+    for panel in axes[-1]:
+        panel.set_xlabel("epoch")
+    below(figure, _handles(printed, measured), columns=3)
+    return attach(figure, pd.concat([printed, measured])[COLUMNS] if len(measured) else printed[COLUMNS])
+
+
+def _bands(metric: str, found: Sequence[str], substitute: str) -> list[Band]:
+    if substitute:
+        own = [Band(metric, start, substitute, False, True) for start in found or ["zero"]]
+        return [Band(metric, "zero", "as printed", True, False), *own]
+    titles = [STARTS[start] if len(found) > 1 else "" for start in found]
+    return [
+        Band(metric, start, title, True, True) for start, title in zip(found or ["zero"], titles or [""], strict=True)
+    ]
+
+
+def row_of(experiment: str) -> str:
+    """Which of ROWS an experiment is."""
+    name = experiment.removesuffix("_logfreq")
+    return next((end for end in sorted(ROWS, key=len, reverse=True) if name.endswith(end)), "")
+
+
+def _printed(comparison: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    told = comparison[(comparison["kind"] == "number") & (comparison["setting"] == "as printed")]
+    told = told[told["metric"].isin(metrics)]
+    row = told["experiment"].map(row_of)
+    return told.assign(row=row, value=told["printed"], start="zero", seed=-1, epoch=np.nan)
+
+
+def _measured(history: pd.DataFrame | None, metrics: Sequence[str], splits: Sequence[str], reader: str) -> pd.DataFrame:
+    if history is None:
+        return pd.DataFrame(columns=COLUMNS)
+    mine = history[history["metric"].isin(metrics) & history["split"].isin(splits) & (history["reader"] == reader)]
+    mine = mine.assign(row=mine["experiment"].map(row_of))
+    return mine[mine["row"] != ""].sort_values(COLUMNS[:-1], ignore_index=True)
+
+
+def _draw(panel: Axes, measured: pd.DataFrame, printed: pd.DataFrame) -> None:
+    for end, (_, colour, dashes) in ROWS.items():
+        if len(part := measured[measured["row"] == end]):
+            seeds_and_mean(panel, part, "epoch", "value", color=colour, linestyle=dashes)
+    for end, value in printed[["row", "value"]].itertuples(index=False):
+        hollow: dict[str, Any] = {"markerfacecolor": "none"} if end == "_lstm1_large" else {}
+        panel.plot([1.035], [value], "D", color=ROWS[end][1], markersize=4, transform=panel.get_yaxis_transform(),
+                   clip_on=False, **hollow)  # fmt: skip
+    if measured.empty:
+        panel.set(xticks=[], xlim=(0, 1))
+        panel.annotate("not run", (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color="#757575")
+    else:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    panel.grid(axis="y")
+
+
+def _limits(measured: pd.DataFrame, printed: pd.DataFrame) -> tuple[float, float]:
+    """Room for every printed value and for the curves after their first steep change."""
+    epochs = measured["epoch"].astype(float)
+    few = epochs.nunique() <= FEW
+    settled = measured if few else measured[epochs >= epochs.min() + 0.15 * (epochs.max() - epochs.min())]
+    values = [*printed["value"].astype(float), *settled["value"].astype(float)]
+    margin = 0.06 * (max(values) - min(values))
+    return min(values) - margin, max(values) + margin
+
+
+def _handles(printed: pd.DataFrame, measured: pd.DataFrame) -> list[Line2D]:
+    shown = set(printed["row"]) | set(measured["row"])
+    handles = [
+        Line2D([], [], label=label, color=colour, linestyle=dashes)
+        for end, (label, colour, dashes) in ROWS.items()
+        if end in shown
+    ]
+    return [*handles, Line2D([], [], label="printed best (hollow: wider)", marker="D", color="#404040", linestyle="")]

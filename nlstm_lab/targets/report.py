@@ -1,0 +1,60 @@
+"""The shortest answer to "does it hold?": a line for each document, and what the rest would take."""
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from nlstm_lab.targets.documents import load
+
+OUTCOMES = {  # column of the report: the verdicts that it counts, worded as they are counted
+    "replicated": {"match": "match", "close": "close", "holds": "hold"},
+    "not replicated": {"differs": "differ", "fails": "fail"},
+    "could not be told": {"undecided": "undecided"},
+    "not run": {"not run": "not run"},
+}
+
+
+def report(frame: pd.DataFrame) -> str:
+    """The whole frame of `verdicts` as a small Markdown table, and the commands that run what was not run.
+
+    >>> import nlstm_lab as lab
+    >>> print(lab.targets.report(lab.targets.verdicts(lab.runs.table())).splitlines()[0])
+    | | replicated | not replicated | could not be told | not run |
+    """
+    counted = frame[frame["anchor"]]
+    numbers = counted["as_printed"].ne("") & counted["kind"].ne("ordering")  # a printed margin is no target
+    lines = ["| | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 1) + "|"]
+    for name in dict.fromkeys(counted["document"]):
+        mine = (counted["document"] == name) & ~counted["own"]
+        title = load(str(name)).title
+        lines.append(_line(f"**{title}**, printed numbers", counted[mine & numbers]["verdict"]))
+        lines.append(_line(f"**{title}**, orderings and claims", counted[mine & ~numbers]["verdict"]))
+    if counted["own"].any():
+        lines.append(_line("**Questions of our own**", counted[counted["own"]]["verdict"]))
+    return (
+        "\n".join([*lines, "", *_rest(counted[counted["kind"].eq("number") & counted["verdict"].eq("not run")])]) + "\n"
+    )
+
+
+def _line(label: str, verdicts: Iterable[str]) -> str:
+    found = list(verdicts)
+    cells = []
+    for worded in OUTCOMES.values():
+        counts = [(found.count(verdict), word) for verdict, word in worded.items()]
+        cells.append(", ".join(f"{count} {word}" if len(counts) > 1 else str(count) for count, word in counts if count))
+    return f"| {label} | " + " | ".join(cell or "0" for cell in cells) + " |"
+
+
+def _rest(silent: pd.DataFrame) -> list[str]:
+    """What it would take: the names of the experiments whose numbers were not run, as patterns of one command."""
+    patterns = []
+    for document, place in dict.fromkeys(zip(silent["document"], silent["place"], strict=True)):
+        found = load(str(document)).places[str(place)].numbers
+        patterns += [f"`{one.experiment.split('_')[0]}_*`" for one in found if one.experiment]
+    if not patterns:
+        return ["Every printed number was run."]
+    return [
+        "Printed numbers are judged at the paper's own scale alone. What was not run takes a GPU, or patience on a "
+        "processor, and one command a task: `nlstm-lab sweep PATTERN --scale paper --seeds 0-4`, where the pattern is "
+        f"{', '.join(dict.fromkeys(patterns))}."
+    ]

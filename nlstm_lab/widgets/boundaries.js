@@ -1,0 +1,224 @@
+// BoundaryExplorer: every character is a column of tracks: z, operations and norms of the layers, surprise.
+// z feeds back into the layers, so another threshold is another reading: Python's, or one that the page holds.
+
+const CELL = 9, GAP = 4, BITS = 28, HEAD = 22; // px: a track, between groups, the surprise's, the character's
+const MOVES = { COPY: [0.38, 0.62], UPDATE: [0.2, 0.8], FLUSH: [0, 1] }; // how much of its track an operation fills
+const TINTS = {
+  light: { z: "31,31,31", COPY: "#9a9a9a", UPDATE: "#0072b2", FLUSH: "#d55e00", bits: "#6a6a6a" },
+  dark: { z: "240,240,240", COPY: "#7a7a7a", UPDATE: "#56b4e9", FLUSH: "#ff9d4d", bits: "#a0a0a0" },
+};
+
+/** z at another threshold and slope as far as this reading can tell: `until` the first step where it changes. */
+function foretold(reading, threshold, slope) {
+  if (reading.boundary !== "step") return 0;
+  const cut = (2 * threshold - 1) / slope; // of the pre-activation
+  const layers = reading.layers.slice(0, -1).map(({ z_tilde }) => z_tilde.map((value) => {
+    if (value > 0 && value < 1) return (2 * value - 1) / reading.slope > cut;
+    const edge = (2 * value - 1) / reading.slope; // clamped: the pre-activation lies there or beyond
+    return value === 1 ? (cut < edge ? true : null) : cut >= edge ? false : null;
+  }));
+  const changed = reading.symbols.findIndex((_, t) => layers.some((z, k) => z[t] === null || z[t] !== reading.layers[k].z[t] > 0.5));
+  return changed < 0 ? reading.symbols.length : changed;
+}
+
+/** The page's reading at the threshold and slope that were chosen; the first is the network's as it was trained. */
+function heldReading([own, ...others], threshold, slope) {
+  const near = (a, b) => Math.abs(a - b) < 1e-6;
+  return others.find((each) => near(each.threshold, threshold) && near(each.slope, slope)) ?? own;
+}
+
+function render(lab) {
+  const trained = lab.get("trained"), detects = trained.boundary !== "given";
+  const threshold = () => lab.get("threshold") ?? trained.threshold;
+  const slope = () => lab.get("slope") ?? trained.slope;
+  let reading = lab.get("reading"), exact = Infinity;
+
+  // --- controls
+
+  const two = (value) => value.toFixed(2);
+  const steps = lab.alone ? { min: 0.05, max: 0.95, step: 0.05 } : { min: 0.01, max: 0.99, step: 0.01 };
+  const cut = slider("Threshold of z", { ...steps, value: threshold() ?? 0.5, format: two }, (value) => move({ threshold: value }));
+  const slopes = [...new Set(lab.get("readings").map((each) => each.slope))];
+  const steep = lab.alone
+    ? selection("Slope", slopes, slope(), (value) => move({ slope: value }))
+    : slider("Slope of the hard sigmoid", { min: 0.5, max: Math.max(5, slope() ?? 0), step: 0.1, value: slope() ?? 1, format: (a) => a.toFixed(1) }, (value) => move({ slope: value }));
+  const back = button("As trained", () => move({ threshold: null, slope: null }));
+  const rule = make("p", { class: "nl-quiet" });
+  const truth = selection("Judge against", ["spaces", "word starts", "word ends", "punctuation"], lab.get("truth"), (value) => { lab.set({ truth: value }); draw(); });
+  const within = choices("A boundary may be off by", [["0", "0"], ["±1", "1"], ["or one after", "1 after"]], lab.get("within"), (value) => { lab.set({ within: value }); draw(); });
+  const shown = { operations: true, norms: true, surprise: true };
+  const tracks = Object.keys(shown).map((name) => toggle(name, true, (value) => { shown[name] = value; layOut(); draw(); }));
+
+  /** z moves: at once as far as the reading at hand can tell, then as the new reading has it. */
+  function move(values) {
+    lab.set(values, true, 40);
+    cut.show(threshold());
+    steep.show(slope());
+    if (lab.alone) {
+      const asTrained = lab.get("threshold") === null && lab.get("slope") === null;
+      reading = asTrained ? lab.get("readings")[0] : heldReading(lab.get("readings"), threshold(), slope());
+    } else {
+      exact = foretold(reading, threshold(), slope());
+    }
+    draw();
+  }
+
+  // --- the text and its tracks
+
+  const text = textView({
+    label: "the text: arrow keys choose a character", hover: (t) => { pointed = t; tell(); },
+    select: (t) => { lab.set({ at: t }); draw(); lab.say(spoken()); },
+  });
+  text.node.classList.add("nl-tracks");
+  const names = make("div", { class: "nl-track-names", "aria-hidden": "true" });
+  const board = make("div", { class: "nl-board" }, names, text.node);
+  let pieces = [], pointed = null, rows = [], height = 0;
+
+  /** What the tracks are, from top to bottom. */
+  function layOut() {
+    const layers = [...reading.layers].reverse();
+    const one = (kind, layer) => ({ kind, layer, size: CELL });
+    const groups = [
+      layers.slice(1).map((layer) => one("z", layer.layer)),
+      shown.operations ? layers.map((layer) => one("op", layer.layer)) : [],
+      shown.norms ? layers.map((layer) => one("‖h‖", layer.layer)) : [],
+      shown.surprise ? [{ kind: "bits", size: BITS }] : [],
+    ];
+    rows = [];
+    height = HEAD;
+    for (const group of groups.filter((each) => each.length)) {
+      for (const row of group) { rows.push({ ...row, top: height }); height += row.size; }
+      height += GAP;
+    }
+    text.node.style.setProperty("--nl-column", `${height + 4}px`);
+    label();
+  }
+
+  /** The names of the tracks beside every line of the text. */
+  const label = framed(() => {
+    const tops = [...new Set(pieces.map((piece) => piece.offsetTop))];
+    names.replaceChildren(...tops.flatMap((top) => rows.map((row) =>
+      make("span", { style: `top:${top + row.top + row.size / 2}px` }, row.layer ? `${row.kind} ${row.layer}` : "bits"))));
+  });
+
+  function show() {
+    text.show(reading.symbols);
+    pieces = [...text.node.querySelectorAll("[data-step]")];
+    layOut();
+  }
+
+  // --- what is said of a character, and of all of them
+
+  const facts = make("div", { class: "nl-facts" });
+  const table = make("table", { class: "nl-agreement" });
+  const doubt = make("p", { class: "nl-quiet" });
+
+  function tell() {
+    const t = pointed ?? lab.get("at");
+    const bits = reading.surprise[t];
+    const head = ["layer", "z~", "z", "operation", "‖h‖"].map((name) => make("th", { scope: "col" }, name));
+    const lines = [...reading.layers].reverse().map((layer, k) => make("tr", {}, make("th", { scope: "row" }, String(layer.layer)),
+      ...(k === 0 && detects ? ["–", "–"] : [number(layer.z_tilde[t]), number(layer.z[t])]).map((value) => make("td", {}, value)),
+      make("td", {}, layer.operation[t]), make("td", {}, number(layer.norm[t]))));
+    facts.replaceChildren(
+      make("h3", {}, `Character ${t}: “${visible(reading.symbols[t])}”, `, bits === null ? "the first" : `surprise ${number(bits)} bits`),
+      make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines)));
+  }
+
+  function spoken() {
+    const t = lab.get("at");
+    const layers = reading.layers.map((layer) => `layer ${layer.layer} ${layer.operation[t].toLowerCase()}${layer.z[t] > 0.5 ? ", ends a segment" : ""}`);
+    return `${visible(reading.symbols[t])}: ${layers.join("; ")}; surprise ${number(reading.surprise[t])} bits`;
+  }
+
+  const edge = () => (detects && trained.boundary === "soft" && lab.get("threshold") === null ? trained.threshold : 0.5);
+  function judge(isTrue) {
+    const far = lab.get("within"), per = (n) => number((100 * n) / reading.symbols.length);
+    const head = ["layer", "ends in 100", "moves in 100", "precision", "recall", "F1", "by chance"].map((name) => make("th", { scope: "col" }, name));
+    const lines = reading.layers.map((layer, k) => {
+      const found = layer.z.map((z) => z > edge());
+      const moves = layer.operation.filter((operation) => operation !== "COPY").length;
+      const top = k === reading.layers.length - 1;
+      const { fired, precision, recall, f1 } = agreementOf(found, isTrue, far);
+      const scores = top ? ["–", per(moves), "–", "–", "–", "–"]
+        : [per(fired), per(moves), ...[precision, recall, f1, chance(found, isTrue, far)].map((share) => (Number.isNaN(share) ? "–" : percent(share)))];
+      return make("tr", {}, make("th", { scope: "row" }, String(layer.layer)), ...scores.map((score) => make("td", {}, score)));
+    });
+    table.replaceChildren(make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines));
+  }
+
+  // --- drawing
+
+  const keys = make("div", { class: "nl-legend" });
+  const norms = legend("", scale("strength", 1));
+
+  function draw() {
+    const tint = TINTS[isDark() ? "dark" : "light"];
+    const largest = Math.max(...reading.layers.map((layer) => Math.max(...layer.norm)));
+    const heat = scale("strength", largest);
+    const most = Math.max(...reading.surprise.filter((bits) => bits !== null), 1);
+    const isTrue = truthsOf(reading.symbols)[lab.get("truth")];
+    const band = (colour, top, from, to) => [colour, top + from, top + to];
+    const fill = (row, t) => {
+      if (row.kind === "bits") return band(tint.bits, row.top, row.size * (1 - (reading.surprise[t] ?? 0) / most), row.size);
+      const layer = reading.layers[row.layer - 1];
+      if (row.kind === "z") return band(`rgba(${tint.z},${Math.max(layer.z[t], 0.06)})`, row.top, 0.5, row.size - 0.5);
+      if (row.kind === "op") return band(tint[layer.operation[t]], row.top, ...MOVES[layer.operation[t]].map((share) => share * (row.size - 1)));
+      return band(heat.shade(layer.norm[t]), row.top, 0, row.size - 0.5);
+    };
+    pieces.forEach((piece, t) => {
+      const stops = rows.flatMap((row) => {
+        const [colour, from, to] = fill(row, t);
+        return [`transparent ${from}px`, `${colour} ${from}px ${to}px`, `transparent ${to}px`];
+      });
+      piece.style.backgroundImage = `linear-gradient(to bottom, ${stops.join(",")})`;
+      const mark = `${isTrue[t] ? "true" : ""}${t >= exact ? " faint" : ""}`.trim();
+      if (piece.dataset.mark !== mark) piece.dataset.mark = mark;
+    });
+    text.select(lab.get("at"));
+    tell();
+    judge(isTrue);
+    const swatch = (name) => make("span", { class: "nl-key" }, make("i", { class: `nl-key-${name}`, style: `background:${tint[name]}` }), name);
+    keys.replaceChildren(make("span", {}, "z: filled where a segment ends"), make("span", {}, "op:"), ...Object.keys(MOVES).map(swatch),
+      make("span", {}, `bits: surprise, up to ${number(most)}`), make("span", { class: "nl-key-true" }, `underlined: ${lab.get("truth")}`));
+    norms.show(heat, "norm of h");
+    explain();
+  }
+
+  function explain() {
+    if (!detects) { rule.textContent = "The boundaries are given to this network: there is no detector to move."; return; }
+    const own = `trained ${trained.boundary === "soft" ? "with soft boundaries" : `at threshold ${number(trained.threshold)}`}, slope ${number(trained.slope)}`;
+    const at = (2 * threshold() - 1) / slope();
+    rule.textContent = `z = 1 where the detector's pre-activation lies above (2 · threshold − 1) / slope = ${number(Math.abs(at) < 1e-9 ? 0 : at)}`
+      + `${Math.abs(at) < 1e-9 ? ": at a threshold of 0.5 the slope changes no boundary" : ""}. This network was ${own}.`;
+    const provisional = exact < reading.symbols.length;
+    doubt.textContent = provisional
+      ? `z feeds back: from character ${exact} on (faint) the text is being read anew.`
+      : lab.alone ? "Every setting on this page is a reading of its own, since z feeds back into the layers; settings between them, and other texts, need Python."
+        : "Every setting is a reading of its own, since z feeds back into the layers.";
+  }
+
+  const own = make("textarea", { rows: 3, spellcheck: "false" });
+  own.value = lab.get("text");
+  const another = make("details", { class: "nl-yours" }, make("summary", {}, "Another text"), labelled("What the network reads", own),
+    button("Read it", () => lab.set({ text: own.value }, true)));
+  const moving = detects ? [cut, steep, back] : [];
+  lab.body.append(make("div", { class: "nl-controls" }, ...moving), rule,
+    make("div", { class: "nl-controls" }, truth, within, ...tracks),
+    board, keys, norms, doubt, make("div", { class: "nl-sides" }, make("div", {}, make("h3", {}, "Do segments end there?"), table), facts), lab.needsPython(another));
+
+  const resized = new ResizeObserver(() => label());
+  resized.observe(board);
+  lab.ended(() => resized.disconnect());
+  lab.watch(["reading"], () => {
+    const before = reading.symbols.join("");
+    reading = lab.get("reading");
+    exact = Infinity;
+    if (reading.symbols.join("") !== before) show();
+    draw();
+  });
+  lab.watch(["threshold", "slope"], () => { cut.show(threshold()); steep.show(slope()); });
+  show();
+  draw();
+  return draw;
+}

@@ -1,0 +1,84 @@
+"""BoundaryExplorer: where the layers of an HM-LSTM end a segment, and whether words end there."""
+
+from typing import Any, ClassVar
+
+import traitlets
+import xarray as xr
+from matplotlib.figure import Figure
+
+from nlstm_lab.figures.boundaries import ROW, hidden_norms
+from nlstm_lab.models import Network
+from nlstm_lab.probes.boundaries import boundaries, described, plain
+from nlstm_lab.probes.wording import encode, vocabulary_of
+from nlstm_lab.runs import Run
+from nlstm_lab.widgets.base import LabWidget, Step
+
+THRESHOLDS = [round(0.05 * k, 2) for k in range(1, 20)]  # of a page without Python
+SLOPES = [1.0, 2.0, 5.0]  # likewise, beside the network's own
+
+
+class BoundaryExplorer(LabWidget):
+    """A text with z, operation and norm of every layer and the surprise at every character; threshold and slope move.
+
+    network: an HM-LSTM or a hierarchical RNN over characters, or its run. text: what it reads, at most a few thousand
+    characters; those that it does not know are mapped to the nearest that it does. threshold, slope: of its detectors
+    (equations 8 and 9); None as it was trained.
+
+    z decides what the layers do next, so that another threshold is another reading: Python reads the text anew, and
+    until its answer is there what follows the first changed z is drawn faint. Only (2 threshold - 1) / slope counts:
+    z = 1 where the pre-activation lies above it. A page without Python holds readings at `THRESHOLDS` and `SLOPES`.
+
+    UsageError: a network without layers that find or are given boundaries, an empty text, a threshold outside (0, 1),
+    a slope that is not positive.
+    """
+
+    title = "Learned boundaries"
+    scripts: ClassVar[tuple[str, ...]] = ("agreement.js", "boundaries.js")
+    inputs: ClassVar[tuple[str, ...]] = ("text", "threshold", "slope")
+
+    text = traitlets.Unicode().tag(sync=True)
+    threshold = traitlets.Float(None, allow_none=True).tag(sync=True)
+    slope = traitlets.Float(None, allow_none=True).tag(sync=True)
+    at = traitlets.Int().tag(sync=True)
+    truth = traitlets.Enum(["spaces", "word starts", "word ends", "punctuation"]).tag(sync=True)
+    within = traitlets.Enum(["0", "±1", "or one after"]).tag(sync=True)
+    trained = traitlets.Dict().tag(sync=True)  # boundary, threshold and slope
+    reading = traitlets.Dict().tag(sync=True)  # `lab.probes.boundaries`, as plain values
+    readings = traitlets.List().tag(sync=True)  # of a page without Python
+
+    def __init__(
+        self, network: Network | Run, text: str, threshold: float | None = None, slope: float | None = None
+    ) -> None:
+        self.network = network if isinstance(network, Network) else network.model()
+        self.run = network.name if isinstance(network, Run) else ""
+        trained = described(self.network, None, None, self.run)
+        super().__init__(text=text, threshold=threshold, slope=slope, trained=trained, truth="spaces", within="0")
+
+    def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
+        found = self._read(given["text"], given["threshold"], given["slope"])
+        return {"reading": plain(found), "at": min(self.at, found.sizes["time"] - 1)}
+
+    def _read(self, text: str, threshold: float | None, slope: float | None) -> xr.Dataset:
+        _, read = encode(vocabulary_of(self.network), text, "map")
+        return boundaries(self.network, read, threshold=threshold, slope=slope, run=self.run)
+
+    @property
+    def found(self) -> xr.Dataset:
+        """What is shown, as `lab.probes.boundaries` returns it."""
+        return self._read(self.text, self.threshold, self.slope)
+
+    def draw(self) -> Figure:
+        found = self.found
+        return hidden_norms(found, row=min(ROW, found.sizes["time"]))
+
+    def shown(self) -> dict[str, Any]:
+        """With the readings that a page offers: as it was trained, then at every threshold and slope."""
+        state = super().shown()
+        if self.trained["boundary"] != "given":
+            slopes = sorted({*SLOPES, self.trained["slope"]})
+            settings = [(None, None), *((threshold, slope) for slope in slopes for threshold in THRESHOLDS)]
+            state["readings"] = [plain(self._read(self.text, threshold, slope)) for threshold, slope in settings]
+        return state
+
+    def describe(self) -> str:
+        return f"{self.run or self.network.name} on {self.text!r}"

@@ -1,0 +1,136 @@
+// InterventionLab: a cut at a moment of a text, and what it does to every prediction that follows.
+
+const CUTS = [["zero", "set to zero"], ["freeze", "frozen from there on"], ["swap", "swapped with another text's"]];
+
+function guesses(title, codes, chances, vocabulary, next) {
+  const bars = Array.from(codes, (code, k) => {
+    const symbol = vocabulary[code];
+    return make("div", { class: symbol === next ? "nl-guess nl-right" : "nl-guess" }, make("span", { class: "nl-symbol" }, visible(symbol)),
+      make("span", { class: "nl-track" }, make("span", { class: "nl-share", style: `width: ${(100 * chances[k]).toFixed(1)}%` })), make("span", {}, percent(chances[k])));
+  });
+  return make("div", { class: "nl-next" }, make("h3", {}, title), ...bars);
+}
+
+function render(lab) {
+  let effect = null, hovered = null;
+  const ask = (values, delay = 0) => lab.set(values, true, delay);
+  const name = (memory) => (/(^| )h$/.test(memory) ? `hidden state ${memory}` : lookOf(memory).label);
+  const words = (memory) => (memory === "cell" ? "cells" : name(memory));
+
+  lab.hint(`${lab.alone ? "" : "Click a character, or move the slider: the memory is cut just before it is read. "}Point at a character after the cut to see both predictions.`);
+  const run = lab.needsPython(selection("Run", lab.get("runs"), lab.get("run"), (each) => ask({ run: each })));
+  const memory = lab.needsPython(selection("Memory", [], null, (each) => ask({ memory: each })));
+  const kind = lab.needsPython(choices("is", CUTS, lab.get("kind"), (each) => { ask({ kind: each }); arrange(); }));
+  const moment = lab.needsPython(slider("after so many characters", { min: 1, max: 2, value: 1 }, (each) => ask({ moment: each, step: -1 }, 80)));
+  const which = lab.needsPython(choices("of it", [[false, "all units"], [true, "one unit"]], lab.get("unit") >= 0, (one) => { ask({ unit: one ? 0 : -1 }); arrange(); }));
+  const unit = lab.needsPython(slider("unit", { min: 0, max: 1, value: Math.max(0, lab.get("unit")) }, (each) => ask({ unit: each }, 80)));
+  const box = make("textarea", { rows: 2, spellcheck: "false", maxlength: 1000, input: () => ask({ text: box.value }, 350) });
+  const otherBox = make("textarea", { rows: 2, spellcheck: "false", maxlength: 1000, input: () => ask({ other: otherBox.value }, 350) });
+  const text = lab.needsPython(labelled("Text: type or paste your own", box));
+  const other = lab.needsPython(labelled("The other text, whose memory after as many characters is put in", otherBox));
+  text.classList.add("nl-wide");
+  other.classList.add("nl-wide");
+  const shown = choices("Colour", [["loss", "change of the loss"], ["divergence", "divergence of the prediction"]], lab.get("colouring"), (each) => { lab.set({ colouring: each }); paint(); });
+  const shades = legend("", scale("diverging", 1));
+  const view = textView({
+    label: "the text, coloured by what the cut does to the prediction after each character; arrow keys move along it, Enter cuts there",
+    hover: framed((step) => { hovered = step; look(); }),
+    select: (step) => { hovered = null; lab.set({ step }); look(); lab.say(spoken()); },
+    lock: (step) => { if (!lab.alone && step > 0) ask({ moment: step, step: -1 }); },
+  });
+  const sentence = make("p", { class: "nl-sum", "aria-live": "polite" });
+  const readout = make("div", { class: "nl-readout" });
+  const onChart = (x) => (x === null ? null : Math.round(x));
+  const losses = chart({ height: 170, label: "surprise along the text, intact and cut", hover: (x) => { hovered = onChart(x); look(); } });
+  const divergences = chart({ height: 170, label: "divergence of the prediction since the cut", hover: (x) => { hovered = onChart(x); look(); } });
+  lab.ended(losses.end);
+  lab.ended(divergences.end);
+  lab.body.append(
+    make("div", { class: "nl-controls" }, run, memory, kind, moment, which, unit), text, other,
+    make("div", { class: "nl-controls" }, shown, shades), view.node, sentence, readout,
+    make("div", { class: "nl-columns nl-charts" }, make("div", {}, make("h3", {}, "Surprise"), losses.node), make("div", {}, make("h3", {}, "How far the prediction departs"), divergences.node)),
+  );
+
+  function arrived() {
+    const bits = numbers(lab.get("surprises"), "f4"), cut = numbers(lab.get("cut_surprises"), "f4");
+    effect = {
+      symbols: lab.get("symbols"), bits, cut, moment: lab.get("cut_at"), kl: numbers(lab.get("divergences"), "f4"),
+      likely: numbers(lab.get("likely"), "i2"), chances: numbers(lab.get("chances"), "f4"),
+      cutLikely: numbers(lab.get("cut_likely"), "i2"), cutChances: numbers(lab.get("cut_chances"), "f4"),
+    };
+    effect.end = effect.moment + cut.length;
+    if (document.activeElement !== box || box.value !== lab.get("text")) box.value = lab.get("text");
+    if (document.activeElement !== otherBox || otherBox.value !== lab.get("other")) otherBox.value = lab.get("other");
+    run.offer(lab.get("runs"), lab.get("run"));
+    memory.offer(lab.get("memories").map((each) => [each, name(each)]), lab.get("memory"));
+    kind.show(lab.get("kind"));
+    which.show(lab.get("unit") >= 0);
+    moment.show(lab.get("moment"), effect.symbols.length - 1);
+    unit.show(Math.max(0, lab.get("unit")), lab.get("units") - 1);
+    if (shownText !== effect.symbols.join("\u0000")) { shownText = effect.symbols.join("\u0000"); view.show(effect.symbols); }
+    hovered = null;
+    arrange();
+    paint();
+  }
+  let shownText = null;
+
+  function arrange() {
+    other.hidden = lab.get("kind") !== "swap";
+    unit.hidden = lab.get("unit") < 0;
+  }
+
+  const inside = (step) => step >= effect.moment && step < effect.end;
+  const change = (step) => (inside(step) ? effect.bits[step] - effect.cut[step - effect.moment] : NaN); // below 0: it became less likely
+
+  /** All that depends on the cut. */
+  function paint() {
+    const steps = Array.from({ length: effect.end - effect.moment }, (_, k) => effect.moment + k);
+    const changes = steps.map(change).filter(Number.isFinite);
+    const loss = lab.get("colouring") === "loss";
+    const most = Math.max(0.1, ...(loss ? changes.map(Math.abs) : effect.kl));
+    const colours = loss ? scale("diverging", most) : scale("strength", most);
+    shades.show(colours, loss ? "what came became less likely (red) or likelier (blue), bits" : "divergence, nats");
+    view.paint((step) => ({
+      shade: inside(step) && Number.isFinite(change(step)) ? colours.shade(loss ? change(step) : effect.kl[step - effect.moment]) : "",
+      mark: step === effect.moment ? "cut" : inside(step) ? "" : step < effect.moment ? "" : "far",
+    }));
+    const sum = changes.reduce((total, value) => total - value, 0), kl = effect.kl.reduce((total, value) => total + value, 0);
+    const worst = steps.reduce((best, step) => (change(step) < (change(best) || 0) ? step : best), effect.moment);
+    const where = change(worst) < -0.05 ? ` It costs most, ${number(-change(worst), 2)} bits, where “${visible(effect.symbols[worst + 1])}” comes after “${effect.symbols.slice(Math.max(0, worst - 9), worst + 1).join("")}”.` : "";
+    const which = lab.get("unit") < 0 ? `the ${words(lab.get("memory"))}` : `unit ${lab.get("unit")} of the ${words(lab.get("memory"))}`;
+    const done = { zero: "set to zero", freeze: "frozen", swap: "swapped" }[lab.get("kind")];
+    sentence.textContent = !changes.length ? "Nothing follows the cut in this text." : `With ${which} ${done} after ${effect.moment} characters, the ${changes.length} characters that follow cost ${Math.abs(sum) < 0.05 ? "as many bits as before" : `${fixed(Math.abs(sum), 1)} bits ${sum < 0 ? "less" : "more"}`}; the prediction departs by ${fixed(kl, 2)} nats in all.${where}`;
+    look();
+  }
+
+  /** What is looked at: hovered, chosen, or the first prediction after the cut. */
+  const now = () => Math.min(hovered ?? (lab.get("step") >= 0 ? lab.get("step") : effect.moment), effect.symbols.length - 1);
+
+  function look() {
+    const step = now(), wide = effect.likely.length / effect.symbols.length, vocabulary = lab.get("vocabulary"), next = effect.symbols[step + 1];
+    view.select(step);
+    const from = Math.max(0, effect.moment - 12);
+    const x = { label: "character", low: from, high: Math.max(from + 1, effect.end - 1) };
+    const span = (values, first) => Array.from(values, (value, k) => [first + k, value]);
+    const cursor = step >= x.low && step <= x.high ? step : null;
+    const high = Math.max(1, ...[...effect.bits.slice(from, effect.end), ...effect.cut].filter(Number.isFinite));
+    const marks = [{ x: effect.moment - 0.5, label: "cut" }];
+    losses.show({ x, y: { label: "bits", low: 0, high }, cursor, marks, series: [
+      { label: "intact", colour: line("#4d4d4d"), points: span(effect.bits.slice(from, effect.end), from) },
+      { label: "cut", colour: line("#b2182b"), dash: "5 2", points: span(effect.cut, effect.moment) }] });
+    divergences.show({ x, y: { label: "nats", low: 0, high: Math.max(0.05, ...effect.kl) }, cursor, marks, series: [
+      { label: "D(intact | cut)", colour: line("#b2182b"), points: span(effect.kl, effect.moment) }] });
+    const intact = guesses("Intact, what may come next", effect.likely.slice(step * wide, (step + 1) * wide), effect.chances.slice(step * wide, (step + 1) * wide), vocabulary, next);
+    const k = step - effect.moment;
+    const after = inside(step) ? guesses("After the cut", effect.cutLikely.slice(k * wide, (k + 1) * wide), effect.cutChances.slice(k * wide, (k + 1) * wide), vocabulary, next)
+      : make("div", { class: "nl-next" }, make("h3", {}, "After the cut"), make("p", { class: "nl-quiet" }, step < effect.moment ? "The cut comes later." : `Only ${effect.cut.length} characters are read after a cut.`));
+    const came = next === undefined ? "the text ends here" : `“${visible(next)}” comes: ${fixed(effect.bits[step], 1)} bits` + (inside(step) ? ` intact, ${fixed(effect.cut[k], 1)} cut` : "");
+    readout.replaceChildren(make("div", {}, make("h3", {}, `Character ${step + 1} of ${effect.symbols.length}: “${visible(effect.symbols[step])}”`), make("p", { class: "nl-quiet" }, came)), intact, after);
+  }
+
+  const spoken = () => readout.firstChild.textContent;
+
+  lab.watch(["runs", "cut_surprises", "divergences", "symbols", "cut_at", "memory", "moment", "kind", "unit"], settled(arrived, 0));
+  arrived();
+  return paint;
+}

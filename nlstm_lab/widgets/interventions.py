@@ -1,0 +1,168 @@
+"""InterventionLab: cut a memory at a moment, and see what the network then predicts."""
+
+from typing import Any
+
+import numpy as np
+import traitlets
+from matplotlib.figure import Figure
+
+from nlstm_lab import figures, probes
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes.reading import hidden_names, names
+from nlstm_lab.widgets.base import LabWidget, Step
+from nlstm_lab.widgets.networks import Given, Networks
+from nlstm_lab.widgets.reading import Reader, likeliest, surprise
+
+DISTANCE = 60  # predictions that are made after a cut: few networks remember it longer
+KINDS = ("zero", "freeze", "swap")
+
+
+class InterventionLab(LabWidget):
+    """One cut of one memory, and its effect on every prediction that follows.
+
+    runs: a run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
+    text: what is read; other: the text whose memory a swap puts in. memory: as a trace calls it, "inner", "layer 2",
+    "h"; None for the innermost or highest. kind: "zero", "freeze" or "swap" (see `lab.probes.intervene`).
+    moment: how many characters have been read when the cut is made; None for the middle. unit: one alone; -1 for all.
+
+    `figure()` is `lab.figures.cut_along_text`.
+    """
+
+    title = "Intervention lab"
+    scripts = ("interventions.js",)
+    inputs = ("run", "text", "other", "memory", "kind", "moment", "unit")
+
+    run = traitlets.Unicode().tag(sync=True)
+    text = traitlets.Unicode().tag(sync=True)
+    other = traitlets.Unicode().tag(sync=True)
+    memory = traitlets.Unicode().tag(sync=True)
+    kind = traitlets.Unicode().tag(sync=True)
+    moment = traitlets.Int().tag(sync=True)
+    unit = traitlets.Int().tag(sync=True)
+
+    step = traitlets.Int(-1).tag(sync=True)  # the character whose prediction is looked at; -1: the cut's
+    colouring = traitlets.Enum(("loss", "divergence"), "loss").tag(sync=True)  # what colours the text
+
+    # results
+    runs = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    cut_at = traitlets.Int().tag(sync=True)  # the moment that these results are of
+    symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    memories = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    units = traitlets.Int().tag(sync=True)
+    vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next, nothing cut
+    likely = traitlets.Bytes().tag(sync=True)  # i2 [time, LIKELIEST]
+    chances = traitlets.Bytes().tag(sync=True)  # f4 [time, LIKELIEST]
+    cut_surprises = traitlets.Bytes().tag(sync=True)  # the same after the cut, from time `moment` on
+    cut_likely = traitlets.Bytes().tag(sync=True)
+    cut_chances = traitlets.Bytes().tag(sync=True)
+    divergences = traitlets.Bytes().tag(sync=True)  # f4 [distance], nats, D(intact | cut)
+
+    def __init__(
+        self,
+        runs: Given,
+        text: str,
+        *,
+        other: str = "",
+        memory: str | None = None,
+        kind: str = "zero",
+        moment: int | None = None,
+        unit: int = -1,
+    ) -> None:
+        self._networks = Networks(runs)
+        self._reader = Reader(self._networks)
+        known = self._networks.names
+        super().__init__(
+            run=known[0],
+            runs=known,
+            text=text,
+            other=other or text[::-1],
+            memory=memory or "",
+            kind=kind,
+            moment=len(text) // 2 if moment is None else moment,
+            unit=unit,
+        )
+        self._networks.follow(self)
+
+    def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
+        text, run = given["text"], given["run"]
+        read = self._reader.trace(run, text, step)
+        network = self._networks[run]
+        memories = [*names(network.unit)[::-1], *hidden_names(network.unit)[::-1]]
+        memory = given["memory"] if given["memory"] in memories else memories[0]
+        size = network.unit.hidden_size
+        if not -1 <= given["unit"] < size:
+            raise UsageError(f"unit must be one of 0 to {size - 1}, or -1 for all, not {given['unit']}")
+        if given["kind"] not in KINDS:
+            raise UsageError(f"a cut is one of {', '.join(KINDS)}, not {given['kind']!r}")
+        if len(text) < 2:
+            raise UsageError("a cut needs a text of at least two characters: type some more")
+        moment = min(max(given["moment"], 1), len(text) - 1)
+        donor = None
+        if given["kind"] == "swap":
+            if len(given["other"]) < moment:
+                raise UsageError(
+                    f"the other text has {len(given['other'])} characters, and the cut is made after {moment}: "
+                    "lengthen it, or cut earlier"
+                )
+            donor = given["other"], self._reader.trace(run, given["other"], step)
+        step(0.9, "reading on after the cut")
+        told = probes.reread(
+            network,
+            text,
+            read,
+            given["kind"],
+            memory,
+            moment=moment,
+            distance=min(DISTANCE, len(text) - moment),
+            units=None if given["unit"] < 0 else [given["unit"]],
+            other=donor,
+        )
+        intact = read["log_p"].values[moment : moment + len(told)]
+        after = read.isel(time=slice(moment, moment + len(told)))[["log_p"]]
+        cut = after.assign(log_p=(("time", "vocabulary"), told))
+        # what comes after the last of these is part of the text, unless the text ends there
+        bits = -np.take_along_axis(told, _next(read, moment, len(told)), 1)[:, 0] / np.log(2)
+        if moment + len(told) == len(text):
+            bits[-1] = np.nan
+        codes, chances = likeliest(read)
+        cut_codes, cut_chances = likeliest(cut)
+        divergence = (np.exp(intact) * (intact - told)).sum(1).clip(0)
+        return {
+            "memory": memory,
+            "moment": moment,
+            "cut_at": moment,
+            "memories": memories,
+            "units": size,
+            "symbols": [str(symbol) for symbol in read["symbol"].values],
+            "vocabulary": [str(symbol) for symbol in read["vocabulary"].values],
+            "surprises": surprise(read).tobytes(),
+            "likely": codes.tobytes(),
+            "chances": chances.tobytes(),
+            "cut_surprises": bits.astype("<f4").tobytes(),
+            "cut_likely": cut_codes.tobytes(),
+            "cut_chances": cut_chances.tobytes(),
+            "divergences": divergence.astype("<f4").tobytes(),
+        }
+
+    def draw(self) -> Figure:
+        intact, cut, divergence = (
+            np.frombuffer(part, "<f4") for part in (self.surprises, self.cut_surprises, self.divergences)
+        )
+        effect = figures.effect_frame(self.symbols, self.cut_at, intact, cut, divergence)
+        return figures.cut_along_text(effect, self._what())
+
+    def describe(self) -> str:
+        return f"{self.run}, {self._what()} after {self.cut_at} of {len(self.symbols)} characters"
+
+    def _what(self) -> str:
+        which = self.memory if self.unit < 0 else f"{self.memory}, unit {self.unit},"
+        done = {"zero": "set to zero", "freeze": "frozen", "swap": "swapped with another text's"}[self.kind]
+        return f"{which} {done}"
+
+
+def _next(read: Any, moment: int, distance: int) -> np.ndarray:
+    """The codes [distance, 1] of what came after each step from the moment on; 0 where the text has ended."""
+    place = {symbol: code for code, symbol in enumerate(read["vocabulary"].values)}
+    codes = [place[symbol] for symbol in read["symbol"].values[moment + 1 : moment + distance + 1]]
+    return np.array(codes + [0] * (distance - len(codes)))[:, None]

@@ -1,0 +1,115 @@
+"""RunBrowser: which runs are recorded, how they learned, what made them; picks runs for the other widgets."""
+
+from typing import Any
+
+import pandas as pd
+import traitlets
+from matplotlib.figure import Figure
+
+from nlstm_lab import figures, runs
+from nlstm_lab.errors import MissingRun, UsageError
+from nlstm_lab.runs import Run
+from nlstm_lab.runs.together import about
+from nlstm_lab.widgets.base import LabWidget
+
+METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll_nats")  # the first that a run has
+TRAINING = ("early", "train")  # splits of a history: blocks as they were trained on, or means over epochs
+
+
+class RunBrowser(LabWidget):
+    """A table of recorded runs, the learning curves of those that are picked, and the provenance of one.
+
+    pattern, scale: which runs, as in `lab.runs.table`. pick: names of runs picked at first; None for the first.
+    A browser may be handed to another widget instead of runs: it then offers what is picked here, also later on.
+
+    `chosen()` gives the picked runs; `figure()` is `lab.figures.run_curves` of them.
+    """
+
+    title = "Run browser"
+    scripts = ("runs.js",)
+
+    rows = traitlets.List(traitlets.Dict()).tag(sync=True)  # one a run; see `_row`
+    picked = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    run = traitlets.Unicode().tag(sync=True)  # whose provenance is told
+    metric = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, pattern: str = "*", *, scale: str | None = None, pick: list[str] | None = None) -> None:
+        known = runs.table(pattern, scale)[["experiment", "scale", "seed"]].drop_duplicates()
+        if known.empty:
+            raise MissingRun(f"no run of {pattern!r} is recorded; train one with `nlstm-lab train NAME`")
+        found = [runs.load(name, seed, at) for name, at, seed in known.itertuples(index=False)]
+        self._runs = {run.name: run for run in found}
+        picked = list(self._runs)[:1] if pick is None else pick
+        if unknown := [name for name in picked if name not in self._runs]:
+            raise UsageError(f"there is no run {unknown[0]!r} here; there is {', '.join(self._runs)}")
+        first = self._runs[picked[0]] if picked else found[0]
+        super().__init__(rows=[_row(run) for run in found], picked=picked, run=first.name, metric=_metric(first))
+
+    def chosen(self) -> list[Run]:
+        """The runs that are picked, in the order of the table."""
+        return [run for name, run in self._runs.items() if name in self.picked]
+
+    def draw(self) -> Figure:
+        drawn = [run for run in self.chosen() if self.metric in {row["metric"] for row in run.result["metrics"]}]
+        if not drawn:
+            raise UsageError(f"no run with {self.metric!r} is picked: pick one in the table, or set `picked`")
+        rows = {row["name"]: row for row in self.rows}
+        frame = pd.DataFrame(
+            [(run.name, about(run)["model"], update, value)
+             for run in drawn for update, value in rows[run.name]["curves"][self.metric]["valid"]],
+            columns=["run", "model", "update", "value"],
+        )  # fmt: skip
+        return figures.run_curves(frame, self.metric)
+
+    def describe(self) -> str:
+        return f"{len(self.rows)} runs, {len(self.picked)} picked"
+
+
+def _row(run: Run) -> dict[str, Any]:
+    """What the browser is told of a run."""
+    result, model = run.result, run.experiment.model
+    history = run.history[~run.history["metric"].str.contains("/")]
+    metrics = [name for name in METRICS if name in {row["metric"] for row in result["metrics"]}]
+    summary = {metric: _best(result["metrics"], metric) for metric in metrics}
+    return {
+        "name": run.name,
+        "unit": about(run)["model"],
+        "parameters": result["parameters"],
+        "layers": f"{model.num_layers} × {model.hidden_size}",
+        "epochs": int(history["epoch"].max()),
+        "seconds": result["seconds"],
+        "weights": run.has_weights,
+        "metrics": summary,
+        "curves": {metric: _curves(history[history["metric"] == metric]) for metric in metrics},
+        "provenance": {
+            "trained on": f"{run.experiment.task}",
+            "best epoch": result["best_epoch"],
+            "tokens a second": result["tokens_per_second"],
+            "device": result["device"],
+            "precision": result.get("precision", "fp32"),
+            "commit": result["commit"] + (" (with changes that were not committed)" if result["dirty"] else ""),
+            "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
+            "configuration": result["config_digest"],
+            "data": f"sha256 {result['data_sha256']}",
+        },
+    }
+
+
+def _metric(run: Run) -> str:
+    known = {row["metric"] for row in run.result["metrics"]}
+    return next((name for name in METRICS if name in known), "")
+
+
+def _best(metrics: list[dict[str, Any]], metric: str) -> dict[str, float]:
+    """The value on each split, by the reader that the table names first."""
+    rows = [row for row in metrics if row["metric"] == metric]
+    return {row["split"]: row["value"] for row in rows if row["reader"] == rows[0]["reader"]}
+
+
+def _curves(history: Any) -> dict[str, list[list[float]]]:
+    """[update, value] of training and of validation."""
+    valid = history[history["split"] == "valid"]
+    valid = valid[valid["reader"] == valid["reader"].iloc[0]] if len(valid) else valid
+    training = next((part for split in TRAINING if len(part := history[history["split"] == split])), valid[:0])
+    parts = {"valid": valid, "training": training}
+    return {name: part[["update", "value"]].sort_values("update").to_numpy().tolist() for name, part in parts.items()}

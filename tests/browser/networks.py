@@ -1,0 +1,34 @@
+"""Small untrained networks whose predictions are no secret to a browser: words, and boundaries."""
+
+import torch
+
+from nlstm_lab import cells, models
+
+ALPHABET = " abcdefghijklmnopqrstuvwxyz"
+TEXT = "the study of grammar is a way of learning how people speak and of learning the grammar of a language"
+WORDS = ("<eos>", "<unknown>", *dict.fromkeys(TEXT.split()), *(f"word{k}" for k in range(100)))
+
+
+def word_networks(units: int = 16) -> dict[str, models.Network]:
+    """A GRU, an LSTM and a Nested LSTM that predict words."""
+    torch.manual_seed(0)
+    kinds = {"gru": cells.GRU, "lstm": cells.LSTM, "nlstm": cells.NestedLSTM}
+    made = {}
+    for name, kind in kinds.items():
+        unit, readout = kind(len(ALPHABET), units), torch.nn.Linear(units, len(WORDS))
+        with torch.no_grad():  # a trained network is driven harder than a fresh one
+            for parameter in (*unit.parameters(), readout.weight):
+                parameter *= 2.0
+        made[name] = models.wrap(unit, readout=readout, vocabulary=list(ALPHABET), words=WORDS, name=name)
+    return made
+
+
+def boundary_network(units: int = 24) -> models.Network:
+    """An HM-LSTM of three layers over the same letters, which fires often."""
+    torch.manual_seed(0)
+    unit = cells.HMLSTM(len(ALPHABET), units, 3)
+    with torch.no_grad():
+        for parameter in unit.parameters():
+            parameter *= 2.0
+    readout = torch.nn.Linear(units, len(ALPHABET))
+    return models.wrap(unit, readout=readout, vocabulary=list(ALPHABET), name="hmlstm")

@@ -1,0 +1,119 @@
+"""BoundaryExplorer: threshold and slope moved, in JupyterLab and as a page; its scores are the probes'."""
+
+from pathlib import Path
+
+import pytest
+from networks import TEXT, boundary_network
+
+from nlstm_lab.probes import boundaries
+from nlstm_lab.probes.segments import WINDOWS, agreement, text_truths
+from nlstm_lab.widgets import BoundaryExplorer
+
+pytestmark = pytest.mark.browser
+
+SETUP = [
+    f"import nlstm_lab as lab\nimport sys; sys.path.append({str(Path(__file__).parent)!r})",
+    "from networks import TEXT, boundary_network",
+]
+
+
+def scores(page) -> list[list[str]]:
+    """The rows of the agreement's table."""
+    return page.tab.locator(".nl-agreement tbody tr").evaluate_all(
+        "rows => rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent))"
+    )
+
+
+def slide(page, label: str, value: float) -> None:
+    script = "(box, value) => { box.value = value; box.dispatchEvent(new Event('input', {bubbles: true})); }"
+    page.widget().get_by_label(label).evaluate(script, value)
+
+
+def test_in_jupyterlab(notebook) -> None:
+    page = notebook("boundaries", [*SETUP, "lab.widgets.BoundaryExplorer(boundary_network(), TEXT)"])
+    page.resize(1280, 1200)
+    first, before = page.look("boundaries-light"), scores(page)
+    slide(page, "Threshold of z", 0.6)
+    page.idle()
+    assert scores(page) != before
+    assert page.look("boundaries-threshold") != first
+    assert "is being read anew" not in page.widget().inner_text()
+    slide(page, "Slope", 2)
+    page.idle()
+    assert "= 0.1" in page.widget().inner_text()
+    page.widget().get_by_role("button", name="As trained").click()
+    page.idle()
+    assert scores(page) == before
+
+    # a slider's burst is answered once, and its key moves it
+    for value in (0.55, 0.6, 0.65, 0.7):
+        slide(page, "Threshold of z", value)
+    page.idle()
+    page.widget().get_by_label("Threshold of z").focus()
+    page.tab.keyboard.press("ArrowLeft")
+    page.idle()
+    assert page.widget().get_by_label("Threshold of z").input_value() == "0.69"
+
+    page.widget().get_by_label("Judge against").select_option("word ends")
+    page.widget().locator(".nl-choices").get_by_text("1 after", exact=True).click()
+    page.widget().get_by_label("norms").uncheck()
+    text = page.widget().locator(".nl-text")
+    text.locator("[data-step='20']").click()
+    page.tab.keyboard.press("ArrowRight")
+    assert "Character 21: “s”" in page.widget().inner_text()
+    page.look("boundaries-word-ends")
+
+    page.widget().get_by_text("Another text").click()
+    page.widget().get_by_label("What the network reads").fill("<script>window.hacked=1</script> É 👩 שלום 漢字")
+    page.widget().get_by_role("button", name="Read it").click()
+    page.idle()
+    page.tab.wait_for_function("document.querySelectorAll('.nl-tracks [data-step]').length < 60")
+    assert page.tab.evaluate("window.hacked") is None
+    page.widget().get_by_label("What the network reads").fill("")
+    page.widget().get_by_role("button", name="Read it").click()
+    page.tab.wait_for_selector(".nl-error:visible")
+    assert "the text is empty" in page.tab.locator(".nl-error").inner_text()
+    page.look("boundaries-error")
+
+    page.theme(dark=True)
+    page.look("boundaries-dark")
+    for width in (1280, 620):
+        page.resize(width, 1600)
+        assert not page.cut_off()
+        page.look(f"boundaries-dark-{width}")
+
+
+def test_the_page_judges_as_the_probes_do(page, tmp_path) -> None:
+    network = boundary_network()
+    page.open_file(BoundaryExplorer(network, TEXT).to_html(tmp_path / "boundaries.html"))
+    first = page.look("boundaries-page")
+    slide(page, "Threshold of z", 0.6)
+    assert page.look("boundaries-page-threshold") != first
+    reading = boundaries(network, TEXT, threshold=0.6)
+    for truth, flags in text_truths(TEXT).items():
+        page.widget().get_by_label("Judge against").select_option(truth)
+        for name, label in {"0": "0", "±1": "1", "or one after": "1 after"}.items():
+            page.widget().locator(".nl-choices").get_by_text(label, exact=True).click()
+            for row, layer in zip(scores(page), (1, 2), strict=False):
+                found = agreement([reading["z"].sel(layer=layer).values > 0.5], [flags], WINDOWS[name])
+                assert [_share(cell) for cell in row[2:5]] == pytest.approx(list(found), abs=0.005, nan_ok=True)
+    page.theme(dark=True)
+    page.resize(400, 1800)
+    assert not page.cut_off()
+    page.look("boundaries-page-dark-narrow")
+    assert not page.fetched_elsewhere()
+
+
+def test_five_hundred_characters_answer_in_50_ms(page, tmp_path, capsys) -> None:
+    """As far as the browser knows without Python; how long Python reads depends on the machine and the network."""
+    page.open_file(BoundaryExplorer(boundary_network(4), (TEXT + " ") * 5).to_html(tmp_path / "large.html"))
+    move = "const box = document.querySelector('.nl-widget input[type=range]'); box.value = VALUE;"
+    move += " box.dispatchEvent(new Event('input', {bubbles: true}))"
+    took = [page.milliseconds(move.replace("VALUE", str(0.05 * k))) for k in range(4, 16)]
+    with capsys.disabled():
+        print(f"\nBoundaryExplorer, 505 characters, a page: a threshold in {min(took):.0f} to {max(took):.0f} ms")
+    assert min(took) < 50, "what else the machine does is not the widget's time"
+
+
+def _share(cell: str) -> float:
+    return float("nan") if cell == "–" else float(cell.removesuffix(" %")) / 100

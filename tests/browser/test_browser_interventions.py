@@ -1,0 +1,75 @@
+"""InterventionLab in notebook 91, and as a page of its own."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+def test_notebook_91(notebook, desk) -> None:
+    page = notebook("91_interventions")
+    page.resize(1280, 1250)
+    first = page.look("interventions-light")
+    page.see(".nl-sum", "after 46 characters")
+
+    # a moment: pointer, slider, keys
+    page.widget().locator(".nl-text [data-step='20']").click()
+    page.see(".nl-sum", "after 20 characters")
+    assert page.look("interventions-moment") != first
+    slider = page.widget().get_by_label("after so many characters")
+    slider.focus()
+    for _ in range(6):
+        page.tab.keyboard.press("ArrowRight")
+    page.see(".nl-sum", "after 26 characters")
+    text = page.widget().locator(".nl-text")
+    text.focus()
+    for key in ("ArrowRight", "ArrowRight", "Enter"):
+        page.tab.keyboard.press(key)
+    page.see(".nl-sum", "after 28 characters")
+
+    # what is cut, and how
+    page.widget().get_by_label("Memory").select_option("outer memory")
+    page.see(".nl-sum", "With the outer memory swapped")
+    page.widget().get_by_text("set to zero", exact=True).click()
+    page.see(".nl-sum", "set to zero after 28 characters")
+    page.widget().get_by_text("frozen from there on").click()
+    page.see(".nl-sum", "frozen after 28 characters")
+    page.widget().get_by_text("one unit").click()
+    page.see(".nl-sum", "With unit 0 of the outer memory")
+    page.look("interventions-one-unit")
+    page.widget().get_by_text("all units").click()
+    page.widget().get_by_text("divergence of the prediction").click()
+    page.see(".nl-legend", "divergence, nats")
+
+    # an error is a sentence
+    page.widget().get_by_text("swapped with another text's").click()
+    page.widget().get_by_label("The other text").fill("too short")
+    page.tab.wait_for_selector(".nl-error:visible")
+    assert "lengthen it, or cut earlier" in page.tab.locator(".nl-error").inner_text()
+    page.look("interventions-error")
+    page.widget().get_by_text("set to zero", exact=True).click()
+    page.see(".nl-sum", "set to zero")
+    page.tab.wait_for_selector(".nl-error", state="hidden")
+
+    page.theme(dark=True)
+    page.look("interventions-dark")
+    page.resize(620, 1900)
+    assert not page.cut_off()
+    page.look("interventions-dark-620")
+
+
+def test_the_page(page, tmp_path) -> None:
+    import nlstm_lab as lab
+
+    run = lab.runs.load("ptb_char_nlstm_logfreq")
+    widget = lab.widgets.InterventionLab(run, "the bank of the west fell sharply on monday", moment=15)
+    page.open_file(widget.to_html(tmp_path / "cut.html"))
+    first = page.look("interventions-page")
+    page.tab.locator(".nl-text [data-step='18']").hover()
+    page.see(".nl-readout h3", "Character 19 of 43")
+    page.tab.get_by_text("divergence of the prediction").click()
+    assert page.look("interventions-page-divergence") != first
+    assert page.tab.get_by_label("Memory").is_disabled()
+    page.resize(420, 1900)
+    assert not page.cut_off()
+    page.look("interventions-page-narrow")
+    assert not page.fetched_elsewhere()

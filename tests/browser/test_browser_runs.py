@@ -1,0 +1,54 @@
+"""RunBrowser, and what it offers to another widget."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
+    page = notebook(
+        "runs",
+        [
+            "import nlstm_lab as lab",
+            "browser = lab.widgets.RunBrowser('ptb_char_*', pick=['ptb_char_nlstm/small-seed0'])\nbrowser",
+            "lab.widgets.CellExplorer(browser, 'the bank of the west fell sharply on monday')",
+        ],
+    )
+    page.resize(1280, 1700)
+    first = page.look("runs-light")
+    page.widget().get_by_label("Find runs").fill("lstm2 seed1")
+    page.see(".nl-controls", "2 of")
+    page.widget().get_by_label("pick ptb_char_lstm2/small-seed1").check()
+    page.see(".nl-names", "ptb_char_lstm2/small-seed1")
+    page.see(".nl-about", "ptb_char_lstm2/small-seed1")
+    assert page.look("runs-picked") != first
+    offered = page.widget(1).get_by_label("Run").locator("option")
+    offered.nth(1).wait_for(state="attached")
+    assert set(offered.all_inner_texts()) == {"ptb_char_nlstm/small-seed0", "ptb_char_lstm2/small-seed1"}
+
+    page.widget().get_by_label("Find runs").fill("")
+    heading = page.widget().get_by_role("columnheader").filter(has_text="valid")
+    heading.get_by_role("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    page.tab.keyboard.press("Tab")
+    page.widget().get_by_label("pick ptb_char_nlstm/small-seed0").focus()
+    page.tab.keyboard.press("ArrowDown")
+    page.tab.keyboard.press("Space")
+    page.see(".nl-controls", "3 picked")
+    page.theme(dark=True)
+    page.look("runs-dark")
+    page.resize(620, 1900)
+    assert not page.cut_off()
+    page.look("runs-dark-620")
+
+
+def test_the_page(page, tmp_path) -> None:
+    import nlstm_lab as lab
+
+    widget = lab.widgets.RunBrowser("ptb_char_nlstm*")
+    page.open_file(widget.to_html(tmp_path / "runs.html"))
+    first = page.look("runs-page")
+    page.tab.get_by_label("Metric").select_option("accuracy, %")
+    page.tab.get_by_label("pick ptb_char_nlstm_logfreq/small-seed0").check()
+    assert page.look("runs-page-picked") != first
+    assert not page.fetched_elsewhere()

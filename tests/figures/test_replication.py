@@ -1,0 +1,124 @@
+"""Printed beside measured, verdicts counted, costs: what is plotted is what was given."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nlstm_lab import figures
+from nlstm_lab.errors import UsageError
+
+PRINTED = {"some_lstm1": 1.5, "some_lstm1_large": 1.45, "some_lstm2": 1.4, "some_nlstm": 1.3}
+
+
+@pytest.fixture
+def comparison():
+    rows = [
+        {"kind": "number", "setting": "as printed", "experiment": name, "metric": "bpc", "split": split,
+         "printed": value + (split == "test") / 100}
+        for name, value in PRINTED.items() for split in ("valid", "test")
+    ]  # fmt: skip
+    others = [{"kind": "number", "setting": "log frequencies"}, {"kind": "ordering", "setting": ""}]
+    return pd.DataFrame([*rows, *({**rows[0], **other, "printed": 9.0} for other in others)])
+
+
+@pytest.fixture
+def runs():
+    """Two rows of the table, three seeds, ten epochs: the Nested LSTM is at 3 / epoch + 1, the LSTM 0.5 above."""
+    rows = [
+        {"experiment": name, "start": "zero", "seed": seed, "epoch": epoch, "split": split, "reader": "blocks",
+         "metric": "bpc", "value": 1 + 3 / epoch + seed / 100 + worse}
+        for name, worse in (("some_nlstm", 0.0), ("some_lstm1_large", 0.5)) for seed in range(3)
+        for epoch in range(1, 11) for split in ("train", "valid", "test")
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def diamonds(ax):
+    return [float(line.get_ydata()[0]) for line in ax.lines if line.get_marker() == "D"]
+
+
+def curves(ax):
+    return [line for line in ax.lines if line.get_marker() != "D"]
+
+
+def test_printed_values_stand_beside_the_curves(comparison, runs):
+    figure = figures.printed_and_measured(comparison, runs, ["bpc"])
+    valid, test = figure.axes
+    assert sorted(diamonds(valid)) == sorted(PRINTED.values())
+    assert sorted(diamonds(test)) == pytest.approx(sorted(value + 0.01 for value in PRINTED.values()))
+    assert len(curves(valid)) == 2 * (3 + 1)
+    strong = [line for line in curves(valid) if line.get_alpha() is None]
+    assert {round(float(line.get_ydata()[0]), 6) for line in strong} == {4.01, 4.51}
+    assert valid.get_ylim()[0] < 1.3 < 1.5 < valid.get_ylim()[1] < 4
+    carried = figures.data(figure)
+    assert len(carried) == 2 * len(PRINTED) + 2 * 2 * 3 * 10
+    assert set(carried["split"]) == {"valid", "test"}
+
+
+def test_what_was_not_run_says_so(comparison):
+    figure = figures.printed_and_measured(comparison, None, ["bpc"], splits=("train", "valid"))
+    train, valid = figure.axes
+    assert [text.get_text() for ax in (train, valid) for text in ax.texts] == ["not run", "not run"]
+    assert (len(diamonds(train)), len(diamonds(valid))) == (0, 4)
+    with pytest.raises(UsageError, match="prints no perplexity; it has bpc"):
+        figures.printed_and_measured(comparison, None, ["perplexity"])
+
+
+def test_a_substitute_has_panels_of_its_own(comparison, runs):
+    """No printed number is ever set beside one that was measured on another text."""
+    figure = figures.printed_and_measured(comparison, runs, ["bpc"], substitute="another text")
+    assert len(figure.axes) == 4
+    for ax in figure.axes:
+        assert not (diamonds(ax) and curves(ax))
+    assert [ax.get_title(loc="left") for ax in figure.axes[2:]] == ["valid, another text", "test, another text"]
+
+
+def test_each_start_of_the_output_bias_has_its_row(comparison, runs):
+    both = pd.concat([runs, runs.assign(start="log_frequencies", experiment=runs["experiment"] + "_logfreq")])
+    assert len(figures.printed_and_measured(comparison, both, ["bpc"]).axes) == 4
+
+
+def test_verdicts_are_counted_by_table():
+    rows = [
+        {"document": "nested_lstm", "where": where, "kind": kind, "anchor": anchor, "own": own, "verdict": verdict}
+        for where, kind, anchor, own, verdict, times in (
+            ("Table 1", "number", True, False, "match", 2), ("Table 1", "number", True, False, "not run", 3),
+            ("Table 1", "number", False, False, "differs", 5), ("Table 2", "reference", True, False, "not run", 7),
+            ("Table 1", "ordering", True, False, "fails", 1), ("Section 4", "claim", True, False, "holds", 4),
+            ("Section 5", "claim", True, True, "undecided", 1),
+        ) for _ in range(times)
+    ]  # fmt: skip
+    figure = figures.verdict_overview(pd.DataFrame(rows))
+    numbers, said = figure.axes
+    assert [label.get_text() for label in numbers.get_yticklabels()] == ["Nested LSTMs, Table 1"]
+    assert [bar.get_width() for bar in numbers.patches] == [2, 0, 0, 3]
+    labels = [label.get_text() for label in said.get_yticklabels()]
+    assert labels == ["Nested LSTMs, Table 1", "Nested LSTMs, claims", "our own questions"]
+    assert figures.data(figure)["count"].sum() == 2 + 3 + 1 + 4 + 1
+    with pytest.raises(UsageError, match="no verdict to draw"):
+        figures.verdict_overview(pd.DataFrame(rows).assign(anchor=False))
+
+
+def test_costs_are_bars_with_their_ratios():
+    training = pd.DataFrame(
+        {
+            "variant": ["naive loop", "fast", "nn.LSTM"],
+            "unit": ["NestedLSTM", "NestedLSTM", "2-layer LSTM"],
+            "products": ["fp32", "bf16", "fp32"],
+            "ms": [900.0, 300.0, 450.0],
+            "vs_naive": [1.0, 3.0, 2.0],
+        }
+    )
+    reading = pd.DataFrame(
+        {"layer1": [0.5, 0.21], "layer2": [0.2, 0.033], "dense_ms_per_step": [4.0, 4.0],
+         "sparse_ms_per_step": [2.0, 1.0], "ratio": [2.0, 4.0]}
+    )  # fmt: skip
+    figure = figures.cost(training, reading)
+    steps, reads = figure.axes
+    assert [bar.get_width() for bar in steps.patches] == [900, 450, 300]
+    assert [text.get_text() for text in steps.texts] == [" 1.0×", " 2.0×", " 3.0×"]
+    assert [bar.get_height() for bar in reads.patches] == [4, 4, 2, 1]
+    assert [text.get_text() for text in reads.texts] == ["2.0×", "4.0×"]
+    assert np.isclose(figures.data(figure)["ms"].sum(), 1650)
+    with pytest.raises(UsageError, match="nlstm-lab bench --record"):
+        figures.cost(training.assign(ms=np.nan), reading)

@@ -1,0 +1,65 @@
+"""A unit of one's own is named by its class, and trains like any other."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from nlstm_lab import experiments, models, paths, runs
+from nlstm_lab.errors import UsageError
+
+MODULE = """
+from nlstm_lab.cells import NestedLSTM, NestedLSTMCell
+
+class DeeperCell(NestedLSTMCell):
+    def __init__(self, input_size, hidden_size, **flags):
+        super().__init__(input_size, hidden_size, **{"depth": 3, **flags})
+
+class Deeper(NestedLSTM):
+    cell_class = DeeperCell
+
+class NoUnit:
+    pass
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "deeper_units.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(models.network, "UNITS", models.UNITS)
+    yield "deeper_units"
+    sys.modules.pop("deeper_units", None)
+    models.UNITS.pop("deeper_units:Deeper", None)
+
+
+def test_a_class_of_ones_own_trains(module: str, runs_folder: Path) -> None:
+    name = models.unit(f"{module}:Deeper")
+    experiment = experiments.variant("ptb_char_nlstm", "smoke", unit=name, epochs=1)
+    model = runs.ensure(experiment, progress=False).model()
+    assert type(model.unit).__name__ == "Deeper"
+    assert runs.load(experiment).name.startswith("ptb_char_nlstm+unit=deeper_units:Deeper")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("nlstn", "there is no unit 'nlstn'; there are rnn, lstm"),
+        ("deeper_units:Nobody", "cannot be imported"),
+        ("nowhere:Nobody", "cannot be imported: No module named 'nowhere'"),
+        ("deeper_units:NoUnit", "must be a subclass of nlstm_lab.cells.Recurrent"),
+    ],
+)
+def test_what_is_no_unit_is_refused(module: str, name: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        models.unit(name)
+
+
+def test_a_workspace_holds_runs_probes_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NLSTM_LAB_ROOT", str(tmp_path))
+    for name in ("RUNS", "PROBES", "FIGURES"):
+        monkeypatch.setenv(f"NLSTM_LAB_{name}", "before")  # and is restored afterwards
+    assert paths.workspace("trial") == tmp_path / "workspaces" / "trial"
+    assert {paths.runs().parent, paths.probes().parent, paths.figures().parent} == {paths.workspace("trial")}
+    with pytest.raises(UsageError, match="a workspace is called by a word"):
+        paths.workspace("../elsewhere")

@@ -1,0 +1,166 @@
+"""What README and CONTRIBUTING show runs, and what they tell of results is what the records say."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+import nlstm_lab as lab
+from nlstm_lab import notebooks, paths
+from nlstm_lab.datasets import registry
+
+README = (paths.root() / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (paths.root() / "CONTRIBUTING.md").read_text(encoding="utf-8")
+LINES = [
+    line.split(" #")[0].split("   #")[0].strip().removeprefix(".venv/bin/")
+    for block in re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+]
+SHOWN = {
+    what: block
+    for block in map(dedent, re.findall(r"^   ```python\n(.*?)^   ```", CONTRIBUTING, re.MULTILINE | re.DOTALL))
+    for what in re.findall(r"^(?:class|def) \w+\(", block, re.MULTILINE)
+}
+PYTHON = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+# What needs the network, a browser or a cluster is checked without it, by the tests below.
+CHECKED_OTHERWISE = ("make ", "nlstm-lab data fetch ", "srun ", "dask scheduler ", "nlstm-lab sweep 'mnist_*' ")
+RUN = [line for line in LINES if not line.startswith(CHECKED_OTHERWISE)]
+NOVEL = "It was a dark and stormy night; the rain fell in torrents, except at occasional intervals.\n" * 300
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout as far as the blocks can tell: its own runs and figures, a text, no data sets."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for recorded in paths.runs().glob("ptb_char_*"):
+        shutil.copytree(recorded, folder / "runs" / recorded.name)
+    (folder / "my_novel.txt").write_text(NOVEL)
+    return folder
+
+
+@pytest.fixture
+def execute(folder: Path):
+    """Run a program of this package in that folder."""
+    own = {name: str(folder / name.rsplit("_")[-1].lower()) for name in ("NLSTM_LAB_RUNS", "NLSTM_LAB_FIGURES")}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("NLSTM_LAB")}
+    path = os.pathsep.join([str(paths.root()), os.environ.get("PYTHONPATH", "")])
+    env = {**inherited, **own, "NLSTM_LAB_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+
+    def run(*words: str) -> str:
+        done = subprocess.run([sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def smoke(text: str) -> str:
+    """The same at smoke scale and with one seed, so that a test may run it."""
+    return re.sub(r"--seeds [0-9-]+", "--seeds 0", re.sub(r"--scale (small|paper)", "--scale smoke", text))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", RUN)
+def test_a_command_runs(line: str, execute) -> None:
+    program, *words = shlex.split(smoke(line))
+    assert program == "nlstm-lab", "a command that this test does not know how to check"
+    execute("-m", "nlstm_lab", *words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.splitlines()[-1][:40])
+def test_python_runs_as_it_stands(block: str, execute, folder: Path) -> None:
+    """After the command that trains on a text of one's own, which the last block goes on from."""
+    if "my_novel" in block:
+        training = next(line for line in RUN if "my_novel" in line)
+        execute("-m", "nlstm_lab", *shlex.split(smoke(training))[1:])
+        block = block.replace('scale="small"', 'scale="smoke"')
+    execute("-c", block)
+    for name in re.findall(r'save\(.*"(my_\w+)"', block):
+        assert (folder / "figures" / f"{name}.pdf").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.startswith("make ")])
+def test_make_knows_the_target(line: str) -> None:
+    done = subprocess.run(["make", "-n", *line.split()[1:]], cwd=paths.root(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_fetched_can_be_fetched() -> None:
+    names = [line.split()[-1] for line in LINES if "data fetch" in line]
+    assert names
+    for name in names:
+        assert all(file.urls and (file.sha256 or file.md5) for file in registry.get(name).files)
+
+
+def test_the_unit_that_contributing_shows_trains_and_is_probed(runs_folder: Path, monkeypatch, tmp_path: Path) -> None:
+    """As it stands there, in a file beside a notebook."""
+    (tmp_path / "mine.py").write_text(SHOWN["class Minimal("])
+    monkeypatch.syspath_prepend(tmp_path)
+    unit = lab.models.unit("mine:Minimal")
+    run = lab.runs.ensure(lab.experiments.variant("ptb_char_nlstm", "smoke", unit=unit), progress=False)
+    trace = lab.probes.trace(run.model(), "the name is bound to the value")
+    assert set(lab.probes.classes(trace).life) <= {"alive", "silent", "latched"}
+    assert len(lab.figures.data(lab.figures.cell_activations(trace, units=2))) == 2 * trace.sizes["time"]
+
+
+def test_the_figure_that_contributing_shows_is_drawn_and_saved(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
+    names: dict[str, Any] = {}
+    exec(SHOWN["def seeds("], names)
+    table = lab.runs.table("ptb_char_lstm2*", scale="small").query("metric == 'bpc' and split == 'valid'")
+    assert lab.figures.save(names["seeds"](table), "lab_seeds").stat().st_size > 1000
+
+
+def test_options_of_what_needs_a_cluster_are_there(execute) -> None:
+    scheduled = next(line for line in LINES if line.startswith("nlstm-lab sweep 'mnist_*'"))
+    told = execute("-m", "nlstm_lab", "sweep", "--help")
+    assert all(option in told for option in re.findall(r"--[a-z]+", scheduled))
+    assert lab.experiments.names("mnist_*")
+    for command in ("worker", "scheduler"):
+        assert "--scheduler-file" in execute("-m", "dask", command, "--help")
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "notebooks/README.md", "data/README.md"])
+def test_no_link_leads_nowhere(page: str) -> None:
+    path = paths.root() / page
+    text = path.read_text(encoding="utf-8")
+    for target in [*re.findall(r"\]\(([^)#]+)\)", text), *re.findall(r'(?:src|href)="([^"]+)"', text)]:
+        assert (path.parent / target).exists(), target
+
+
+def test_notebooks_are_listed_with_todays_verdicts() -> None:
+    """`nlstm-lab table --readme` renews the page."""
+    assert notebooks.listing_is_fresh(lab.targets.verdicts(lab.runs.table(), lab.probes.claims()))
+
+
+def test_notebooks_that_it_names_are_there() -> None:
+    for name in re.findall(r"`(\d\d_\w+\.ipynb)`", README):
+        assert (paths.notebooks() / name).is_file()
+
+
+def test_what_it_found_is_what_the_records_say() -> None:
+    """The numbers of the opening, each computed anew from committed runs."""
+    opening = README[: README.index("## Two commands")]
+    table = lab.runs.table("ptb_char_*", scale="small").query(
+        "metric == 'bpc' and split == 'valid' and reader == 'blocks'"
+    )
+    seeds = {name: rows.set_index("seed").value for name, rows in table.groupby("experiment")}
+    nested, stacked = seeds["ptb_char_nlstm"], seeds["ptb_char_lstm2"]
+    saved, treated = seeds["ptb_char_nlstm_logfreq"], seeds["ptb_char_lstm2_logfreq"]
+    margin = lab.probes.t_interval(saved - treated)
+    assert f"{(nested - saved).mean():.2f} BPC better" in opening
+    assert f"by {(nested - stacked).mean():.2f} BPC as printed" in opening
+    assert f"by {margin.mean:.3f} [{margin.low:.3f}, {margin.high:.3f}] where both" in opening
+    starts = {"zero": "ptb_char_nlstm", "log": "ptb_char_nlstm_logfreq"}
+    runs = {start: [lab.runs.load(name, seed, "small") for seed in range(5)] for start, name in starts.items()}
+    dead = lab.runs.dead_shares(lab.runs.histories(runs)).query("memory == 'inner'").groupby("setting").dead.mean()
+    assert f"{100 * dead['zero']:.0f} % of its cells" in opening
+    assert f"{100 * dead['log']:.0f} % dead" in opening

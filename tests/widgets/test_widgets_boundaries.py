@@ -1,0 +1,90 @@
+"""BoundaryExplorer: every threshold and slope is a reading, since z feeds back into the layers."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from nlstm_lab import cells, figures, models
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes import boundaries
+from nlstm_lab.widgets import BoundaryExplorer
+from nlstm_lab.widgets import boundaries as module
+
+ALPHABET = list(" abcdefghijklmnopqrstuvwxyz")
+TEXT = "the bank of the west fell"
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(0)
+    unit = cells.HMLSTM(len(ALPHABET), 8, 3)
+    with torch.no_grad():
+        for parameter in unit.parameters():
+            parameter *= 2.0
+    return models.wrap(unit, readout=torch.nn.Linear(8, len(ALPHABET)), vocabulary=ALPHABET, name="hmlstm")
+
+
+def test_a_setting_is_a_reading_of_its_own_and_as_trained_comes_back(network):
+    widget = BoundaryExplorer(network, TEXT)
+    trained = widget.reading
+    widget.threshold = 0.6
+    np.testing.assert_array_equal(widget.found["z"], boundaries(network, TEXT, threshold=0.6)["z"])
+    assert widget.reading["layers"][0]["z"] != trained["layers"][0]["z"]
+    widget.threshold = None
+    assert widget.reading == trained
+    assert widget.trained == {"model": "hmlstm", "run": "", "hidden_size": 8, "boundary": "step",
+                              "threshold": 0.5, "slope": 1.0}  # fmt: skip
+
+
+@pytest.mark.parametrize(("threshold", "slope"), [(0.6, 2.0), (0.45, 0.5), (0.5, 3.0)])
+def test_only_where_the_preactivation_is_cut_counts(network, threshold, slope):
+    """What the widget tells: z = 1 where s > (2 threshold - 1) / slope."""
+    same = ((2 * threshold - 1) / slope + 1) / 2
+    moved, equal = (
+        boundaries(network, TEXT * 4, threshold=threshold, slope=slope),
+        boundaries(network, TEXT * 4, threshold=same, slope=1.0),
+    )
+    for name in ("z", "operation", "norm"):
+        np.testing.assert_array_equal(moved[name], equal[name])
+
+
+def test_what_a_network_does_not_know_is_mapped_and_the_caret_stays_in_the_text(network):
+    widget = BoundaryExplorer(network, TEXT)
+    widget.at = 20
+    widget.text = "Ümlaut!"
+    assert "".join(widget.reading["symbols"]) == "umlaut "
+    assert widget.at == 6
+
+
+def test_the_figure_is_that_of_what_is_shown(network):
+    widget = BoundaryExplorer(network, TEXT, threshold=0.6)
+    frame = figures.data(widget.figure())
+    wanted = boundaries(network, TEXT, threshold=0.6)["norm"]
+    assert frame["norm"].tolist() == wanted.transpose("layer", "time").values.ravel().tolist()
+
+
+def test_a_page_has_a_reading_for_all_that_it_offers(network, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "THRESHOLDS", [0.4, 0.5])
+    page = BoundaryExplorer(network, TEXT).to_html(tmp_path / "page.html").read_text()
+    held = json.loads(re.search(r'id="state">(.*?)</script>', page, re.DOTALL)[1])
+    trained, *others = held["readings"]
+    assert trained == held["reading"]
+    offered = {(each["threshold"], each["slope"]) for each in others}
+    assert offered == {(threshold, slope) for threshold in (0.4, 0.5) for slope in (1.0, 2.0, 5.0)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [({"text": ""}, "empty"), ({"threshold": 1.0}, "between 0 and 1"), ({"slope": -1.0}, "positive number")],
+)
+def test_what_cannot_be_read_is_refused_in_a_sentence(network, asked, said):
+    with pytest.raises(UsageError, match=said):
+        BoundaryExplorer(network, **{"text": TEXT, **asked})
+
+
+def test_a_network_without_boundaries_is_refused(character_network):
+    with pytest.raises(UsageError, match="no boundaries"):
+        BoundaryExplorer(character_network("lstm"), TEXT)

@@ -1,0 +1,111 @@
+"""What the explorer, the intervention lab and the run browser tell the browser is what the probes measured."""
+
+import numpy as np
+import pytest
+import torch
+
+import nlstm_lab as lab
+from nlstm_lab.cells.gru import GRU
+from nlstm_lab.errors import MissingRun, UsageError
+
+TEXT = "the bank of the west fell sharply on monday"
+LETTERS = sorted(set("abcdefghijklmnopqrstuvwxyz "))
+
+
+def network(kind=lab.NestedLSTM, name="own", **flags):
+    torch.manual_seed(0)
+    unit = kind(len(LETTERS), 6, **flags)
+    return lab.models.wrap(unit, readout=torch.nn.Linear(6, len(LETTERS)), vocabulary=LETTERS, name=name)
+
+
+def test_the_explorer_holds_the_trace() -> None:
+    widget = lab.widgets.CellExplorer(network(), TEXT, unit=4)
+    trace = lab.probes.trace(network(), TEXT)
+    assert widget.memories == ["inner", "outer"]
+    states = np.frombuffer(widget.states, "<f2").reshape(2, 6, len(TEXT))
+    np.testing.assert_allclose(states[0], trace.c.sel(memory="inner").T, atol=2e-3)
+    gates = np.frombuffer(widget.gates, "<f2").reshape(4, 2, 6, len(TEXT))
+    np.testing.assert_allclose(gates[1, 1], trace.f.sel(memory="outer").T, atol=1e-3)
+    bits = np.frombuffer(widget.surprises, "<f4")
+    expected = -trace.log_p.sel(vocabulary=TEXT[7])[6] / np.log(2)
+    np.testing.assert_allclose(bits[6], expected, rtol=1e-5)
+    assert np.isnan(bits[-1])
+    assert widget.squashed == [True, False]
+
+
+def test_the_explorer_tells_recorded_timescales() -> None:
+    run = lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small")
+    widget = lab.widgets.CellExplorer(run, TEXT)
+    known = np.frombuffer(widget.known, "<f4").reshape(2, 3, 2, 150)
+    excerpt = lab.datasets.Excerpt("ptb", "valid", 30_000)
+    record = lab.probes.studies.state_timescales(run.model(), excerpt)
+    row = record[(record.memory == "outer") & (record.unit == 7) & (record.value == "tanh")].iloc[0]
+    np.testing.assert_allclose(known[1, :, 1, 7], row[["timescale", "low", "high"]].to_numpy(float), rtol=1e-5)
+    assert widget.known_on == "30,000 characters of ptb (valid)"
+
+
+@pytest.mark.parametrize("kind", [GRU, lab.LSTM])
+def test_any_unit_is_explored_and_drawn(kind) -> None:
+    widget = lab.widgets.CellExplorer(network(kind, num_layers=2), TEXT)
+    assert len(widget.memories) == 2
+    assert bool(widget.gates) == (kind is lab.LSTM)
+    assert len(lab.figures.data(widget.figure())) == 2 * len(TEXT)
+
+
+def test_the_explorer_takes_another_run_and_refuses_what_it_cannot_read() -> None:
+    widget = lab.widgets.CellExplorer([network(), network(GRU, "other")], TEXT)
+    widget.run = "other"
+    assert widget.memories == ["h"]
+    for text, why in (("ÜBER", "lacks"), ("", "empty"), ("a" * 1001, "at most 1000")):
+        with pytest.raises(UsageError, match=why):
+            widget.text = text
+    with pytest.raises(UsageError, match="no run 'third'"):
+        widget.run = "third"
+    assert (widget.run, widget.text) == ("other", TEXT)
+
+
+@pytest.mark.parametrize("kind", ["zero", "freeze", "swap"])
+def test_a_cut_is_what_the_probe_measures(kind) -> None:
+    model, other = network(), TEXT[::-1]
+    widget = lab.widgets.InterventionLab(model, TEXT, other=other, memory="outer", kind=kind, moment=20)
+    donor = other if kind == "swap" else None
+    distance = len(TEXT) - 21
+    effect = lab.probes.intervene(model, TEXT, kind, "outer", moments=[20], distance=distance, other=donor)
+    cut = np.frombuffer(widget.cut_surprises, "<f4")
+    np.testing.assert_allclose(cut[:-1] * np.log(2), effect.loss_cut[0], rtol=1e-4)
+    np.testing.assert_allclose(np.frombuffer(widget.divergences, "<f4")[:-1], effect.kl[0], atol=1e-6)
+    assert np.isnan(cut[-1])
+    frame = lab.figures.data(widget.figure())
+    assert frame["time"].tolist() == list(range(8, len(TEXT)))
+
+
+def test_a_memory_that_another_network_lacks_gives_way() -> None:
+    widget = lab.widgets.InterventionLab([network(), network(GRU, "other")], TEXT, memory="inner")
+    widget.run = "other"
+    assert widget.memory == "h"
+    with pytest.raises(UsageError, match="one of 0 to 5"):
+        widget.unit = 6
+    with pytest.raises(UsageError, match="lengthen it"):
+        lab.widgets.InterventionLab(network(), TEXT, other="short", kind="swap", moment=20)
+
+
+def test_the_browser_lists_runs_and_offers_what_is_picked() -> None:
+    browser = lab.widgets.RunBrowser("ptb_char_nlstm*", scale="small", pick=["ptb_char_nlstm/small-seed0"])
+    row = next(row for row in browser.rows if row["name"] == "ptb_char_nlstm/small-seed0")
+    table = lab.runs.table("ptb_char_nlstm", scale="small")
+    first = table[(table.seed == 0) & (table.metric == "bpc") & (table.split == "test")].iloc[0]
+    assert row["metrics"]["bpc"]["test"] == first.value
+    assert row["parameters"] == first.parameters
+    explorer = lab.widgets.CellExplorer(browser, TEXT)
+    assert explorer.runs == ["ptb_char_nlstm/small-seed0"]
+    browser.picked = ["ptb_char_nlstm/small-seed1", "ptb_char_nlstm_logfreq/small-seed0"]
+    assert explorer.runs == [run.name for run in browser.chosen()]
+    assert explorer.run in explorer.runs
+    assert set(lab.figures.data(browser.figure())["run"]) == set(explorer.runs)
+
+
+def test_what_is_not_there_is_said() -> None:
+    with pytest.raises(MissingRun, match="no run of 'nothing_\\*'"):
+        lab.widgets.RunBrowser("nothing_*")
+    with pytest.raises(UsageError, match="no run 'x'"):
+        lab.widgets.RunBrowser("ptb_char_nlstm", pick=["x"])

@@ -1,0 +1,119 @@
+"""ConnectivityExplorer and AutocompleteDemo: what the browser is given, and what stays when Python is gone."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from nlstm_lab import figures
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes import Completer, connectivity
+from nlstm_lab.widgets import AutocompleteDemo, ConnectivityExplorer
+
+TEXT = " abba hid a badge"
+WORDS = ("<eos>", "<unknown>", *["abba", "hid", "a", "badge", "cage", "face"])
+
+
+@pytest.fixture
+def networks(character_network):
+    return {name: character_network(name, outputs=len(WORDS), words=WORDS) for name in ("nlstm", "gru")}
+
+
+def state(path):
+    """What a page holds."""
+    found = re.search(r'<script type="application/json" id="state">(.*?)</script>', path.read_text(), re.DOTALL)
+    return json.loads(found[1])
+
+
+# --- connectivity
+
+
+def test_another_choice_is_computed_once_and_the_square_never(networks):
+    widget = ConnectivityExplorer(networks, TEXT)
+    assert list(widget.matrices) == ["true  l2"]
+    widget.mode = "as_coded"
+    assert list(widget.matrices) == ["true  l2"]
+    widget.target = "predicted"
+    widget.mode = "gradient_x_input"
+    assert list(widget.matrices) == ["true  l2", "predicted  l2", "predicted  gradient_x_input"]
+    widget.text = TEXT[::-1]
+    assert list(widget.matrices) == ["predicted  gradient_x_input"]
+
+
+@pytest.mark.parametrize("mode", ["l2", "as_coded", "gradient_x_input"])
+def test_the_figure_is_that_of_what_is_shown(networks, mode):
+    widget = ConnectivityExplorer(networks, TEXT, at=9, target="predicted", mode=mode, scale="figure")
+    for name, network in networks.items():
+        wanted = connectivity(network, TEXT, target="predicted", mode=mode)["connectivity"]
+        np.testing.assert_allclose(widget.data()[name]["connectivity"], wanted, rtol=1e-5, atol=1e-12)
+    frame = figures.data(widget.figure())
+    assert frame["shade"].abs().max() == 1
+    assert not frame.loc[frame["time"] > 9, "shade"].any()
+
+
+def test_one_word_is_asked_for_everywhere(networks):
+    widget = ConnectivityExplorer(networks, TEXT, target="given", word="cage")
+    (matrix,) = widget.matrices.values()
+    assert set(matrix["networks"][0]["target"]) == {"cage"}
+    with pytest.raises(UsageError, match="did you mean 'cage'"):
+        widget.word = "cag"
+    assert widget.word == "cage"
+
+
+def test_a_page_has_every_target_and_mode(networks, tmp_path):
+    held = state(ConnectivityExplorer(networks, TEXT).to_html(tmp_path / "page.html"))
+    targets, modes = ("true", "predicted"), ("l2", "gradient_x_input")
+    assert set(held["matrices"]) == {f"{target}  {mode}" for target in targets for mode in modes}
+    assert held["at"] == len(TEXT) // 2
+
+
+def test_a_long_text_is_read_in_windows_and_says_so(networks, monkeypatch):
+    monkeypatch.setattr("nlstm_lab.widgets.connectivity.LARGEST", 10)
+    assert ConnectivityExplorer(networks, TEXT).about["windows"] == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"networks": {}}, "at least one network"),
+        ({"text": ""}, "the text is empty"),
+        ({"at": 17}, "positions 0 to 16"),
+        ({"target": "given"}, "which word"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_in_a_sentence(networks, asked, said):
+    with pytest.raises(UsageError, match=said):
+        ConnectivityExplorer(**{"networks": networks, "text": TEXT, **asked})
+
+
+# --- autocomplete
+
+
+def test_every_network_completes_what_stands_before_the_caret(networks):
+    demo = AutocompleteDemo(networks, "abba hid", k=2)
+    for one, name in zip(demo.found, ("gru", "nlstm"), strict=True):
+        wanted = Completer(networks[name])("abba hid", 2)
+        assert [word for word, _ in one["words"]] == [word for word, _ in wanted]
+    before = demo.found
+    demo.at = 3
+    assert demo.found != before
+    assert figures.data(demo.figure())["word"].tolist() == [w for one in demo.found for w, _ in one["words"]]
+
+
+def test_what_a_network_does_not_know_is_mapped_and_told(networks):
+    demo = AutocompleteDemo(networks, "Ábba 漢")
+    assert demo.found[0]["read"] == "abba  "
+
+
+def test_a_page_has_every_prefix(networks, tmp_path):
+    demo = AutocompleteDemo(networks, "abba", k=3)
+    held = state(demo.to_html(tmp_path / "page.html"))
+    assert len(held["prefixes"]) == 5
+    assert held["prefixes"][4] == demo.found
+    assert held["prefixes"][0][0]["read"] == ""
+
+
+def test_no_network_is_refused():
+    with pytest.raises(UsageError, match="at least one network"):
+        AutocompleteDemo({})
