@@ -27,7 +27,7 @@ def test_notebook_91(notebook, desk) -> None:
     page.see(".nl-sum", "after 28 characters")
 
     # what is cut, and how
-    page.widget().get_by_label("Memory").select_option("outer memory")
+    page.widget().get_by_label("Memory", exact=True).select_option("outer memory")
     page.see(".nl-sum", "With the outer memory swapped")
     page.widget().get_by_text("set to zero", exact=True).click()
     page.see(".nl-sum", "set to zero after 28 characters")
@@ -68,7 +68,7 @@ def test_the_page(page, tmp_path) -> None:
     page.see(".nl-readout h3", "Character 19 of 43")
     page.tab.get_by_text("divergence of the prediction").click()
     assert page.look("interventions-page-divergence") != first
-    assert page.tab.get_by_label("Memory").is_disabled()
+    assert page.tab.get_by_label("Memory", exact=True).is_disabled()
     page.resize(420, 1900)
     assert not page.cut_off()
     page.look("interventions-page-narrow")
