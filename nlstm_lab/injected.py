@@ -13,7 +13,7 @@ def listen() -> None:
     """Let the running IPython, if there is one, read an injected cell by the types of the parameters cell."""
     from IPython import get_ipython
 
-    shell: Any = get_ipython()  # type: ignore[no-untyped-call]
+    shell: Any = get_ipython()
     if shell is not None and not any(isinstance(one, Typed) for one in shell.input_transformers_post):
         shell.input_transformers_post.append(Typed(shell))
 

@@ -64,10 +64,11 @@ def test_frame_table_and_file(tmp_path, monkeypatch):
     assert frame[["vs_naive", "vs_nn_lstm", "ms", "gflops", "of_peak"]].gt(0).all(axis=None)
     reading = Reading(8, (0.2, 0.03), 5.0, 1.0, 0.2)
     path = tmp_path / "bench.json"
-    save(frame, [reading], path)
+    save(frame, [reading], path, rounds=2)
     monkeypatch.setattr(paths, "bench", lambda: tmp_path)
     record = recorded("bench")
     assert len(record.of(6)) == len(frame)
+    assert record.rounds == 2
     assert record.reading[["layer1", "layer2", "ratio"]].to_numpy().tolist() == [[0.2, 0.03, 5.0]]
     with pytest.raises(UsageError, match="no benchmark is recorded as 'elsewhere'; there are: bench"):
         recorded("elsewhere")

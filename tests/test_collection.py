@@ -36,7 +36,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 
-def until(condition: Callable[[], object], seconds: float = 90) -> None:
+def until(condition: Callable[[], object], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -206,7 +206,7 @@ def test_stopped_it_ends_its_kernels_and_keeps_what_was_finished(write: Write, t
     assert process.returncode == (130 if how == "Ctrl-C" else -signal.SIGKILL), said
     assert left_behind() == ["10_a.ipynb"]
     for one in (tmp_path / "process").read_text().split():
-        until(lambda one=one: not runs(int(one)), 20)
+        until(lambda one=one: not runs(int(one)), 120)
 
 
 @pytest.mark.slow

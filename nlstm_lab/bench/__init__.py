@@ -125,10 +125,15 @@ def _line(reading: Reading) -> str:
     )
 
 
-def save(frame: pd.DataFrame, readings: Sequence[Reading], path: Path) -> None:
+def save(frame: pd.DataFrame, readings: Sequence[Reading], path: Path, rounds: int) -> None:
     """Everything as JSON: the machine, a record a row, and the readings. Nothing tells when it was measured."""
     rows = json.loads(frame.to_json(orient="records"))
-    content = {"machine": machine(), "training": rows, "reading": [asdict(reading) for reading in readings]}
+    content = {
+        "machine": machine(),
+        "rounds": rounds,
+        "training": rows,
+        "reading": [asdict(reading) for reading in readings],
+    }
     with paths.atomic(path) as partial:
         partial.write_text(json.dumps(content, indent=1) + "\n")
 
@@ -139,6 +144,7 @@ class Record:
 
     name: str
     machine: dict[str, Any]
+    rounds: int  # that the medians are of; a single one is a trial of the machinery and no measurement
     training: pd.DataFrame
     reading: pd.DataFrame
 
@@ -157,4 +163,10 @@ def recorded(name: str) -> Record:
     content = json.loads(path.read_text())
     reading = pd.DataFrame(content["reading"])
     rates = pd.DataFrame(reading.pop("rates").tolist(), columns=["layer1", "layer2"])
-    return Record(name, content["machine"], pd.DataFrame(content["training"]), pd.concat([rates, reading], axis=1))
+    return Record(
+        name,
+        content["machine"],
+        content["rounds"],
+        pd.DataFrame(content["training"]),
+        pd.concat([rates, reading], axis=1),
+    )

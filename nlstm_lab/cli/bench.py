@@ -28,7 +28,7 @@ def units(
         typer.echo(f"{bench.table(frame)}\n\n{bench.report(readings)}")
         for path in (output, paths.bench() / f"{record}.json" if record else None):
             if path is not None:
-                bench.save(frame, readings, path)
+                bench.save(frame, readings, path, rounds)
 
 
 @app.command()

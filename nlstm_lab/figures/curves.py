@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.plotted import attach
@@ -68,6 +69,8 @@ def learning_curves(
         margin = 0.06 * (settled.max() - settled.min())
         ax.set_ylim(settled.min() - margin, settled.max() + margin)
     ax.set(xlabel=AXES.get(x, x), ylabel=AXES.get(metric, metric))
+    if x == "epoch":
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y")
     handles = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in models]
     if len(shown) > 1:

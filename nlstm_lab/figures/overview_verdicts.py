@@ -30,8 +30,8 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
     if counted.empty:
         raise UsageError("there is no verdict to draw")
     about = counted["document"].map(SHORT) + ", " + counted["where"].where(counted["kind"] != "claim", "claims")
-    side = counted["kind"].eq("number").map({True: "printed numbers", False: "orderings and claims"})
-    frame = counted.assign(about=about.where(~counted["own"], OWN), side=side)
+    sides = counted["kind"].eq("number").map({True: "printed numbers", False: "orderings and claims"})
+    frame = counted.assign(about=about.where(~counted["own"], OWN), side=sides)
     frame = frame.groupby(["side", "about", "verdict"], sort=False).size().rename("count").reset_index()
     lines = [
         sorted(frame.loc[frame["side"] == side, "about"].unique(), key=lambda about: about == OWN) for side in SIDES

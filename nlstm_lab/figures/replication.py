@@ -97,8 +97,8 @@ def row_of(experiment: str) -> str:
 def _printed(comparison: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     told = comparison[(comparison["kind"] == "number") & (comparison["setting"] == "as printed")]
     told = told[told["metric"].isin(metrics)]
-    same = {"start": "zero", "seed": -1, "epoch": np.nan}
-    return told.assign(row=told["experiment"].map(row_of), value=told["printed"], **same)
+    row = told["experiment"].map(row_of)
+    return told.assign(row=row, value=told["printed"], start="zero", seed=-1, epoch=np.nan)
 
 
 def _measured(history: pd.DataFrame | None, metrics: Sequence[str], splits: Sequence[str], reader: str) -> pd.DataFrame:
@@ -114,7 +114,7 @@ def _draw(panel: Axes, measured: pd.DataFrame, printed: pd.DataFrame) -> None:
         if len(part := measured[measured["row"] == end]):
             seeds_and_mean(panel, part, "epoch", "value", color=colour, linestyle=dashes)
     for end, value in printed[["row", "value"]].itertuples(index=False):
-        hollow = {"markerfacecolor": "none"} if end == "_lstm1_large" else {}
+        hollow: dict[str, Any] = {"markerfacecolor": "none"} if end == "_lstm1_large" else {}
         panel.plot([1.035], [value], "D", color=ROWS[end][1], markersize=4, transform=panel.get_yaxis_transform(),
                    clip_on=False, **hollow)  # fmt: skip
     if measured.empty:

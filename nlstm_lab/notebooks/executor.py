@@ -19,6 +19,8 @@ from nlstm_lab.notebooks import inputs
 from nlstm_lab.notebooks.jobs import Job
 from nlstm_lab.notebooks.kernel import Kernel
 
+START = 300  # seconds that a kernel may take to start, on a busy machine
+
 
 def execute(
     job: Job,
@@ -44,6 +46,7 @@ def execute(
                 parameters=dict(job.parameters),
                 kernel_name="python3",
                 progress_bar=False,
+                start_timeout=START,
                 execution_timeout=timeout,
                 kernel_manager_class=Kernel,
                 # a widget's state would make readers of the copy look for a kernel: its picture is in the output
@@ -76,3 +79,5 @@ def _as_sentence(job: Job) -> Iterator[None]:
         raise LabError(f"notebook {job.name}: a cell ran into the time limit") from error
     except DeadKernelError as error:
         raise LabError(f"the kernel of notebook {job.name} died (killed, or out of memory?)") from error
+    except RuntimeError as error:  # nbclient's words for a kernel that does not start
+        raise LabError(f"the kernel of notebook {job.name} did not start: {error}") from error

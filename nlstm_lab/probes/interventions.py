@@ -249,7 +249,7 @@ def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut
         return predictions(model, x, cut.apply(model, state, donor))
     told = []
     for step in torch.split(x, 1):
-        hidden, moved = model.unit(*model.unit_arguments(step), state)
+        hidden, moved, _ = model.trace(step, state)  # the fast path prepares more than one step is worth
         told.append(torch.log_softmax(model.readout(hidden).float(), -1))
         state = cut.apply(model, moved, donor)
     return torch.cat(told)

@@ -54,7 +54,7 @@ function render(lab) {
   function arrived() {
     const bits = numbers(lab.get("surprises"), "f4"), cut = numbers(lab.get("cut_surprises"), "f4");
     effect = {
-      symbols: lab.get("symbols"), bits, cut, moment: lab.get("moment"), kl: numbers(lab.get("divergences"), "f4"),
+      symbols: lab.get("symbols"), bits, cut, moment: lab.get("cut_at"), kl: numbers(lab.get("divergences"), "f4"),
       likely: numbers(lab.get("likely"), "i2"), chances: numbers(lab.get("chances"), "f4"),
       cutLikely: numbers(lab.get("cut_likely"), "i2"), cutChances: numbers(lab.get("cut_chances"), "f4"),
     };
@@ -65,7 +65,7 @@ function render(lab) {
     memory.offer(lab.get("memories").map((each) => [each, name(each)]), lab.get("memory"));
     kind.show(lab.get("kind"));
     which.show(lab.get("unit") >= 0);
-    moment.show(effect.moment, effect.symbols.length - 1);
+    moment.show(lab.get("moment"), effect.symbols.length - 1);
     unit.show(Math.max(0, lab.get("unit")), lab.get("units") - 1);
     if (shownText !== effect.symbols.join("\u0000")) { shownText = effect.symbols.join("\u0000"); view.show(effect.symbols); }
     hovered = null;
@@ -96,10 +96,10 @@ function render(lab) {
     }));
     const sum = changes.reduce((total, value) => total - value, 0), kl = effect.kl.reduce((total, value) => total + value, 0);
     const worst = steps.reduce((best, step) => (change(step) < (change(best) || 0) ? step : best), effect.moment);
-    const where = change(worst) < 0 ? ` It costs most, ${number(-change(worst), 2)} bits, where “${visible(effect.symbols[worst + 1])}” comes after “${effect.symbols.slice(Math.max(0, worst - 9), worst + 1).join("")}”.` : "";
+    const where = change(worst) < -0.05 ? ` It costs most, ${number(-change(worst), 2)} bits, where “${visible(effect.symbols[worst + 1])}” comes after “${effect.symbols.slice(Math.max(0, worst - 9), worst + 1).join("")}”.` : "";
     const which = lab.get("unit") < 0 ? `the ${words(lab.get("memory"))}` : `unit ${lab.get("unit")} of the ${words(lab.get("memory"))}`;
     const done = { zero: "set to zero", freeze: "frozen", swap: "swapped" }[lab.get("kind")];
-    sentence.textContent = !changes.length ? "Nothing follows the cut in this text." : `With ${which} ${done} after ${effect.moment} characters, the ${changes.length} characters that follow cost ${fixed(Math.abs(sum), 1)} bits ${sum < 0 ? "less" : "more"}; the prediction departs by ${fixed(kl, 2)} nats in all.${where}`;
+    sentence.textContent = !changes.length ? "Nothing follows the cut in this text." : `With ${which} ${done} after ${effect.moment} characters, the ${changes.length} characters that follow cost ${Math.abs(sum) < 0.05 ? "as many bits as before" : `${fixed(Math.abs(sum), 1)} bits ${sum < 0 ? "less" : "more"}`}; the prediction departs by ${fixed(kl, 2)} nats in all.${where}`;
     look();
   }
 
@@ -130,7 +130,7 @@ function render(lab) {
 
   const spoken = () => readout.firstChild.textContent;
 
-  lab.watch(["runs", "cut_surprises", "divergences", "symbols", "memory", "moment", "kind", "unit"], settled(arrived, 0));
+  lab.watch(["runs", "cut_surprises", "divergences", "symbols", "cut_at", "memory", "moment", "kind", "unit"], settled(arrived, 0));
   arrived();
   return paint;
 }

@@ -13,7 +13,7 @@ from nlstm_lab.widgets.base import LabWidget, Step
 from nlstm_lab.widgets.networks import Given, Networks
 from nlstm_lab.widgets.reading import Reader, likeliest, surprise
 
-DISTANCE = 80  # predictions that are made after a cut: after so many most networks have forgotten it
+DISTANCE = 60  # predictions that are made after a cut: few networks remember it longer
 KINDS = ("zero", "freeze", "swap")
 
 
@@ -45,6 +45,7 @@ class InterventionLab(LabWidget):
 
     # results
     runs = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    cut_at = traitlets.Int().tag(sync=True)  # the moment that these results are of
     symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)
     memories = traitlets.List(traitlets.Unicode()).tag(sync=True)
     units = traitlets.Int().tag(sync=True)
@@ -130,6 +131,7 @@ class InterventionLab(LabWidget):
         return {
             "memory": memory,
             "moment": moment,
+            "cut_at": moment,
             "memories": memories,
             "units": size,
             "symbols": [str(symbol) for symbol in read["symbol"].values],
@@ -147,11 +149,11 @@ class InterventionLab(LabWidget):
         intact, cut, divergence = (
             np.frombuffer(part, "<f4") for part in (self.surprises, self.cut_surprises, self.divergences)
         )
-        effect = figures.effect_frame(self.symbols, self.moment, intact, cut, divergence)
+        effect = figures.effect_frame(self.symbols, self.cut_at, intact, cut, divergence)
         return figures.cut_along_text(effect, self._what())
 
     def describe(self) -> str:
-        return f"{self.run}, {self._what()} after {self.moment} of {len(self.symbols)} characters"
+        return f"{self.run}, {self._what()} after {self.cut_at} of {len(self.symbols)} characters"
 
     def _what(self) -> str:
         which = self.memory if self.unit < 0 else f"{self.memory}, unit {self.unit},"

@@ -64,7 +64,8 @@ function start(model, el, render) {
       for (const [name, value] of Object.entries(values)) model.set(name, value);
       setting = false;
       if (alone) return;
-      if (!ask) return model.save_changes();
+      model.save_changes(); // at once, or the kernel's echo of an older value would be taken for news
+      if (!ask) return;
       clearTimeout(timer);
       timer = setTimeout(send, delay);
     },
