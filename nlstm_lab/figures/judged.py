@@ -76,6 +76,7 @@ def _handle(label: str, colour: str, marker: str) -> Line2D:
 
 SERIES = {"layer 1": "segments of layer 1", "layer 2": "segments of layer 2", "word ends": "words"}
 LONGEST = 20
+ENOUGH = 20  # of segments, steps or moments in a run; what was met less often is not drawn
 
 
 @styled
@@ -85,7 +86,8 @@ def segment_lengths(
     """Three panels: how long segments are, the loss against the steps since a FLUSH, and what turning one costs.
 
     lengths, since, turned: `segment_studies.lengths`, `.since_flush` and `.flushes` of the seeds of one experiment,
-    gathered. Every seed faint, the mean strong. Lengths from 20 on stand together.
+    gathered. Every seed faint, the mean strong. Lengths from 20 on stand together; what a run
+    met fewer than 20 times is left out.
     """
     figure, axes = panels(ax, 1, 3, width, 2.35)
     parts = [
@@ -116,12 +118,12 @@ def _curves(panel: Axes, frame: pd.DataFrame, style: Mapping[str, Any]) -> None:
 
 def _lengths(panel: Axes, lengths: pd.DataFrame) -> pd.DataFrame:
     rows = lengths[lengths["series"].isin(list(SERIES))].assign(x=lengths["length"].clip(upper=LONGEST))
+    rows = rows[rows.groupby(["series", "seed"])["count"].transform("sum") >= ENOUGH]
     sums = rows.groupby(["series", "seed", "x"])["count"].sum()
     shares = (sums / sums.groupby(["series", "seed"]).transform("sum")).rename("value")
-    full = pd.MultiIndex.from_product(
-        [rows["series"].unique(), rows["seed"].unique(), range(1, LONGEST + 1)], names=["series", "seed", "x"]
-    )
-    frame = shares.reindex(full, fill_value=0.0).reset_index()
+    runs = rows[["series", "seed"]].drop_duplicates()
+    frame = runs.merge(pd.DataFrame({"x": range(1, LONGEST + 1)}), how="cross")
+    frame = frame.merge(shares.reset_index(), how="left").fillna({"value": 0.0})
     for name in SERIES:
         if (frame["series"] == name).any():
             _curves(panel, frame[frame["series"] == name], _series(name))
@@ -132,6 +134,7 @@ def _lengths(panel: Axes, lengths: pd.DataFrame) -> pd.DataFrame:
 
 
 def _since(panel: Axes, since: pd.DataFrame) -> pd.DataFrame:
+    since = since[since["count"] >= ENOUGH]
     frame = since.rename(columns={"since": "x", "bits": "value"}).assign(series="layer " + since["layer"].astype(str))
     for name in SERIES:
         if (frame["series"] == name).any():
@@ -142,6 +145,7 @@ def _since(panel: Axes, since: pd.DataFrame) -> pd.DataFrame:
 
 
 def _turned(panel: Axes, turned: pd.DataFrame) -> pd.DataFrame:
+    turned = turned[turned["number"] >= ENOUGH]
     frame = turned.assign(series="layer " + turned["layer"].astype(str), x=turned["distance"] + 1)
     frame["value"] = frame["loss_increase"] / np.log(2)
     frame = frame[frame["x"] <= LONGEST]

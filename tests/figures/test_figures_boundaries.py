@@ -61,7 +61,7 @@ def test_norms_name_the_operations_and_count_the_updates(found):
 
 
 def test_bad_texts_are_refused(found):
-    with pytest.raises(UsageError, match="a text of 202 characters fills no row of 300"):
+    with pytest.raises(UsageError, match="a text of 204 characters fills no row of 300"):
         figures.boundary_rows(found(), row=300)
     with pytest.raises(UsageError, match="belong to no text"):
         figures.hidden_norms(found(None))
@@ -155,17 +155,18 @@ def test_segments_have_shares_that_sum_to_one():
         columns=["series", "seed", "length", "count"],
     )
     since = pd.DataFrame(
-        [(k, seed, s, 2.0) for k in (1, 2) for seed in range(3) for s in range(5)],
-        columns=["layer", "seed", "since", "bits"],
+        [(k, seed, s, 2.0, 30 - 15 * (s == 4)) for k in (1, 2) for seed in range(3) for s in range(5)],
+        columns=["layer", "seed", "since", "bits", "count"],
     )
     turned = pd.DataFrame(
-        [(1, kind, seed, d, np.log(2)) for kind in ("withheld", "forced") for seed in range(3) for d in range(5)],
-        columns=["layer", "kind", "seed", "distance", "loss_increase"],
+        [(1, kind, seed, d, np.log(2), 20) for kind in ("withheld", "forced") for seed in range(3) for d in range(5)],
+        columns=["layer", "kind", "seed", "distance", "loss_increase", "number"],
     )
     drawn = figures.data(figures.segment_lengths(lengths, since, turned))
     shares = drawn[drawn["panel"] == "lengths"]
     assert shares.groupby(["series", "seed"])["value"].sum().to_numpy() == pytest.approx(1)
     assert shares.loc[(shares["series"] == "layer 1") & (shares["x"] == 20), "value"].iloc[0] == 45 / 59
+    assert drawn.loc[drawn["panel"] == "since", "x"].max() == 3, "what was met 15 times only is not drawn"
     assert drawn.loc[drawn["panel"] == "withheld", "value"].tolist() == pytest.approx([1.0] * 15)  # bits, not nats
 
 
