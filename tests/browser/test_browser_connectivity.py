@@ -59,13 +59,13 @@ def test_in_jupyterlab(notebook) -> None:
 
     # normalization in the browser, another target and mode through Python, once
     before = page.look("connectivity-row")
-    page.widget().get_by_text("its logarithm", exact=True).click()
+    page.widget().get_by_role("radio", name="its logarithm").check()
     assert page.look("connectivity-log") != before
     page.widget().get_by_label("Asked for").select_option("the likeliest word")
     page.idle()
     page.widget().get_by_label("Shown").select_option("gradient times input")
     page.idle()
-    page.widget().get_by_text("of each one's largest", exact=True).click()
+    page.widget().get_by_role("radio", name="of each one's largest").check()
     assert "−1" in page.widget().locator(".nl-legend").first.inner_text()
     page.look("connectivity-signed")
     page.widget().get_by_label("Asked for").select_option("one word")
@@ -139,12 +139,11 @@ def test_a_thousand_characters_answer_in_50_ms(page, tmp_path, capsys) -> None:
     widget = ConnectivityExplorer(word_networks(units=4), text[:1000])
     state = LabWidget.shown(widget)  # what is shown alone: the rest takes long to compute
     page.open_file(pages.write(tmp_path / "large.html", "large", state, source.page(widget.scripts), b""))
-    hover = "document.querySelector(\".nl-text [data-step='STEP']\").dispatchEvent(EVENT)"
-    hover = hover.replace("EVENT", "new PointerEvent('pointerover', {bubbles: true})")
-    took = [page.milliseconds(hover.replace("STEP", str(k))) for k in range(900, 940)]
+    event = "new PointerEvent('pointerover', {bubbles: true})"
+    took = page.busy(f'document.querySelector(".nl-text [data-step=\'" + (900 + K) + "\']").dispatchEvent({event})')
     with capsys.disabled():
-        print(f"\nConnectivityExplorer, 3 x 1000 characters: a character in {min(took):.0f} to {max(took):.0f} ms")
-    assert min(took) < 50, "what else the machine does is not the widget's time"
+        print(f"\nConnectivityExplorer, 3 x 1000 characters: a character in {took:.0f} ms")
+    assert took < 50
 
 
 def _rgb(colour: str) -> str:
