@@ -75,9 +75,9 @@ def handwriting_samples(
     if not lines or not all(lines.values()):
         raise UsageError("there is no line of handwriting to draw")
     count = max(map(len, lines.values()))
-    figure, axes = panels(ax, len(lines), 1, width, 0.25 + len(lines) * (0.2 + 0.42 * count))
+    figure, axes = panels(ax, 1, len(lines), width, 0.3 + 0.8 * count)
     frames = []
-    for panel, (setting, written) in zip(axes[:, 0], lines.items(), strict=True):
+    for panel, (setting, written) in zip(axes[0], lines.items(), strict=True):
         down = 0.0
         for k, line in enumerate(written):
             x, y = line["x"].astype(float), line["y"].astype(float)
