@@ -131,8 +131,11 @@ class LabWidget(anywidget.AnyWidget):
             if version != self._version:
                 return
             try:
-                results = {**self.compute(given, self._stepper(version)), "error": ""}
+                told = self.compute(given, self._stepper(version))
                 self._current(version)
+                # what was given is not said back: the browser may have moved on meanwhile
+                results = {name: value for name, value in told.items() if name not in given or value != given[name]}
+                results["error"] = ""
             except Cancelled:
                 return
             except LabError as error:

@@ -41,7 +41,7 @@ class Doubling(LabWidget):
             step(0.5, "doubling")
         step(1.0, "doubling")
         self.computed.append(number)
-        return {"twice": 2 * number // (1 if number else 0)}
+        return {"number": number, "twice": 2 * number // (1 if number else 0)}
 
     def draw(self) -> plt.Figure:
         figure = plt.figure(figsize=(1, 1))
@@ -109,6 +109,18 @@ def test_of_a_burst_only_the_last_is_computed() -> None:
     assert widget.twice == 118
     assert widget.computed[0] == 1
     assert len(widget.computed) <= 3, "the first of them may have got through"
+
+
+def test_an_answer_does_not_take_back_what_was_chosen_meanwhile() -> None:
+    widget = Doubling(1)
+    widget.gate.clear()
+    widget.began.clear()
+    browser(widget, number=2)
+    assert widget.began.wait(5)
+    widget.set_state({"number": 3})  # moved on, and not asked yet
+    widget.gate.set()
+    widget.wait()
+    assert (widget.number, widget.twice) == (3, 4)
 
 
 def test_a_long_computation_tells_how_far_it_is_and_is_cancelled() -> None:
