@@ -108,7 +108,7 @@ def accuracy_by_known(
     for panel, source in zip(axes[0], SOURCES, strict=False):
         here = frame[frame["source"] == source]
         for (model, top), part in here.groupby(["model", "top"]):
-            seeds_and_mean(panel, part, "known", "value", color=look(str(model)).colour, linestyle=TOPS[int(top)])
+            seeds_and_mean(panel, part, "known", "value", color=look(str(model)).colour, linestyle=TOPS[int(str(top))])
         panel.set_title(SOURCES[source], loc="left")
         panel.set_xlabel("characters of the word that are known")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))

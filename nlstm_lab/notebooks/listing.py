@@ -66,7 +66,7 @@ def render(verdicts: pd.DataFrame, seconds: Mapping[str, int]) -> str:
 
 
 def _title(name: str) -> str:
-    first = Job(name).read().cells[0].source.splitlines()[0]
+    first: str = Job(name).read().cells[0].source.splitlines()[0]
     return first.removeprefix("# ").replace("|", "\\|")
 
 

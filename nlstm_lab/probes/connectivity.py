@@ -147,7 +147,7 @@ def rows_of(
                 here = row[: len(texts[k])]
                 found[k].append(np.pad(here, (0, len(texts[k]) - len(here))))
             bar.update(len(of))
-    return [_rows(text, *parts) for text, *parts in zip(texts, places, found, strict=True)]
+    return [_rows(text, chosen, rows) for text, chosen, rows in zip(texts, places, found, strict=True)]
 
 
 def _rows(text: str, places: list[int], rows: list[NDArray[np.float64]]) -> xr.Dataset:
