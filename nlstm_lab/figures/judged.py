@@ -51,9 +51,8 @@ def boundary_scores(
             for detector, (_, colour, marker) in reversed(DETECTORS.items()):
                 values = here.loc[[detector]]
                 if detector != "network":
-                    panel.plot(
-                        values.mean(), y - 0.24, marker, color=colour, markersize=4.5, markeredgewidth=1.1, zorder=3
-                    )
+                    drawn = {"color": colour, "markersize": 4.5, "markeredgewidth": 1.1}
+                    panel.plot(values.mean(), y - 0.24, marker, **drawn, zorder=3)
                     continue
                 mean, low, high = t_interval(values)
                 panel.plot([low, high], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt", zorder=4)
