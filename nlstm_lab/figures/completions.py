@@ -31,15 +31,17 @@ def completions(found: pd.DataFrame, text: str, width: float = PAGE, ax: Axes | 
     shown = shown if len(shown) <= LONGEST else "…" + shown[-LONGEST:]
     ax.text(0, -(HEAD + TYPED) / BAR + 0.9, f"{shown.strip()}▏", family=MONO, fontsize=8, parse_math=False)
     ticks = []
-    for column, name in enumerate(names):
-        left = column * (1 + GAP)
+    for k, name in enumerate(names):
+        left = k * (1 + GAP)
         ticks += [left, left + 0.5, left + 1]
         ax.text(left, -0.35, look(name).label, color=look(name).colour, fontweight="bold")
-        for one in found[found["model"] == name].itertuples():
-            y = int(one.place) - 0.5
-            ax.barh(y, one.probability, 0.82, left=left, color=look(name).colour, alpha=0.35)
-            ax.text(left + 0.015, y, str(one.word), va="center_baseline", parse_math=False)
-            ax.text(left + 1, y, f"{100 * one.probability:.1f} %", va="center_baseline", ha="right", fontsize=7)
+        here = found[found["model"] == name]
+        columns = (here[column].tolist() for column in ("place", "word", "probability"))
+        for place, word, p in zip(*columns, strict=True):
+            y = place - 0.5
+            ax.barh(y, p, 0.82, left=left, color=look(name).colour, alpha=0.35)
+            ax.text(left + 0.015, y, word, va="center_baseline", parse_math=False)
+            ax.text(left + 1, y, f"{100 * p:.1f} %", va="center_baseline", ha="right", fontsize=7)
     ax.set_xticks(ticks, ["0", "0.5", "1"] * len(names))
     ax.set_yticks([])
     ax.set_xlabel("probability among all words")

@@ -98,7 +98,7 @@ def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str,
     unit = model.unit
     if isinstance(unit, HMLSTM) and (state is None or isinstance(state, list)):  # what rests is not computed anew
         states = [cell.initial_state(x.shape[1]) for cell in unit.cells] if state is None else state
-        done = sparse.told(unit, *model.unit_arguments(x), states)
+        done = sparse.told(unit, model.unit_arguments(x)[0], states)
         if done is not None:
             output, states, layers = done
             told = torch.tensor([[step[1:] for step in layer] for layer in layers]).unbind(-1)

@@ -44,7 +44,7 @@ class BoundaryExplorer(LabWidget):
     within = traitlets.Enum(["0", "±1", "or one after"]).tag(sync=True)
     trained = traitlets.Dict().tag(sync=True)  # boundary, threshold and slope
     reading = traitlets.Dict().tag(sync=True)  # `lab.probes.boundaries`, as plain values
-    readings = traitlets.List().tag(sync=True)  # of a page without Python
+    readings: traitlets.List[Any] = traitlets.List().tag(sync=True)  # of a page without Python
 
     def __init__(
         self, network: Network | Run, text: str, threshold: float | None = None, slope: float | None = None

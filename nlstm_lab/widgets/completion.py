@@ -35,9 +35,13 @@ class AutocompleteDemo(LabWidget):
 
     text = traitlets.Unicode().tag(sync=True)
     at = traitlets.Int().tag(sync=True)  # the caret: what stands before it is read
-    networks = traitlets.List().tag(sync=True)  # name, label, colour, and whether words (or characters) are predicted
-    found = traitlets.List().tag(sync=True)  # for each network {"read": as it was read, "words": [[word, p], ...]}
-    prefixes = traitlets.List().tag(sync=True)  # `found` for every caret, where there is no Python
+    networks: traitlets.List[Any] = traitlets.List().tag(
+        sync=True
+    )  # name, label, colour, and whether words (or characters) are predicted
+    found: traitlets.List[Any] = traitlets.List().tag(
+        sync=True
+    )  # for each network {"read": as it was read, "words": [[word, p], ...]}
+    prefixes: traitlets.List[Any] = traitlets.List().tag(sync=True)  # `found` for every caret, where there is no Python
     longest = traitlets.Int(LONGEST).tag(sync=True)
 
     def __init__(self, networks: Mapping[str, Network | Run], text: str = "the study of gram", k: int = 5) -> None:

@@ -56,7 +56,7 @@ function render(lab) {
 
   const targetNames = Object.entries(lab.get("about").targets).filter(([name]) => !lab.alone || name !== "given" || name === lab.get("target"));
   const target = selection("Asked for", targetNames, lab.get("target"), (value) => ask({ target: value }));
-  const word = make("input", { type: "text", size: 12, change: () => ask({ word: word.value.trim() }) });
+  const word = make("input", { type: "text", size: 12, change: () => ask({ target: "given", word: word.value.trim() }) });
   const which = labelled("Which word", word);
   if (lab.alone) word.disabled = true;
   const mode = selection("Shown", Object.entries(lab.get("about").modes), lab.get("mode"), (value) => ask({ mode: value }));
@@ -74,7 +74,7 @@ function render(lab) {
     const next = { target: lab.get("target"), mode: lab.get("mode"), ...values };
     which.hidden = next.target !== "given";
     const given = "word" in values ? values.word : lab.get("word");
-    if (next.target === "given" && !given) { lab.set(values); word.focus(); return; }
+    if (next.target === "given" && !given) { word.focus(); return; } // asked when it is typed
     lab.set(values, "text" in values || !known(next.target, next.mode, given));
     if (known(next.target, next.mode, given)) refresh();
   }

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import traitlets
@@ -97,16 +97,16 @@ class ConnectivityExplorer(LabWidget):
                 read += positions
                 step(read / total, f"{look(name).label}: {TARGETS[target]}, {MODES[mode]}")
 
-            asked: dict[str, Any] = {"given": word} if target == "given" else {"target": target}
+            asked: dict[str, Any] = {"mode": mode, **({"given": word} if target == "given" else {"target": target})}
             with warnings.catch_warnings():  # the widget itself tells of windows
                 warnings.simplefilter("ignore", UserWarning)
                 found[name] = connectivity(
-                    self.networks[name], text, mode=mode, unknown="map", window=LARGEST, chunk=CHUNK, done=done, **asked
+                    self.networks[name], text, unknown="map", window=LARGEST, chunk=CHUNK, done=done, **asked
                 )
         return found
 
     def draw(self) -> Figure:
-        return connectivity_sentence(self.data(), self.at, self.scale)
+        return connectivity_sentence(self.data(), self.at, cast(Scale, self.scale))
 
     def data(self) -> dict[str, xr.Dataset]:
         """What is shown, by model, as `lab.probes.connectivity` returns it."""

@@ -86,4 +86,5 @@ def unpacked(about: dict[str, Any], codes: NDArray[np.int16], window: NDArray[np
     values = np.zeros((len(window), int(place.max()) + 1))
     share = codes.astype(float) / FULL
     values[np.arange(values.shape[1]) <= place[:, None]] = share * np.abs(share)
-    return values * np.array([np.nan if size is None else size for size in about["largest"]])[:, None]
+    largest = np.array([np.nan if size is None else size for size in about["largest"]])
+    return np.asarray(values * largest[:, None])

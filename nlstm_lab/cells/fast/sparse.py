@@ -23,14 +23,18 @@ class Told(NamedTuple):
 
 
 @reads(HMLSTM)
-def read(
-    unit: HMLSTM, x: Tensor, states: list[State], steps: list[list[Told]] | None = None
-) -> tuple[Tensor, list[State]] | None:
+def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
     """All layers over all steps, x [T, 1, features] or symbols [T, 1]: `nlstm_lab.cells.fast.read`.
 
     None where every step needs everything: with gradients, several texts, dropout, and boundaries that the step
     function does not decide or that are normalized together with the gates.
     """
+    return _read(unit, x, states, None)
+
+
+def _read(
+    unit: HMLSTM, x: Tensor, states: list[State], steps: list[list[Told]] | None
+) -> tuple[Tensor, list[State]] | None:
     cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell and _is_sparse(cell)]
     hard = all(bool(((z == 0) | (z == 1)).all()) for _, _, z in states)
     if torch.is_grad_enabled() or x.shape[1] != 1 or (unit.dropout and unit.training):
@@ -45,7 +49,7 @@ def told(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
     steps: list[list[Told]] = [[] for _ in unit.cells]
     if not all(isinstance(cell, HMLSTMCell) and cell.detect_on_copy for cell in unit.cells):
         return None
-    done = read(unit, x, states, steps)
+    done = _read(unit, x, states, steps)
     return None if done is None else (*done, steps)
 
 
