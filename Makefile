@@ -19,14 +19,11 @@ setup: .venv/ready  ## the environment, pinned by constraints.txt
 figures: .venv/ready  ## redraw every figure from the committed records
 	$(BIN) -m nlstm_lab figures
 
-test: .venv/ready  ## all tests
+test: .venv/ready  ## all tests; those in a browser where `make browser` found one
 	$(BIN) -m pytest
 
 fast-test: .venv/ready  ## the tests that take seconds
 	$(BIN) -m pytest -m 'not slow and not browser'
-
-slow-test: .venv/ready  ## the tests that take minutes
-	$(BIN) -m pytest -m 'slow and not browser'
 
 # In a folder of its own, without data: the networks of seconds are trained there, and nothing committed changes.
 SMOKE := workspaces/smoke
@@ -40,10 +37,12 @@ unchanged: .venv/ready  ## every figure drawn anew is the committed one
 	before=$$($(STATE)); $(BIN) -m nlstm_lab figures --all && test "$$before" = "$$($(STATE))" || \
 		{ git status --short; echo "figures have changed: look at them, and commit them or mend what changed them"; false; }
 
-browser-test: .venv/ready  ## the widgets in JupyterLab and Chromium; screenshots in tests/browser/screenshots
+browser: .venv/ready  ## what the browser tests need, installed where that is possible
 	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[browser]' -c constraints.txt
 	@test -n "$(CHROMIUM)" || { $(APT) update -qq && $(APT) install -y -qq chromium >/dev/null; } \
 	|| echo "There is no Chromium here and it cannot be installed: the browser tests are skipped."
+
+browser-test: browser  ## the widgets in JupyterLab and Chromium; screenshots in tests/browser/screenshots
 	$(BIN) -m pytest -rs -m browser tests/browser
 
 check: .venv/ready  ## lint and types
@@ -54,4 +53,4 @@ check: .venv/ready  ## lint and types
 lab: .venv/ready  ## the notebooks in JupyterLab
 	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks
 
-.PHONY: help setup figures test fast-test slow-test browser-test smoke unchanged check lab
+.PHONY: help setup figures test fast-test browser browser-test smoke unchanged check lab
