@@ -157,3 +157,35 @@ def test_only_a_memory_with_a_forget_gate_of_its_own_is_kept():
     kept = [{(edge.source, edge.target) for edge in graph[1] if edge.kind == KEPT} for graph in (LSTM, STACKED, NESTED)]
     assert kept == [{("c", "c")}, {("c^1", "c^1"), ("c^2", "c^2")}, {("d", "d")}]
     assert ("c", "c", GATES, True) in {edge[:4] for edge in NESTED[1]}
+
+
+def test_runs_that_have_nothing_in_common_are_lines_of_their_own():
+    curves = pd.DataFrame(
+        {
+            "run": ["one-seed0", "one-seed0", "one-seed1", "other-seed0"],
+            "model": ["lstm", "lstm", "lstm", "nlstm"],
+            "update": [200, 100, 100, 100],
+            "value": [2.0, 3.0, 2.5, 2.2],
+        }
+    )
+    figure = figures.run_curves(curves, "bpc")
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    assert lines["one-seed0"].get_xydata().tolist() == [[100, 3.0], [200, 2.0]]
+    assert lines["one-seed0"].get_color() == lines["one-seed1"].get_color() != lines["other-seed0"].get_color()
+    assert lines["one-seed0"].get_linestyle() != lines["one-seed1"].get_linestyle()
+    with pytest.raises(UsageError, match="there is no run"):
+        figures.run_curves(curves[:0], "bpc")
+
+
+def test_a_cut_along_a_text_shows_what_is_lost_after_it():
+    intact, cut, divergence = np.arange(8.0), np.array([5.0, 6.0, 7.5]), np.array([0.3, 0.2, 0.1])
+    effect = figures.effect_frame(list("abcdefgh"), 4, intact, cut, divergence)
+    assert effect.loc[effect["bits_cut"].notna(), "time"].tolist() == [4, 5, 6]
+    figure = figures.cut_along_text(effect)
+    surprise, departed = (axes.lines[:] for axes in figure.axes)
+    lines = {line.get_label(): line.get_ydata() for line in surprise}
+    np.testing.assert_array_equal(lines["intact"], intact[: len(effect)])
+    np.testing.assert_array_equal(lines["cut"][-3:], cut)
+    assert any(np.array_equal(line.get_ydata()[-3:], divergence) for line in departed)
+    with pytest.raises(UsageError, match="nothing follows the cut"):
+        figures.cut_along_text(effect[:0])

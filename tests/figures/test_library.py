@@ -21,12 +21,6 @@ WITHOUT_DATA = (
     "nested_architecture",
     "unit_diagrams",
 )
-# No test draws these yet; whoever writes it takes the name out, and must.
-UNTESTED = (
-    "accuracy_by_known",
-    "run_curves",
-    "training_curves",
-)
 TESTS = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__))
 
 
@@ -55,9 +49,6 @@ def test_data_comes_first_and_axes_last(name: str) -> None:
     assert function.__doc__
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.xfail(strict=True) if name in UNTESTED else ()) for name in drawing()],
-)
+@pytest.mark.parametrize("name", drawing())
 def test_each_is_drawn_from_given_numbers_in_a_test(name: str) -> None:
     assert re.search(rf"\b{name}\b", TESTS), f"no test in this folder draws figures.{name}"
