@@ -67,7 +67,7 @@ function render(lab) {
 
   const text = textView({
     label: "the text: arrow keys choose a character", hover: (t) => { pointed = t; tell(); },
-    select: (t) => { lab.set({ at: t }); draw(); lab.say(spoken()); },
+    select: (t) => { pointed = null; lab.set({ at: t }); draw(); lab.say(spoken()); }, // a resting pointer gives way
   });
   text.node.classList.add("nl-tracks");
   const names = make("div", { class: "nl-track-names", "aria-hidden": "true" });
@@ -121,7 +121,7 @@ function render(lab) {
       ...(k === 0 && detects ? ["–", "–"] : [number(layer.z_tilde[t]), number(layer.z[t])]).map((value) => make("td", {}, value)),
       make("td", {}, layer.operation[t]), make("td", {}, number(layer.norm[t]))));
     facts.replaceChildren(
-      make("h3", {}, `Character ${t}: “${visible(reading.symbols[t])}”, `, bits === null ? "the first" : `surprise ${number(bits)} bits`),
+      make("h3", {}, `Character ${t + 1} of ${reading.symbols.length}: “${visible(reading.symbols[t])}”, `, bits === null ? "the first" : `surprise ${number(bits)} bits`),
       make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines)));
   }
 

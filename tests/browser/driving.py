@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 SCREENSHOTS = Path(__file__).parent / "screenshots"
 HARMLESS = ("favicon", "ResizeObserver loop")  # what says nothing of a widget
 SECOND = 1000  # milliseconds
-PATIENCE = 90  # seconds until an answer counts as none: machines may be busy
+PATIENCE = 30  # seconds until an answer counts as none: machines may be busy
 
 
 class Desk(NamedTuple):
