@@ -61,7 +61,9 @@ def test_in_jupyterlab(notebook) -> None:
     text = page.widget().locator(".nl-text")
     text.locator("[data-step='20']").click()
     page.tab.keyboard.press("ArrowRight")
-    assert page.tab.locator(".nl-facts h3").inner_text().startswith("Character 22 of 100: “i”")  # the pointer rests on the one before
+    assert (
+        page.tab.locator(".nl-facts h3").inner_text().startswith("Character 22 of 100: “i”")
+    )  # the pointer rests on the one before
     page.look("boundaries-word-ends")
 
     page.widget().get_by_text("Another text").click()

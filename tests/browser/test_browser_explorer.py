@@ -36,7 +36,7 @@ def test_notebook_12(notebook) -> None:
     assert third != second
 
     # values: printed, tanh, raw
-    page.widget().get_by_text("raw", exact=True).click()
+    page.widget().get_by_role("radio", name="raw", exact=True).check()
     page.see(".nl-legend", "the maps end at")
     page.look("explorer-raw")
 
