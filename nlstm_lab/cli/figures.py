@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nlstm_lab import paths
+from nlstm_lab.cli.training import Scheduler, Workers
 from nlstm_lab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,12 +30,8 @@ def figures(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Execute also what has not changed since.")] = False,
     html: Annotated[bool, typer.Option("--html", help="Export the executed notebooks as pages, too.")] = False,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a running dask scheduler; one of our own where none is named.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes of our own scheduler; as many as there are processors.")
-    ] = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     timeout: Annotated[float, typer.Option(help="Seconds that one cell may take.")] = 600.0,
 ) -> None:
     """Execute the notebooks that changed; each draws its figures from committed records.

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (as printed).")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Precision = Annotated[str, typer.Option(help="Of the products in training: fp32, or bf16 where the hardware has it.")]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a running dask scheduler; one of our own where none is named.")
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes of our own scheduler; as many as there are processors.")
+]
 
 
 def train(
@@ -52,12 +58,8 @@ def sweep(
     pattern: Annotated[str, typer.Argument(help="Experiments by a shell pattern in quotes, such as 'ptb_char_*'.")],
     seeds: Annotated[str, typer.Option(help="Such as 0-4 or 0,2,5.")] = "0",
     scale: Scale = "small",
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a running dask scheduler; one of our own where none is named.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes of our own scheduler; as many as there are processors.")
-    ] = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     device: Device = "auto",
     precision: Precision = "fp32",
 ) -> None:
