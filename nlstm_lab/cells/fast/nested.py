@@ -138,8 +138,9 @@ class Unrolled(torch.autograd.Function):
         steps = min(T, WEIGHED_STEPS)
         held = [memory.take(tape, T if k == 0 else steps, B, 4 * H, dtype=dtype) for k in range(depth)]
         blocks = [d.view(-1, B, 4, H) for d in held]
-        d_weights = [tape.new_zeros(weight.shape) for weight in first[depth + 1 :]]
-        d_biases = [tape.new_zeros(4 * H) for _ in d_weights]
+        deeper = range(1, depth)
+        d_weights = {k: tape.new_zeros(first[depth + 1 + k].shape) for k in deeper}
+        d_biases = {k: tape.new_zeros(4 * H) for k in deeper if ctx.needs_input_grad[4 + depth + 2 * k]}
         run = compiling.Runners(compile)
         with exact_products(tape.device):
             for t in reversed(range(T)):
@@ -159,13 +160,14 @@ class Unrolled(torch.autograd.Function):
                 d_now, d_next = d_next, d_now
                 if t % steps == 0:
                     end = min(t + steps, T)
-                    for k in range(1, depth):
+                    for k in deeper:
                         d_weights[k] += _product(held[k][: end - t], z[k - 1, t:end])
-                        d_biases[k] += held[k][: end - t].sum((0, 1), dtype=tape.dtype)
-            d_weights[0] += _product(held[0][1:], fed[:-1]) + _product(held[0][:1], first[0][None].to(dtype))
-        d_tensors: list[Tensor | None] = [d_weights[0], None]  # x's share brings the outermost bias
-        for k in range(1, depth):
-            d_tensors += [d_weights[k], d_biases[k] if ctx.needs_input_grad[4 + depth + 2 * k] else None]
+                    for k, d_bias in d_biases.items():
+                        d_bias += held[k][: end - t].sum((0, 1), dtype=tape.dtype)
+            d_weight = _product(held[0][1:], fed[:-1]) + _product(held[0][:1], first[0][None].to(dtype))
+        d_tensors: list[Tensor | None] = [d_weight.to(tape.dtype), None]  # x's share brings the outermost bias
+        for k in deeper:
+            d_tensors += [d_weights[k], d_biases.get(k)]
         d_projected = held[0].to(tape.dtype)
         memory.give(*(d for d in held if d is not d_projected))
         if not torch._C._autograd._get_current_graph_task_keep_graph():
