@@ -152,6 +152,7 @@ def ensure(
 
     precision, device: of a training; a record that is there counts whatever it was made with. again: train although
     there is a record, which stays until the new one takes its place. Under torchrun all processes call this alike.
+    Where another process is training the run already, this waits for its end and loads what it has recorded.
 
     >>> import nlstm_lab as lab
     >>> run = lab.runs.ensure("ptb_char_nlstm", seed=0, scale="small")  # recorded: loaded at once

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,9 +72,10 @@ class Attempt:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold the lock of the run at `folder`; a LabError tells a second process so.
+    """Hold the lock of the run at `folder`; a second process says that it waits, and waits until the first has ended.
 
     The lock ends with the process that holds it, however that ends. Its file goes with it, except after a kill.
+    Raises LabError where the folder cannot be written to.
     """
     path = folder.with_name(f".{folder.name}.lock")
     try:
@@ -83,10 +85,8 @@ def alone(folder: Path) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                lock.close()
-                raise LabError(
-                    f"another process is training {folder.parent.name}/{folder.name}: wait for it, or stop it"
-                ) from None
+                print(f"another process is training {folder.parent.name}/{folder.name}: waiting", file=sys.stderr)
+                fcntl.flock(lock, fcntl.LOCK_EX)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                     break
