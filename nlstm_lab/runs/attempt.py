@@ -1,7 +1,8 @@
 """One attempt at a run: alone, in a folder beside the record's place, published by a rename with the result last.
 
 <experiment>/.attempt-small-seed0/   config.json, checkpoint.pt, and record/ once training is done
-<experiment>/small-seed0/            what record/ becomes; without result.json it still counts as an attempt
+<experiment>/small-seed0/            what record/ becomes; without result.json it still counts as an attempt, unless
+                                     failed.json says that training could not go on
 """
 
 import contextlib
@@ -54,7 +55,8 @@ class Attempt:
             shutil.rmtree(self.path)
         with writing(self.path, "nothing was begun"):
             self.path.mkdir(parents=True, exist_ok=True)
-            if self.folder.exists() and not (self.folder / "result.json").exists():  # stopped while publishing
+            told = [self.folder / name for name in ("result.json", "failed.json")]
+            if self.folder.exists() and not any(file.exists() for file in told):  # stopped while publishing
                 shutil.rmtree(self.record, ignore_errors=True)
                 self.folder.rename(self.record)
             records.write_json(config, experiment.config())
@@ -68,6 +70,13 @@ class Attempt:
         self.record.rename(self.folder)
         records.write_json(self.folder / "result.json", result)
         shutil.rmtree(self.path)
+
+    def fail(self, told: dict[str, Any], experiment: Experiment) -> None:
+        """Record that training could not go on, unless an earlier one did; the attempt stays as it is."""
+        if not (self.folder / "result.json").exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            records.write_json(self.folder / "failed.json", told)
+            records.write_json(self.folder / "config.json", experiment.config())
 
 
 @contextmanager

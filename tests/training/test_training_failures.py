@@ -196,6 +196,29 @@ def test_an_exploding_gradient_stops_the_training_and_keeps_the_state_before_it(
     assert all(value.isfinite().all() for value in state["network"].values())
 
 
+def test_a_run_that_explodes_is_recorded_as_failed_until_one_succeeds(
+    runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    infinite = training.TrainingConfig.step
+    with monkeypatch.context() as patch:
+        calls = itertools.count(1)
+        patch.setattr(
+            training.TrainingConfig,
+            "step",
+            lambda *one: infinite(*one) * (float("inf") if next(calls) == 4 else 1),
+        )
+        with pytest.raises(TrainingFailed):
+            runs.ensure(NAME, 0, "smoke", progress=False)
+    assert not records(runs_folder)
+    (told,) = runs.failures("ptb_*", "smoke").to_dict("records")
+    assert told == {"experiment": NAME, "scale": "smoke", "seed": 0, "what": "gradient", "update": 4}
+    assert runs.table(NAME).empty
+    assert runs.failures("poetry_*").empty
+    runs.ensure(NAME, 0, "smoke", progress=False)
+    assert runs.failures().empty
+    assert [path.name for path in (runs_folder / NAME).iterdir()] == ["smoke-seed0"]
+
+
 def test_a_validation_loss_that_is_not_finite_stops_the_training(
     runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
