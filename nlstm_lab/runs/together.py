@@ -1,21 +1,70 @@
-"""Several runs as one frame: what figures draw and what is compared over seeds."""
+"""Several runs as one list or frame: what figures draw and what is compared over seeds."""
 
+import fnmatch
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
+from nlstm_lab import experiments, paths
 from nlstm_lab.errors import UsageError
-
-if TYPE_CHECKING:
-    from nlstm_lab.runs import Run
+from nlstm_lab.runs import records
+from nlstm_lab.runs.run import Run, load, seeds_of
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # how a history calls what training.liveness told
 KEYS = ("setting", "experiment", "model", "start", "seed", "memory", "update")
 
 
-def about(run: "Run") -> dict[str, Any]:
+def recorded(pattern: str = "*", scale: str | None = None) -> list[Run]:
+    """Every run that is recorded of the documents' experiments that match, in the documents' order; trains nothing.
+
+    Raises StaleRun where one of them was trained with another configuration than today's.
+    """
+    return [
+        load(name, seed, one)
+        for name in experiments.names(pattern)
+        for one in experiments.scales(name)
+        if scale in (None, one)
+        for seed in seeds_of(experiments.get(name, one))
+    ]
+
+
+def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
+    """A tidy frame of recorded runs, variations among them: one row a run, split, reader and metric.
+
+    Raises StaleRun where one that matches was trained with another configuration than today's.
+
+    >>> import nlstm_lab as lab
+    >>> table = lab.runs.table("ptb_char_*", scale="small")
+    >>> valid = table.query("metric == 'bpc' and split == 'valid' and reader == 'blocks'")
+    >>> means = valid.groupby("experiment").value.mean()
+    >>> bool(means["ptb_char_nlstm_logfreq"] < means["ptb_char_nlstm"])
+    True
+    """
+    rows, known = [], experiments.names()
+    for file in sorted(paths.runs().glob("*/*/result.json")):
+        result = records.read_json(file)
+        if fnmatch.fnmatchcase(result["experiment"], pattern) and scale in (None, result["scale"]):
+            if result["experiment"].split("+")[0] in known:  # an experiment of the reader's own cannot be stale
+                load(result["experiment"], result["seed"], result["scale"])
+            shared = {key: result[key] for key in ("experiment", "scale", "seed", "parameters", "best_epoch")}
+            rows += [{**shared, **row} for row in result["metrics"]]
+    columns = ["experiment", "scale", "seed", "parameters", "best_epoch", "reader", "metric", "split", "epoch", "value"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
+    """Runs that match and could not be finished: experiment, scale, seed, what was not finite, after which update."""
+    columns = ["experiment", "scale", "seed", "what", "update"]
+    told = [records.read_json(file) for file in sorted(paths.runs().glob("*/*/failed.json"))]
+    matching = [
+        one for one in told if fnmatch.fnmatchcase(one["experiment"], pattern) and scale in (None, one["scale"])
+    ]
+    return pd.DataFrame([{name: one[name] for name in columns} for one in matching], columns=columns)
+
+
+def about(run: Run) -> dict[str, Any]:
     """Which run a row is of: experiment, model (as figures call it), start (of the output bias), seed."""
     model = run.experiment.model
     stacked = model.unit == "lstm" and model.num_layers > 1
@@ -27,7 +76,7 @@ def about(run: "Run") -> dict[str, Any]:
     }
 
 
-def histories(runs: "Iterable[Run] | Mapping[str, Iterable[Run]]") -> pd.DataFrame:
+def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame:
     """The histories of runs under each other, each row with `about` its run and whether its epoch is the `best` one.
 
     Runs may come by the name of a setting, which then is a column, too.
@@ -44,7 +93,7 @@ def histories(runs: "Iterable[Run] | Mapping[str, Iterable[Run]]") -> pd.DataFra
     return told if isinstance(runs, Mapping) else told.drop(columns="setting")
 
 
-def curves(runs: "Iterable[Run]", metric: str = "nll_nats") -> pd.DataFrame:
+def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
     """Training and validation of runs against updates and time: about's columns, split, update, minutes, value.
 
     split: "train", in the first epoch since the early row before and later over the whole epoch, and "valid". minutes:

@@ -1,0 +1,116 @@
+"""One recorded run: where it lies, its record, its history, its weights."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from nlstm_lab import experiments, models, paths
+from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun
+from nlstm_lab.experiments import Experiment
+from nlstm_lab.runs import records
+
+
+@dataclass(frozen=True)
+class Run:
+    """One trained network: its record, its history, its weights."""
+
+    folder: Path
+    experiment: Experiment
+    seed: int
+    result: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """`experiment/scale-seed0`, as figures name it in their metadata."""
+        return f"{self.experiment.name}/{self.experiment.scale}-seed{self.seed}"
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether its weights are kept here."""
+        return (self.folder / "weights.safetensors").exists()
+
+    @cached_property
+    def history(self) -> pd.DataFrame:
+        """Long format: epoch, update, split, reader, metric, value."""
+        # values as text first: pandas' own reading may be off in the last digit
+        text = pd.read_csv(self.folder / "history.csv", dtype={"value": str})
+        return text.assign(value=text.value.astype(float))
+
+    def model(self, device: str = "cpu") -> models.Network:
+        """The network with the weights of its best validation epoch, in eval mode; needs no data set.
+
+        Committed weights are half precision. Raises MissingRun where none were kept and DamagedFile for a bad file.
+        """
+        file = self.folder / "weights.safetensors"
+        if not self.has_weights:
+            raise MissingRun(
+                f"the weights of {self.name} are not kept here (its record is); train it again with "
+                f"`{command(self.experiment, self.seed)} --again`"
+            )
+        ends = models.Interface.from_record(self.result["interface"])
+        network = models.build(self.experiment.model, ends, seed=self.seed, name=self.name)
+        try:
+            weights = {name: value.float() for name, value in load_file(file).items()}
+            network.load_state_dict(weights)
+        except (SafetensorError, RuntimeError) as error:
+            raise DamagedFile(f"{file} is damaged or not this network's ({error}); restore it with git") from error
+        return network.to(device).eval()
+
+
+def command(experiment: Experiment, seed: int) -> str:
+    """What trains a run, as typed."""
+    return f"nlstm-lab train {experiment.name} --scale {experiment.scale} --seed {seed}"
+
+
+def folder_of(experiment: Experiment, seed: int) -> Path:
+    """A run's place. A variation may hold any character, such as a path's slashes; a folder's name may not."""
+    return paths.runs() / quote(experiment.name, safe="+=,") / f"{experiment.scale}-seed{seed}"
+
+
+def seeds_of(experiment: Experiment) -> list[int]:
+    """The seeds whose runs are recorded."""
+    files = folder_of(experiment, 0).parent.glob(f"{experiment.scale}-seed*/result.json")
+    return sorted(int(file.parent.name.removeprefix(f"{experiment.scale}-seed")) for file in files)
+
+
+def resolve(name: str | Experiment, scale: str | None) -> Experiment:
+    """An experiment from its name; without a scale, the largest one that has recorded runs."""
+    if isinstance(name, Experiment):
+        return name
+    if scale is not None:
+        return experiments.get(name, scale)
+    known = [experiments.get(name, known) for known in experiments.scales(name.split("+")[0])]
+    recorded = [one for one in known if seeds_of(one)]
+    return recorded[-1] if recorded else experiments.get(name, "small")
+
+
+def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run:
+    """A recorded run; raises MissingRun where there is none and StaleRun where its configuration is not today's.
+
+    >>> import nlstm_lab as lab
+    >>> run = lab.runs.load("ptb_char_lstm2", seed=3, scale="small")
+    >>> run.name, run.result["best_epoch"]
+    ('ptb_char_lstm2/small-seed3', 2)
+    """
+    experiment = resolve(name, scale)
+    folder = folder_of(experiment, seed)
+    try:
+        result = records.read_json(folder / "result.json")
+        config = records.read_json(folder / "config.json")
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingRun(
+            f"no run of {experiment.name} with seed {seed} at {experiment.scale} scale is recorded; train it with "
+            f"`{command(experiment, seed)}`"
+        ) from None
+    if differing := records.difference(config, experiment):
+        raise StaleRun(
+            f"{folder.parent.name}/{folder.name} was trained with another configuration: {differing}; train it anew "
+            f"with `{command(experiment, seed)} --again`, or turn the experiment back"
+        )
+    return Run(folder, experiment, seed, result)
