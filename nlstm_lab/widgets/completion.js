@@ -66,7 +66,7 @@ function render(lab) {
     : "Type: every network completes the word before the caret. Click a word, or reach it with Tab and the arrow keys, to take it; Escape returns to the text.");
   const field = labelled("Your text", typed);
   field.classList.add("nl-wide");
-  lab.body.append(hint, alone ? walked.node : field, make("div", { class: "nl-columns" }, ...columns.map(({ node }) => node)),
+  lab.body.append(hint, alone ? walked.node : field, make("div", { class: "nl-columns nl-lists" }, ...columns.map(({ node }) => node)),
     make("p", { class: "nl-quiet" }, "The bar is the probability among all that the network can predict: a full bar is 100 %."), status);
   if (alone) walked.show([...lab.get("text")]);
 

@@ -33,7 +33,7 @@ function render(lab) {
   lab.ended(course.end);
   lab.body.append(
     make("div", { class: "nl-controls" }, search, metric, training, button("Pick none", () => { lab.set({ picked: [] }); all(); }), count), held,
-    make("div", { class: "nl-columns nl-charts" }, make("div", {}, make("h3", {}, "How they learned"), course.node), about),
+    make("div", { class: "nl-columns" }, make("div", {}, make("h3", {}, "How they learned"), course.node), about),
   );
 
   const matching = () => {

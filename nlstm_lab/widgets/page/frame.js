@@ -36,11 +36,11 @@ function start(model, el, render) {
     ends.push(() => model.off(`change:${name}`, f));
   };
 
-  let waited = null;
+  let waited = null, timer = null, setting = false;
   const status = () => {
     error.textContent = model.get("error") ?? "";
     error.hidden = !error.textContent;
-    const waiting = !alone && model.get("asked") !== model.get("answered");
+    const waiting = !alone && (timer !== null || model.get("asked") !== model.get("answered"));
     const told = model.get("progress") ?? {};
     if (!waiting) { waited = null; progress.hidden = true; root.removeAttribute("aria-busy"); return; }
     root.setAttribute("aria-busy", "true");
@@ -54,8 +54,7 @@ function start(model, el, render) {
   };
   for (const name of ["error", "progress", "answered", "asked"]) listen(name, status);
 
-  const send = () => { model.set("asked", (model.get("asked") ?? 0) + 1); model.save_changes(); status(); };
-  let timer = null, setting = false;
+  const send = () => { timer = null; model.set("asked", (model.get("asked") ?? 0) + 1); model.save_changes(); status(); };
   const lab = {
     alone, root, body,
     get: (name) => model.get(name),
@@ -68,6 +67,7 @@ function start(model, el, render) {
       if (!ask) return;
       clearTimeout(timer);
       timer = setTimeout(send, delay);
+      status();
     },
     watch: (names, f) => names.forEach((name) => listen(name, () => setting || f())),
     needsPython(node) {
