@@ -16,12 +16,11 @@ from tqdm.auto import tqdm
 
 from nlstm_lab.cells.base import Record
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import CHUNK, Text, encode, names, reading, state_of
+from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, names, reading, state_of
 from nlstm_lab.training.liveness import memories
 
 GATES = ("c", "i", "f", "g", "o")
 CHOICES = ("z", "active")  # one number a layer and step
-WATCHED = 25  # steps between two calls of `watch`
 IN_MEMORY = 2**29  # bytes; a longer trace lies in an unnamed temporary file, mapped into memory
 SHOW_PROGRESS = 10_000  # steps from which on a bar is worth its line
 

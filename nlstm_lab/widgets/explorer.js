@@ -8,7 +8,7 @@ function render(lab) {
 
   // controls
   const run = lab.needsPython(selection("Run", lab.get("runs"), lab.get("run"), (each) => lab.set({ run: each }, true)));
-  const shown = choices("Values", [["printed", "as printed"], ["tanh", "tanh"], ["raw", "raw"]], values(), (each) => { lab.set({ values: each }); all(); });
+  const shown = choices("Values", [["printed", "as in the paper"], ["tanh", "tanh"], ["raw", "raw"]], values(), (each) => { lab.set({ values: each }); rank(false); });
   const box = make("textarea", { rows: 2, spellcheck: "false", maxlength: 1000, input: () => lab.set({ text: box.value }, true, 350) });
   const text = lab.needsPython(labelled("Text: type or paste your own", box));
   text.classList.add("nl-wide");
@@ -86,7 +86,7 @@ function render(lab) {
     const each = lab.get("unit"), how = values();
     unit.show(each, trace.units - 1);
     const shades = scale("diverging", limit());
-    scaleLegend.show(shades, how === "raw" ? `c, all panels (the maps end at ±${number(shades.high)})` : how === "tanh" ? "tanh c, all panels" : "value as printed, all panels");
+    scaleLegend.show(shades, how === "raw" ? `c, all panels (the maps end at ±${number(shades.high)})` : how === "tanh" ? "tanh c, all panels" : "tanh c or c, as in the paper, all panels");
     const place = ranks?.findIndex(([other]) => other === each) ?? -1;
     score.textContent = !ranks ? "" : !ranks.length ? "no living unit in this text does" : place < 0 ? `${ranks.length} units ranked`
       : `${place + 1} of ${ranks.length}: ` + (lab.get("rule") === "slow" ? `${number(ranks[place][1])} characters` : lab.get("rule") === "moving" ? `${number(ranks[place][1])} a step` : `r = ${number(ranks[place][1], 2)}`);
@@ -177,7 +177,7 @@ function render(lab) {
 
   lab.watch(["states"], arrived);
   lab.watch(["runs"], () => run.offer(lab.get("runs"), lab.get("run")));
-  lab.watch(["unit", "values", "step"], framed(() => { shown.show(values()); all(); }));
+  lab.watch(["unit", "values", "step"], framed(() => { shown.show(values()); rank(false); }));
   arrived();
   return all;
 }
