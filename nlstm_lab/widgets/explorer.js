@@ -147,8 +147,9 @@ function render(lab) {
   function correlations(each, how) {
     const found = trace.memories.map((memory, m) => ({ memory, m, points: autocorrelation(trace.row(m, each, how), Math.min(LAGS, Math.floor(trace.length / 2))).map((value, lag) => [lag, value]) }));
     const lags = Math.max(2, ...found.map(({ points }) => points.length - 1));
+    const low = found.some(({ points }) => points.some(([, value]) => value < -0.5)) ? -1 : -0.5;
     rho.show({
-      x: { label: "characters apart", low: 0, high: lags }, y: { label: "autocorrelation", low: -0.5, high: 1, ticks: [-0.5, 0, 0.5, 1] },
+      x: { label: "characters apart", low: 0, high: lags }, y: { label: "autocorrelation", low, high: 1, ticks: [-1, -0.5, 0, 0.5, 1].filter((tick) => tick >= low) },
       series: [...found.filter(({ points }) => points.length).map(({ memory, points }) => ({ label: name(memory), colour: lookOf(memory).colour, points })),
         { label: "1/e", colour: "#8a8a8a", dash: "3 2", points: [[0, 1 / Math.E], [lags, 1 / Math.E]] }],
     });

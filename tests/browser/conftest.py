@@ -108,7 +108,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.failed and call.when == "call" and "page" in getattr(item, "funcargs", {}):
         SCREENSHOTS.mkdir(exist_ok=True)
-        item.funcargs["page"].tab.screenshot(path=SCREENSHOTS / f"failed-{item.name}.png")
+        item.funcargs["page"].tab.screenshot(path=SCREENSHOTS / f"failed-{item.path.stem}-{item.name}.png")
     return report
 
 

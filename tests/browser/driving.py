@@ -56,6 +56,16 @@ CUT_OFF = """(root) => {
     return found;
 }"""
 
+# of a widget whose parts have the focus one after the other: [what has it, its name, whether it is outlined] or null
+FOCUSED = """(root) => {
+    const node = document.activeElement;
+    if (!root.contains(node)) return null;
+    const name = node.getAttribute('aria-label') || node.labels?.[0]?.innerText || node.innerText || '';
+    const around = [node, node.nextElementSibling].filter(Boolean).map((each) => getComputedStyle(each));
+    const outlined = around.some((style) => style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 1);
+    return [node.outerHTML.slice(0, 120), name.trim(), outlined];
+}"""
+
 
 class Desk(NamedTuple):
     """A running JupyterLab: its address, its token, the folder that it serves."""
@@ -158,6 +168,19 @@ class Page:
     def still(self) -> None:
         """Until nothing moves any more."""
         self.tab.evaluate(STILL)
+
+    def walk(self, number: int = 0) -> int:
+        """Go through a widget by the tab key: every stop must be named and outlined. Returns how many there are."""
+        widget, stops = self.widget(number), 0
+        widget.evaluate("(root) => root.querySelector('input, select, textarea, button, [tabindex=\"0\"]').focus()")
+        while True:
+            self.tab.keyboard.press("Tab")
+            focused = widget.evaluate(FOCUSED)
+            if focused is None:
+                return stops
+            stops += 1
+            assert focused[1], f"nameless: {focused[0]}"
+            assert focused[2], f"not outlined: {focused[0]}"
 
     def theme(self, dark: bool) -> None:
         """JupyterLab's theme, or that of the system for a page that stands alone."""

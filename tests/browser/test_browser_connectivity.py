@@ -32,6 +32,7 @@ def test_in_jupyterlab(notebook) -> None:
     page.look_around("connectivity")
     page.theme(dark=False)
     page.resize(1280)
+    assert page.walk() >= 5
     first = page.look("connectivity-before")
     assert selected(page) == 40
     facets = page.widget().locator(".nl-facet")
@@ -84,7 +85,7 @@ def test_in_jupyterlab(notebook) -> None:
 
     # a link in the text selects a character, and visibly
     before = page.look("connectivity-before-link")
-    page.tab.get_by_text("the second grammar").click()
+    page.tab.get_by_role("link", name="the second grammar").click()
     assert selected(page) == TEXT.rindex("grammar") + 2
     assert page.look("connectivity-linked") != before
 

@@ -17,6 +17,7 @@ def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
     page.look_around("runs")
     page.theme(dark=False)
     page.resize(1280)
+    assert page.walk() >= 5
     first = page.look("runs-before")
     page.widget().get_by_label("Find runs").fill("lstm2 seed1")
     page.see(".nl-controls", "2 of")
@@ -43,8 +44,15 @@ def test_the_page(page, tmp_path) -> None:
     import nlstm_lab as lab
 
     widget = lab.widgets.RunBrowser("ptb_char_nlstm*")
+    hostile = "<img src=x onerror=window.hacked=1></script><script>window.hacked=1</script> é שלום 漢字"
+    rows = [*widget.rows, {**widget.rows[0], "name": hostile, "unit": hostile, "layers": hostile}]
+    widget.rows = [*rows[:-1], {**rows[-1], "provenance": {hostile: hostile}}]
+    widget.run, widget.picked = hostile, [*widget.picked, hostile]
     page.open_file(widget.to_html(tmp_path / "runs.html"))
     first = page.look("runs-page")
+    assert page.tab.evaluate("window.hacked") is None
+    for selector in (".nl-about h3", ".nl-about dt", ".nl-chosen .nl-name", ".nl-names"):
+        page.see(selector, hostile)
     page.tab.get_by_label("Metric").select_option("accuracy, %")
     page.tab.get_by_label("pick ptb_char_nlstm_logfreq/small-seed0").check()
     assert page.look("runs-page-picked") != first
