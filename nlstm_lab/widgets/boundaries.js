@@ -219,7 +219,13 @@ function render(lab) {
     if (reading.symbols.join("") !== before) show();
     draw();
   });
-  lab.watch(["threshold", "slope"], () => { cut.show(threshold()); steep.show(slope()); });
+  lab.watch(["threshold", "slope", "text"], () => { // set from Python, or cancelled: the reading at hand is theirs
+    cut.show(threshold());
+    steep.show(slope());
+    own.value = lab.get("text");
+    exact = Infinity;
+    draw();
+  });
   show();
   draw();
   return draw;

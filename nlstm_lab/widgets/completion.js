@@ -114,7 +114,7 @@ function render(lab) {
     sent = null;
   }
 
-  lab.watch(["found"], found);
+  lab.watch(["found", "text"], found);
   lab.watch(["answered"], () => setTimeout(answered)); // when all of the answer has arrived
   draw();
   notice();

@@ -221,7 +221,7 @@ function render(lab) {
   if (lab.get("about").windows > 1) {
     lab.note(make("p", {}, `The text is read in ${lab.get("about").windows} windows of at most ${lab.get("about").longest} characters, each from a zero state: nothing hangs on a character of another window.`));
   }
-  lab.watch(["matrices"], refresh);
+  lab.watch(["matrices", "text", "target", "word", "mode"], settled(refresh, 0)); // several change together
   lab.watch(["at", "scale", "locked"], () => { kind.show(lab.get("scale")); lock.show(lab.get("locked")); draw(); });
   refresh();
   if (lab.alone) follow(location.hash);

@@ -177,7 +177,7 @@ function render(lab) {
   }
 
   lab.watch(["states"], arrived);
-  lab.watch(["runs"], () => run.offer(lab.get("runs"), lab.get("run")));
+  lab.watch(["runs", "run", "text"], () => { run.offer(lab.get("runs"), lab.get("run")); box.value = lab.get("text"); }); // cancelled, too
   lab.watch(["unit", "values", "step"], framed(() => { shown.show(values()); rank(false); }));
   arrived();
   return all;

@@ -130,7 +130,7 @@ function render(lab) {
 
   const spoken = () => readout.firstChild.textContent;
 
-  lab.watch(["runs", "cut_surprises", "divergences", "symbols", "cut_at", "memory", "moment", "kind", "unit"], settled(arrived, 0));
+  lab.watch(["runs", "cut_surprises", "divergences", "symbols", "cut_at", "run", "text", "other", "memory", "moment", "kind", "unit"], settled(arrived, 0));
   arrived();
   return paint;
 }

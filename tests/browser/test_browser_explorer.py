@@ -124,6 +124,17 @@ def test_six_hundred_units_and_five_hundred_characters(notebook, capsys) -> None
     )
     took = {"unit": page.milliseconds(unit), "character": page.milliseconds(hover)}
     page.look("explorer-600-units")
+
+    # what takes long says so, and can be ended: then all is as before
+    text = page.widget().get_by_label("Text: type")
+    before = text.input_value()
+    text.fill("quite another text " * 50)
+    page.see(".nl-progress", "600 units reads the text")
+    page.look("explorer-progress")
+    page.widget().get_by_role("button", name="Cancel").click()
+    page.idle()
+    assert text.input_value() == before
+    assert page.widget().locator(".nl-text").first.locator("[data-step]").count() == len(before)
     with capsys.disabled():
         for name, milliseconds in took.items():
             print(f"\nCellExplorer, 600 units, 494 characters: a {name} in {milliseconds:.0f} ms")
