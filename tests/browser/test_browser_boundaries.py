@@ -35,7 +35,7 @@ def test_in_jupyterlab(notebook) -> None:
     page.look_around("boundaries")
     page.theme(dark=False)
     page.resize(1280)
-    assert page.walk() >= 5
+    assert page.walk() >= 3
     first, before = page.look("boundaries-before"), scores(page)
     slide(page, "Threshold of z", 0.6)
     page.idle()

@@ -26,7 +26,7 @@ def test_in_jupyterlab(notebook, capsys) -> None:
     page.look_around("completion")
     page.theme(dark=False)
     page.resize(1280)
-    assert page.walk() >= 5
+    assert page.walk() >= 3
     first, before = page.look("completion-before"), words(page)
     heads = page.widget().locator("h3")
     assert [heads.nth(k).inner_text() for k in range(3)] == ["GRU", "LSTM", "Nested LSTM"]

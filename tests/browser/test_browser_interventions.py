@@ -10,7 +10,7 @@ def test_notebook_91(notebook, desk) -> None:
     page.look_around("interventions")
     page.theme(dark=False)
     page.resize(1280)
-    assert page.walk() >= 5
+    assert page.walk() >= 3
     first = page.look("interventions-before")
     page.see(".nl-sum", "after 46 characters")
 
