@@ -36,9 +36,9 @@ SETTINGS = {
 TOKEN = "open"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A headless browser."""
+    """A headless browser; gone with its module, since other tests can start no event loop beside its driver's."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make browser-test`")
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
