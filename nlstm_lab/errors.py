@@ -36,7 +36,14 @@ class StaleRun(LabError):
 
 
 class TrainingFailed(LabError):
-    """Training cannot go on (NaN loss, exploding gradient); the last good state is kept."""
+    """Training cannot go on (NaN loss, exploding gradient); the last good state is kept.
+
+    what, update: the "loss" or "gradient" that was not finite, and after how many updates that was seen.
+    """
+
+    def __init__(self, message: str, what: str = "", update: int = 0) -> None:
+        super().__init__(message)
+        self.what, self.update = what, update
 
 
 class Interrupted(LabError):

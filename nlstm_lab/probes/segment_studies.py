@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 import xarray as xr
 from torch import Tensor
 
 from nlstm_lab.datasets.corpora import SPLITS
 from nlstm_lab.datasets.excerpt import Excerpt, Lines
 from nlstm_lab.datasets.handwriting import Handwriting
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import flushing, segments
 from nlstm_lab.probes.boundaries import boundaries as read
 from nlstm_lab.probes.boundaries import described, from_rows, rows_of, together
+from nlstm_lab.probes.reading import reading
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.updates import updates as counted
 
@@ -103,6 +106,22 @@ def written(model: Network, lines: Lines) -> xr.Dataset:
     table = ensure("written", measure, weights=model, text=str(lines))
     found = from_rows(table, described(model, None, None, model.name))
     return found.assign({name: ("time", table[name]) for name in ("x", "y", "lifted")})
+
+
+def floored(model: Network, lines: Lines) -> pd.DataFrame:
+    """What of a mixture density's weight lies at the smallest deviation allowed (`MixtureDensity.at_floor`).
+
+    One row: `share`, the mean over all predictions, from 0 to 1, and `points`, their number.
+    """
+
+    def measure() -> pd.DataFrame:
+        if model.density is None:
+            raise UsageError(f"{model.name or 'this network'} does not write by hand: it has no mixture density")
+        with reading(model):
+            told = torch.cat([model.density.at_floor(model(line[:-1, None])[0]).flatten() for line in lines.read()])
+        return pd.DataFrame([{"share": told.mean().item(), "points": len(told)}])
+
+    return ensure("floored", measure, weights=model, text=str(lines))
 
 
 def pen(points: Tensor) -> dict[str, np.ndarray]:

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from nlstm_lab import cells, experiments, models, paths, training
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Task
-from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
+from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt, alone
@@ -34,6 +34,7 @@ __all__ = [
     "curves",
     "dead_shares",
     "ensure",
+    "failures",
     "histories",
     "load",
     "outlook",
@@ -152,6 +153,7 @@ def ensure(
 
     precision, device: of a training; a record that is there counts whatever it was made with. again: train although
     there is a record, which stays until the new one takes its place. Under torchrun all processes call this alike.
+    Where another process is training the run already, this waits for its end and loads what it has recorded.
 
     >>> import nlstm_lab as lab
     >>> run = lab.runs.ensure("ptb_char_nlstm", seed=0, scale="small")  # recorded: loaded at once
@@ -206,31 +208,36 @@ def _train(
             return
         if group.first:
             attempt.begin(experiment, again)
-        fit = training.fit(
-            network,
-            task,
-            experiment.training,
-            seed=seed,
-            checkpoint=attempt.checkpoint,
-            device=own_device,
-            precision=precision,
-            group=group,
-            progress=progress,
-        )
+        told = {
+            "experiment": experiment.name,
+            "scale": experiment.scale,
+            "seed": seed,
+            "config_digest": experiment.digest(),
+            "parameters": models.parameter_count(network),
+            "interface": ends.record(),
+            "data_sha256": task.fingerprint,
+            "precision": precision,
+            "processes": group.size,
+            **records.provenance(own_device),
+        }
+        try:
+            fit = training.fit(
+                network,
+                task,
+                experiment.training,
+                seed=seed,
+                checkpoint=attempt.checkpoint,
+                device=own_device,
+                precision=precision,
+                group=group,
+                progress=progress,
+            )
+        except TrainingFailed as error:
+            if group.first:
+                attempt.fail({**told, "what": error.what, "update": error.update}, experiment)
+            raise
         if group.first:
-            result = {
-                "experiment": experiment.name,
-                "scale": experiment.scale,
-                "seed": seed,
-                "config_digest": experiment.digest(),
-                "parameters": models.parameter_count(network),
-                "interface": ends.record(),
-                "data_sha256": task.fingerprint,
-                "precision": precision,
-                "processes": group.size,
-                **records.provenance(own_device),
-            }
-            _record(attempt, experiment, fit, result)
+            _record(attempt, experiment, fit, told)
         group.broadcast(None)  # nobody looks for the record before it is there
 
 
@@ -294,3 +301,13 @@ def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
             rows += [{**shared, **row} for row in result["metrics"]]
     columns = ["experiment", "scale", "seed", "parameters", "best_epoch", "reader", "metric", "split", "epoch", "value"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
+    """Runs that match and could not be finished: experiment, scale, seed, what was not finite, after which update."""
+    columns = ["experiment", "scale", "seed", "what", "update"]
+    told = [records.read_json(file) for file in sorted(paths.runs().glob("*/*/failed.json"))]
+    matching = [
+        one for one in told if fnmatch.fnmatchcase(one["experiment"], pattern) and scale in (None, one["scale"])
+    ]
+    return pd.DataFrame([{name: one[name] for name in columns} for one in matching], columns=columns)

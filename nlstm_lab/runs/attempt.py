@@ -1,13 +1,15 @@
 """One attempt at a run: alone, in a folder beside the record's place, published by a rename with the result last.
 
 <experiment>/.attempt-small-seed0/   config.json, checkpoint.pt, and record/ once training is done
-<experiment>/small-seed0/            what record/ becomes; without result.json it still counts as an attempt
+<experiment>/small-seed0/            what record/ becomes; without result.json it still counts as an attempt, unless
+                                     failed.json says that training could not go on
 """
 
 import contextlib
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,7 +55,8 @@ class Attempt:
             shutil.rmtree(self.path)
         with writing(self.path, "nothing was begun"):
             self.path.mkdir(parents=True, exist_ok=True)
-            if self.folder.exists() and not (self.folder / "result.json").exists():  # stopped while publishing
+            told = [self.folder / name for name in ("result.json", "failed.json")]
+            if self.folder.exists() and not any(file.exists() for file in told):  # stopped while publishing
                 shutil.rmtree(self.record, ignore_errors=True)
                 self.folder.rename(self.record)
             records.write_json(config, experiment.config())
@@ -68,12 +71,20 @@ class Attempt:
         records.write_json(self.folder / "result.json", result)
         shutil.rmtree(self.path)
 
+    def fail(self, told: dict[str, Any], experiment: Experiment) -> None:
+        """Record that training could not go on, unless an earlier one did; the attempt stays as it is."""
+        if not (self.folder / "result.json").exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            records.write_json(self.folder / "failed.json", told)
+            records.write_json(self.folder / "config.json", experiment.config())
+
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold the lock of the run at `folder`; a LabError tells a second process so.
+    """Hold the lock of the run at `folder`; a second process says that it waits, and waits until the first has ended.
 
     The lock ends with the process that holds it, however that ends. Its file goes with it, except after a kill.
+    Raises LabError where the folder cannot be written to.
     """
     path = folder.with_name(f".{folder.name}.lock")
     try:
@@ -83,10 +94,8 @@ def alone(folder: Path) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                lock.close()
-                raise LabError(
-                    f"another process is training {folder.parent.name}/{folder.name}: wait for it, or stop it"
-                ) from None
+                print(f"another process is training {folder.parent.name}/{folder.name}: waiting", file=sys.stderr)
+                fcntl.flock(lock, fcntl.LOCK_EX)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                     break

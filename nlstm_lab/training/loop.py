@@ -118,7 +118,9 @@ class _Trainer:
         left = checkpoints.kept(file) if file else "nothing was saved"
         raise TrainingFailed(
             f"the {what} is not finite by update {progress.update} (epoch {progress.epoch + 1}); {left}. A smaller "
-            "learning rate or clipping threshold may help; it makes a variation with runs of its own"
+            "learning rate or clipping threshold may help; it makes a variation with runs of its own",
+            what,
+            progress.update,
         )
 
     def stop(self) -> NoReturn:

@@ -40,7 +40,7 @@ def command_line(output: Path, *arguments: str) -> None:
     """`nlstm-lab` with its standard error in a file."""
     from nlstm_lab import cli
 
-    sys.stderr = output.open("w")
+    sys.stderr = output.open("w", buffering=1)
     sys.argv = ["nlstm-lab", *arguments]
     cli.main()
 
@@ -54,6 +54,21 @@ def train(name: str, moment: str | None = None, save_every: float = 0.0) -> None
     if moment is not None:
         MOMENTS[moment]()
     runs.ensure(name, 0, "smoke", device="cpu", progress=False)
+
+
+def train_and_say(trained: Path, name: str) -> None:
+    """`train`, which adds a line to the file `trained` when a training begins."""
+    from nlstm_lab import training
+
+    fit = training.fit
+
+    def said(*arguments: Any, **named: Any) -> Any:
+        with trained.open("a") as file:
+            file.write(f"{name}\n")
+        return fit(*arguments, **named)
+
+    training.fit = said
+    train(name)
 
 
 def die(*_: Any, **__: Any) -> Any:

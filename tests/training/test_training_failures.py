@@ -4,13 +4,14 @@ import itertools
 import resource
 import shutil
 import subprocess
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from dying import command_line, started
+from dying import command_line, started, train_and_say
 
 from nlstm_lab import experiments, models, paths, runs, training
 from nlstm_lab.errors import LabError, StaleRun, TrainingFailed, UsageError
@@ -195,6 +196,29 @@ def test_an_exploding_gradient_stops_the_training_and_keeps_the_state_before_it(
     assert all(value.isfinite().all() for value in state["network"].values())
 
 
+def test_a_run_that_explodes_is_recorded_as_failed_until_one_succeeds(
+    runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    infinite = training.TrainingConfig.step
+    with monkeypatch.context() as patch:
+        calls = itertools.count(1)
+        patch.setattr(
+            training.TrainingConfig,
+            "step",
+            lambda *one: infinite(*one) * (float("inf") if next(calls) == 4 else 1),
+        )
+        with pytest.raises(TrainingFailed):
+            runs.ensure(NAME, 0, "smoke", progress=False)
+    assert not records(runs_folder)
+    (told,) = runs.failures("ptb_*", "smoke").to_dict("records")
+    assert told == {"experiment": NAME, "scale": "smoke", "seed": 0, "what": "gradient", "update": 4}
+    assert runs.table(NAME).empty
+    assert runs.failures("poetry_*").empty
+    runs.ensure(NAME, 0, "smoke", progress=False)
+    assert runs.failures().empty
+    assert [path.name for path in (runs_folder / NAME).iterdir()] == ["smoke-seed0"]
+
+
 def test_a_validation_loss_that_is_not_finite_stops_the_training(
     runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,30 +227,31 @@ def test_a_validation_loss_that_is_not_finite_stops_the_training(
         fit(tmp_path / "checkpoint.pt")
 
 
-def test_a_second_process_on_the_same_run_is_told(runs_folder: Path, tmp_path: Path) -> None:
+def test_a_second_process_on_the_same_run_says_that_it_waits_and_goes_on(runs_folder: Path, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    line = ("train", NAME, "--scale", "smoke", "--device", "cpu")
     with runs.alone(runs_folder / NAME / "smoke-seed0"):
-        second = started(command_line, tmp_path / "said", "train", NAME, "--scale", "smoke", "--device", "cpu")
-        second.join()
-    assert second.exitcode == 1
-    said = (tmp_path / "said").read_text()
-    assert said == f"nlstm-lab: another process is training {NAME}/smoke-seed0: wait for it, or stop it\n"
-    assert not records(runs_folder)
-    third = started(command_line, tmp_path / "said", "train", NAME, "--scale", "smoke", "--device", "cpu")
-    third.join()
-    assert third.exitcode == 0
-    assert (tmp_path / "said").read_text() == ""
+        second = started(command_line, said, *line)
+        patience = time.monotonic() + 60
+        while not said.exists() or "waiting" not in said.read_text():
+            assert second.is_alive()
+            assert time.monotonic() < patience
+            time.sleep(0.05)
+        assert not records(runs_folder)
+    second.join()
+    assert second.exitcode == 0
+    assert said.read_text() == f"another process is training {NAME}/smoke-seed0: waiting\n"
+    assert len(records(runs_folder)) == 1
 
 
 @pytest.mark.slow
 def test_many_processes_on_one_run_train_it_once(runs_folder: Path, tmp_path: Path) -> None:
-    line = ("train", NAME, "--scale", "smoke", "--device", "cpu")
-    processes = [started(command_line, tmp_path / f"said{k}", *line) for k in range(4)]
+    trained = tmp_path / "trained"
+    processes = [started(train_and_say, trained, NAME) for _ in range(4)]
     for process in processes:
         process.join()
-    assert {process.exitcode for process in processes} <= {0, 1}
-    assert 0 in {process.exitcode for process in processes}
-    for process, k in zip(processes, range(4), strict=True):
-        assert ("another process is training" in (tmp_path / f"said{k}").read_text()) == bool(process.exitcode)
+    assert {process.exitcode for process in processes} == {0}
+    assert trained.read_text() == f"{NAME}\n"
     assert [path.name for path in (runs_folder / NAME).iterdir()] == ["smoke-seed0"]
 
 
