@@ -20,7 +20,7 @@ figures: .venv/ready  ## redraw every figure from the committed records
 	$(BIN) -m nlstm_lab figures
 
 test: .venv/ready  ## all tests; those in a browser where `make browser` found one
-	$(BIN) -m pytest
+	$(BIN) -m pytest -rs
 
 fast-test: .venv/ready  ## the tests that take seconds
 	$(BIN) -m pytest -m 'not slow and not browser'
@@ -39,10 +39,10 @@ unchanged: .venv/ready  ## every figure drawn anew is the committed one
 
 browser: .venv/ready  ## what the browser tests need, installed where that is possible
 	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[browser]' -c constraints.txt
-	@test -n "$(CHROMIUM)" || { $(APT) update -qq && $(APT) install -y -qq chromium >/dev/null; } \
+	@test -n "$(CHROMIUM)" || { $(APT) update -qq && DEBIAN_FRONTEND=noninteractive $(APT) install -y -qq chromium >/dev/null; } \
 	|| echo "There is no Chromium here and it cannot be installed: the browser tests are skipped."
 
-browser-test: browser  ## the widgets in JupyterLab and Chromium; screenshots in tests/browser/screenshots
+browser-test: browser  ## of the tests, the widgets in JupyterLab and Chromium; screenshots in tests/browser/screenshots
 	$(BIN) -m pytest -rs -m browser tests/browser
 
 check: .venv/ready  ## lint and types

@@ -5,7 +5,7 @@ a committed record.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM, Boundary, HMLSTMCell, Operation
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import CHUNK, Text, encode, reading
+from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, reading
 
 OPERATIONS = tuple(operation.name for operation in Operation)  # by their codes: COPY, UPDATE, FLUSH
 LAYERWISE = ("z", "z_tilde", "operation", "norm")
@@ -34,13 +34,20 @@ IntArray = NDArray[np.int8]
 
 
 def boundaries(
-    model: Network, text: Text, *, threshold: float | None = None, slope: float | None = None, run: str = ""
+    model: Network,
+    text: Text,
+    *,
+    threshold: float | None = None,
+    slope: float | None = None,
+    run: str = "",
+    watch: Callable[[float], None] | None = None,
 ) -> xr.Dataset:
     """Read `text` once, in order, from a zero state, and record the boundaries of every layer at every step.
 
     text: characters, codes [T], or points of the pen [T, 3]. threshold: None reads the network as it was trained;
     a number lets z be z~ > threshold (equation 9) however it was trained. slope: of the hard sigmoid instead of the
-    network's own. The network is left as it was.
+    network's own. The network is left as it was. `watch` is called with the share that is read, now and then, and may
+    raise to end it.
 
     Dataset with the dimensions time (coordinate `symbol` where characters or codes are read) and layer (1, 2, ...):
     - `z` (time, layer): 1 where a segment ends, between 0 and 1 for soft boundaries; 0 in the top layer, which has no
@@ -53,7 +60,7 @@ def boundaries(
     hidden_size. UsageError: no detectors, no text, characters that the network does not know, a threshold outside
     (0, 1), a slope that is not positive.
     """
-    (found,) = together(model, [text], threshold=threshold, slope=slope, run=run)
+    (found,) = together(model, [text], threshold=threshold, slope=slope, run=run, watch=watch)
     return found
 
 
@@ -64,16 +71,20 @@ def together(
     threshold: float | None = None,
     slope: float | None = None,
     run: str = "",
+    watch: Callable[[float], None] | None = None,
 ) -> list[xr.Dataset]:
     """`boundaries` of several texts, read side by side, each from a zero state; they may differ in length."""
     attributes = described(model, threshold, slope, run)
     coded = [encode(model, text) for text in texts]
     codes = pad_sequence(coded)  # what is read behind a text's end is left out again
     parts: list[dict[str, Tensor]] = []
+    chunk = CHUNK if watch is None else WATCHED
     state, nats = None, [torch.full((1, len(coded)), float("nan"))]
     with _set(model, threshold, slope), reading(model):
-        for start in range(0, len(codes), CHUNK):
-            x, next_ones = codes[start : start + CHUNK], codes[start + 1 : start + CHUNK + 1]
+        for start in range(0, len(codes), chunk):
+            if watch is not None:
+                watch(start / len(codes))
+            x, next_ones = codes[start : start + chunk], codes[start + 1 : start + chunk + 1]
             output, state, found = _read(model, x, state)
             parts.append(found)
             if len(next_ones):

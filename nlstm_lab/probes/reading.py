@@ -14,6 +14,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.training.liveness import memory_names
 
 CHUNK = 1000  # steps that are read at once
+WATCHED = 25  # likewise, where somebody watches and may end it
 Text = str | Tensor  # characters, or their codes [T], or vectors [T, features]
 
 

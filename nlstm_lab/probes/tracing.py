@@ -2,7 +2,10 @@
 
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from operator import eq
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,12 +16,11 @@ from tqdm.auto import tqdm
 
 from nlstm_lab.cells.base import Record
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import CHUNK, Text, encode, names, reading
+from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, names, reading, state_of
 from nlstm_lab.training.liveness import memories
 
 GATES = ("c", "i", "f", "g", "o")
 CHOICES = ("z", "active")  # one number a layer and step
-WATCHED = 25  # steps between two calls of `watch`
 IN_MEMORY = 2**29  # bytes; a longer trace lies in an unnamed temporary file, mapped into memory
 SHOW_PROGRESS = 10_000  # steps from which on a bar is worth its line
 
@@ -32,6 +34,7 @@ def trace(
     run: str = "",
     predictions: bool = True,
     watch: Callable[[float], None] | None = None,
+    known: xr.Dataset | None = None,
 ) -> xr.Dataset:
     """Read `text` once, in order, from a zero state, and record what happens at every step.
 
@@ -48,8 +51,9 @@ def trace(
       where the network has a vocabulary.
     Attributes: model, run, depth (of nesting). A text is never cut into parallel streams: the inner memory's past
     reaches beyond any warm-up. Above `IN_MEMORY` the arrays are streamed to disk. `watch` is called with the share
-    that is read, now and then, and may raise to end it. Raises UsageError for a character that the network does not
-    know.
+    that is read, now and then, and may raise to end it. `known` is an earlier trace by this network with the same
+    arguments: what both texts begin with is taken from it instead of being read again. Raises UsageError for a
+    character that the network does not know.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
@@ -61,10 +65,11 @@ def trace(
     codes = encode(model, text)
     symbols = _symbols(model, codes)
     store: _Store | None = None
-    state = None
+    begun = 0 if known is None else _shared(known, symbols)
     hidden, chunk = len(codes) < SHOW_PROGRESS, CHUNK if watch is None else WATCHED
-    with reading(model), tqdm(total=len(codes), disable=hidden, leave=False, unit=" steps") as bar:
-        for start in range(0, len(codes), chunk):
+    with reading(model), tqdm(total=len(codes) - begun, disable=hidden, leave=False, unit=" steps") as bar:
+        state = state_of(model, codes, known, begun) if known is not None and begun else None
+        for start in range(begun, len(codes), chunk):
             x = codes[start : start + chunk].unsqueeze(1)
             output, state, layers = model.trace(x, state)
             values = _values(layers)
@@ -75,7 +80,9 @@ def trace(
             bar.update(len(x))
             if watch is not None:
                 watch((start + len(x)) / len(codes))
-    assert store is not None  # `encode` refuses an empty text
+    assert store is not None  # `encode` refuses an empty text, and one step at least is read
+    if known is not None:
+        store.write(0, {name: torch.from_numpy(known[name].values[:begun]) for name in store.arrays})
     leaks = [not record.get("memory") for record in memories(layers).values()]
     return _dataset(model, store.arrays, symbols, leaks, run)
 
@@ -112,6 +119,18 @@ def _on_disk(shape: tuple[int, ...]) -> Array:
     """An array in a file without a name, which goes when the array goes."""
     with tempfile.TemporaryFile() as file:
         return np.memmap(file, np.float32, "w+", shape=shape)
+
+
+def _shared(known: xr.Dataset, symbols: list[str] | list[int] | None) -> int:
+    """How many steps of a text are those of the known one; its last step is always read."""
+    if symbols is None or "symbol" not in known.coords:
+        return 0
+    return beginning(known["symbol"].values.tolist(), symbols[:-1])
+
+
+def beginning(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """How many symbols two texts begin with alike."""
+    return sum(1 for _ in takewhile(bool, map(eq, one, other)))
 
 
 def _symbols(model: Network, codes: Tensor) -> list[str] | list[int] | None:

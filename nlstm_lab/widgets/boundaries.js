@@ -81,7 +81,7 @@ function render(lab) {
     const groups = [
       layers.slice(1).map((layer) => one("z", layer.layer)),
       shown.operations ? layers.map((layer) => one("op", layer.layer)) : [],
-      shown.norms ? layers.map((layer) => one("‖h‖", layer.layer)) : [],
+      shown.norms ? layers.map((layer) => one("norm", layer.layer)) : [],
       shown.surprise ? [{ kind: "bits", size: BITS }] : [],
     ];
     rows = [];
@@ -116,7 +116,7 @@ function render(lab) {
   function tell() {
     const t = pointed ?? lab.get("at");
     const bits = reading.surprise[t];
-    const head = ["layer", "z~", "z", "operation", "‖h‖"].map((name) => make("th", { scope: "col" }, name));
+    const head = ["layer", "z\u0303", "z", "operation", "norm of h"].map((name) => make("th", { scope: "col" }, name));
     const lines = [...reading.layers].reverse().map((layer, k) => make("tr", {}, make("th", { scope: "row" }, String(layer.layer)),
       ...(k === 0 && detects ? ["–", "–"] : [number(layer.z_tilde[t]), number(layer.z[t])]).map((value) => make("td", {}, value)),
       make("td", {}, layer.operation[t]), make("td", {}, number(layer.norm[t]))));
@@ -179,9 +179,10 @@ function render(lab) {
     tell();
     judge(isTrue);
     const swatch = (name) => make("span", { class: "nl-key" }, make("i", { class: `nl-key-${name}`, style: `background:${tint[name]}` }), name);
-    keys.replaceChildren(make("span", {}, "z: filled where a segment ends"), make("span", {}, "op:"), ...Object.keys(MOVES).map(swatch),
-      make("span", {}, `bits: surprise, up to ${number(most)}`), make("span", { class: "nl-key-true" }, `underlined: ${lab.get("truth")}`));
+    keys.replaceChildren(make("span", {}, "z: filled where a segment ends"), ...(shown.operations ? [make("span", {}, "op:"), ...Object.keys(MOVES).map(swatch)] : []),
+      ...(shown.surprise ? [make("span", {}, `bits: surprise, up to ${number(most)}`)] : []), make("span", { class: "nl-key-true" }, `underlined: ${lab.get("truth")}`));
     norms.show(heat, "norm of h");
+    norms.hidden = !shown.norms;
     explain();
   }
 
@@ -203,6 +204,7 @@ function render(lab) {
   const another = make("details", { class: "nl-yours" }, make("summary", {}, "Another text"), labelled("What the network reads", own),
     button("Read it", () => lab.set({ text: own.value }, true)));
   const moving = detects ? [cut, steep, back] : [];
+  lab.hint(`${detects ? "Move the sliders to see where segments would end. " : ""}Point at a character, or walk along the text with the arrow keys, to read its numbers.`);
   lab.body.append(make("div", { class: "nl-controls" }, ...moving), rule,
     make("div", { class: "nl-controls" }, truth, within, ...tracks),
     board, keys, norms, doubt, make("div", { class: "nl-sides" }, make("div", {}, make("h3", {}, "Do segments end there?"), table), facts), lab.needsPython(another));
@@ -217,7 +219,13 @@ function render(lab) {
     if (reading.symbols.join("") !== before) show();
     draw();
   });
-  lab.watch(["threshold", "slope"], () => { cut.show(threshold()); steep.show(slope()); });
+  lab.watch(["threshold", "slope", "text"], () => { // set from Python, or cancelled: the reading at hand is theirs
+    cut.show(threshold());
+    steep.show(slope());
+    own.value = lab.get("text");
+    exact = Infinity;
+    draw();
+  });
   show();
   draw();
   return draw;

@@ -1,5 +1,6 @@
 """BoundaryExplorer: where the layers of an HM-LSTM end a segment, and whether words end there."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import traitlets
@@ -55,12 +56,19 @@ class BoundaryExplorer(LabWidget):
         super().__init__(text=text, threshold=threshold, slope=slope, trained=trained, truth="spaces", within="0")
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        found = self._read(given["text"], given["threshold"], given["slope"])
+        settings = given["text"], given["threshold"], given["slope"]
+        found = self._read(*settings, watch=lambda share: step(share, "the network reads the text"))
         return {"reading": plain(found), "at": min(self.at, found.sizes["time"] - 1)}
 
-    def _read(self, text: str, threshold: float | None, slope: float | None) -> xr.Dataset:
+    def _read(
+        self,
+        text: str,
+        threshold: float | None,
+        slope: float | None,
+        watch: Callable[[float], None] | None = None,
+    ) -> xr.Dataset:
         _, read = encode(vocabulary_of(self.network), text, "map")
-        return boundaries(self.network, read, threshold=threshold, slope=slope, run=self.run)
+        return boundaries(self.network, read, threshold=threshold, slope=slope, run=self.run, watch=watch)
 
     @property
     def found(self) -> xr.Dataset:

@@ -66,7 +66,7 @@ function render(lab) {
     : "Type: every network completes the word before the caret. Click a word, or reach it with Tab and the arrow keys, to take it; Escape returns to the text.");
   const field = labelled("Your text", typed);
   field.classList.add("nl-wide");
-  lab.body.append(hint, alone ? walked.node : field, make("div", { class: "nl-columns" }, ...columns.map(({ node }) => node)),
+  lab.body.append(hint, alone ? walked.node : field, make("div", { class: "nl-columns nl-lists" }, ...columns.map(({ node }) => node)),
     make("p", { class: "nl-quiet" }, "The bar is the probability among all that the network can predict: a full bar is 100 %."), status);
   if (alone) walked.show([...lab.get("text")]);
 
@@ -85,7 +85,7 @@ function render(lab) {
         class: "nl-completion", tabindex: r === 0 ? "0" : "-1", "aria-label": `${visible(word)}, ${percent(p)}`, disabled: alone,
       }));
       words.forEach(([word, p], r) => column.buttons[r].append(
-        make("span", { class: "nl-completion-bar", style: `width:${100 * p}%;background:${column.colour}` }),
+        make("span", { class: "nl-completion-bar", style: `width:${100 * p}%;background:${line(column.colour)}` }),
         make("span", { class: "nl-completion-word" }, visible(word)), make("span", {}, percent(p))));
       column.list.replaceChildren(...column.buttons.map((each) => make("li", {}, each)));
       const given = [...lab.get("text")].slice(0, at).join("");
@@ -100,16 +100,22 @@ function render(lab) {
     status.textContent = long ? `Of a long text the networks read the last words within ${lab.get("longest")} characters.` : "";
   }
 
-  function answered() {
+  function found() {
     if (typed.value !== lab.get("text")) typed.value = lab.get("text"); // set from Python
     draw();
     notice();
-    if (sent === null || lab.get("asked") !== lab.get("answered")) return; // a newer key waits
+  }
+
+  /** The last key is answered, also where its words are those of the key before. */
+  function answered() {
+    if (sent === null || lab.waiting()) return;
+    notice();
     status.textContent += ` Answered in ${Math.round(performance.now() - sent)} ms.`;
     sent = null;
   }
 
-  lab.watch(["found"], answered);
+  lab.watch(["found", "text"], found);
+  lab.watch(["answered"], () => setTimeout(answered)); // when all of the answer has arrived
   draw();
   notice();
   return draw;

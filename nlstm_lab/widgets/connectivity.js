@@ -56,7 +56,7 @@ function render(lab) {
 
   const targetNames = Object.entries(lab.get("about").targets).filter(([name]) => !lab.alone || name !== "given" || name === lab.get("target"));
   const target = selection("Asked for", targetNames, lab.get("target"), (value) => ask({ target: value }));
-  const word = make("input", { type: "text", size: 12, change: () => ask({ target: "given", word: word.value.trim() }) });
+  const word = entered(make("input", { type: "text", size: 12 }), (value) => ask({ target: "given", word: value.trim() }));
   const which = labelled("Which word", word);
   if (lab.alone) word.disabled = true;
   const mode = selection("Shown", Object.entries(lab.get("about").modes), lab.get("mode"), (value) => ask({ mode: value }));
@@ -221,7 +221,7 @@ function render(lab) {
   if (lab.get("about").windows > 1) {
     lab.note(make("p", {}, `The text is read in ${lab.get("about").windows} windows of at most ${lab.get("about").longest} characters, each from a zero state: nothing hangs on a character of another window.`));
   }
-  lab.watch(["matrices"], refresh);
+  lab.watch(["matrices", "text", "target", "word", "mode"], settled(refresh, 0)); // several change together
   lab.watch(["at", "scale", "locked"], () => { kind.show(lab.get("scale")); lock.show(lab.get("locked")); draw(); });
   refresh();
   if (lab.alone) follow(location.hash);

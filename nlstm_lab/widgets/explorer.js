@@ -1,168 +1,5 @@
 // CellExplorer: a unit of every memory along a text. All of the trace is here: looking at it asks Python nothing.
 
-const LIVES = ["", "silent", "latched", "not finite"];
-const RULES = [
-  ["", "by number"],
-  ["slow", "slowest first"],
-  ["moving", "moves most"],
-  ["in_quotation", "follows quotations"],
-  ["in_bracket", "follows brackets"],
-  ["position_in_word", "follows position in word"],
-  ["since_space", "follows distance from last space"],
-  ["surprise", "follows surprise"],
-  ["time", "follows position in text"],
-  ["characters", "follows these characters"],
-  ["alike", "moves like this unit"],
-];
-const ORDER = ["position_in_word", "since_space", "in_quotation", "in_bracket", "surprise"];
-const LAGS = 40;
-
-/** The trace as numbers, with what is asked of it. */
-function traceOf(lab) {
-  const units = lab.get("units"), symbols = lab.get("symbols"), memories = lab.get("memories");
-  const length = symbols.length, likely = numbers(lab.get("likely"), "i2"), chances = numbers(lab.get("chances"), "f4");
-  const states = numbers(lab.get("states"), "f2"), labels = numbers(lab.get("labels"), "f4");
-  const lives = numbers(lab.get("lives"), "u1"), surprises = numbers(lab.get("surprises"), "f4");
-  const known = numbers(lab.get("known"), "f4"), squashed = lab.get("squashed");
-  const cells = lab.get("gates").byteLength > 0;
-  let gates = null; // four times as much as the states, and asked for one at a time
-  const at = (m, unit) => (m * units + unit) * length;
-  const through = (m, values) => cells && (values === "tanh" || (values === "printed" && squashed[m]));
-  return {
-    units, symbols, memories, length, surprises, cells, through,
-    value(m, unit, step, values) {
-      const raw = states[at(m, unit) + step];
-      return through(m, values) ? Math.tanh(raw) : raw;
-    },
-    row: (m, unit, values) => {
-      const raw = states.subarray(at(m, unit), at(m, unit) + length);
-      return through(m, values) ? raw.map(Math.tanh) : raw;
-    },
-    gate(name, m, unit, step) {
-      gates ??= numbers(lab.get("gates"), "f2");
-      return gates["ifgo".indexOf(name) * memories.length * units * length + at(m, unit) + step];
-    },
-    label: (name) => labels.subarray(ORDER.indexOf(name) * length, (ORDER.indexOf(name) + 1) * length),
-    life: (m, unit) => LIVES[lives[m * units + unit]],
-    /** {time, low, high}, {reason}, or null where none was recorded. */
-    timescale(m, unit, values) {
-      if (!known.length) return null;
-      const kind = through(m, values) ? 1 : 0, size = memories.length * units, place = m * units + unit;
-      const [time, low, high] = [0, 1, 2].map((k) => known[(kind * 3 + k) * size + place]);
-      return Number.isNaN(time) ? { reason: lab.get("reasons")[kind][place] } : { time, low, high };
-    },
-    next: (step) => Array.from({ length: likely.length / length }, (_, k) => ({
-      symbol: lab.get("vocabulary")[likely[(step * likely.length) / length + k]], p: chances[(step * likely.length) / length + k],
-    })),
-  };
-}
-
-/** Correlation over steps at which both are numbers; 0 where one does not move. */
-function correlation(x, y) {
-  let n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0;
-  for (let t = 0; t < x.length; t++) {
-    if (!Number.isFinite(x[t]) || !Number.isFinite(y[t])) continue;
-    n++; sx += x[t]; sy += y[t]; sxx += x[t] * x[t]; syy += y[t] * y[t]; sxy += x[t] * y[t];
-  }
-  const spread = (sxx - (sx * sx) / n) * (syy - (sy * sy) / n);
-  return spread > 1e-12 ? (sxy - (sx * sy) / n) / Math.sqrt(spread) : 0;
-}
-
-/** rho_0 ... rho_lags of a series; empty where it does not move. */
-function autocorrelation(x, lags) {
-  const mean = x.reduce((sum, value) => sum + value, 0) / x.length;
-  const at = (lag) => {
-    let sum = 0;
-    for (let t = lag; t < x.length; t++) sum += (x[t] - mean) * (x[t - lag] - mean);
-    return sum / (x.length - lag);
-  };
-  const variance = at(0);
-  if (!(variance > 1e-9)) return [];
-  return Array.from({ length: Math.min(lags, x.length - 2) + 1 }, (_, lag) => at(lag) / variance);
-}
-
-/** Units of one memory by a rule, best first: [unit, score] each; dead units have none. */
-function ranking(trace, m, rule, values, characters, unit) {
-  const length = trace.length;
-  const target = {
-    time: () => Float32Array.from({ length }, (_, t) => t),
-    characters: () => Float32Array.from(trace.symbols, (symbol) => (characters.includes(symbol) ? 1 : 0)),
-    alike: () => trace.row(m, unit, values),
-  }[rule]?.() ?? (ORDER.includes(rule) ? trace.label(rule) : null);
-  const score = (each, row) => {
-    if (rule === "slow") {
-      const told = trace.timescale(m, each, values);
-      if (told) return told.time ?? NaN;
-      const rho = autocorrelation(row, length / 4);
-      const fallen = rho.findIndex((value) => value < 1 / Math.E);
-      return fallen > 0 ? fallen : rho.length || NaN;
-    }
-    if (rule === "moving") return row.reduce((sum, value, t) => (t ? sum + Math.abs(value - row[t - 1]) : 0), 0) / (length - 1);
-    return correlation(row, target);
-  };
-  const found = [];
-  for (let each = 0; each < trace.units; each++) {
-    if (trace.life(m, each) || (rule === "alike" && each === unit)) continue;
-    const told = score(each, trace.row(m, each, values));
-    if (Number.isFinite(told) && told !== 0) found.push([each, told]);
-  }
-  return found.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-}
-
-/** A small map of all units of a memory: pointer and arrow keys choose one. */
-function unitMap(label, choose) {
-  const canvas = make("canvas", { tabindex: "0", role: "img", "aria-label": label, click: press, keydown: key, pointermove: point, pointerleave: () => { tip.textContent = idle; } });
-  const tip = make("div", { class: "nl-quiet" });
-  const node = make("div", { class: "nl-map" }, canvas, tip);
-  let columns = 1, side = 10, count = 0, chosen = 0, idle = "";
-
-  function unitAt(event) {
-    const box = canvas.getBoundingClientRect();
-    const unit = Math.floor((event.clientY - box.top) / side) * columns + Math.floor((event.clientX - box.left) / side);
-    return unit >= 0 && unit < count ? unit : null;
-  }
-  function press(event) { const unit = unitAt(event); if (unit !== null) choose(unit); }
-  function point(event) { const unit = unitAt(event); tip.textContent = unit === null ? idle : `unit ${unit}: click to look at it`; }
-  function key(event) {
-    const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    event.stopPropagation();
-    if (chosen + by >= 0 && chosen + by < count) choose(chosen + by);
-  }
-  node.show = (units, unit, shade, dead, told) => {
-    idle = told;
-    tip.textContent = told;
-    [count, chosen] = [units, unit];
-    const width = Math.max(200, Math.min(420, node.clientWidth || 300));
-    columns = Math.min(units, Math.max(10, Math.ceil(Math.sqrt(units * 2.5))));
-    side = Math.max(4, Math.min(14, Math.floor(width / columns)));
-    const rows = Math.ceil(units / columns), ratio = window.devicePixelRatio || 1;
-    if (canvas.width !== columns * side * ratio || canvas.height !== rows * side * ratio) {
-      Object.assign(canvas, { width: columns * side * ratio, height: rows * side * ratio });
-      Object.assign(canvas.style, { width: `${columns * side}px`, height: `${rows * side}px` });
-    }
-    const pen = canvas.getContext("2d");
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, columns * side, rows * side);
-    for (let each = 0; each < units; each++) {
-      const x = (each % columns) * side, y = Math.floor(each / columns) * side;
-      const colour = shade(each);
-      pen.fillStyle = colour;
-      pen.fillRect(x, y, side - 1, side - 1);
-      if (dead(each) && side > 5) {
-        pen.fillStyle = ink(colour);
-        pen.fillRect(x + side / 2 - 1.5, y + side / 2 - 1.5, 2, 2);
-      }
-    }
-    const x = (unit % columns) * side, y = Math.floor(unit / columns) * side;
-    pen.lineWidth = 2;
-    pen.strokeStyle = isDark() ? "#ffffff" : "#000000";
-    pen.strokeRect(x, y, side - 1, side - 1);
-  };
-  return node;
-}
-
 function render(lab) {
   let trace = traceOf(lab), panels = [], hovered = null, ranks = null;
   const name = (memory) => lookOf(memory).label;
@@ -171,7 +8,7 @@ function render(lab) {
 
   // controls
   const run = lab.needsPython(selection("Run", lab.get("runs"), lab.get("run"), (each) => lab.set({ run: each }, true)));
-  const shown = choices("Values", [["printed", "as printed"], ["tanh", "tanh"], ["raw", "raw"]], values(), (each) => { lab.set({ values: each }); all(); });
+  const shown = choices("Values", [["printed", "as in the paper"], ["tanh", "tanh"], ["raw", "raw"]], values(), (each) => { lab.set({ values: each }); rank(false); });
   const box = make("textarea", { rows: 2, spellcheck: "false", maxlength: 1000, input: () => lab.set({ text: box.value }, true, 350) });
   const text = lab.needsPython(labelled("Text: type or paste your own", box));
   text.classList.add("nl-wide");
@@ -192,17 +29,19 @@ function render(lab) {
   const times = make("div", { class: "nl-times" });
   lab.ended(course.end);
   lab.ended(rho.end);
+  lab.ended(() => panels.forEach(({ map }) => map.end()));
   lab.hint("Point at a character, or walk along the text with the arrow keys: everything below follows. Click a square of a map to look at another unit.");
   lab.body.append(
     make("div", { class: "nl-controls" }, run, shown, scaleLegend), text,
     make("div", { class: "nl-controls" }, unit, rule, of, characters, walk),
     columns, readout,
-    make("div", { class: "nl-columns nl-charts" },
+    make("div", { class: "nl-columns" },
       make("div", {}, make("h3", {}, "Along the text"), course.node),
       make("div", {}, make("h3", {}, "How long it stays like itself"), rho.node, times)),
   );
 
   function build() {
+    panels.forEach(({ map }) => map.end());
     panels = trace.memories.map((memory, m) => {
       const words = make("h3", {});
       const view = textView({ label: `text, coloured by the ${name(memory)}; arrow keys move along it`, hover: look, select: settle });
@@ -213,7 +52,7 @@ function render(lab) {
     });
   }
 
-  const pick = framed((each) => { lab.set({ unit: each }); if (lab.get("rule") === "alike") rank(false); all(); });
+  const pick = framed((each) => { lab.set({ unit: each }); if (lab.get("rule") === "alike") rank(false); all(); lab.say(spoken()); });
   const look = framed((step) => { hovered = step; moment(); });
   function settle(step) { hovered = null; lab.set({ step }); moment(); lab.say(spoken()); }
 
@@ -247,7 +86,7 @@ function render(lab) {
     const each = lab.get("unit"), how = values();
     unit.show(each, trace.units - 1);
     const shades = scale("diverging", limit());
-    scaleLegend.show(shades, how === "raw" ? `c, all panels (the maps end at ±${number(shades.high)})` : how === "tanh" ? "tanh c, all panels" : "value as printed, all panels");
+    scaleLegend.show(shades, how === "raw" ? `c, all panels (the maps end at ±${number(shades.high)})` : how === "tanh" ? "tanh c, all panels" : "tanh c or c, as in the paper, all panels");
     const place = ranks?.findIndex(([other]) => other === each) ?? -1;
     score.textContent = !ranks ? "" : !ranks.length ? "no living unit in this text does" : place < 0 ? `${ranks.length} units ranked`
       : `${place + 1} of ${ranks.length}: ` + (lab.get("rule") === "slow" ? `${number(ranks[place][1])} characters` : lab.get("rule") === "moving" ? `${number(ranks[place][1])} a step` : `r = ${number(ranks[place][1], 2)}`);
@@ -302,14 +141,15 @@ function render(lab) {
 
   const spoken = () => {
     const step = now();
-    return `${visible(trace.symbols[step])}: ` + trace.memories.map((memory, m) => `${name(memory)} ${number(trace.value(m, lab.get("unit"), step, values()), 2)}`).join(", ");
+    return `${visible(trace.symbols[step])}, unit ${lab.get("unit")}: ` + trace.memories.map((memory, m) => `${name(memory)} ${number(trace.value(m, lab.get("unit"), step, values()), 2)}`).join(", ");
   };
 
   function correlations(each, how) {
     const found = trace.memories.map((memory, m) => ({ memory, m, points: autocorrelation(trace.row(m, each, how), Math.min(LAGS, Math.floor(trace.length / 2))).map((value, lag) => [lag, value]) }));
     const lags = Math.max(2, ...found.map(({ points }) => points.length - 1));
+    const low = found.some(({ points }) => points.some(([, value]) => value < -0.5)) ? -1 : -0.5;
     rho.show({
-      x: { label: "characters apart", low: 0, high: lags }, y: { label: "autocorrelation", low: -0.5, high: 1, ticks: [-0.5, 0, 0.5, 1] },
+      x: { label: "characters apart", low: 0, high: lags }, y: { label: "autocorrelation", low, high: 1, ticks: [-1, -0.5, 0, 0.5, 1].filter((tick) => tick >= low) },
       series: [...found.filter(({ points }) => points.length).map(({ memory, points }) => ({ label: name(memory), colour: lookOf(memory).colour, points })),
         { label: "1/e", colour: "#8a8a8a", dash: "3 2", points: [[0, 1 / Math.E], [lags, 1 / Math.E]] }],
     });
@@ -337,8 +177,8 @@ function render(lab) {
   }
 
   lab.watch(["states"], arrived);
-  lab.watch(["runs"], () => run.offer(lab.get("runs"), lab.get("run")));
-  lab.watch(["unit", "values", "step"], framed(() => { shown.show(values()); all(); }));
+  lab.watch(["runs", "run", "text"], () => { run.offer(lab.get("runs"), lab.get("run")); box.value = lab.get("text"); }); // cancelled, too
+  lab.watch(["unit", "values", "step"], framed(() => { shown.show(values()); rank(false); }));
   arrived();
   return all;
 }

@@ -36,7 +36,7 @@ class CellExplorer(LabWidget):
     """
 
     title = "Cell explorer"
-    scripts = ("explorer.js",)
+    scripts = ("traces.js", "unitmap.js", "explorer.js")
     inputs = ("run", "text")
 
     run = traitlets.Unicode().tag(sync=True)

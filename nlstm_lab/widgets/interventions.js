@@ -48,7 +48,7 @@ function render(lab) {
   lab.body.append(
     make("div", { class: "nl-controls" }, run, memory, kind, moment, which, unit), text, other,
     make("div", { class: "nl-controls" }, shown, shades), view.node, sentence, readout,
-    make("div", { class: "nl-columns nl-charts" }, make("div", {}, make("h3", {}, "Surprise"), losses.node), make("div", {}, make("h3", {}, "How far the prediction departs"), divergences.node)),
+    make("div", { class: "nl-columns" }, make("div", {}, make("h3", {}, "Surprise"), losses.node), make("div", {}, make("h3", {}, "How far the prediction departs"), divergences.node)),
   );
 
   function arrived() {
@@ -130,7 +130,7 @@ function render(lab) {
 
   const spoken = () => readout.firstChild.textContent;
 
-  lab.watch(["runs", "cut_surprises", "divergences", "symbols", "cut_at", "memory", "moment", "kind", "unit"], settled(arrived, 0));
+  lab.watch(["runs", "cut_surprises", "divergences", "symbols", "cut_at", "run", "text", "other", "memory", "moment", "kind", "unit"], settled(arrived, 0));
   arrived();
   return paint;
 }

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
+from nlstm_lab.probes.tracing import beginning
 from nlstm_lab.widgets.base import Step
 from nlstm_lab.widgets.networks import Networks
 
@@ -38,8 +39,16 @@ class Reader:
             network = self._networks[run]
             if network.vocabulary is None or network.density is not None:
                 raise UsageError(f"{run} reads no text: choose a network that predicts characters")
-            read = probes.trace(network, text, run=run, watch=lambda share: step(share, f"{run} reads the text"))
-            self._kept[run, text] = read
+            # who types changes little: what an earlier text began with is not read again
+            others = [other for name, other in self._kept if name == run]
+            nearest = max(others, key=lambda other: beginning(other, text), default=None)
+            self._kept[run, text] = probes.trace(
+                network,
+                text,
+                run=run,
+                watch=lambda share: step(share, f"{run} reads the text"),
+                known=None if nearest is None else self._kept[run, nearest],
+            )
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return self._kept[run, text]

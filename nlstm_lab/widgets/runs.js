@@ -7,7 +7,9 @@ const duration = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : secon
 function render(lab) {
   const rows = lab.get("rows");
   const value = (row, split) => row.metrics[lab.get("metric")]?.[split] ?? NaN;
+  const picked = (row) => lab.get("picked").includes(row.name);
   const columns = [
+    ["pick", (row) => (picked(row) ? 0 : 1), null],
     ["run", (row) => row.name, (row) => row.name],
     ["unit", (row) => lookOf(row.unit).label, (row) => lookOf(row.unit).label],
     ["size", (row) => row.parameters, (row) => row.layers],
@@ -18,9 +20,9 @@ function render(lab) {
     ["time", (row) => row.seconds, (row) => duration(row.seconds)],
     ["weights", (row) => (row.weights ? 0 : 1), (row) => (row.weights ? "kept" : "–")],
   ];
-  let sorted = { column: 0, way: 1 };
+  let sorted = { column: 1, way: 1 };
 
-  lab.hint("Tick runs to see how they learned, and to offer them to other widgets; click a name to see where a run comes from. A column's heading sorts.");
+  lab.hint(`Tick runs to see how they learned${lab.alone ? "" : ", and to offer them to other widgets"}; click a name to see where a run comes from. A column's heading sorts.`);
   const metrics = [...new Set(rows.flatMap((row) => Object.keys(row.metrics)))];
   const metric = selection("Metric", metrics.map((each) => [each, LABELS[each] ?? each]), lab.get("metric"), (each) => { lab.set({ metric: each }); all(); });
   const search = labelled("Find runs", make("input", { type: "search", placeholder: "nlstm seed0", input: () => list() }));
@@ -28,12 +30,13 @@ function render(lab) {
   const count = make("span", { class: "nl-quiet", "aria-live": "polite" });
   const table = make("table", {});
   const held = make("div", { class: "nl-scroll", tabindex: "0", role: "region", "aria-label": "recorded runs", keydown: walk }, table);
+  const key = make("span", { class: "nl-quiet" });
   const course = chart({ height: 230, label: "learning curves of the picked runs" });
   const about = make("div", { class: "nl-about" });
   lab.ended(course.end);
   lab.body.append(
     make("div", { class: "nl-controls" }, search, metric, training, button("Pick none", () => { lab.set({ picked: [] }); all(); }), count), held,
-    make("div", { class: "nl-columns nl-charts" }, make("div", {}, make("h3", {}, "How they learned"), course.node), about),
+    make("div", { class: "nl-columns" }, make("div", {}, make("h3", {}, "How they learned ", key), course.node), about),
   );
 
   const matching = () => {
@@ -53,19 +56,22 @@ function render(lab) {
       button(title + (sorted.column !== k ? "" : sorted.way > 0 ? " ▲" : " ▼"), () => { sorted = { column: k, way: sorted.column === k ? -sorted.way : 1 }; list(); }, { class: "nl-plain" })));
     const body = shown.map((row) => {
       const box = make("input", { type: "checkbox", "aria-label": `pick ${row.name}`, change: () => pick(row.name, box.checked) });
-      box.checked = lab.get("picked").includes(row.name);
-      const cells = columns.slice(1).map(([, , text]) => make("td", {}, text(row)));
+      box.checked = picked(row);
+      const cells = columns.slice(2).map(([, , text]) => make("td", {}, text(row)));
       return make("tr", { class: row.name === lab.get("run") ? "nl-chosen" : null }, make("td", {}, box),
-        make("td", {}, button(row.name, () => { lab.set({ run: row.name }); list(); tell(); }, { class: "nl-plain nl-name" })), ...cells);
+        make("td", {}, button("", () => { lab.set({ run: row.name }); list(); tell(); }, { class: "nl-plain nl-name" })), ...cells);
     });
-    table.replaceChildren(make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "pick"), ...head)), make("tbody", {}, ...body));
+    body.forEach((each, k) => each.querySelector(".nl-name").append(...broken(shown[k].name)));
+    table.replaceChildren(make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
   }
 
+  /** A name that may go on in the next line after each of its parts. */
+  const broken = (name) => name.split(/(?<=[/_])/u).flatMap((part) => [part, make("wbr")]);
+
   function pick(name, on) {
-    const picked = new Set(lab.get("picked"));
-    if (on) picked.add(name); else picked.delete(name);
-    lab.set({ picked: rows.map((row) => row.name).filter((each) => picked.has(each)), run: name });
-    count.textContent = `${matching().length} of ${rows.length} runs, ${picked.size} picked`;
+    const now = rows.filter((row) => (row.name === name ? on : picked(row)));
+    lab.set({ picked: now.map((row) => row.name), run: name });
+    count.textContent = `${matching().length} of ${rows.length} runs, ${now.length} picked`;
     table.querySelectorAll("tbody tr").forEach((line) => line.classList.toggle("nl-chosen", line.querySelector(".nl-name").textContent === name));
     curves();
     tell();
@@ -81,8 +87,9 @@ function render(lab) {
   }
 
   function curves() {
-    const name = lab.get("metric"), shown = rows.filter((row) => lab.get("picked").includes(row.name) && row.curves[name]);
+    const name = lab.get("metric"), shown = rows.filter((row) => picked(row) && row.curves[name]);
     const withTraining = training.querySelector("input").checked;
+    key.textContent = `dots: validation${withTraining ? "; thin lines: training" : ""}`;
     const seen = {}, series = [];
     for (const row of shown) {
       const alike = (seen[row.unit] = (seen[row.unit] ?? -1) + 1);
@@ -92,10 +99,10 @@ function render(lab) {
     }
     const points = series.flatMap((each) => each.points);
     const values = points.map(([, value]) => value).filter(Number.isFinite), updates = points.map(([update]) => update).filter((update) => update > 0);
-    const low = Math.min(...values), high = Math.max(...values);
+    const [least, most] = [Math.min(...values), Math.max(...values)], room = 0.05 * (most - least) || 0.5; // for the dots
     course.show({
       x: { label: "updates", low: updates.length ? Math.min(...updates) : 1, high: updates.length ? Math.max(...updates) : 10, log: withTraining },
-      y: values.length ? { label: LABELS[name] ?? name, low, high: high > low ? high : low + 1 } : { label: LABELS[name] ?? name, low: 0, high: 1 },
+      y: { label: LABELS[name] ?? name, ...(values.length ? { low: least - room, high: most + room } : { low: 0, high: 1 }) },
       series, marks: shown.length ? [] : [{ x: 3, label: "no run with this metric is picked" }],
     });
   }
@@ -110,5 +117,9 @@ function render(lab) {
   function all() { metric.show(lab.get("metric")); list(); curves(); tell(); }
   lab.watch(["picked", "run", "metric"], all);
   all();
+  requestAnimationFrame(() => { // the run that is told about is seen in its list
+    const line = table.querySelector(".nl-chosen");
+    if (line) held.scrollTop = line.offsetTop - held.clientHeight / 2;
+  });
   return all;
 }

@@ -1,5 +1,6 @@
 """RunBrowser: which runs are recorded, how they learned, what made them; picks runs for the other widgets."""
 
+from dataclasses import fields
 from typing import Any
 
 import pandas as pd
@@ -82,7 +83,9 @@ def _row(run: Run) -> dict[str, Any]:
         "metrics": summary,
         "curves": {metric: _curves(history[history["metric"] == metric]) for metric in metrics},
         "provenance": {
-            "trained on": f"{run.experiment.task}",
+            "trained on": _told(run.experiment.task),
+            "size": f"{model.num_layers} × {model.hidden_size}, {result['parameters']:,} parameters",
+            "time": f"{result['seconds']:,.0f} s for {int(history['epoch'].max())} epochs",
             "best epoch": result["best_epoch"],
             "tokens a second": result["tokens_per_second"],
             "device": result["device"],
@@ -93,6 +96,12 @@ def _row(run: Run) -> dict[str, Any]:
             "data": f"sha256 {result['data_sha256']}",
         },
     }
+
+
+def _told(task: Any) -> str:
+    """A task and its settings, in words."""
+    settings = ", ".join(f"{field.name.replace('_', ' ')} {getattr(task, field.name)}" for field in fields(task))
+    return f"{type(task).__name__}: {settings}"
 
 
 def _metric(run: Run) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 import nbformat
 import pytest
-from driving import Desk, Page
+from driving import SCREENSHOTS, START, Desk, Page
 
 from nlstm_lab import paths
 
@@ -36,9 +36,9 @@ SETTINGS = {
 TOKEN = "open"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A headless browser."""
+    """A headless browser; gone with its module, since other tests can start no event loop beside its driver's."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make browser-test`")
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
@@ -92,22 +92,33 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 
 def _wait_for(address: str, log: Path, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(240):
+    for _ in range(4 * START):
         try:
-            with urllib.request.urlopen(address, timeout=2):
+            with urllib.request.urlopen(address, timeout=10):
                 return
         except OSError:
             assert server.poll() is None, f"JupyterLab did not start:\n{log.read_text()[-3000:]}"
             time.sleep(0.25)
-    raise AssertionError(f"JupyterLab did not answer within a minute:\n{log.read_text()[-3000:]}")
+    raise AssertionError(f"JupyterLab did not answer within {START} seconds:\n{log.read_text()[-3000:]}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[Any]:
+    """What a failed test saw last is kept, too."""
+    report = yield
+    if report.failed and call.when == "call" and "page" in getattr(item, "funcargs", {}):
+        SCREENSHOTS.mkdir(exist_ok=True)
+        item.funcargs["page"].tab.screenshot(path=SCREENSHOTS / f"failed-{item.path.stem}-{item.name}.png")
+    return report
 
 
 @pytest.fixture
 def page(chromium: Any) -> Iterator[Page]:
     """A fresh window, whose console must hold no error when the test ends."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 1000})
+    context = chromium.new_context(viewport={"width": 1280, "height": 1200})
     window = Page(context.new_page())
     yield window
+    window.shut_down()
     context.close()
     assert not window.errors, "the browser's console holds errors:\n" + "\n".join(window.errors)
 

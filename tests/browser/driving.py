@@ -1,12 +1,70 @@
 """What a person does in a browser, in words: open, run, look, click, press, resize, change the theme."""
 
+import statistics
 from pathlib import Path
 from typing import Any, NamedTuple
 
 SCREENSHOTS = Path(__file__).parent / "screenshots"
 HARMLESS = ("favicon", "ResizeObserver loop")  # what says nothing of a widget
 SECOND = 1000  # milliseconds
-PATIENCE = 30  # seconds until an answer counts as none: machines may be busy
+PATIENCE = 60  # seconds until an answer counts as none: machines may be busy
+START = 240  # seconds for JupyterLab, a kernel and the cells of a notebook
+
+# resolves when nothing has moved or changed for so many frames
+STILL = """() => new Promise((done) => {
+    const look = () => [...document.querySelectorAll('.nl-widget')]
+        .map((node) => node.getBoundingClientRect()).map((box) => [box.x, box.y, box.width, box.height]).join();
+    let before = null, alike = 0;
+    const frame = () => {
+        const now = look();
+        alike = now === before ? alike + 1 : 0;
+        before = now;
+        if (alike < 6) requestAnimationFrame(frame); else done();
+    };
+    frame();
+})"""
+
+# of a widget: what reaches beyond its edges, what does not fit into itself, words in a chart that meet others
+CUT_OFF = """(root) => {
+    const told = (why, node) =>
+        `${why}: ${node.tagName}.${node.getAttribute('class')} ${node.textContent.slice(0, 30)}`;
+    const shown = (node) => node.getClientRects().length && !node.closest('.nl-heard');
+    const style = (node) => getComputedStyle(node).overflowX;
+    const frame = root.getBoundingClientRect(), found = [];
+    for (const node of [...root.querySelectorAll('*')].filter(shown)) {
+        const box = node.getBoundingClientRect();
+        let clip = node.parentElement;
+        while (clip !== root && style(clip) === 'visible') clip = clip.parentElement;
+        const beyond = box.right > frame.right + 1 || box.left < frame.left - 1;
+        if (clip === root && box.width && beyond) found.push(told('beyond', node));
+        const clips = ['hidden', 'clip'].includes(style(node)) && !node.closest('svg');
+        if (clips && node.scrollWidth > node.clientWidth + 1) found.push(told('too wide', node));
+    }
+    for (const svg of root.querySelectorAll('.nl-chart svg[role]')) {
+        const edge = svg.getBoundingClientRect();
+        const words = [...svg.querySelectorAll('text')].map((node) => [node, node.getBoundingClientRect()]);
+        words.forEach(([node, a], k) => {
+            const within = a.left > edge.left - 1 && a.right < edge.right + 1;
+            if (!within || a.top < edge.top - 1 || a.bottom > edge.bottom + 1) found.push(told('cut', node));
+            for (const [other, b] of words.slice(k + 1)) {
+                const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+                const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+                if (wide > 1 && high > 3) found.push(`${told('meets', node)} and ${other.textContent}`);
+            }
+        });
+    }
+    return found;
+}"""
+
+# of a widget whose parts have the focus one after the other: [what has it, its name, whether it is outlined] or null
+FOCUSED = """(root) => {
+    const node = document.activeElement;
+    if (!root.contains(node)) return null;
+    const name = node.getAttribute('aria-label') || node.labels?.[0]?.innerText || node.innerText || '';
+    const around = [node, node.nextElementSibling].filter(Boolean).map((each) => getComputedStyle(each));
+    const outlined = around.some((style) => style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 1);
+    return [node.outerHTML.slice(0, 120), name.trim(), outlined];
+}"""
 
 
 class Desk(NamedTuple):
@@ -24,7 +82,6 @@ class Page:
         self.tab = tab
         self.errors: list[str] = []
         self.fetched: list[str] = []
-        self._clock: Any = None
         tab.set_default_timeout(PATIENCE * SECOND)
         tab.on("console", self._heard)
         tab.on("pageerror", lambda error: self.errors.append(f"uncaught: {error}"))
@@ -34,18 +91,18 @@ class Page:
         if message.type == "error" and not any(word in message.text for word in HARMLESS):
             self.errors.append(message.text)
 
+    # --- notebooks and files
+
     def open_notebook(self, desk: Desk, name: str) -> None:
-        self.tab.goto(f"{desk.address}/lab/tree/notebooks/{name}.ipynb?token={desk.token}&reset")
-        self.tab.wait_for_function(
-            "window.jupyterapp?.shell.currentWidget?.context?.isReady", timeout=2 * PATIENCE * SECOND
+        self.tab.goto(
+            f"{desk.address}/lab/tree/notebooks/{name}.ipynb?token={desk.token}&reset", timeout=START * SECOND
         )
-        self.tab.wait_for_function(
-            "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'",
-        )
+        for there in ("context?.isReady", "sessionContext.session?.kernel?.status === 'idle'"):
+            self.tab.wait_for_function(f"window.jupyterapp?.shell.currentWidget?.{there}", timeout=START * SECOND)
         self.tab.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area').catch(() => null)")
         self.errors.clear()  # of JupyterLab's own start
 
-    def run_all(self, seconds: float = 240) -> None:
+    def run_all(self) -> None:
         """Run all cells and wait; an error in any of them fails the test."""
         self.tab.evaluate(
             """() => {
@@ -53,7 +110,7 @@ class Page:
                 window.jupyterapp.commands.execute('notebook:run-all-cells').finally(() => { window.ranAll = true; });
             }"""
         )
-        self.tab.wait_for_function("window.ranAll", timeout=seconds * SECOND)
+        self.tab.wait_for_function("window.ranAll", timeout=START * SECOND)
         failed = self.tab.evaluate(
             """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
                 .filter((cell) => cell.type === 'code').flatMap((cell) => cell.outputs.toJSON())
@@ -61,6 +118,14 @@ class Page:
                 .map((output) => output.ename + ': ' + output.evalue)"""
         )
         assert not failed, failed
+
+    def shut_down(self) -> None:
+        """End the notebook's kernel, where there is one: memory is for the next one."""
+        if self._in_jupyterlab():
+            self.tab.evaluate("window.jupyterapp.shell.currentWidget?.sessionContext?.shutdown()")
+
+    def _in_jupyterlab(self) -> bool:
+        return bool(self.tab.evaluate("typeof window.jupyterapp !== 'undefined'"))
 
     def open_file(self, path: Path) -> None:
         """A page from a file, with the network off."""
@@ -73,6 +138,8 @@ class Page:
         """What was asked for that is not the file itself."""
         return [url for url in self.fetched if not url.startswith(("file:", "data:", "blob:"))]
 
+    # --- widgets
+
     def widget(self, number: int = 0) -> Any:
         """The place of a widget in the page, scrolled into view."""
         found = self.tab.locator(".nl-widget").nth(number)
@@ -80,87 +147,104 @@ class Page:
         found.scroll_into_view_if_needed()
         return found
 
-    def theme(self, dark: bool) -> None:
-        """JupyterLab's theme, or that of the system for a page that stands alone."""
-        name = "JupyterLab Dark" if dark else "JupyterLab Light"
-        self.tab.emulate_media(color_scheme="dark" if dark else "light")
-        if self.tab.evaluate("typeof window.jupyterapp") != "undefined":
-            self.tab.evaluate(
-                f"() => {{ window.jupyterapp.commands.execute('apputils:change-theme', {{theme: '{name}'}}); }}"
-            )
-        self.tab.wait_for_selector(f".nl-widget[data-theme='{'dark' if dark else 'light'}']")
-        self.tab.wait_for_timeout(300)
-
-    def resize(self, width: int, height: int = 1000) -> None:
-        self.tab.set_viewport_size({"width": width, "height": height})
-        self.tab.wait_for_timeout(250)
-
     def see(self, selector: str, words: str, number: int = 0) -> None:
         """Wait until what a selector finds first in a widget holds these words."""
         self.widget(number).locator(selector).filter(has_text=words).first.wait_for()
 
+    def error(self) -> str:
+        """The sentence that a widget says an error with, once there is one."""
+        said = self.tab.locator(".nl-error:visible").first
+        said.wait_for()
+        return str(said.inner_text())
+
+    def no_error(self) -> None:
+        self.tab.wait_for_function("[...document.querySelectorAll('.nl-error')].every((node) => node.hidden)")
+
     def idle(self) -> None:
-        """Until no widget waits for Python."""
-        self.tab.wait_for_timeout(120)  # a burst is settled
+        """Until no widget waits for Python, and what it answered is drawn."""
         self.tab.wait_for_function("!document.querySelector('.nl-widget[aria-busy]')")
+        self.still()
+
+    def still(self) -> None:
+        """Until nothing moves any more."""
+        self.tab.evaluate(STILL)
+
+    def walk(self, number: int = 0) -> int:
+        """Go through a widget by the tab key: every stop must be named and outlined. Returns how many there are."""
+        widget, stops = self.widget(number), 0
+        widget.evaluate("(root) => root.querySelector('input, select, textarea, button, [tabindex=\"0\"]').focus()")
+        while True:
+            self.tab.keyboard.press("Tab")
+            focused = widget.evaluate(FOCUSED)
+            if focused is None:
+                return stops
+            stops += 1
+            assert focused[1], f"nameless: {focused[0]}"
+            assert focused[2], f"not outlined: {focused[0]}"
+
+    def theme(self, dark: bool) -> None:
+        """JupyterLab's theme, or that of the system for a page that stands alone."""
+        name = "JupyterLab Dark" if dark else "JupyterLab Light"
+        self.tab.emulate_media(color_scheme="dark" if dark else "light")
+        if self._in_jupyterlab():
+            self.tab.evaluate(
+                f"() => {{ window.jupyterapp.commands.execute('apputils:change-theme', {{theme: '{name}'}}); }}"
+            )
+        self.tab.wait_for_selector(f".nl-widget[data-theme='{'dark' if dark else 'light'}']")
+        self.tab.wait_for_function(  # the style itself comes later
+            """(dark) => {
+                const paper = getComputedStyle(document.querySelector('.nl-widget')).backgroundColor;
+                return (Number(/\\d+/.exec(paper)[0]) < 128) === dark;
+            }""",
+            arg=dark,
+        )
+        self.still()
+
+    def resize(self, width: int, height: int = 1200) -> None:
+        self.tab.set_viewport_size({"width": width, "height": height})
+        self.still()
+
+    # --- pictures
 
     def look(self, name: str, number: int = 0) -> bytes:
         """A screenshot of a widget, kept under this name; equal bytes are an equal picture."""
         SCREENSHOTS.mkdir(exist_ok=True)
+        self.still()
         picture: bytes = self.widget(number).screenshot(path=SCREENSHOTS / f"{name}.png", animations="disabled")
         return picture
 
-    def milliseconds(self, script: str) -> float:
-        """What a click or key costs until it is painted: `script` acts on the page.
+    def look_around(self, name: str, widths: tuple[int, ...] = (1280, 620), number: int = 0) -> None:
+        """The widget light and dark, wide and narrow: each its own picture, in which nothing is cut off."""
+        pictures = set()
+        for dark in (False, True):
+            self.theme(dark)
+            for width in widths:
+                self.resize(width, 1900)
+                cut_off = self.widget(number).evaluate(CUT_OFF)
+                pictures.add(self.look(f"{name}-{'dark' if dark else 'light'}-{width}", number))
+                assert not cut_off, (width, cut_off)
+        assert len(pictures) == 2 * len(widths)
 
-        Counted is the time of the page's own thread (script, style, layout, painting), so that what else the machine
-        does is not held against the widget.
-        """
-        if self._clock is None:
-            self._clock = self.tab.context.new_cdp_session(self.tab)
-            self._clock.send("Performance.enable", {"timeDomain": "threadTicks"})
-        before = self._busy()
-        self.tab.evaluate(
-            f"() => new Promise((done) => {{ {script}; requestAnimationFrame(() => setTimeout(done)); }})"
-        )
-        return 1000 * (self._busy() - before)
+    # --- what it costs
 
-    def _busy(self) -> float:
-        """Seconds that the page's thread has worked so far."""
-        metrics = self._clock.send("Performance.getMetrics")["metrics"]
-        return float(next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration"))
+    def milliseconds(self, script: str, times: int = 11) -> float:
+        """What a click or key costs until it is painted, the median of so many: `script` acts on the page.
 
-    def busy(self, script: str, times: int = 10) -> float:
-        """Milliseconds of its own thread that the page needs for `script` and its next frame, whatever else runs here.
-
-        `script` acts on the page; K in it counts the times, of which the mean is taken.
+        COUNT in it counts the times from 0. Counted is the time of the page's own thread (script, style, layout,
+        painting), so that what else the machine does is not held against the widget.
         """
         session = self.tab.context.new_cdp_session(self.tab)
         session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
-        def spent() -> float:
-            told = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
-            return 1000 * float(told["TaskDuration"])
+        def busy() -> float:
+            told = session.send("Performance.getMetrics")["metrics"]
+            return SECOND * float(next(metric["value"] for metric in told if metric["name"] == "TaskDuration"))
 
-        began = spent()
+        took = []
         for k in range(times):
-            self.milliseconds(script.replace("K", str(k)))
-        return (spent() - began) / times
-
-    def cut_off(self, number: int = 0) -> list[str]:
-        """Parts of a widget that reach beyond its right edge, or whose text does not fit into them."""
-        return list(
-            self.widget(number).evaluate(
-                """(root) => {
-                    const edge = root.getBoundingClientRect().right + 1;
-                    return [...root.querySelectorAll('*')].filter((node) => {
-                        const box = node.getBoundingClientRect();
-                        if (!box.width || node.closest('.nl-heard')) return false;
-                        let clip = node.parentElement;
-                        const open = (each) => getComputedStyle(each).overflowX === 'visible';
-                        while (clip !== root && open(clip)) clip = clip.parentElement;
-                        return clip === root && box.right > edge;
-                    }).map((node) => `${node.tagName}.${node.getAttribute('class')} ${node.textContent.slice(0, 30)}`);
-                }"""
+            act, before = script.replace("COUNT", str(k)), busy()
+            self.tab.evaluate(
+                f"() => new Promise((done) => {{ {act}; requestAnimationFrame(() => setTimeout(done)); }})"
             )
-        )
+            took.append(busy() - before)
+        return statistics.median(took)

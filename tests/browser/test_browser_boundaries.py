@@ -32,8 +32,11 @@ def slide(page, label: str, value: float) -> None:
 
 def test_in_jupyterlab(notebook) -> None:
     page = notebook("boundaries", [*SETUP, "lab.widgets.BoundaryExplorer(boundary_network(), TEXT)"])
-    page.resize(1280, 1200)
-    first, before = page.look("boundaries-light"), scores(page)
+    page.look_around("boundaries")
+    page.theme(dark=False)
+    page.resize(1280)
+    assert page.walk() >= 3
+    first, before = page.look("boundaries-before"), scores(page)
     slide(page, "Threshold of z", 0.6)
     page.idle()
     assert scores(page) != before
@@ -70,20 +73,12 @@ def test_in_jupyterlab(notebook) -> None:
     page.widget().get_by_label("What the network reads").fill("<script>window.hacked=1</script> É 👩 שלום 漢字")
     page.widget().get_by_role("button", name="Read it").click()
     page.idle()
-    page.tab.wait_for_function("document.querySelectorAll('.nl-tracks [data-step]').length < 60")
+    assert page.widget().locator(".nl-tracks [data-step]").count() < 60
     assert page.tab.evaluate("window.hacked") is None
     page.widget().get_by_label("What the network reads").fill("")
     page.widget().get_by_role("button", name="Read it").click()
-    page.tab.wait_for_selector(".nl-error:visible")
-    assert "the text is empty" in page.tab.locator(".nl-error").inner_text()
+    assert "the text is empty" in page.error()
     page.look("boundaries-error")
-
-    page.theme(dark=True)
-    page.look("boundaries-dark")
-    for width in (1280, 620):
-        page.resize(width, 1600)
-        assert not page.cut_off()
-        page.look(f"boundaries-dark-{width}")
 
 
 def test_the_page_judges_as_the_probes_do(page, tmp_path) -> None:
@@ -100,10 +95,7 @@ def test_the_page_judges_as_the_probes_do(page, tmp_path) -> None:
             for row, layer in zip(scores(page), (1, 2), strict=False):
                 found = agreement([reading["z"].sel(layer=layer).values > 0.5], [flags], WINDOWS[name])
                 assert [_share(cell) for cell in row[2:5]] == pytest.approx(list(found), abs=0.005, nan_ok=True)
-    page.theme(dark=True)
-    page.resize(400, 1800)
-    assert not page.cut_off()
-    page.look("boundaries-page-dark-narrow")
+    page.look_around("boundaries-page", (1280, 400))
     assert not page.fetched_elsewhere()
 
 
@@ -112,8 +104,8 @@ def test_five_hundred_characters_answer_in_50_ms(page, tmp_path, capsys, monkeyp
     monkeypatch.setattr(module, "THRESHOLDS", [0.4, 0.5, 0.6])
     monkeypatch.setattr(module, "SLOPES", [])
     page.open_file(BoundaryExplorer(boundary_network(4), (TEXT + " ") * 5).to_html(tmp_path / "large.html"))
-    move = "const box = document.querySelector('.nl-widget input[type=range]'); box.value = [0.4, 0.5, 0.6][K % 3];"
-    took = page.busy(move + " box.dispatchEvent(new Event('input', {bubbles: true}))")
+    move = "const box = document.querySelector('.nl-widget input[type=range]'); box.value = [0.4, 0.5, 0.6][COUNT % 3];"
+    took = page.milliseconds(move + " box.dispatchEvent(new Event('input', {bubbles: true}))")
     with capsys.disabled():
         print(f"\nBoundaryExplorer, 505 characters, a page: a threshold in {took:.0f} ms")
     assert took < 50

@@ -7,8 +7,11 @@ pytestmark = pytest.mark.browser
 
 def test_notebook_91(notebook, desk) -> None:
     page = notebook("91_interventions")
-    page.resize(1280, 1250)
-    first = page.look("interventions-light")
+    page.look_around("interventions")
+    page.theme(dark=False)
+    page.resize(1280)
+    assert page.walk() >= 3
+    first = page.look("interventions-before")
     page.see(".nl-sum", "after 46 characters")
 
     # a moment: pointer, slider, keys
@@ -43,18 +46,11 @@ def test_notebook_91(notebook, desk) -> None:
     # an error is a sentence
     page.widget().get_by_role("radio", name="swapped with another text's", exact=True).check()
     page.widget().get_by_label("The other text").fill("too short")
-    page.tab.wait_for_selector(".nl-error:visible")
-    assert "lengthen it, or cut earlier" in page.tab.locator(".nl-error").inner_text()
+    assert "lengthen it, or cut earlier" in page.error()
     page.look("interventions-error")
     page.widget().get_by_role("radio", name="set to zero", exact=True).check()
     page.see(".nl-sum", "set to zero")
-    page.tab.wait_for_selector(".nl-error", state="hidden")
-
-    page.theme(dark=True)
-    page.look("interventions-dark")
-    page.resize(620, 1900)
-    assert not page.cut_off()
-    page.look("interventions-dark-620")
+    page.no_error()
 
 
 def test_the_page(page, tmp_path) -> None:
@@ -69,7 +65,5 @@ def test_the_page(page, tmp_path) -> None:
     page.tab.get_by_role("radio", name="divergence of the prediction", exact=True).check()
     assert page.look("interventions-page-divergence") != first
     assert page.tab.get_by_label("Memory", exact=True).is_disabled()
-    page.resize(420, 1900)
-    assert not page.cut_off()
-    page.look("interventions-page-narrow")
+    page.look_around("interventions-page", (1280, 400))
     assert not page.fetched_elsewhere()

@@ -14,8 +14,11 @@ def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
             "lab.widgets.CellExplorer(browser, 'the bank of the west fell sharply on monday')",
         ],
     )
-    page.resize(1280, 1700)
-    first = page.look("runs-light")
+    page.look_around("runs")
+    page.theme(dark=False)
+    page.resize(1280)
+    assert page.walk() >= 3
+    first = page.look("runs-before")
     page.widget().get_by_label("Find runs").fill("lstm2 seed1")
     page.see(".nl-controls", "2 of")
     page.widget().get_by_label("pick ptb_char_lstm2/small-seed1").check()
@@ -35,20 +38,23 @@ def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
     page.tab.keyboard.press("ArrowDown")
     page.tab.keyboard.press("Space")
     page.see(".nl-controls", "3 picked")
-    page.theme(dark=True)
-    page.look("runs-dark")
-    page.resize(620, 1900)
-    assert not page.cut_off()
-    page.look("runs-dark-620")
 
 
 def test_the_page(page, tmp_path) -> None:
     import nlstm_lab as lab
 
     widget = lab.widgets.RunBrowser("ptb_char_nlstm*")
+    hostile = "<img src=x onerror=window.hacked=1></script><script>window.hacked=1</script> é שלום 漢字"
+    rows = [*widget.rows, {**widget.rows[0], "name": hostile, "unit": hostile, "layers": hostile}]
+    widget.rows = [*rows[:-1], {**rows[-1], "provenance": {hostile: hostile}}]
+    widget.run, widget.picked = hostile, [*widget.picked, hostile]
     page.open_file(widget.to_html(tmp_path / "runs.html"))
     first = page.look("runs-page")
+    assert page.tab.evaluate("window.hacked") is None
+    for selector in (".nl-about h3", ".nl-about dt", ".nl-chosen .nl-name", ".nl-names"):
+        page.see(selector, hostile)
     page.tab.get_by_label("Metric").select_option("accuracy, %")
     page.tab.get_by_label("pick ptb_char_nlstm_logfreq/small-seed0").check()
     assert page.look("runs-page-picked") != first
+    page.look_around("runs-page", (1280, 400))
     assert not page.fetched_elsewhere()

@@ -6,10 +6,13 @@ import threading
 from typing import Any
 
 import matplotlib.pyplot as plt
+import nbformat
 import pytest
 import traitlets
+from nbconvert import HTMLExporter
 
 from nlstm_lab.errors import UsageError
+from nlstm_lab.notebooks.pages import body
 from nlstm_lab.widgets import source
 from nlstm_lab.widgets.base import LabWidget, Step
 
@@ -157,6 +160,15 @@ def test_where_there_is_no_widget_there_is_a_picture() -> None:
     data, _ = Doubling(4)._repr_mimebundle_()
     assert data["text/plain"] == "Doubling(4 and 8)"
     assert data["image/png"].startswith("iVBORw0KGgo")
+
+
+def test_an_exported_notebook_shows_the_picture() -> None:
+    data, _ = Doubling(4)._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    cell = nbformat.v4.new_code_cell("widget", outputs=[nbformat.v4.new_output("display_data", data)])
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    for page in (HTMLExporter().from_notebook_node(notebook)[0], body(notebook)):
+        assert f"data:image/png;base64,{data['image/png'][:80]}" in page
 
 
 def test_no_script_parses_text() -> None:

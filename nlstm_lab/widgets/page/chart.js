@@ -17,7 +17,7 @@ function ticks(low, high, count) {
  */
 function chart({ height = 150, label, hover = null, press = null, key = null }) {
   const node = make("div", { class: "nl-chart" });
-  const edge = { left: 46, right: 10, top: 8, bottom: 34 };
+  const edge = { left: 46, right: 10, top: 8, bottom: 34 }; // px; more at the top where marks are named
   let told = null, place = null;
   const observer = new ResizeObserver(framed(() => told && draw()));
   observer.observe(node);
@@ -32,6 +32,7 @@ function chart({ height = 150, label, hover = null, press = null, key = null }) 
   function draw() {
     const width = Math.max(220, node.clientWidth);
     place = { width };
+    edge.top = told.marks?.length ? 20 : 8;
     const side = ({ low, high, log }, start, end) => {
       const turn = log ? Math.log : (value) => value;
       const [a, b] = [turn(low), turn(high)];
@@ -60,8 +61,9 @@ function chart({ height = 150, label, hover = null, press = null, key = null }) 
     }
     for (const { x: value, label: name } of told.marks ?? []) {
       parts.push(make("line", { class: "nl-mark", x1: x(value), x2: x(value), y1: edge.top, y2: height - edge.bottom }));
-      const right = x(value) < width * 0.75;
-      parts.push(make("text", { class: "nl-tick", x: x(value) + (right ? 4 : -4), y: edge.top + 9, "text-anchor": right ? "start" : "end" }, name));
+      // above the lines, and inside the picture
+      const anchor = x(value) > width * 0.8 ? "end" : x(value) < width * 0.2 ? "start" : "middle";
+      parts.push(make("text", { class: "nl-tick", x: x(value), y: edge.top - 5, "text-anchor": anchor }, name));
     }
     const picture = make("svg", {
       width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label,

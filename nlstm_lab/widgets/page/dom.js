@@ -13,9 +13,10 @@ function make(tag, attributes = {}, ...children) {
   return node;
 }
 
-let made = 0;
+// every widget is a module of its own, and names must differ between all of them
+const made = (globalThis[Symbol.for("nlstm_lab.made")] ??= { count: 0 });
 /** A name for an element that no other element in the page has. */
-const unique = (stem) => `nl-${stem}-${++made}`;
+const unique = (stem) => `nl-${stem}-${++made.count}`;
 
 /** A labelled control: the label is what a screen reader says, and a click on it moves the focus. */
 function labelled(label, control, extra = null) {
@@ -69,6 +70,16 @@ function slider(label, { min, max, step = 1, value, format = String }, choose) {
     shown.textContent = format(now);
   };
   return node;
+}
+
+/** Call `f(value)` when what was typed into a field is done: by Enter, or by leaving it; once for each value. */
+function entered(field, f) {
+  let last = null;
+  const done = () => { if (field.value !== last) f((last = field.value)); };
+  field.addEventListener("focus", () => { last = field.value; });
+  field.addEventListener("change", done);
+  field.addEventListener("keydown", (event) => { if (event.key === "Enter") done(); });
+  return field;
 }
 
 /** A check box. */

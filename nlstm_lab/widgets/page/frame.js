@@ -8,6 +8,7 @@ const LONG = 6000; // ms after which one wonders whether Python is there
  * Returns what ends it.
  *   lab.get(name)            a trait's value
  *   lab.set(values, ask, ms) change traits; with ask, Python computes from them, ms after the last of a burst
+ *   lab.waiting()            whether Python owes an answer
  *   lab.watch(names, f)      call f when Python changes one of them
  *   lab.alone                whether this is a page without Python
  *   lab.needsPython(node)    disable a control's inputs where there is no Python
@@ -36,13 +37,13 @@ function start(model, el, render) {
     ends.push(() => model.off(`change:${name}`, f));
   };
 
-  let waited = null;
+  let waited = null, timer = null, setting = false;
+  const waiting = () => !alone && (timer !== null || model.get("asked") !== model.get("answered"));
   const status = () => {
     error.textContent = model.get("error") ?? "";
     error.hidden = !error.textContent;
-    const waiting = !alone && model.get("asked") !== model.get("answered");
     const told = model.get("progress") ?? {};
-    if (!waiting) { waited = null; progress.hidden = true; root.removeAttribute("aria-busy"); return; }
+    if (!waiting()) { waited = null; progress.hidden = true; root.removeAttribute("aria-busy"); return; }
     root.setAttribute("aria-busy", "true");
     if (waited === null) {
       const mine = (waited = {});
@@ -54,10 +55,9 @@ function start(model, el, render) {
   };
   for (const name of ["error", "progress", "answered", "asked"]) listen(name, status);
 
-  const send = () => { model.set("asked", (model.get("asked") ?? 0) + 1); model.save_changes(); status(); };
-  let timer = null, setting = false;
+  const send = () => { timer = null; model.set("asked", (model.get("asked") ?? 0) + 1); model.save_changes(); status(); };
   const lab = {
-    alone, root, body,
+    alone, root, body, waiting,
     get: (name) => model.get(name),
     set(values, ask = false, delay = 0) {
       setting = true; // who sets knows
@@ -68,6 +68,7 @@ function start(model, el, render) {
       if (!ask) return;
       clearTimeout(timer);
       timer = setTimeout(send, delay);
+      status();
     },
     watch: (names, f) => names.forEach((name) => listen(name, () => setting || f())),
     needsPython(node) {
