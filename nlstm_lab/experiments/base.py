@@ -20,7 +20,13 @@ SCALES: tuple[Scale, ...] = get_args(Scale)
 @dataclass(frozen=True)
 class Experiment:
     """One row of one table at one scale. `printed` names the targets that it is set beside, such as
-    "nested_lstm.table1"; `sources` says for each value where it comes from (both stay out of the digest)."""
+    "nested_lstm.table1"; `sources` says for each value where it comes from (both stay out of the digest).
+
+    >>> import nlstm_lab as lab
+    >>> row = lab.experiments.get("ptb_char_nlstm", "small")
+    >>> row.model.hidden_size, row.sources["training.learning_rate"]
+    (150, 'section 4.2: 0.002')
+    """
 
     name: str
     scale: Scale

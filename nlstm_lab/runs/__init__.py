@@ -261,6 +261,10 @@ def recorded(pattern: str = "*", scale: str | None = None) -> list[Run]:
     """Every run that is recorded of the documents' experiments that match, in the documents' order; trains nothing.
 
     Raises StaleRun where one of them was trained with another configuration than today's.
+
+    >>> import nlstm_lab as lab
+    >>> [run.name for run in lab.runs.recorded("ptb_char_nlstm", "small")][:2]
+    ['ptb_char_nlstm/small-seed0', 'ptb_char_nlstm/small-seed1']
     """
     found = [records.read_json(file) for file in sorted(paths.runs().glob("*/*/result.json"))]
     return [

@@ -30,7 +30,12 @@ def about(run: "Run") -> dict[str, Any]:
 def histories(runs: "Iterable[Run] | Mapping[str, Iterable[Run]]") -> pd.DataFrame:
     """The histories of runs under each other, each row with `about` its run and whether its epoch is the `best` one.
 
-    Runs may come by the name of a setting, which then is a column, too.
+    Runs may come by the name of a setting, which then is a column, too. UsageError: no run.
+
+    >>> import nlstm_lab as lab
+    >>> history = lab.runs.histories(lab.runs.recorded("ptb_char_nlstm", "small"))
+    >>> sorted(history["seed"].unique().tolist())
+    [0, 1, 2, 3, 4]
     """
     named = runs if isinstance(runs, Mapping) else {"": runs}
     parts = [
@@ -67,6 +72,11 @@ def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFr
 
     history: from `histories`. updates: after which updates of the first epoch (those that training logs), or, if none
     are named, after the best epoch.
+
+    >>> import nlstm_lab as lab
+    >>> dead = lab.runs.dead_shares(lab.runs.histories(lab.runs.recorded("ptb_char_nlstm", "small")))
+    >>> bool(dead.loc[dead["memory"] == "inner", "dead"].mean() > 0.9)  # trained as printed, the inner memory dies
+    True
     """
     wanted = list(updates)
     early = (history["split"] == "early") & history["update"].isin(wanted)
