@@ -78,8 +78,11 @@ class Registry:
             return experiment
         if scales := self.scales(base):
             raise UsageError(f"{base!r} has no scale {scale!r}; it has {', '.join(scales)}")
-        close = self.names(f"*{base.split('_')[0]}*") or self.names()
-        raise UsageError(f"there is no experiment {base!r}; there are {', '.join(close)} (see nlstm-lab experiments)")
+        close = self.names(f"*{base.split('_')[0]}*")
+        there = f"there are {', '.join(close)}" if close else "`nlstm-lab experiments` lists them"
+        raise UsageError(
+            f"there is no experiment {base!r}; {there} (one of your own is given as it is, not by its name)"
+        )
 
     def variant(self, name: str, /, scale: str = "paper", **flags: Any) -> Experiment:
         """An experiment with one or more decisions turned the other way, with a name and runs of its own.
