@@ -166,7 +166,7 @@ def compiler() -> Finding:
 
 
 def data_sets() -> Iterator[Finding]:
-    """A line for the data sets that are here, one for each damaged one, one for each way to get those that are not here."""
+    """A line for the data sets that are here, one for each damaged one, one for each way to get the absent ones."""
     from nlstm_lab.datasets import registry
 
     states = registry.status()
