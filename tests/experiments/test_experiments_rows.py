@@ -161,6 +161,11 @@ def test_a_substitute_is_what_small_scale_reads_and_only_where_the_targets_say_s
             assert corpora["paper"] == OWN.get(substitute, corpora["paper"])
 
 
+def usual(field: dataclasses.Field) -> object:
+    """What a field holds where nothing is said."""
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
 @pytest.mark.parametrize("scale", experiments.SCALES)
 def test_every_value_has_a_source_and_every_source_a_value(scale):
     for experiment in (experiments.get(name, scale) for name, given in ALL if given == scale):
@@ -168,9 +173,7 @@ def test_every_value_has_a_source_and_every_source_a_value(scale):
         fields = {f"{part}.{field.name}": field for part in parts for field in dataclasses.fields(parts[part])}
         assert experiment.sources.keys() <= fields.keys(), experiment.name
         stated = {
-            name
-            for name, field in fields.items()
-            if field.default is dataclasses.MISSING or getattr(parts[name.split(".")[0]], field.name) != field.default
+            name for name, field in fields.items() if getattr(parts[name.split(".")[0]], field.name) != usual(field)
         }
         unsourced = stated - experiment.sources.keys()
         unsourced -= {"model.unit", "task.normalization", "training.updates_per_epoch"}
