@@ -2,7 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin/python
 CHROMIUM = $(shell for name in chromium chromium-browser google-chrome chrome; do command -v $$name && break; done)
-APT = $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
+ROOT := $(filter 0,$(shell id -u))
+APT = $(if $(ROOT),,sudo -n )apt-get
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -51,6 +52,6 @@ check: .venv/ready  ## lint and types
 	$(BIN) -m mypy
 
 lab: .venv/ready  ## the notebooks in JupyterLab
-	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks
+	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks $(if $(ROOT),--allow-root)
 
 .PHONY: help setup figures test fast-test browser browser-test smoke unchanged check lab

@@ -38,7 +38,7 @@ def test_an_error_is_a_sentence_and_with_debug_a_traceback(
     line = ["train", "nothing"]
     code, output, error = told(capsys, monkeypatch, *line)
     assert (code, output) == (2, "")
-    assert error.startswith("nlstm-lab: there is no experiment 'nothing'; there are ")
+    assert error.startswith("nlstm-lab: there is no experiment 'nothing'; `nlstm-lab experiments` lists them")
     assert error.count("\n") == 1
     line.insert(where, "--debug")
     monkeypatch.setattr(sys, "argv", ["nlstm-lab", *line])

@@ -13,11 +13,16 @@ MODULES = sorted(module.name for module in pkgutil.walk_packages(lab.__path__, "
 MET_FIRST = [
     *(getattr(lab.cells, name) for name in ("HMLSTM", "LSTM", "GRU", "RNN", "NestedLSTM", "NestedLSTMCell")),
     *(getattr(lab.cells, name) for name in ("ClockworkRNN", "HierarchicalRNN", "LayerNormLSTM")),
-    *(lab.models.wrap, lab.runs.ensure, lab.runs.load, lab.runs.table, lab.targets.compare),
-    lab.experiments.base.Registry.variant,
+    *(lab.models.build, lab.models.wrap, lab.targets.compare, lab.targets.load, lab.targets.verdicts),
+    *(getattr(lab.runs, name) for name in ("ensure", "load", "table", "recorded", "histories", "dead_shares")),
+    *(lab.experiments.Experiment, lab.experiments.base.Registry.variant),
+    *(lab.experiments.parameters, lab.experiments.width_for_parameters),
+    *(lab.probes.classes, lab.probes.summary, lab.probes.intervals, lab.probes.boundaries),
+    *(lab.probes.complete, lab.probes.continued, lab.probes.connectivity),
     *(lab.probes.trace, lab.probes.state_timescales, lab.probes.gate_timescales, lab.probes.persistence),
     *(lab.probes.intervene, lab.probes.attribute, lab.probes.horizon, lab.probes.decode, lab.probes.shares),
     *(lab.figures.cell_activations, lab.figures.learning_curves, lab.figures.save, lab.figures.override),
+    *(lab.figures.all_cells, lab.figures.liveliest, lab.figures.activation_summary, lab.figures.data),
 ]
 
 

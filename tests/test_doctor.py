@@ -22,7 +22,8 @@ def test_a_machine_without_data_is_healthy(elsewhere):
     outcome = CliRunner().invoke(cli.app, ["doctor"])
     assert outcome.exit_code == 0, outcome.output
     assert "Everything essential works" in outcome.output
-    assert "nlstm-lab data fetch ptb" in outcome.output
+    assert "nlstm-lab data fetch NAME" in outcome.output
+    assert "ptb" in outcome.output
     assert "none in this folder" in outcome.output
 
 
@@ -59,4 +60,4 @@ def test_a_missing_or_foreign_package_is_told_apart(monkeypatch):
 
 def test_a_compiler_that_lacks_something_is_named(monkeypatch):
     monkeypatch.setattr("nlstm_lab.cells.fast.compiling.lacking", lambda device_type: "Python's headers")
-    assert doctor.compiler().found == "lacks Python's headers"
+    assert doctor.compiler().found == "needs Python's headers"

@@ -15,6 +15,7 @@ from nlstm_lab.notebooks import parameters as typed
 NAMES = sorted(path.stem for path in paths.notebooks().glob("*.ipynb"))
 SECTIONS = ("Runs", "Probe", "Figure", "Comparison with the paper", "What we see, where it differs, why we think so")
 REQUIRED = SECTIONS[2:]
+STRIP = "strip it: .venv/bin/pre-commit run --all-files"
 each = pytest.mark.parametrize("name", NAMES)
 
 
@@ -119,19 +120,19 @@ def test_numbers_in_prose_are_computed(name: str) -> None:
 @each
 def test_it_is_stripped(name: str) -> None:
     notebook = read(name)
-    assert set(notebook.metadata) <= {"kernelspec", "language_info"}
-    assert notebook.metadata.language_info == {"name": "python"}
+    assert set(notebook.metadata) <= {"kernelspec", "language_info"}, STRIP
+    assert notebook.metadata.language_info == {"name": "python"}, STRIP
     assert notebook.metadata.kernelspec.name == "python3"
     for cell in notebook.cells:
         assert set(cell.metadata) <= {"tags"}
-        assert not cell.get("outputs")
-        assert cell.get("execution_count") is None
+        assert not cell.get("outputs"), STRIP
+        assert cell.get("execution_count") is None, STRIP
 
 
 @each
 def test_it_is_stored_as_nbformat_writes_it(name: str) -> None:
     path = paths.notebooks() / f"{name}.ipynb"
-    assert path.read_text(encoding="utf-8") == nbformat.writes(read(name)) + "\n"
+    assert path.read_text(encoding="utf-8") == nbformat.writes(read(name)) + "\n", STRIP
     ids = [cell["id"] for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
     assert ids == [str(k) for k in range(len(ids))], "nbstripout counts the cells"
 

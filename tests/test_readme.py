@@ -1,5 +1,7 @@
 """What README and CONTRIBUTING show runs, and what they tell of results is what the records say."""
 
+import doctest
+import math
 import os
 import re
 import shlex
@@ -8,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -23,11 +26,9 @@ LINES = [
     for block in re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     for line in block.splitlines()
 ]
-SHOWN = {
-    what: block
-    for block in map(dedent, re.findall(r"^   ```python\n(.*?)^   ```", CONTRIBUTING, re.MULTILINE | re.DOTALL))
-    for what in re.findall(r"^(?:class|def) \w+\(", block, re.MULTILINE)
-}
+BLOCKS = [dedent(block) for block in re.findall(r"^   ```python\n(.*?)^   ```", CONTRIBUTING, re.MULTILINE | re.DOTALL)]
+NAMED = re.compile(r"^(?:class|def) \w+|^\w+ = .*ensure", re.MULTILINE)
+SHOWN = {what: block for block in BLOCKS for what in NAMED.findall(block)}
 PYTHON = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 # What needs the network, a browser or a cluster is checked without it, by the tests below.
 CHECKED_OTHERWISE = ("make ", "nlstm-lab data fetch ", "srun ", "dask scheduler ", "nlstm-lab sweep 'mnist_*' ")
@@ -102,7 +103,7 @@ def test_what_is_fetched_can_be_fetched() -> None:
 
 def test_the_unit_that_contributing_shows_trains_and_is_probed(runs_folder: Path, monkeypatch, tmp_path: Path) -> None:
     """As it stands there, in a file beside a notebook."""
-    (tmp_path / "mine.py").write_text(SHOWN["class Minimal("])
+    (tmp_path / "mine.py").write_text(SHOWN["class Minimal"])
     monkeypatch.syspath_prepend(tmp_path)
     unit = lab.models.unit("mine:Minimal")
     run = lab.runs.ensure(lab.experiments.variant("ptb_char_nlstm", "smoke", unit=unit), progress=False)
@@ -111,10 +112,34 @@ def test_the_unit_that_contributing_shows_trains_and_is_probed(runs_folder: Path
     assert len(lab.figures.data(lab.figures.cell_activations(trace, units=2))) == 2 * trace.sizes["time"]
 
 
+def test_the_task_that_contributing_shows_is_learned(runs_folder: Path, monkeypatch, tmp_path: Path) -> None:
+    """As it stands there: a network learns what is asked of its memory, which chance is 2 bits away from."""
+    (tmp_path / "mine.py").write_text(SHOWN["class Echo"])
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    names: dict[str, Any] = {}
+    exec(SHOWN["run = lab.runs.ensure"], names)
+    found = lab.runs.table("echo_*").query("metric == 'nll_nats' and split == 'test'")
+    assert float(found["value"].iloc[0]) < 0.5 * math.log(4)
+    assert names["trace"].sizes["time"] == 100
+
+
+def test_the_probe_that_contributing_shows_finds_what_its_example_says(monkeypatch, tmp_path: Path) -> None:
+    """As it stands there, with its example, and recorded."""
+    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
+    module = ModuleType("shown")
+    exec(SHOWN["def saturation"], vars(module))
+    assert doctest.testmod(module) == (0, 4)
+    names = {**vars(module), "lab": lab, "model": lab.runs.load("ptb_char_nlstm", scale="small").model()}
+    exec(SHOWN["found = lab.probes.ensure"], names)
+    assert len(names["found"]) == 2 * 150
+    assert list(tmp_path.glob("saturation-*.csv"))
+
+
 def test_the_figure_that_contributing_shows_is_drawn_and_saved(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
     names: dict[str, Any] = {}
-    exec(SHOWN["def seeds("], names)
+    exec(SHOWN["def seeds"], names)
     table = lab.runs.table("ptb_char_lstm2*", scale="small").query("metric == 'bpc' and split == 'valid'")
     assert lab.figures.save(names["seeds"](table), "lab_seeds").stat().st_size > 1000
 

@@ -162,22 +162,27 @@ def compiler() -> Finding:
 
     if not (lack := lacking("cuda" if torch.cuda.is_available() else "cpu")):
         return Finding("compiler", "found")
-    return Finding("compiler", f"lacks {lack}", "long trainings run uncompiled, and slower")
+    return Finding("compiler", f"needs {lack}", "long trainings run uncompiled, and slower")
 
 
 def data_sets() -> Iterator[Finding]:
-    """A line for all data sets that are here, and one for each other."""
+    """A line for the data sets that are here, one for each damaged one, one for each way to get the absent ones."""
     from nlstm_lab.datasets import registry
 
     states = registry.status()
     here = [row.name for row in states if row.state == "present"]
     yield Finding("data", ", ".join([*here, "python_docs (in every Python)"]))
+    ways: dict[str, list[str]] = {"fetch NAME": [], "import NAME PATH": []}
     for row in states:
         if row.state == "damaged":
             yield Finding("data", f"{row.name} is damaged", row.detail)
         elif row.state == "absent":
-            way = "fetch" if any(file.urls for file in registry.get(row.name).files) else "import"
-            yield Finding("data", f"{row.name} is absent", f"no run on it; `nlstm-lab data {way} {row.name}`")
+            fetched = any(file.urls for file in registry.get(row.name).files)
+            ways["fetch NAME" if fetched else "import NAME PATH"].append(row.name)
+    for way, absent in ways.items():
+        if absent:
+            cost = f"no runs on them; `nlstm-lab data {way}`"
+            yield Finding("data", f"absent: {', '.join(absent)}", cost)
 
 
 def browser() -> Finding:

@@ -94,7 +94,10 @@ def _named(name: str) -> tuple[tuple[Path, ...], Texts]:
 def _own(source: TextSource) -> tuple[tuple[Path, ...], Texts]:
     path = Path(source.corpus).expanduser()
     if not path.is_file():
-        raise UsageError(f"{source.corpus!r} is neither a corpus ({', '.join(names())}) nor a text file")
+        raise UsageError(
+            f"{source.corpus!r} is neither a corpus ({', '.join(names())}) nor a text file, for there is no "
+            f"{path.absolute()}"
+        )
     return (path,), lambda: [_decode(path, source.encoding)]
 
 

@@ -20,7 +20,13 @@ SCALES: tuple[Scale, ...] = get_args(Scale)
 @dataclass(frozen=True)
 class Experiment:
     """One row of one table at one scale. `printed` names the targets that it is set beside, such as
-    "nested_lstm.table1"; `sources` says for each value where it comes from (both stay out of the digest)."""
+    "nested_lstm.table1"; `sources` says for each value where it comes from (both stay out of the digest).
+
+    >>> import nlstm_lab as lab
+    >>> row = lab.experiments.get("ptb_char_nlstm", "small")
+    >>> row.model.hidden_size, row.sources["training.learning_rate"]
+    (150, 'section 4.2: 0.002')
+    """
 
     name: str
     scale: Scale
@@ -72,8 +78,11 @@ class Registry:
             return experiment
         if scales := self.scales(base):
             raise UsageError(f"{base!r} has no scale {scale!r}; it has {', '.join(scales)}")
-        close = self.names(f"*{base.split('_')[0]}*") or self.names()
-        raise UsageError(f"there is no experiment {base!r}; there are {', '.join(close)} (see nlstm-lab experiments)")
+        close = self.names(f"*{base.split('_')[0]}*")
+        there = f"there are {', '.join(close)}" if close else "`nlstm-lab experiments` lists them"
+        raise UsageError(
+            f"there is no experiment {base!r}; {there} (one of your own is given as it is, not by its name)"
+        )
 
     def variant(self, name: str, /, scale: str = "paper", **flags: Any) -> Experiment:
         """An experiment with one or more decisions turned the other way, with a name and runs of its own.

@@ -42,7 +42,12 @@ def ends(task: Any) -> tuple[Symbols | Vectors, Symbols | Mixture]:
 
 
 def parameters(experiment: Experiment) -> int:
-    """The exact number of trained values, counted on a device that holds none."""
+    """The exact number of trained values, counted on a device that holds none.
+
+    >>> import nlstm_lab as lab
+    >>> lab.experiments.parameters(lab.experiments.get("ptb_char_nlstm"))  # table 1 prints 4.47M
+    4474850
+    """
     config = replace(experiment.model, boundaries=())  # given boundaries are no parameters, and ask for the symbols
     with torch.device("meta"):
         return models.parameter_count(models.build(config, models.Interface(*ends(experiment.task)), seed=0))
@@ -70,6 +75,13 @@ def width_for_parameters(experiment: Experiment, budget: int) -> int:
 
     Hand it to `variant(name, hidden_size=...)`. Widths that the unit refuses (a clockwork RNN's must be a multiple of
     its modules) are passed over. UsageError where even the narrowest network is too large.
+
+    >>> import nlstm_lab as lab
+    >>> nested, single = (lab.experiments.get(f"ptb_char_{name}") for name in ("nlstm", "lstm1"))
+    >>> width = lab.experiments.width_for_parameters(single, lab.experiments.parameters(nested))
+    >>> fair = lab.experiments.variant("ptb_char_lstm1", hidden_size=width)
+    >>> lab.experiments.parameters(fair) <= lab.experiments.parameters(nested)
+    True
     """
     low, high = 0, 1
     while _fits(experiment, high, budget):

@@ -16,7 +16,13 @@ HEIGHT = 2.3  # inches a network
 
 
 def liveliest(trace: xr.Dataset, count: int = 7, values: Values = "printed") -> list[int]:
-    """The `count` units whose innermost (or highest) memory moves most from one character to the next, most first."""
+    """The `count` units whose innermost (or highest) memory moves most from one character to the next, most first.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> trace = lab.probes.trace(model, "the old man said that he would not sell")
+    >>> figure = lab.figures.cell_activations(trace, units=liveliest(trace, 3))
+    """
     frame = activation_frame(trace, trace.sizes["unit"], values)
     grid = _grid(frame, str(frame["memory"].iloc[0]))
     return _movement(grid).sort_values(ascending=False, kind="stable").index[:count].tolist()
@@ -30,6 +36,12 @@ def all_cells(
 
     Cells stand in the order in which they move, the calmest at the top: each memory has an order of its own. Values
     beyond -1 and 1 (raw ones) are shown as those. The frame has a row a cell, with a column for each character.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> figure = all_cells({"log-frequencies": lab.probes.trace(model, "the old man said that he would not sell")})
+    >>> len(lab.figures.data(figure))  # 2 memories x 150 cells
+    300
     """
     figure, ax = canvas(ax, width, HEIGHT * len(traces) + 0.45)
     ax.axis("off")

@@ -128,6 +128,13 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
     """The network of `config` between `ends`, its parameters drawn from `seed` on the CPU, whatever device follows.
 
     Raises ValueError for an unknown unit or output bias; the unit raises for bad sizes and flags.
+
+    >>> import torch, nlstm_lab as lab
+    >>> config = lab.models.ModelConfig("nlstm", hidden_size=12)
+    >>> network = lab.models.build(config, lab.models.Interface(Symbols(50), Symbols(50)), seed=0)
+    >>> outputs, state = network(torch.zeros(7, 3, dtype=torch.long))  # 7 steps of 3 texts
+    >>> outputs.shape
+    torch.Size([7, 3, 50])
     """
     if config.unit not in UNITS:
         raise ValueError(f"unit must be one of {sorted(UNITS)}, not {config.unit!r}")

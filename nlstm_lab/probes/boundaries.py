@@ -59,6 +59,12 @@ def boundaries(
     Attributes: model, run, boundary ("step", "sample", "soft" or "given"), threshold, slope (None where given),
     hidden_size. UsageError: no detectors, no text, characters that the network does not know, a threshold outside
     (0, 1), a slope that is not positive.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_hmlstm_step", scale="small").model()
+    >>> found = boundaries(model, "the old man said that he would not sell")
+    >>> dict(found.z.sizes), found.attrs["boundary"]
+    ({'time': 39, 'layer': 3}, 'step')
     """
     (found,) = together(model, [text], threshold=threshold, slope=slope, run=run, watch=watch)
     return found

@@ -97,7 +97,13 @@ def complete(
     unknown: Unknown = "refuse",
     window: int = LONGEST,
 ) -> list[Completion]:
-    """The `k` likeliest words for `text`, likeliest first: one call of a `Completer`, whose arguments these are."""
+    """The `k` likeliest words for `text`, likeliest first: one call of a `Completer`, whose arguments these are.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("autocomplete_gru", scale="small").model()
+    >>> [word for word, probability in complete(model, "the united stat")][:2]
+    ['states', 'state']
+    """
     return Completer(model, words, unknown=unknown, window=window)(text, k)
 
 
@@ -112,7 +118,13 @@ def continued(model: Network, text: str, length: int, seed: int = 0, temperature
     """`text` with `length` characters that the network, which predicts the next one, draws from its own predictions.
 
     temperature: the logits are divided by it; towards 0 the likeliest character is always taken. The same seed gives
-    the same text.   UsageError: a network that predicts words, a length or temperature that is not positive.
+    the same text. UsageError: a network that predicts words, a length or temperature that is not positive.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_lstm2_logfreq", scale="small").model()
+    >>> text = continued(model, "the company said ", 20, temperature=0.5)
+    >>> len(text), text.startswith("the company said ")
+    (37, True)
     """
     vocabulary = vocabulary_of(model)
     if length < 1 or temperature <= 0:

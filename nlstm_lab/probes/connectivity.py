@@ -88,6 +88,12 @@ def connectivity(
     known), word_start and window (where the word and the window start), all (time).
 
     UsageError: an empty text, an unknown character, word, mode or memory, a network that is not autoregressive.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("autocomplete_gru", scale="small").model()
+    >>> found = connectivity(model, "the united states of america", given="states")
+    >>> found.connectivity.shape, bool(found.connectivity[4, 5:].fillna(0).any())  # nothing hangs on what comes later
+    ((28, 28), False)
     """
     vocabulary, words = vocabulary_of(model), model.words if words is None else words
     codes, read = encode(vocabulary, text, unknown)

@@ -129,7 +129,12 @@ def needed(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFrame:
-    """The mean over seeds of a column and its t interval for each group: mean, low, high, n (seeds with a number)."""
+    """The mean over seeds of a column and its t interval for each group: mean, low, high, n (seeds with a number).
+
+    >>> values = pd.DataFrame({"memory": ["inner"] * 3, "seed": [0, 1, 2], "lag": [2.0, 2.5, 3.0]})
+    >>> intervals(values, "lag", by=["memory"]).round(2).to_dict("records")
+    [{'memory': 'inner', 'mean': 2.5, 'low': 1.26, 'high': 3.74, 'n': 3}]
+    """
     rows, by = [], list(by)
     for key, group in frame.groupby(by, sort=False):
         values = group[column].dropna()

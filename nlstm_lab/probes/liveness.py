@@ -21,7 +21,13 @@ def need(trace: xr.Dataset, memory: str | None = None) -> None:
 def classes(trace: xr.Dataset) -> pd.DataFrame:
     """Each cell's class, one row a cell: memory, unit, life ('alive', 'silent', 'latched' or 'not finite').
 
-    Judged on the second half of the text as a whole (see `training.liveness`).
+    Judged on the second half of the text as a whole (see `training.liveness`). UsageError: no memory cells.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
+    >>> lives = classes(lab.probes.trace(model, "the old man said that he would not sell the company"))
+    >>> len(lives), lives.query("memory == 'inner'").life.mode().item()  # 2 memories x 150 cells
+    (300, 'latched')
     """
     need(trace)
     rows = []

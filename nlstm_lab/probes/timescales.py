@@ -103,6 +103,13 @@ def summary(frame: pd.DataFrame, columns: Iterable[str] = ("timescale",), by: It
     bootstrap over units, 95 %), `mean_ln` (of the natural logarithm: what is compared between seeds),
     `measured` (number of cells with a number), and the shares of all cells `latched`, `silent`, `dead` (the
     two, and the not finite) and `unmeasured` (alive, yet without a number).
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
+    >>> told = summary(gate_timescales(trace), ["from_mean_f"]).set_index("memory")
+    >>> bool(told.low["inner"] < told["median"]["inner"] < told.high["inner"]), float(told.unmeasured["outer"])
+    (True, 1.0)
     """
     keys = [*by, "memory", *(["value"] if "value" in frame else [])]
     rows = []

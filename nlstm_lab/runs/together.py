@@ -20,6 +20,10 @@ def recorded(pattern: str = "*", scale: str | None = None) -> list[Run]:
     """Every run that is recorded of the documents' experiments that match, in the documents' order; trains nothing.
 
     Raises StaleRun where one of them was trained with another configuration than today's.
+
+    >>> import nlstm_lab as lab
+    >>> [run.name for run in lab.runs.recorded("ptb_char_nlstm", "small")][:2]
+    ['ptb_char_nlstm/small-seed0', 'ptb_char_nlstm/small-seed1']
     """
     return [
         load(name, seed, one)
@@ -79,7 +83,12 @@ def about(run: Run) -> dict[str, Any]:
 def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame:
     """The histories of runs under each other, each row with `about` its run and whether its epoch is the `best` one.
 
-    Runs may come by the name of a setting, which then is a column, too.
+    Runs may come by the name of a setting, which then is a column, too. UsageError: no run.
+
+    >>> import nlstm_lab as lab
+    >>> history = lab.runs.histories(lab.runs.recorded("ptb_char_nlstm", "small"))
+    >>> sorted(history["seed"].unique().tolist())
+    [0, 1, 2, 3, 4]
     """
     named = runs if isinstance(runs, Mapping) else {"": runs}
     parts = [
@@ -116,6 +125,11 @@ def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFr
 
     history: from `histories`. updates: after which updates of the first epoch (those that training logs), or, if none
     are named, after the best epoch.
+
+    >>> import nlstm_lab as lab
+    >>> dead = lab.runs.dead_shares(lab.runs.histories(lab.runs.recorded("ptb_char_nlstm", "small")))
+    >>> bool(dead.loc[dead["memory"] == "inner", "dead"].mean() > 0.9)  # trained as printed, the inner memory dies
+    True
     """
     wanted = list(updates)
     early = (history["split"] == "early") & history["update"].isin(wanted)

@@ -68,6 +68,11 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
     Numbers are judged at paper scale alone; orderings and claims at the largest scale with three seeds, which
     the row names (a substitute text comes after the document's own). Raises UsageError for a frame that lacks a
     column or has a row twice, and for a claim that nobody registered.
+
+    >>> import nlstm_lab as lab
+    >>> frame = verdicts(lab.runs.table(), lab.probes.claims())
+    >>> bool((frame.verdict == "holds").any())
+    True
     """
     documents = [load(name) for name in DOCUMENTS]
     runs, measured = Runs.of(table), _measured(claims, documents)

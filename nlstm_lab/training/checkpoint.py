@@ -25,7 +25,7 @@ def save(path: Path, state: dict[str, Any]) -> None:
     packed = io.BytesIO()  # torch hides the system's reason when it writes to a file itself
     torch.save({**state, "format": FORMAT}, packed)
     with writing(path, kept(path)), paths.atomic(path) as partial:
-        partial.write_bytes(packed.getbuffer())
+        partial.write_bytes(packed.getvalue())  # shared, not copied; a view held by a failed write crashes Python 3.12
         if path.exists():
             path.replace(previous(path))
 
