@@ -189,3 +189,21 @@ def test_what_it_found_is_what_the_records_say() -> None:
     dead = lab.runs.dead_shares(lab.runs.histories(runs)).query("memory == 'inner'").groupby("setting").dead.mean()
     assert f"{100 * dead['zero']:.0f} % of its cells" in opening
     assert f"{100 * dead['log']:.0f} % dead" in opening
+
+
+def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
+    opening = " ".join(README[: README.index("## Two commands")].split())
+    for name, words in (("autocomplete_nlstm", "{} back on average {}"), ("autocomplete_lstm", "stacked LSTM's {} {}")):
+        runs = [lab.runs.load(name, seed, "small") for seed in range(3)]
+        texts = lab.datasets.Sequences(runs[0].experiment.task, "test", 200)  # type: ignore[arg-type]
+        lags = lab.probes.gather([(run, run.model()) for run in runs], lab.probes.studies.connectivity_lags, texts)
+        found = lab.probes.t_interval(lags.query("quantity == 'mean_lag' and where == 'all'").value)
+        assert words.format(f"{found.mean:.1f}", f"[{found.low:.1f}, {found.high:.1f}]") in opening
+    table = lab.runs.table("ptb_char_hmlstm_step*", scale="small").query(
+        "metric == 'bpc' and split == 'valid' and reader == 'streams'"
+    )
+    bpc = table.groupby("experiment").value.mean()
+    worse = bpc["ptb_char_hmlstm_step+layer_norm=false"] - bpc["ptb_char_hmlstm_step"]
+    assert f"without layer normalization it is {worse:.2f} BPC worse" in opening
+    failed = lab.runs.failures("ptb_char_hmlstm_step+straight_through=identity", "small")
+    assert list(failed["seed"]) == [0, 1, 2]
