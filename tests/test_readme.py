@@ -184,6 +184,10 @@ def test_what_it_found_is_what_the_records_say() -> None:
     assert f"{(nested - saved).mean():.2f} BPC better" in opening
     assert f"by {(nested - stacked).mean():.2f} BPC as printed" in opening
     assert f"by {margin.mean:.3f} [{margin.low:.3f}, {margin.high:.3f}] where both" in opening
+    assert "the Nested LSTM comes last both times" in opening
+    for start in ("", "_logfreq"):
+        rows = [f"ptb_char_{row}{start}" for row in ("lstm1", "lstm1_large", "lstm2", "lstm3")]
+        assert max(seeds[row].mean() for row in rows) < seeds[f"ptb_char_nlstm{start}"].mean()
     starts = {"zero": "ptb_char_nlstm", "log": "ptb_char_nlstm_logfreq"}
     runs = {start: [lab.runs.load(name, seed, "small") for seed in range(5)] for start, name in starts.items()}
     dead = lab.runs.dead_shares(lab.runs.histories(runs)).query("memory == 'inner'").groupby("setting").dead.mean()
