@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nlstm_lab import cli, experiments, paths, runs
+from nlstm_lab.errors import DamagedFile
 
 Say = tuple[int, str, str]
 
@@ -92,7 +93,7 @@ def test_a_truncated_weights_file_is_named(elsewhere):
     weights = elsewhere / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     run = runs.load("ptb_char_nlstm", seed=int(elsewhere.name[-1]), scale="small")
-    with pytest.raises(runs.DamagedFile, match=r"weights\.safetensors"):
+    with pytest.raises(DamagedFile, match=r"weights\.safetensors"):
         run.model()
 
 
