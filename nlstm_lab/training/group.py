@@ -28,7 +28,11 @@ class Group:
 
     def wrap(self, network: nn.Module) -> nn.Module:
         """The network whose backward averages the gradients over all processes."""
-        return network if self.size == 1 else DistributedDataParallel(network)
+        if self.size == 1:
+            return network
+        # Its group's threads outlive `joined`. Were it the group that talks last, one of them could still hold a tensor
+        # when Python ends, and abort the process.
+        return DistributedDataParallel(network, process_group=dist.new_group())
 
     def rows(self, batch: Batch) -> tuple[Batch, float]:
         """This process's rows of a batch, and the weight of what they count.
