@@ -15,7 +15,6 @@ from torch import Tensor
 from nlstm_lab.datasets.corpora import SPLITS
 from nlstm_lab.datasets.excerpt import Excerpt, Lines
 from nlstm_lab.datasets.handwriting import Handwriting
-from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import flushing, segments
 from nlstm_lab.probes.boundaries import boundaries as read
@@ -23,6 +22,7 @@ from nlstm_lab.probes.boundaries import described, from_rows, rows_of, together
 from nlstm_lab.probes.reading import reading
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.updates import updates as counted
+from nlstm_lab.probes.writing import density_of
 
 PIECE = 500  # characters that are judged in one piece, from a zero state, side by side with the others
 MOMENTS, DISTANCE = 60, 20  # at which a FLUSH is turned, and predictions after that
@@ -115,10 +115,9 @@ def floored(model: Network, lines: Lines) -> pd.DataFrame:
     """
 
     def measure() -> pd.DataFrame:
-        if model.density is None:
-            raise UsageError(f"{model.name or 'this network'} does not write by hand: it has no mixture density")
+        density = density_of(model)
         with reading(model):
-            told = torch.cat([model.density.at_floor(model(line[:-1, None])[0]).flatten() for line in lines.read()])
+            told = torch.cat([density.at_floor(model(line[:-1, None])[0]).flatten() for line in lines.read()])
         return pd.DataFrame([{"share": told.mean().item(), "points": len(told)}])
 
     return ensure("floored", measure, weights=model, text=str(lines))

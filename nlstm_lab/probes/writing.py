@@ -4,10 +4,17 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Network
+from nlstm_lab.models import MixtureDensity, Network
 from nlstm_lab.probes.reading import reading
 
 LONGEST = 10_000  # points; a line of the training text has 648 on average
+
+
+def density_of(model: Network) -> MixtureDensity:
+    """What the network predicts the pen with; UsageError where it does not write by hand."""
+    if model.density is None:
+        raise UsageError(f"{model.name or 'this network'} does not write by hand: it has no mixture density")
+    return model.density
 
 
 def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int = 0) -> Tensor:
@@ -17,8 +24,7 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
     says. What is drawn is `model.density.sample`, from `seed`. UsageError: a network that does not write, fewer than
     two points, a temperature that is not positive.
     """
-    if model.density is None:
-        raise UsageError(f"{model.name or 'this network'} does not write by hand: it has no mixture density")
+    density = density_of(model)
     if not 2 <= points <= LONGEST:
         raise UsageError(f"a line has from 2 to {LONGEST} points, not {points}")
     if not temperature > 0:
@@ -30,5 +36,5 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
         torch.manual_seed(seed)  # of sampled boundaries
         for _ in range(points - 1):
             output, state = model(line[-1].to(device), state)
-            line.append(model.density.sample(output.cpu(), generator, temperature))
+            line.append(density.sample(output.cpu(), generator, temperature))
     return torch.cat(line)[:, 0]

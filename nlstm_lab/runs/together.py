@@ -65,7 +65,7 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     matching = [
         one for one in told if fnmatch.fnmatchcase(one["experiment"], pattern) and scale in (None, one["scale"])
     ]
-    return pd.DataFrame([{name: one[name] for name in columns} for one in matching], columns=columns)
+    return pd.DataFrame(matching, columns=columns)
 
 
 def about(run: Run) -> dict[str, Any]:
