@@ -1,8 +1,7 @@
-"""A network: one-hot or embedded input, a unit, a readout; and what it is scored by."""
+"""A network: one-hot or embedded input, a unit, and a readout."""
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +12,7 @@ from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.models.config import Interface, ModelConfig, OutputBias
 from nlstm_lab.models.inputs import PaddedEmbedding
 from nlstm_lab.models.readouts import MixtureDensity, OutputModule, dense
+from nlstm_lab.models.scoring import MANY, Score, nats_of_many
 
 UNITS: dict[str, type[cells.Recurrent]] = {
     "rnn": cells.RNN,
@@ -24,18 +24,6 @@ UNITS: dict[str, type[cells.Recurrent]] = {
     "hmlstm": cells.HMLSTM,
     "hrnn": cells.HierarchicalRNN,
 }
-
-
-class Score(NamedTuple):
-    """Sums over a batch, still on its device: nats, predictions that count, hits among them, hits and number of all
-    predictions, sequences that began."""
-
-    nats: Tensor
-    counted: Tensor
-    hits: Tensor
-    all_hits: Tensor
-    all: Tensor
-    sequences: Tensor
 
 
 class Network(nn.Module):
@@ -79,8 +67,13 @@ class Network(nn.Module):
         return trace(*self.unit_arguments(inputs), state)  # type: ignore[no-any-return]
 
     def forward(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        hidden, state = self.read(inputs, state)
+        return self.readout(hidden), state
+
+    def read(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        """What the readout is given, and the new state: `forward` without its last step."""
         hidden, state = self.unit(*self.unit_arguments(inputs), state)
-        return self.readout(hidden[-1] if self.per_sequence else hidden), state
+        return hidden[-1] if self.per_sequence else hidden, state
 
     def nats(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """-log p of each target under the outputs, in the targets' shape (without the features of points)."""
@@ -88,35 +81,27 @@ class Network(nn.Module):
             return self.density(outputs, targets)  # type: ignore[no-any-return]
         return F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none").view(targets.shape)
 
-    def score(self, outputs: Tensor, batch: Batch) -> Score:
-        """Nats and hits over the predictions that the batch's mask counts, and hits over all of them."""
-        nats = self.nats(outputs, batch.targets)
+    def score(self, batch: Batch, state: Any = None) -> tuple[Score, Any]:
+        """Read a batch: nats and hits over the predictions that its mask counts, hits over all; and the new state."""
+        hidden, state = self.read(batch.inputs, state)
+        nats, mask, right = self._scored(hidden, batch)
         with torch.no_grad():
-            mask = torch.ones_like(nats, dtype=torch.bool) if batch.mask is None else batch.mask
-            right = torch.zeros_like(mask) if self.density else outputs.argmax(-1) == batch.targets
             began = nats.new_full((), batch.inputs.shape[1] if batch.fresh else 0)
-        everything = nats.new_full((), nats.numel())
-        return Score((nats * mask).sum(), mask.sum(), (right & mask).sum(), right.sum(), everything, began)
+            everything = nats.new_full((), mask.numel())
+            hits = (right & mask).sum()
+        return Score(nats, mask.sum(), hits, right.sum(), everything, began), state
 
-
-def metrics(sums: Sequence[float], metric: str) -> dict[str, float]:
-    """What the documents report, from the sums of a `Score`: nats, `metric`, accuracy.
-
-    Where the loss masks predictions that the article's accuracy does not (protocol 30: unknown words and padding, on
-    which nothing is ever trained, so that they count as wrong), accuracy over all as well.
-    """
-    nats, counted, hits, all_hits, everything, sequences = sums
-    nll = nats / counted
-    if metric == "log_likelihood_nats":
-        return {"nll_nats": nll, metric: -nats / sequences}
-    named = {"nll_nats": nll, "top1_accuracy_pct": 100 * hits / counted}
-    if metric == "nll_nats" and everything != counted:
-        named["top1_accuracy_unmasked_pct"] = 100 * all_hits / everything
-    elif metric == "bpc":
-        named["bpc"] = nll / math.log(2)
-    elif metric == "perplexity":
-        named["perplexity"] = math.exp(min(nll, 700.0))  # above, a float overflows
-    return named
+    def _scored(self, hidden: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Summed nats, and for each prediction whether it counts and whether it is right."""
+        layer, shape = self.readout, hidden.shape[:-1]
+        mask = torch.ones(shape, dtype=torch.bool, device=hidden.device) if batch.mask is None else batch.mask
+        if self.density is None and isinstance(layer, nn.Linear) and layer.out_features >= MANY:
+            nats, right = nats_of_many(layer, hidden.flatten(0, -2), batch.targets.flatten(), mask.flatten())
+            return nats, mask, right.view(shape)
+        outputs = layer(hidden)
+        with torch.no_grad():
+            right = torch.zeros_like(mask) if self.density else outputs.argmax(-1) == batch.targets
+        return (self.nats(outputs, batch.targets) * mask).sum(), mask, right
 
 
 def parameter_count(module: nn.Module) -> int:

@@ -23,9 +23,9 @@ def evaluate(
     for batch in batches:
         rows, weight = group.rows(batch)
         moved = rows.to(device)
-        outputs, state = network(moved.inputs, None if batch.fresh else state)
-        score = weight * torch.stack([part.double() for part in network.score(outputs, moved)])
-        sums = score if sums is None else sums + score
+        score, state = network.score(moved, None if batch.fresh else state)
+        weighed = weight * torch.stack([part.double() for part in score])
+        sums = weighed if sums is None else sums + weighed
     if sums is None:
         raise LabError("there is nothing to evaluate: the split is shorter than one block")
     return metrics(group.sum(sums).tolist(), metric)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from nlstm_lab import cells
@@ -17,7 +17,7 @@ from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Reader, Split, Task
 from nlstm_lab.errors import Interrupted, TrainingFailed
-from nlstm_lab.models import Network, metrics
+from nlstm_lab.models import Network, Score, metrics
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
 from nlstm_lab.training.evaluation import evaluate
@@ -54,11 +54,22 @@ class Fit:
     tokens_per_second: float
 
 
+class _Scored(nn.Module):
+    """A network that scores a batch when it is called, which is what DistributedDataParallel can do with a module."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, batch: Batch, state: Any) -> tuple[Score, Any]:
+        return self.network.score(batch, state)
+
+
 class _Trainer:
     def __init__(self, state: State, task: Task, config: TrainingConfig, seed: int, save_every: float) -> None:
         self.state, self.task, self.config, self.seed, self.save_every = state, task, config, seed, save_every
         self.network: Network = state.network  # type: ignore[assignment]
-        self.wrapped = state.group.wrap(state.network)
+        self.scored = state.group.wrap(_Scored(self.network))
         # scores and gradient norms of the updates since the last look, summed on the device, and their number
         self.unseen, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=state.device), 0
         self.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)  # of all epochs
@@ -74,8 +85,7 @@ class _Trainer:
         moved = rows.to(state.device)
         self.network.train()
         with cells.precision(state.precision), compiled(self.updates >= COMPILED_FROM):
-            outputs, carried = self.wrapped(moved.inputs, None if batch.fresh else state.carried)
-            score = self.network.score(outputs, moved)
+            score, carried = self.scored(moved, None if batch.fresh else state.carried)
             # the mean over what all processes count; their gradients get averaged, so a sum takes their number
             loss = weight * group.size * score.nats / group.sum(score.counted)
             state.optimizer.zero_grad(set_to_none=True)

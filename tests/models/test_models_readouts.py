@@ -5,10 +5,7 @@ import pytest
 import torch
 from scipy.stats import bernoulli, multivariate_normal
 
-from nlstm_lab.cells import RNN
-from nlstm_lab.datasets.base import Batch
-from nlstm_lab.models import MixtureDensity, Network, OutputModule, metrics
-from nlstm_lab.models.readouts import dense
+from nlstm_lab.models import MixtureDensity, OutputModule
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -31,19 +28,6 @@ def test_output_module_is_equations_11_and_12() -> None:
         total = total + gate * (h[:, part] @ e[:, part].T)  # equation 12
     expected = np.maximum(total, 0) @ o.T + ob
     np.testing.assert_allclose(module(torch.from_numpy(h)).detach().numpy(), expected, atol=1e-12)
-
-
-def test_the_articles_accuracy_counts_what_the_loss_masks() -> None:
-    """Protocol 30: of seven targets two are padding (0) and one is unknown (1); the loss sees the other four."""
-    network = Network(RNN(3, 3), dense(3, 4))
-    targets = torch.tensor([[2], [3], [1], [2], [3], [0], [0]])
-    outputs = torch.nn.functional.one_hot(torch.tensor([2, 3, 2, 2, 2, 2, 2]), 4).double().unsqueeze(1)
-    score = network.score(outputs, Batch(targets, targets, targets > 1))
-    found = metrics([float(part) for part in score], "nll_nats")
-    assert found["top1_accuracy_pct"] == pytest.approx(100 * 3 / 4)
-    assert found["top1_accuracy_unmasked_pct"] == pytest.approx(100 * 3 / 7)
-    nats = -outputs.log_softmax(-1)[torch.arange(7), 0, targets[:, 0]]
-    assert found["nll_nats"] == pytest.approx(float(nats[[0, 1, 3, 4]].mean()))
 
 
 def test_mixture_density_is_that_of_scipy() -> None:

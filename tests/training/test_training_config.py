@@ -84,13 +84,13 @@ def test_updates_are_taken_in_the_precision_and_readings_in_fp32(
     task = experiment.task.load()
     made = models.build(experiment.model, models.Interface.of(task), seed=0)
     seen: set[tuple[bool, str]] = set()
-    forward = made.forward
+    read = made.read
 
     def noted(*arguments: object) -> object:
         seen.add((made.training, module._current.get()))
-        return forward(*arguments)  # type: ignore[arg-type]
+        return read(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(made, "forward", noted)
+    monkeypatch.setattr(made, "read", noted)
     if not module.has_bf16(torch.device("cpu")):
         pytest.skip("this processor has no bf16 instructions")
     training.fit(made, task, experiment.training, seed=0, precision="bf16", progress=False)
