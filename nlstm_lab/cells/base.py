@@ -40,11 +40,16 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if x.is_floating_point():
         return F.linear(x, weight, bias)
-    try:
-        columns = F.embedding(x, weight.t())
-    except IndexError:
-        raise ValueError(f"input must hold symbols from 0 to {weight.shape[1] - 1}, not others") from None
+    columns = look_up(weight.t(), x)
     return columns if bias is None else columns + bias
+
+
+def look_up(table: Tensor, symbols: Tensor, out: Tensor | None = None) -> Tensor:
+    """The rows [..., columns] of `table` [size, columns] that symbols name; without a gradient where `out` is given."""
+    try:
+        return F.embedding(symbols, table) if out is None else torch.index_select(table, 0, symbols, out=out)
+    except IndexError:
+        raise ValueError(f"input must hold symbols from 0 to {len(table) - 1}, not others") from None
 
 
 def checked_input(input: Any, input_size: int, like: Tensor, *forms: str) -> Tensor:

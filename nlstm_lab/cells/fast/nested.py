@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import product
+from nlstm_lab.cells.base import look_up
 from nlstm_lab.cells.fast import State, compiling, memory, pointwise, refuse_second_derivative, serves
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
@@ -54,19 +54,22 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
     tanh = tuple(level.tanh for level in found)
     options = Options(tanh, product_type(state[0]), compiling.wanted(x.device), keep)
     tensors = [tensor for level in found for tensor in (level.weight, level.bias)]
+    table = _table(cell, x)
     pieces = []
     for piece in [x] if keep else torch.split(x, UNSAVED_STEPS):
-        outputs = Unrolled.apply(options, _project(cell, piece), *state, *tensors)  # type: ignore[no-untyped-call]
+        source = (cell.project(piece), None) if table is None else (table, piece)
+        outputs = Unrolled.apply(options, *source, *state, *tensors)  # type: ignore[no-untyped-call]
         hidden, *state = outputs
         pieces.append(hidden)
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces), tuple(state)
 
 
-def _project(cell: NestedLSTMCell | LSTMCell, x: Tensor) -> Tensor:
-    """`Cell.project`, but the bias of a look-up is added to the table when that is the smaller one."""
-    if x.is_floating_point() or cell.bias is None or x.numel() < cell.input_size:
-        return cell.project(x)
-    return product(x, (cell.weight_ih.t().contiguous() + cell.bias).t())
+def _table(cell: NestedLSTMCell | LSTMCell, x: Tensor) -> Tensor | None:
+    """What each symbol adds to the outermost pre-activations; None for vectors, and for fewer symbols than it has."""
+    if x.is_floating_point() or x.numel() < cell.input_size:
+        return None
+    table = cell.weight_ih.t().contiguous()
+    return table if cell.bias is None else table + cell.bias
 
 
 class Options(NamedTuple):
@@ -82,30 +85,33 @@ class Unrolled(torch.autograd.Function):
     """All steps of a nest: h of all steps, and the last state, from x's share of the outermost
     pre-activations.
 
-    The tensors given are projected [T, B, 4H]; h_0 and each memory [B, H], outermost first; then weight
-    and bias of each level. Everything but the products' factors stays in the type of `projected`.
+    That share is the source [T, B, 4H] or, with symbols [T, B], their rows of the source [size, 4H]. The tensors that
+    follow are h_0 and each memory [B, H], outermost first; then weight and bias of each level. Everything but the
+    products' factors stays in the type of the source.
     """
 
     @staticmethod
-    def forward(ctx: Any, options: Options, projected: Tensor, *tensors: Tensor) -> State:
+    def forward(ctx: Any, options: Options, source: Tensor, symbols: Tensor | None, *tensors: Tensor) -> State:
         depth, dtype = len(options.tanh), options.dtype
         first = [state.contiguous() for state in tensors[: depth + 1]]
         weights, biases = tensors[depth + 1 :: 2], tensors[depth + 2 :: 2]
-        xs = projected.contiguous()
-        T, B, rows = xs.shape
+        source = source.contiguous()
+        T, B = source.shape[:2] if symbols is None else symbols.shape
+        rows = source.shape[-1]
         H = rows // 4
-        hidden = xs.new_empty(T, B, H)
-        fed = hidden if dtype == xs.dtype else hidden.new_empty(T, B, H, dtype=dtype)  # h as a factor
-        tape = memory.take(xs, T, depth, 5, B, H)  # of each level i, f, g, o and c
-        z = memory.take(xs, depth - 1, T, B, 2 * H, dtype=dtype)
+        looked_up = source.new_empty(0 if symbols is None else B, rows)
+        hidden = source.new_empty(T, B, H)
+        fed = hidden if dtype == source.dtype else hidden.new_empty(T, B, H, dtype=dtype)  # h as a factor
+        tape = memory.take(source, T, depth, 5, B, H)  # of each level i, f, g, o and c
+        z = memory.take(source, depth - 1, T, B, 2 * H, dtype=dtype)
         maps = [times(weight.t(), dtype, B) for weight in weights]
-        addends = [xs.new_zeros(rows) if bias is None else bias for bias in biases]
+        addends = [source.new_zeros(rows) if bias is None else bias for bias in biases]
         run = compiling.Runners(options.compile)
         h, last = first[0].to(dtype), first[1:]
-        with exact_products(xs.device):
+        with exact_products(source.device):
             for t in range(T):
                 saved = [level.unbind() for level in tape[t].unbind()]
-                addends[0] = xs[t]
+                addends[0] = source[t] if symbols is None else look_up(source, symbols[t], out=looked_up)
                 product = maps[0](h)
                 for k, inside in enumerate(z[:, t].unbind()):
                     buffers = [*saved[k][:4], *inside.chunk(2, 1)]
@@ -118,8 +124,8 @@ class Unrolled(torch.autograd.Function):
                 h, last = fed[t], [level[4] for level in saved]
         last = [c.clone() for c in last]
         if options.keep:
-            ctx.options, ctx.tape, ctx.z = options, tape, z
-            ctx.save_for_backward(fed, *first, *weights)
+            ctx.options, ctx.size, ctx.tape, ctx.z = options, len(source), tape, z
+            ctx.save_for_backward(fed, symbols, *first, *weights)
         else:
             memory.give(tape, z)
         return hidden, hidden[-1].clone(), *last
@@ -129,7 +135,7 @@ class Unrolled(torch.autograd.Function):
         refuse_second_derivative()
         tanh, dtype, compile, _ = ctx.options
         tape, z = ctx.tape, ctx.z
-        fed, *first = ctx.saved_tensors
+        fed, symbols, *first = ctx.saved_tensors
         T, depth, _, B, H = tape.shape
         maps = [times(weight, dtype, B) for weight in first[depth + 1 :]]
         d_hidden, d_h = grads[0].contiguous(), grads[1].to(dtype).clone(memory_format=torch.contiguous_format)
@@ -140,7 +146,7 @@ class Unrolled(torch.autograd.Function):
         blocks = [d.view(-1, B, 4, H) for d in held]
         deeper = range(1, depth)
         d_weights = {k: tape.new_zeros(first[depth + 1 + k].shape) for k in deeper}
-        d_biases = {k: tape.new_zeros(4 * H) for k in deeper if ctx.needs_input_grad[4 + depth + 2 * k]}
+        d_biases = {k: tape.new_zeros(4 * H) for k in deeper if ctx.needs_input_grad[5 + depth + 2 * k]}
         run = compiling.Runners(compile)
         with exact_products(tape.device):
             for t in reversed(range(T)):
@@ -161,20 +167,27 @@ class Unrolled(torch.autograd.Function):
                 if t % steps == 0:
                     end = min(t + steps, T)
                     for k in deeper:
-                        d_weights[k] += _product(held[k][: end - t], z[k - 1, t:end])
+                        _add_product(d_weights[k], held[k][: end - t], z[k - 1, t:end])
                     for k, d_bias in d_biases.items():
                         d_bias += held[k][: end - t].sum((0, 1), dtype=tape.dtype)
-            d_weight = _product(held[0][1:], fed[:-1]) + _product(held[0][:1], first[0][None].to(dtype))
-        d_tensors: list[Tensor | None] = [d_weight.to(tape.dtype), None]  # x's share brings the outermost bias
+            d_weight = tape.new_zeros(first[depth + 1].shape)
+            _add_product(d_weight, held[0][1:], fed[:-1])
+            _add_product(d_weight, held[0][:1], first[0][None].to(dtype))
+        d_tensors: list[Tensor | None] = [d_weight, None]  # the source brings the outermost bias
         for k in deeper:
             d_tensors += [d_weights[k], d_biases.get(k)]
-        d_projected = held[0].to(tape.dtype)
-        memory.give(*(d for d in held if d is not d_projected))
+        d_source = d_projected = held[0].to(tape.dtype)
+        if symbols is not None:
+            d_source = torch.ops.aten.embedding_dense_backward(d_projected, symbols, ctx.size, -1, False)
+        memory.give(*(d for d in held if d is not d_source))
         if not torch._C._autograd._get_current_graph_task_keep_graph():
             memory.give(tape, z)
-        return None, d_projected, d_h.to(tape.dtype), *d_now, *d_tensors
+        return None, d_source, None, d_h.to(tape.dtype), *d_now, *d_tensors
 
 
-def _product(d_gates: Tensor, inputs: Tensor) -> Tensor:
-    """A weight's gradient over some steps, from [T, B, 4H] and [T, B, columns]: [4H, columns]."""
-    return d_gates.flatten(0, 1).t() @ inputs.flatten(0, 1)
+def _add_product(d_weight: Tensor, d_gates: Tensor, inputs: Tensor) -> None:
+    """Add a weight's gradient [4H, columns] over some steps, from [T, B, 4H] and [T, B, columns]."""
+    gradient = memory.take(inputs, *d_weight.shape)
+    torch.mm(d_gates.flatten(0, 1).t(), inputs.flatten(0, 1), out=gradient)
+    d_weight += gradient
+    memory.give(gradient)
