@@ -94,15 +94,23 @@ Metric = Literal["bpc", "perplexity", "nll_nats", "log_likelihood_nats"]
 class Task(Protocol):
     """A data set made ready for one protocol. Frozen task configs have a `load()` that returns one."""
 
-    input: Symbols | Vectors
-    output: Symbols | Mixture
     vocabulary: Vocabulary | None  # None where the input is no text
     per_sequence: bool  # one prediction at the end (classes) instead of one a step
     metric: Metric  # what the documents report; always computed from the mean loss of a prediction (or sequence)
     readers: tuple[Reader, ...]  # how the task can be evaluated, the documents' way first
     updates_per_epoch: int
     fingerprint: str  # sha256 of the content that was read
-    log_frequencies: Tensor  # [output size] natural log of each target's share of the training targets
+
+    @property
+    def input(self) -> Symbols | Vectors: ...
+
+    @property
+    def output(self) -> Symbols | Mixture: ...
+
+    @property
+    def log_frequencies(self) -> Tensor:
+        """[output size]: the natural log of each target's share of the training targets."""
+        ...
 
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
         """One epoch of training batches; shuffling, where there is any, is drawn from `generator`."""

@@ -1,14 +1,12 @@
 """Does an HM-LSTM find segments that nobody marked? A small one learns a language whose words and phrases are known."""
 
 from collections.abc import Iterable
-from typing import cast
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from nlstm_lab import models, training
-from nlstm_lab.datasets.base import Task
 from nlstm_lab.datasets.synthetic import WORD, NestedLanguage, NestedLanguageTask
 from nlstm_lab.models import Interface, ModelConfig, Network
 from nlstm_lab.probes.boundaries import together
@@ -75,7 +73,7 @@ def _read(seed: int) -> tuple[list[xr.Dataset], list[dict[str, Flags]]]:
 
 def trained(task: NestedLanguageTask, seed: int) -> Network:
     """The network after some minutes' training, in eval mode."""
-    network = models.build(MODEL, Interface.of(cast(Task, task)), seed=seed, name="nested language")
-    fit = training.fit(network, cast(Task, task), TRAINING, seed=seed, progress=False)
+    network = models.build(MODEL, Interface.of(task), seed=seed, name="nested language")
+    fit = training.fit(network, task, TRAINING, seed=seed, progress=False)
     network.load_state_dict(fit.weights)
     return network.eval()

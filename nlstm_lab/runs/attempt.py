@@ -74,9 +74,10 @@ class Attempt:
     def fail(self, told: dict[str, Any], experiment: Experiment) -> None:
         """Record that training could not go on, unless an earlier one did; the attempt stays as it is."""
         if not (self.folder / "result.json").exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            records.write_json(self.folder / "failed.json", told)
-            records.write_json(self.folder / "config.json", experiment.config())
+            with writing(self.folder, "that training could not go on is not recorded"):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                records.write_json(self.folder / "failed.json", told)
+                records.write_json(self.folder / "config.json", experiment.config())
 
 
 @contextmanager

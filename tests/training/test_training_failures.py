@@ -1,5 +1,6 @@
 """What goes wrong ends in one sentence, keeps the last good state, and never leaves a record that claims success."""
 
+import errno
 import itertools
 import resource
 import shutil
@@ -217,6 +218,19 @@ def test_a_run_that_explodes_is_recorded_as_failed_until_one_succeeds(
     runs.ensure(NAME, 0, "smoke", progress=False)
     assert runs.failures().empty
     assert [path.name for path in (runs_folder / NAME).iterdir()] == ["smoke-seed0"]
+
+
+def test_a_failure_that_cannot_be_recorded_is_one_sentence(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = runs.records.write_json
+
+    def full(path: Path, value: object) -> None:
+        if path.name == "failed.json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, value)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(runs.records, "write_json", full)
+    with pytest.raises(LabError, match=r"no space left on device: free some space.*is not recorded"):
+        runs.ensure(f"{NAME}+learning_rate=1e36+clip_norm=null", 0, "smoke", progress=False)
 
 
 def test_a_validation_loss_that_is_not_finite_stops_the_training(
