@@ -31,7 +31,7 @@ from nlstm_lab.figures.slowness import timescale_baselines, timescale_distributi
 from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, look, override, styled
 from nlstm_lab.figures.units import nested_architecture, unit_diagrams
 from nlstm_lab.figures.verdicts import verdict_table
-from nlstm_lab.figures.wording import ordering, with_interval
+from nlstm_lab.figures.wording import as_it_stands, ordering, with_interval
 
 __all__ = [
     "COLUMN",
@@ -41,6 +41,7 @@ __all__ = [
     "accuracy_by_known",
     "activation_summary",
     "all_cells",
+    "as_it_stands",
     "attach",
     "boundary_rows",
     "boundary_scores",

@@ -9,6 +9,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import (
     STARTS,
     below,
+    logarithmic,
     memories,
     memory_handles,
     memory_style,
@@ -20,15 +21,13 @@ from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, in_order, look, styled
 from nlstm_lab.statistics import t_interval
 
-QUANTITIES = {
-    "latched": "latched cells, share of all",
-    "silent": "silent cells, share of all",
-    "bpc": "training bits per character",
-}
+SHARES = {"latched": "latched cells, share of all", "silent": "silent cells, share of all"}
+LOSSES = {"bpc": "training bits per character", "perplexity": "training perplexity"}
+LEGEND = 0.4  # of the lowest perplexity, where its axis begins: room for the legend
 LATCHED, SILENT = "#003d6b", "#b9c9d6"
 
 
-def death_frame(history: pd.DataFrame) -> pd.DataFrame:
+def death_frame(history: pd.DataFrame, metric: str = "bpc") -> pd.DataFrame:
     """What the figure shows, long: model, start, seed, quantity, memory, update, split, value.
 
     The shares of latched and silent cells on validation blocks, after the logged updates of the first epoch and after
@@ -37,35 +36,42 @@ def death_frame(history: pd.DataFrame) -> pd.DataFrame:
     rows = history[history["split"].isin(["early", "valid"]) & (history["reader"] == "blocks")]
     kinds = rows["metric"].str.extract(r"(latched|silent)_share/(.+)").set_axis(["quantity", "memory"], axis=1)
     rows = rows.assign(**kinds)
-    rows.loc[rows["metric"] == "bpc", "quantity"] = "bpc"
+    rows.loc[rows["metric"] == metric, "quantity"] = metric
     columns = ["model", "start", "seed", "quantity", "memory", "update", "split", "value"]
     return rows.loc[rows["quantity"].notna(), columns].reset_index(drop=True)
 
 
 @styled
-def inner_memory_death(history: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
-    """Shares of latched and of silent cells of every memory, and the BPC, against updates on a logarithmic axis.
+def inner_memory_death(
+    history: pd.DataFrame, metric: str = "bpc", width: float = PAGE, ax: Axes | None = None
+) -> Figure:
+    """Shares of latched and of silent cells of every memory, and the loss, against updates on a logarithmic axis.
 
-    history: `lab.runs.histories(runs)`. One row of panels for each start of the output bias. Every seed faint, the
-    mean strong; circles are the validation BPC after each epoch. The training BPC at an update is that of the updates
-    since the point before.
+    history: `lab.runs.histories(runs)`. metric: what tells the loss, "bpc" or "perplexity" (on a logarithmic axis). One
+    row of panels for each start of the output bias. Every seed faint, the mean strong; circles are the validation loss
+    after each epoch. The training loss at an update is that of the updates since the point before.
 
-    UsageError: the history has no share of latched cells.
+    UsageError: the history has no share of latched cells, or no such metric.
     """
-    frame = death_frame(history)
+    frame = death_frame(history, metric)
     shown = frame[frame["update"] >= 1]
     # where an epoch ends with a logged update, the shares were told twice
     again = shown.duplicated(["model", "start", "seed", "quantity", "memory", "update"]) & shown["memory"].notna()
     shown = shown[~again]
     if not (shown["quantity"] == "latched").any():
         raise UsageError("the history tells nothing of latched cells: these units have no memory cells")
-    rows = starts(frame)
+    if metric not in LOSSES or not (shown["quantity"] == metric).any():
+        raise UsageError(f"the history has no metric {metric!r} to draw; one of {', '.join(LOSSES)} can be")
+    rows, quantities = starts(frame), {**SHARES, metric: LOSSES[metric]}
     figure, axes = panels(ax, len(rows), 3, width, 0.4 + 1.65 * len(rows), sharex=True, sharey="col")
     for line, start in zip(axes, rows, strict=True):
-        for panel, quantity in zip(line, QUANTITIES, strict=True):
+        for panel, quantity in zip(line, quantities, strict=True):
             part = shown[(shown["start"] == start) & (shown["quantity"] == quantity)]
-            if quantity == "bpc":
+            if quantity == metric:
                 _losses(panel, part)
+                if metric == "perplexity":
+                    logarithmic(panel)
+                    panel.set_ylim(bottom=LEGEND * part["value"].min())
             else:
                 for memory in reversed(memories(part)):
                     seeds_and_mean(panel, part[part["memory"] == memory], "update", "value", **memory_style(memory))
@@ -74,7 +80,7 @@ def inner_memory_death(history: pd.DataFrame, width: float = PAGE, ax: Axes | No
             panel.set_xscale("log")
             panel.grid(axis="both")
         line[0].set_ylabel(STARTS[start].replace(", ", ",\n").replace(" at ", "\nat "))
-    for panel, name in zip(axes[0], QUANTITIES.values(), strict=True):
+    for panel, name in zip(axes[0], quantities.values(), strict=True):
         panel.set_title(name)
     for panel in axes[-1]:
         panel.set_xlabel("updates")

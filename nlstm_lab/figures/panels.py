@@ -10,6 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from nlstm_lab.figures.style import canvas, in_order, look
@@ -53,6 +54,14 @@ def panels(
 def starts(frame: pd.DataFrame) -> list[str]:
     """The output biases that a frame has, the printed one first."""
     return [start for start in STARTS if (frame["start"] == start).any()]
+
+
+def logarithmic(ax: Axes) -> None:
+    """A logarithmic y axis with plain numbers at 1, 2 and 5 of every decade."""
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def seeds_and_mean(

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.curves import AXES
-from nlstm_lab.figures.panels import STARTS, below, panels, seeds_and_mean, starts
+from nlstm_lab.figures.panels import STARTS, below, logarithmic, panels, seeds_and_mean, starts
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import MEMORIES, MODELS, PAGE, styled
 
@@ -55,6 +55,7 @@ def printed_and_measured(
     None: then the panels hold what is printed, and say so. A row of panels for each metric, and for each start of the
     output bias that was run; every seed faint, the mean strong. substitute: what the runs read instead of the
     document's text; their curves then have panels of their own, since no printed number is about that text.
+    Perplexities are drawn on a logarithmic axis.
 
     UsageError: the comparison prints nothing of these metrics.
     """
@@ -70,6 +71,9 @@ def printed_and_measured(
             _draw(panel, part[part["split"] == split], targets[targets["split"] == split])
             panel.set_title(f"{split}, {band.title}" if band.title else split)
         across[0].set_ylabel(AXES.get(band.metric, band.metric))
+        if band.metric == "perplexity":
+            for panel in across:
+                logarithmic(panel)
         if len(part) or len(targets):
             across[0].set_ylim(_limits(part, targets))
     for panel in axes[-1]:

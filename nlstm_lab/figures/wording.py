@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+import pandas as pd
+
 from nlstm_lab.statistics import Interval
 
 
@@ -28,6 +30,34 @@ def with_interval(interval: Interval, form: str = ".2f") -> str:
     if interval.low != interval.low:
         return f"{mean} (no interval: fewer than three seeds)"
     return f"{mean} (95 % interval {low} to {high})"
+
+
+def as_it_stands(frame: pd.DataFrame) -> str:
+    """How many of a table's numbers and orderings have which verdict, and by how much each one that was run holds.
+
+    frame: of `lab.targets.compare(...)`.
+
+    >>> names = ["kind", "anchor", "verdict", "subject", "metric", "ours", "low", "high", "seeds", "scale"]
+    >>> number = ("number", True, "match", "LSTM", "bpc", 1.5, 1.4, 1.6, 5, "paper")
+    >>> better = ("ordering", True, "holds", "LSTM better than GRU", "bpc", 0.1, 0.05, 0.15, 5, "paper")
+    >>> print(as_it_stands(pd.DataFrame([number, number, better], columns=names)))
+    As it stands, numbers: 2 match; orderings: 1 holds.
+    <BLANKLINE>
+    - LSTM better than GRU (bpc): by 0.1 (95 % interval 0.05 to 0.15), paper scale: **holds**
+    """
+    judged = frame[frame["anchor"]]
+    kinds = [
+        f"{kind}s: " + ", ".join(f"{count} {verdict}" for verdict, count in rows["verdict"].value_counts().items())
+        for kind, rows in judged.groupby("kind", sort=False)
+    ]
+    ran = judged[(judged["kind"] == "ordering") & (judged["seeds"] > 0)]
+    margins = [Interval(*map(float, ends)) for ends in ran[["ours", "low", "high"]].to_numpy()]
+    lines = [
+        f"- {row.subject} ({row.metric}): by {with_interval(margin, '.3g')}, {row.scale} scale: **{row.verdict}**"
+        for row, margin in zip(ran.itertuples(), margins, strict=True)
+    ]
+    told = "\n".join(lines) or "No ordering of this table has runs on both sides yet."
+    return f"As it stands, {'; '.join(kinds)}.\n\n{told}"
 
 
 def ordering(compared: Compared, first: str, second: str, more: str, less: str, form: str = "+.2f") -> str:

@@ -63,9 +63,18 @@ def test_shares_against_updates_every_seed_and_the_mean(history):
     assert len(plotted) == 2 * 2 * 3 * (8 * 4 + 7)
 
 
-def test_a_history_without_memory_cells_is_refused(history):
+def test_the_loss_may_be_a_perplexity(history):
+    figure = figures.inner_memory_death(history.replace({"metric": {"bpc": "perplexity"}}), metric="perplexity")
+    assert [panel.get_yscale() for panel in figure.axes] == ["linear", "linear", "log"] * 2
+    assert set(figures.data(figure)["quantity"]) == {"latched", "silent", "perplexity"}
+
+
+def test_a_history_without_memory_cells_or_the_metric_is_refused(history):
     with pytest.raises(UsageError, match="no memory cells"):
         figures.inner_memory_death(history[history["metric"] == "bpc"])
+    for metric in ("perplexity", "nll_nats"):
+        with pytest.raises(UsageError, match=f"no metric '{metric}' to draw; one of bpc, perplexity can be"):
+            figures.inner_memory_death(history, metric=metric)
 
 
 def test_it_draws_into_axes_that_are_given(history):
