@@ -195,6 +195,22 @@ def test_what_it_found_is_what_the_records_say() -> None:
     assert f"{100 * dead['log']:.0f} % dead" in opening
 
 
+def test_what_it_found_on_the_poems_is_what_the_records_say() -> None:
+    opening = " ".join(README[: README.index("## Two commands")].split())
+    table = lab.runs.table("poetry_nlstm*", scale="paper").query("metric == 'perplexity' and split == 'valid'")
+    seeds = {name: rows.set_index("seed").value for name, rows in table.groupby("experiment")}
+    printed, worse = (
+        lab.probes.t_interval(values)
+        for values in (seeds["poetry_nlstm"], seeds["poetry_nlstm_logfreq"] - seeds["poetry_nlstm"])
+    )
+    assert f"{printed.mean:.0f} [{printed.low:.0f}, {printed.high:.0f}] on validation, 629.71 in the paper" in opening
+    assert f"worse there, by {worse.mean:.0f} [{worse.low:.0f}, {worse.high:.0f}]" in opening
+    runs = {name: [lab.runs.load(name, seed, "paper") for seed in seeds[name].index] for name in seeds}
+    dead = lab.runs.dead_shares(lab.runs.histories(runs)).query("memory == 'inner'").groupby("setting").dead.mean()
+    assert f"{100 * dead['poetry_nlstm']:.0f} % of whose inner memory is dead" in opening
+    assert dead["poetry_nlstm_logfreq"] == 0
+
+
 def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
     opening = " ".join(README[: README.index("## Two commands")].split())
     for name, words in (("autocomplete_nlstm", "{} back on average {}"), ("autocomplete_lstm", "stacked LSTM's {} {}")):
