@@ -21,13 +21,13 @@ ABSENT = object()
 def write_json(file: Path, content: Any) -> None:
     """Write plain values to `file`, whole or not at all."""
     with paths.atomic(file) as partial:
-        partial.write_text(json.dumps(content, indent=1) + "\n")
+        partial.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_json(file: Path) -> Any:
     """Plain values from `file`; raises DamagedFile where it is not JSON, FileNotFoundError where it is not there."""
     try:
-        return json.loads(file.read_text())
+        return json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DamagedFile(f"{file} is not JSON ({error}); restore it with git") from error
 
