@@ -95,7 +95,9 @@ class Network(nn.Module):
         """Summed nats, and for each prediction whether it counts and whether it is right."""
         layer, shape = self.readout, hidden.shape[:-1]
         mask = torch.ones(shape, dtype=torch.bool, device=hidden.device) if batch.mask is None else batch.mask
-        if self.density is None and isinstance(layer, nn.Linear) and layer.out_features >= MANY:
+        # a readout of one's own may have no bias
+        plain = self.density is None and getattr(layer, "bias", None) is not None
+        if plain and isinstance(layer, nn.Linear) and layer.out_features >= MANY:
             nats, right = nats_of_many(layer, hidden.flatten(0, -2), batch.targets.flatten(), mask.flatten())
             return nats, mask, right.view(shape)
         outputs = layer(hidden)

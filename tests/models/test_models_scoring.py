@@ -106,3 +106,11 @@ def test_a_network_of_many_outputs_scores_as_one_of_few(
         found.append((score, state, torch.autograd.grad(score.nats / score.counted, list(model.parameters()))))
     assert type(found[1][0].nats.grad_fn).__name__ == "_SummedNatsBackward"
     torch.testing.assert_close(found[0], found[1], rtol=1e-10, atol=1e-12)
+
+
+def test_a_readout_without_a_bias_scores_as_one_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = lab.models.wrap(nn.LSTM(9, 5), readout=nn.Linear(5, 9, bias=False))
+    batch = Batch(torch.randint(9, (6, 4)), torch.randint(9, (6, 4)))
+    expected, _ = model.score(batch)
+    monkeypatch.setattr(network, "MANY", 9)
+    assert model.score(batch)[0].nats == expected.nats
