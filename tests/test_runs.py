@@ -4,10 +4,11 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
-from nlstm_lab import experiments, runs
+from nlstm_lab import experiments, probes, runs
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
 from nlstm_lab.runs import records
@@ -39,10 +40,8 @@ def test_a_run_on_words_knows_them_without_its_corpus(runs_folder: Path, monkeyp
     assert run.model().words == names
     assert names is not None
     assert names[:3] == ("<eos>", "<unknown>", "the")
-    assert runs.load("autocomplete_gru", 0, "smoke").result["interface"]["vocabulary"] == [
-        "\0",
-        *" abcdefghijklmnopqrstuvwxyz",
-    ]
+    assert "".join(run.model().vocabulary.symbols) == "\0 abcdefghijklmnopqrstuvwxyz"  # type: ignore[union-attr]
+    assert run.result["interface"]["vocabulary"] == "\0 abcdefghijklmnopqrstuvwxyz"
 
 
 @pytest.fixture
@@ -166,10 +165,29 @@ def test_again_keeps_the_record_until_the_new_one_takes_its_place(
     assert runs.load(NAME, 3, "smoke").result == run.result
     (run.folder / "weights.safetensors").unlink()
     with pytest.raises(MissingRun, match="--seed 3 --again`"):
-        run.model()
+        run.model()(torch.zeros(2, 1, dtype=torch.int64))
     renewed = runs.ensure(NAME, 3, "smoke", again=True, progress=False)
     assert renewed.model()
     assert [path.name for path in run.folder.parent.iterdir()] == ["smoke-seed3"]
+
+
+def test_without_weights_what_was_measured_is_found_and_nothing_else(
+    run: runs.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path / "probes"))
+    told = pd.DataFrame({"loss": [1.5]})
+    probes.ensure("losses", lambda: told, weights=run.model(), skip=0)
+    (run.folder / "weights.safetensors").unlink()
+    forgotten = run.model()
+    assert probes.ensure("losses", lambda: 1 / 0, weights=forgotten, skip=0).equals(told)  # type: ignore[arg-type,return-value]
+    text = torch.zeros(5, dtype=torch.int64)
+    for measure in (
+        lambda: probes.trace(forgotten, text),
+        lambda: probes.trace(probes.untrained(forgotten), text),
+        lambda: probes.horizon(forgotten, text, positions=1),
+    ):
+        with pytest.raises(MissingRun, match=r"not kept here .* --seed 3 --again`"):
+            measure()
 
 
 def test_damaged_records_are_said_to_be(run: runs.Run) -> None:

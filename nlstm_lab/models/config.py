@@ -47,10 +47,14 @@ class Interface:
         return cls(task.input, task.output, task.vocabulary, task.per_sequence, task.log_frequencies)
 
     def record(self) -> dict[str, Any]:
-        """As plain JSON values, so that a run can be rebuilt where its data set is absent."""
+        """As plain JSON values, so that a run can be rebuilt where its data set is absent.
+
+        Symbols are a list, or one string where each is one character, of which there may be thousands.
+        """
         ends = {end: _recorded(value) for end, value in (("in", self.input), ("out", self.output))}
-        symbols = None if self.vocabulary is None else list(self.vocabulary.symbols)
-        return {**ends, "vocabulary": symbols, "per_sequence": self.per_sequence}
+        symbols = [] if self.vocabulary is None else self.vocabulary.symbols
+        told = "".join(symbols) if all(len(symbol) == 1 for symbol in symbols) else list(symbols)
+        return {**ends, "vocabulary": told or None, "per_sequence": self.per_sequence}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Interface":

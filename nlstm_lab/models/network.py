@@ -1,7 +1,8 @@
 """A network: one-hot or embedded input, a unit, and a readout."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from nlstm_lab import cells
 from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
+from nlstm_lab.errors import MissingRun
 from nlstm_lab.models.config import Interface, ModelConfig, OutputBias
 from nlstm_lab.models.inputs import PaddedEmbedding
 from nlstm_lab.models.readouts import MixtureDensity, OutputModule, dense
@@ -24,6 +26,13 @@ UNITS: dict[str, type[cells.Recurrent]] = {
     "hmlstm": cells.HMLSTM,
     "hrnn": cells.HierarchicalRNN,
 }
+
+
+class Forgotten(NamedTuple):
+    """What is left of weights that are not kept: their digest, and the sentence for whoever would read with them."""
+
+    digest: str
+    told: str
 
 
 class Network(nn.Module):
@@ -51,9 +60,30 @@ class Network(nn.Module):
         self.register_buffer("segment_ends", segment_ends, persistent=False)  # [symbols, levels] of given boundaries
         self.unit, self.readout, self.embedding, self.density = unit, readout, embedding, density
         self.vocabulary, self.per_sequence, self.name, self.words = vocabulary, per_sequence, name, words
+        self.forgotten: Forgotten | None = None
+
+    def forget(self, digest: str, told: str) -> "Network":
+        """Give the weights up but for their digest, by which what was measured of them is still found.
+
+        Reading with the network raises MissingRun with the sentence `told`. Returns the network itself.
+        """
+        self.forgotten = Forgotten(digest, told)
+        return self.to("meta")
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights lie; MissingRun where they are not kept."""
+        if self.forgotten:
+            raise MissingRun(self.forgotten.told)
+        return next(self.parameters()).device
 
     def inputs(self, inputs: Tensor) -> Tensor:
-        """What the unit reads: symbols as they are (it looks one-hot vectors up), or their embedding."""
+        """What the unit reads: symbols as they are (it looks one-hot vectors up), or their embedding.
+
+        Raises MissingRun where the weights are not kept.
+        """
+        if self.forgotten:
+            raise MissingRun(self.forgotten.told)
         return inputs if self.embedding is None else self.embedding(inputs)
 
     def unit_arguments(self, inputs: Tensor) -> tuple[Tensor, ...]:
@@ -109,6 +139,15 @@ class Network(nn.Module):
 def parameter_count(module: nn.Module) -> int:
     """Number of trained values."""
     return sum(parameter.numel() for parameter in module.parameters())
+
+
+def digest(weights: Mapping[str, Tensor]) -> str:
+    """The sha256 of parameters and buffers, a `state_dict`, by name, type, shape and content."""
+    told = hashlib.sha256()
+    for name, tensor in sorted(weights.items()):
+        told.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        told.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return told.hexdigest()
 
 
 def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") -> Network:

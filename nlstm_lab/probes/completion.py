@@ -133,7 +133,7 @@ def continued(model: Network, text: str, length: int, seed: int = 0, temperature
         raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
     generator = torch.Generator().manual_seed(seed)
     nothing = torch.tensor([vocabulary.symbols.index(symbol) for symbol in NO_SYMBOLS if symbol in vocabulary.symbols])
-    codes, state = encode(vocabulary, text)[0].unsqueeze(1).to(next(model.parameters()).device), None
+    codes, state = encode(vocabulary, text)[0].unsqueeze(1).to(model.device), None
     drawn: list[int] = []
     with reading(model):
         for _ in range(length):

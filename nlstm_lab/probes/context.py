@@ -80,7 +80,7 @@ def _readings(model: Network, texts: Sequence[str], words: Sequence[str] | None)
         raise UsageError(f"{model.name or 'this network'} predicts no words: hand in `words`, their names")
     if not texts or not all(0 < len(text) <= LONGEST for text in texts):
         raise UsageError(f"at least one text is needed, and each of 1 to {LONGEST} characters")
-    codes, device = {name: code for code, name in enumerate(names)}, next(model.parameters()).device
+    codes, device = {name: code for code, name in enumerate(names)}, model.device
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
         # what comes after a text's end changes nothing before it

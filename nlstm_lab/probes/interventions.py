@@ -204,7 +204,7 @@ def horizon(
 def _chosen(model: Network, units: Sequence[int] | None, seed: int) -> tuple[Tensor, Tensor]:
     """[hidden_size] bool, True for the chosen units; and an order that shuffles them."""
     size = model.unit.hidden_size
-    mask = torch.full((size,), units is None, device=next(model.parameters()).device)
+    mask = torch.full((size,), units is None, device=model.device)
     if units is not None:
         if not len(units) or min(units) < 0 or max(units) >= size:
             raise UsageError(f"units must be chosen from 0 to {size - 1}, at least one of them")

@@ -46,7 +46,7 @@ def encode(model: Network, text: Text) -> Tensor:
         text = model.vocabulary.encode(text)
     if text.shape[0] == 0:
         raise UsageError("the text is empty: a probe needs at least one character")
-    return text.to(next(model.parameters()).device)
+    return text.to(model.device)
 
 
 def names(unit: Recurrent) -> list[str]:

@@ -11,25 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 from torch import nn
 
-from nlstm_lab import paths
+from nlstm_lab import models, paths
 from nlstm_lab.errors import DamagedFile, UsageError
+from nlstm_lab.models import Network
 
 LONG = 64  # a longer string is known by its digest: a text, most often
 
 
 def digest(value: str | nn.Module) -> str:
-    """The sha256 of a text, or of a network's parameters and buffers by name, type, shape and content."""
-    told = hashlib.sha256()
+    """The sha256 of a text, or of a network's weights: the recorded one where only that is kept of them."""
     if isinstance(value, str):
-        told.update(value.encode())
-    else:
-        for name, tensor in sorted(value.state_dict().items()):
-            told.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-            told.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return told.hexdigest()
+        return hashlib.sha256(value.encode()).hexdigest()
+    if isinstance(value, Network) and value.forgotten:
+        return value.forgotten.digest
+    return models.digest(value.state_dict())
 
 
 def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: Any) -> pd.DataFrame:

@@ -31,7 +31,7 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
         raise UsageError(f"a temperature must be positive, not {temperature}")
     generator = torch.Generator().manual_seed(seed)
     line, state = [torch.zeros(1, 1, 3)], None
-    device = next(model.parameters()).device
+    device = model.device
     with reading(model), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # of sampled boundaries
         for _ in range(points - 1):

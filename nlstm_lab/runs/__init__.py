@@ -149,6 +149,7 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result:
     half = {name: value.half().contiguous().cpu() for name, value in fit.weights.items()}
     measured = {
         "best_epoch": fit.best_epoch,
+        "weights_sha256": models.digest({name: value.float() for name, value in half.items()}),
         "metrics": records.summary(history),
         "seconds": round(fit.seconds, 1),
         "tokens_per_second": round(fit.tokens_per_second),

@@ -45,16 +45,18 @@ class Run:
     def model(self, device: str = "cpu") -> models.Network:
         """The network with the weights of its best validation epoch, in eval mode; needs no data set.
 
-        Committed weights are half precision. Raises MissingRun where none were kept and DamagedFile for a bad file.
+        Committed weights are half precision. Where they are not kept, the network finds what was recorded of it and
+        raises MissingRun when it is to read. Raises DamagedFile for a bad file.
         """
         file = self.folder / "weights.safetensors"
-        if not self.has_weights:
-            raise MissingRun(
-                f"the weights of {self.name} are not kept here (its record is); train it again with "
-                f"`{command(self.experiment, self.seed)} --again`"
-            )
         ends = models.Interface.from_record(self.result["interface"])
         network = models.build(self.experiment.model, ends, seed=self.seed, name=self.name)
+        if not self.has_weights:
+            return network.forget(
+                self.result.get("weights_sha256", ""),
+                f"the weights of {self.name} are not kept here (its record is); train it again with "
+                f"`{command(self.experiment, self.seed)} --again`",
+            ).eval()
         try:
             weights = {name: value.float() for name, value in load_file(file).items()}
             network.load_state_dict(weights)

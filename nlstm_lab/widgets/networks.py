@@ -23,10 +23,11 @@ class Networks:
         self._offer(given)
 
     def _offer(self, given: Given) -> None:
-        if isinstance(given, RunBrowser):
-            each: list[Run | Network] = [run for run in given.chosen() if run.has_weights]
+        if isinstance(given, Run | Network):
+            each: list[Run | Network] = [given]
         else:
-            each = [given] if isinstance(given, Run | Network) else list(given)
+            offered = given.chosen() if isinstance(given, RunBrowser) else given
+            each = [one for one in offered if isinstance(one, Network) or one.has_weights]
         if not each:
             raise UsageError("there is no run with weights to choose from: hand in a run, or pick one")
         self._given = {one.name: one for one in each}
