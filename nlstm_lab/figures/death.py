@@ -7,6 +7,7 @@ from matplotlib.lines import Line2D
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import (
+    LOGARITHMIC,
     STARTS,
     below,
     logarithmic,
@@ -69,7 +70,7 @@ def inner_memory_death(
             part = shown[(shown["start"] == start) & (shown["quantity"] == quantity)]
             if quantity == metric:
                 _losses(panel, part)
-                if metric == "perplexity":
+                if metric in LOGARITHMIC:
                     logarithmic(panel)
                     panel.set_ylim(bottom=LEGEND * part["value"].min())
             else:

@@ -19,6 +19,7 @@ STARTS = {
     "zero": "output bias 0, as printed",
     "log_frequencies": "output bias at log-frequencies",
 }  # how a run's output bias starts, in the order of panels
+LOGARITHMIC = {"perplexity"}  # metrics that are drawn on a logarithmic axis
 
 
 def panels(

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.curves import AXES
-from nlstm_lab.figures.panels import STARTS, below, logarithmic, panels, seeds_and_mean, starts
+from nlstm_lab.figures.panels import LOGARITHMIC, STARTS, below, logarithmic, panels, seeds_and_mean, starts
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import MEMORIES, MODELS, PAGE, styled
 
@@ -71,11 +71,11 @@ def printed_and_measured(
             _draw(panel, part[part["split"] == split], targets[targets["split"] == split])
             panel.set_title(f"{split}, {band.title}" if band.title else split)
         across[0].set_ylabel(AXES.get(band.metric, band.metric))
-        if band.metric == "perplexity":
-            for panel in across:
-                logarithmic(panel)
+        log = band.metric in LOGARITHMIC
+        for panel in across if log else ():
+            logarithmic(panel)
         if len(part) or len(targets):
-            across[0].set_ylim(_limits(part, targets))
+            across[0].set_ylim(_limits(part, targets, log))
     for panel in axes[-1]:
         panel.set_xlabel("epoch")
     below(figure, _handles(printed, measured), columns=3)
@@ -129,14 +129,17 @@ def _draw(panel: Axes, measured: pd.DataFrame, printed: pd.DataFrame) -> None:
     panel.grid(axis="y")
 
 
-def _limits(measured: pd.DataFrame, printed: pd.DataFrame) -> tuple[float, float]:
-    """Room for every printed value and for the curves after their first steep change."""
+def _limits(measured: pd.DataFrame, printed: pd.DataFrame, log: bool) -> tuple[float, float]:
+    """Room for every printed value and for the curves after their first steep change, on an axis of either kind."""
     epochs = measured["epoch"].astype(float)
     few = epochs.nunique() <= FEW
     settled = measured if few else measured[epochs >= epochs.min() + 0.15 * (epochs.max() - epochs.min())]
-    values = [*printed["value"].astype(float), *settled["value"].astype(float)]
-    margin = 0.06 * (max(values) - min(values))
-    return min(values) - margin, max(values) + margin
+    values = np.array([*printed["value"], *settled["value"]], float)
+    places = np.log(values) if log else values
+    margin = 0.06 * np.ptp(places)
+    limits = np.array([places.min() - margin, places.max() + margin])
+    low, high = np.exp(limits) if log else limits
+    return low, high
 
 
 def _handles(printed: pd.DataFrame, measured: pd.DataFrame) -> list[Line2D]:

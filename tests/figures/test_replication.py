@@ -55,6 +55,17 @@ def test_printed_values_stand_beside_the_curves(comparison, runs):
     assert set(carried["split"]) == {"valid", "test"}
 
 
+def test_a_logarithmic_axis_holds_what_falls_a_hundredfold(comparison, runs):
+    """A margin in the values' own units would reach below zero, where such an axis ends."""
+    perplexities = [frame.assign(metric="perplexity") for frame in (comparison, runs)]
+    perplexities[1]["value"] = 300.0 ** (2 - runs["epoch"] / 10)
+    valid, _ = figures.printed_and_measured(*perplexities, ["perplexity"]).axes
+    low, high = valid.get_ylim()
+    assert valid.get_yscale() == "log"
+    assert 1.3 / 2 < low < 1.3
+    assert 300 ** (2 - 0.3) < high < 2 * 300 ** (2 - 0.3)  # from the third epoch on, after the first steep change
+
+
 def test_what_was_not_run_says_so(comparison):
     figure = figures.printed_and_measured(comparison, None, ["bpc"], splits=("train", "valid"))
     train, valid = figure.axes
