@@ -203,12 +203,34 @@ def test_what_it_found_on_the_poems_is_what_the_records_say() -> None:
         lab.probes.t_interval(values)
         for values in (seeds["poetry_nlstm"], seeds["poetry_nlstm_logfreq"] - seeds["poetry_nlstm"])
     )
-    assert f"{printed.mean:.0f} [{printed.low:.0f}, {printed.high:.0f}] on validation, 629.71 in the paper" in opening
+    assert f"{printed.mean:.0f} [{printed.low:.0f}, {printed.high:.0f}], 629.71 in the paper" in opening
     assert f"worse there, by {worse.mean:.0f} [{worse.low:.0f}, {worse.high:.0f}]" in opening
     runs = {name: [lab.runs.load(name, seed, "paper") for seed in seeds[name].index] for name in seeds}
     dead = lab.runs.dead_shares(lab.runs.histories(runs)).query("memory == 'inner'").groupby("setting").dead.mean()
-    assert f"{100 * dead['poetry_nlstm']:.0f} % of whose inner memory is dead" in opening
+    assert f"lost {100 * dead['poetry_nlstm']:.0f} % of its inner memory" in opening
     assert dead["poetry_nlstm_logfreq"] == 0
+
+
+def test_table_2_is_reproduced_as_far_as_the_opening_says() -> None:
+    opening = " ".join(README[: README.index("## Two commands")].split())
+    told = lab.targets.compare("nested_lstm.table2", lab.runs.table("poetry_*", scale="paper")).frame.query("anchor")
+    count = told.groupby("kind").verdict.value_counts()
+    numbers = "{match} match, {close} is close and {differs} differs".format(**count["number"])
+    assert f"five numbers {numbers}, and of its eight orderings {count['ordering', 'holds']} hold" in opening
+    orderings = told.query("kind == 'ordering'").set_index("subject")
+    assert list(orderings.query("verdict != 'holds'").index) == ["NLSTM 2 × 32 better than LSTM 1 × 40"]
+    margin = orderings.loc["NLSTM 2 × 32 better than LSTM 1 × 32"]
+    assert f"one layer of its width by {margin.ours:.0f} [{margin.low:.0f}, {margin.high:.0f}]" in opening
+    assert told.seeds.eq(3).all()
+
+
+def test_mnist_is_as_the_opening_says() -> None:
+    assert "no cell dies, and the Nested LSTM's loss is the lowest, as printed" in " ".join(README.split())
+    table = lab.runs.table("mnist_*", scale="paper").query("metric == 'nll_nats' and split == 'valid'")
+    means = table.groupby("experiment").value.mean()
+    assert means.idxmin() == "mnist_nlstm"
+    dead = lab.runs.dead_shares(lab.runs.histories(lab.runs.recorded("mnist_*", "paper")))
+    assert dead.dead.eq(0).all()
 
 
 def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
