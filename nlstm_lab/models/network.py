@@ -70,11 +70,14 @@ class Network(nn.Module):
         self.forgotten = Forgotten(digest, told)
         return self.to("meta")
 
+    def _refuse_without_weights(self) -> None:
+        if self.forgotten:
+            raise MissingRun(self.forgotten.told)
+
     @property
     def device(self) -> torch.device:
         """Where the weights lie; MissingRun where they are not kept."""
-        if self.forgotten:
-            raise MissingRun(self.forgotten.told)
+        self._refuse_without_weights()
         return next(self.parameters()).device
 
     def inputs(self, inputs: Tensor) -> Tensor:
@@ -82,8 +85,7 @@ class Network(nn.Module):
 
         Raises MissingRun where the weights are not kept.
         """
-        if self.forgotten:
-            raise MissingRun(self.forgotten.told)
+        self._refuse_without_weights()
         return inputs if self.embedding is None else self.embedding(inputs)
 
     def unit_arguments(self, inputs: Tensor) -> tuple[Tensor, ...]:
