@@ -10,6 +10,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import below, panels
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, VERDICTS, styled
+from nlstm_lab.targets.verdicts import printed_numbers
 
 SHORT = {"nested_lstm": "Nested LSTMs", "hm_rnn": "HM-RNN", "madsen": "Madsen"}
 OWN = "our own questions"
@@ -30,13 +31,13 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
     if counted.empty:
         raise UsageError("there is no verdict to draw")
     about = counted["document"].map(SHORT) + ", " + counted["where"].where(counted["kind"] != "claim", "claims")
-    sides = counted["kind"].eq("number").map({True: "printed numbers", False: "orderings and claims"})
+    sides = printed_numbers(counted).map({True: "printed numbers", False: "orderings and claims"})
     frame = counted.assign(about=about.where(~counted["own"], OWN), side=sides)
     frame = frame.groupby(["side", "about", "verdict"], sort=False).size().rename("count").reset_index()
     lines = [
         sorted(frame.loc[frame["side"] == side, "about"].unique(), key=lambda about: about == OWN) for side in SIDES
     ]
-    figure, axes = panels(ax, 1, 2, width, 0.75 + 0.19 * max(map(len, lines)))
+    figure, axes = panels(ax, 1, 2, width, 0.75 + 0.19 * max(map(len, lines)), sharex="row")
     for panel, (side, order), names in zip(axes[0], SIDES.items(), lines, strict=True):
         wide = frame[frame["side"] == side].pivot(index="about", columns="verdict", values="count").fillna(0)
         wide = wide.reindex(index=names, columns=list(order), fill_value=0)

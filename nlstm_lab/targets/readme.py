@@ -11,6 +11,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.targets.comparison import number
 from nlstm_lab.targets.documents import load
 from nlstm_lab.targets.report import report
+from nlstm_lab.targets.verdicts import printed_numbers
 
 STATEMENT = ["where", "says", "metric", "scale", "setting"]  # what one line of claims is about
 Rows = list[dict[Hashable, Any]]
@@ -75,7 +76,7 @@ def markers(name: str) -> tuple[str, str]:
 
 def _counts(frame: pd.DataFrame) -> list[str]:
     counted, references = frame[frame["anchor"]], int(frame["kind"].eq("reference").sum())
-    printed = counted["as_printed"].ne("") & counted["kind"].ne("ordering")  # a printed margin is no target
+    printed = printed_numbers(counted)
     numbers, claims = counted[printed]["verdict"], counted[~printed]["verdict"]
     return [
         f"{len(numbers)} printed numbers, judged at paper scale, on validation where it is printed: "

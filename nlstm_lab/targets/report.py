@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from nlstm_lab.targets.documents import load
+from nlstm_lab.targets.verdicts import printed_numbers
 
 OUTCOMES = {  # column of the report: the verdicts that it counts, worded as they are counted
     "replicated": {"match": "match", "close": "close", "holds": "hold"},
@@ -22,7 +23,7 @@ def report(frame: pd.DataFrame) -> str:
     | | replicated | not replicated | could not be told | not run |
     """
     counted = frame[frame["anchor"]]
-    numbers = counted["as_printed"].ne("") & counted["kind"].ne("ordering")  # a printed margin is no target
+    numbers = printed_numbers(counted)
     lines = ["| | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 1) + "|"]
     for name in dict.fromkeys(counted["document"]):
         mine = (counted["document"] == name) & ~counted["own"]

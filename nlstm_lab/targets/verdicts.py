@@ -91,6 +91,11 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
     return pd.DataFrame([asdict(row) for row in rows], columns=COLUMNS)
 
 
+def printed_numbers(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Which rows of the verdicts' frame hold a printed number; the margin that is printed with an ordering is none."""
+    return frame["as_printed"].ne("") & frame["kind"].ne("ordering")
+
+
 @dataclass(frozen=True)
 class Runs:
     """Measured values by (experiment, reader, metric, split), then scale, then seed."""
