@@ -15,7 +15,7 @@ from nlstm_lab.targets.verdicts import printed_numbers
 SHORT = {"nested_lstm": "Nested LSTMs", "hm_rnn": "HM-RNN", "madsen": "Madsen"}
 OWN = "our own questions"
 SIDES = {
-    "printed numbers": ("match", "close", "differs", "not run"),
+    "printed numbers": ("match", "close", "differs", "smaller scale", "not run"),
     "orderings and claims": ("holds", "undecided", "fails", "not run"),
 }
 
@@ -52,14 +52,12 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
         panel.spines["left"].set_visible(False)
         panel.grid(axis="x")
         panel.set_axisbelow(True)
-    told = [
-        (_colour(first), first if first == second else f"{first}, {second}")
-        for first, second in zip(*SIDES.values(), strict=True)
-    ]
-    handles = [Patch(color=colour, label=label) for colour, label in told]
-    below(figure, handles)
+    alike: dict[str, list[str]] = {}
+    for verdict in dict.fromkeys(name for order in SIDES.values() for name in order):
+        alike.setdefault(_colour(verdict), []).append(verdict)
+    below(figure, [Patch(color=colour, label=", ".join(names)) for colour, names in alike.items()], columns=5)
     return attach(figure, frame)
 
 
 def _colour(verdict: str) -> str:
-    return "#d4d4d4" if verdict == "not run" else VERDICTS[verdict].colour
+    return {"smaller scale": "#b4b4b4", "not run": "#e2e2e2"}.get(verdict) or VERDICTS[verdict].colour

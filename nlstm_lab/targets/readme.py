@@ -33,7 +33,7 @@ def readme_block(frame: pd.DataFrame) -> str:
         for place, rows in mine[mine["kind"] == "number"].groupby("place", sort=False):
             caption = document.places[str(place)].caption
             lines += _numbers(rows, caption) if rows["seeds"].any() else [_silent(rows, caption)]
-        lines += ["", *_statements(mine), ""]
+        lines += ["", *_notes(mine), *_statements(mine), ""]
     if frame["own"].any():
         lines += ["**Questions of our own**", "", *_statements(frame[frame["own"]]), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -80,7 +80,7 @@ def _counts(frame: pd.DataFrame) -> list[str]:
     numbers, claims = counted[printed]["verdict"], counted[~printed]["verdict"]
     return [
         f"{len(numbers)} printed numbers, judged at paper scale, on validation where it is printed: "
-        f"{_tally(numbers, ('match', 'close', 'differs', 'not run'))}. "
+        f"{_tally(numbers, ('match', 'close', 'differs', 'smaller scale', 'not run'))}. "
         f"({references} more are cited by the documents from others, and not run here.)",
         "",
         f"{len(claims)} orderings and claims, judged by 95 % intervals over seeds at the scale shown: "
@@ -108,7 +108,8 @@ def _numbers(rows: pd.DataFrame, caption: str) -> list[str]:
         if setting != "as printed" and not row["seeds"].any():
             continue  # nobody printed it and nobody ran it
         cells: Rows = row.to_dict("records")
-        label = f"{subject}, {metric}" + ("" if setting == "as printed" else f", {setting}")
+        mark = "†" if cells[0]["says"] else ""
+        label = f"{subject}, {metric}" + ("" if setting == "as printed" else f", {setting}") + mark
         printed = " / ".join(cell["as_printed"] for cell in cells)
         ours = " / ".join(_spread(cell) for cell in cells if cell["seeds"])
         verdict = cells[0]["verdict"]
@@ -116,6 +117,16 @@ def _numbers(rows: pd.DataFrame, caption: str) -> list[str]:
             verdict += f" ({', '.join(others)})"
         lines.append(_line("", label, printed, ours, cells[0]["seeds"] or "", cells[0]["scale"], verdict))
     return lines
+
+
+def _notes(rows: pd.DataFrame) -> list[str]:
+    """What the printed numbers with a dagger are not: one sentence a remark, with the rows that it is about."""
+    noted = rows[(rows["kind"] == "number") & rows["says"].ne("") & rows["seeds"].gt(0) & rows["anchor"]]
+    told = [
+        f"{says} ({'; '.join(dict.fromkeys(about['where'] + ', ' + about['subject']))})"
+        for says, about in noted.groupby("says", sort=False)
+    ]
+    return [f"† {'. '.join(told)}.", ""] if told else []
 
 
 def _spread(cell: dict[Hashable, Any]) -> str:

@@ -126,7 +126,7 @@ def test_verdicts_are_counted_by_table():
     labels = [[label.get_text() for label in ax.get_yticklabels()] for ax in (numbers, said)]
     assert labels[0] == ["Nested LSTMs, Table 1", "Nested LSTMs, claims"]
     assert labels[1] == [*labels[0], "our own questions"]
-    assert [bar.get_width() for bar in numbers.patches] == [2, 0, 0, 0, 0, 0, 3, 2]
+    assert [bar.get_width() for bar in numbers.patches] == [2, 0, 0, 0, 0, 0, 0, 0, 3, 2]
     assert figures.data(figure)["count"].sum() == 2 + 3 + 2 + 1 + 4 + 1
     assert numbers.get_xlim() == said.get_xlim()
     with pytest.raises(UsageError, match="no verdict to draw"):
