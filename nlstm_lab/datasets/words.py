@@ -35,7 +35,7 @@ class Autocomplete:
     """Predict at every character, and at the space before it, the word that it belongs to.
 
     Words: `words` most frequent ones of the whole text, after end-of-sequence (0) and unknown (1). The loss masks
-    padding and unknown words. The article's accuracy masks nothing (protocol 30): its code hands every target to
+    padding and unknown words. The article's accuracy masks nothing: its code hands every target to
     the metric, the padding too, and what is never trained is never right.
     """
 

@@ -17,7 +17,7 @@ class ModelConfig:
     """A network without its task: what `build` needs besides the sizes of input and output.
 
     unit: a key of `UNITS`. flags: further arguments of the unit, by their names. embedding_size: None for one-hot
-    input (Nested LSTMs, protocol 5). output_embedding_size: width of the HM-RNN paper's output module (equations 11
+    input (Nested LSTMs). output_embedding_size: width of the HM-RNN paper's output module (equations 11
     and 12), None for one dense layer on the last layer's h. output_bias: how the readout's bias starts.
     boundaries: for `hrnn` alone, the symbols that end a segment of each level, the words' first.
     """

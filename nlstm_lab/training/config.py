@@ -52,7 +52,7 @@ class TrainingConfig:
         return norm
 
     def slope_at(self, epoch: int) -> float | None:
-        """HM-LSTM's slope during `epoch` (from 0): section 4.1 and 4.2, read as the current epoch (protocol 16)."""
+        """HM-LSTM's slope during `epoch` (from 0): section 4.1 and 4.2, `epoch` read as the current one."""
         return None if self.slope is None else min(self.slope[0], 1.0 + self.slope[1] * epoch)
 
 
