@@ -245,3 +245,14 @@ def test_misuse_is_one_sentence_and_leaves_nothing(
     with pytest.raises(UsageError, match=message):
         runs.ensure(name, **{"scale": "smoke", **named}, progress=False)  # type: ignore[arg-type]
     assert not list(runs_folder.glob("*/*"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "best"),
+    [("nll_nats", 2), ("bpc", 2), ("perplexity", 2), ("top1_accuracy_pct", 3), ("top1_accuracy_unmasked_pct", 3),
+     ("log_likelihood_nats", 3)],
+)  # fmt: skip
+def test_the_best_epoch_is_the_metrics_own(metric: str, best: int) -> None:
+    columns = ["epoch", "update", "split", "reader", "metric", "value"]
+    rows = [(k, 0, "valid", "blocks", metric, value) for k, value in ((1, 5.0), (2, 4.0), (3, 6.0))]
+    assert {row["epoch"] for row in records.summary(pd.DataFrame(rows, columns=columns))} == {best}
