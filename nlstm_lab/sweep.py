@@ -56,7 +56,7 @@ def parse_seeds(text: str) -> list[int]:
 def plan(pattern: str, seeds: Sequence[int], scale: str) -> list[Job]:
     """The runs of a sweep and which of them are recorded, in the order of the documents.
 
-    Raises UsageError where no experiment matches; a record of another configuration is a failed job.
+    Raises UsageError where no experiment matches; a record of another configuration or text is a failed job.
     """
     names = [pattern] if "+" in pattern else experiments.names(pattern)
     if not names:
@@ -64,7 +64,7 @@ def plan(pattern: str, seeds: Sequence[int], scale: str) -> list[Job]:
     jobs = [Job(experiments.get(name, scale), seed) for seed in seeds for name in names]
     for job in jobs:
         try:
-            runs.load(job.experiment, job.seed)
+            runs.check_text(runs.load(job.experiment, job.seed))
             job.status = "recorded"
         except MissingRun:
             pass

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from nlstm_lab import experiments, probes, runs
+from nlstm_lab import experiments, probes, runs, sweep, training
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
 from nlstm_lab.runs import records
@@ -216,6 +216,60 @@ def test_a_variation_may_hold_a_path(runs_folder: Path, tmp_path: Path) -> None:
     assert run.folder.parent.parent == runs_folder
     assert set(runs.table().experiment) == {name}
     assert runs.load(name).result == run.result
+
+
+@pytest.fixture
+def own(runs_folder: Path, tmp_path: Path) -> Path:
+    """A text file, of which a run is begun by its path."""
+    text = tmp_path / "novel.txt"
+    text.write_text("a text of one's own, again and again. " * 200)
+    return text
+
+
+def changed(text: Path) -> None:
+    text.write_text("another one, with fewer characters. " * 200)
+
+
+def stop_before_the_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(training.loop._Trainer, "finish", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            runs.ensure(name, 0, "smoke", progress=False)
+
+
+def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own: Path) -> None:
+    name = f"{NAME}+corpus={own}+length=20+batch_size=4"
+    run = runs.ensure(name, 0, "smoke", progress=False)
+    assert runs.ensure(name, 0, "smoke").result == run.result
+    changed(own)
+    with pytest.raises(StaleRun, match=r"trained on another text than .*novel.txt holds now; .* --again`, or bring"):
+        runs.ensure(name, 0, "smoke")
+    (job,) = sweep.plan(name, [0], "smoke")
+    assert (job.status, "another text" in job.reason) == ("failed", True)
+    assert runs.load(name, 0, "smoke").result == run.result  # what is read of it needs no text
+    renewed = runs.ensure(name, 0, "smoke", again=True, progress=False)
+    assert renewed.result["data_sha256"] != run.result["data_sha256"]
+    own.unlink()
+    assert runs.ensure(name, 0, "smoke").result == renewed.result
+
+
+def test_an_attempt_on_a_text_that_changed_is_not_gone_on_with(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"{NAME}+corpus={own}+length=20+batch_size=4"
+    stop_before_the_end(name, monkeypatch)
+    changed(own)
+    with pytest.raises(StaleRun, match=r"the sha256 of its data was '\w{64}' and is '\w{64}'; start anew with --again"):
+        runs.ensure(name, 0, "smoke", progress=False)
+    run = runs.ensure(name, 0, "smoke", progress=False, again=True)
+    assert run.result["data_sha256"] == run.experiment.task.load().fingerprint
+
+
+def test_an_attempt_that_does_not_tell_its_data_is_gone_on_with(
+    runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_before_the_end(NAME, monkeypatch)
+    config = runs_folder / NAME / ".attempt-smoke-seed0" / "config.json"
+    config.write_text(json.dumps(experiments.get(NAME, "smoke").config()))
+    assert runs.ensure(NAME, 0, "smoke", progress=False).result["best_epoch"] == 2
 
 
 def test_an_experiment_of_ones_own_is_recorded_too(runs_folder: Path) -> None:
