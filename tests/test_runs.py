@@ -290,6 +290,8 @@ def test_an_experiment_of_ones_own_is_recorded_too(runs_folder: Path) -> None:
         (NAME, {"device": "meta"}, "device must be auto, cpu or cuda, not 'meta'"),
         (NAME, {"precision": "fp8"}, r"precision must be one of \('fp32', 'bf16'\), not 'fp8'"),
         (f"{NAME}+initialization=guess", {}, "cannot be built: "),
+        (f"{NAME}+unit=lsmt", {}, "cannot be built: unit must be one of"),
+        (f"{NAME}+unit=lsmt+forget_bias=0", {}, r"has the unit 'lsmt', and there are rnn, lstm, .*; one of your own"),
         (f"{NAME}+depth", {}, r"a variation is written name\+flag=value"),
     ],
 )

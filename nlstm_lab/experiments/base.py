@@ -97,14 +97,22 @@ class Registry:
 
 
 def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
-    """`experiment` with one field of its task, model, unit or training set to another value."""
+    """`experiment` with one field of its task, model, unit or training set to another value.
+
+    UsageError: there is no such field, or no such unit in this process.
+    """
     name = f"{experiment.name}+{flag}={_format(value)}"
     changed: dict[str, Any] = {"name": name, "printed": None, "printed_parameters": None}
     for part in ("task", "model", "training"):
         config = getattr(experiment, part)
         if flag in {known.name for known in dataclasses.fields(config)}:
             return dataclasses.replace(experiment, **changed, **{part: dataclasses.replace(config, **{flag: value})})
-    unit = UNITS[experiment.model.unit]
+    unit = UNITS.get(experiment.model.unit)
+    if unit is None:
+        raise UsageError(
+            f"{experiment.name!r} has the unit {experiment.model.unit!r}, and there are {', '.join(UNITS)}; one of "
+            "your own is imported first: lab.models.unit('module:Class')"
+        )
     accepted = inspect.signature(unit).parameters | inspect.signature(unit.cell_class).parameters
     if flag not in accepted:
         raise UsageError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from nlstm_lab import experiments, paths
+from nlstm_lab import experiments, models, paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, load, seeds_of
@@ -46,16 +46,23 @@ def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     >>> bool(means["ptb_char_nlstm_logfreq"] < means["ptb_char_nlstm"])
     True
     """
-    rows, known = [], experiments.names()
+    rows = []
     for file in sorted(paths.runs().glob("*/*/result.json")):
         result = records.read_json(file)
         if fnmatch.fnmatchcase(result["experiment"], pattern) and scale in (None, result["scale"]):
-            if result["experiment"].split("+")[0] in known:  # an experiment of the reader's own cannot be stale
+            if _known(result["experiment"]):
                 load(result["experiment"], result["seed"], result["scale"])
             shared = {key: result[key] for key in ("experiment", "scale", "seed", "parameters", "best_epoch")}
             rows += [{**shared, **row} for row in result["metrics"]]
     columns = ["experiment", "scale", "seed", "parameters", "best_epoch", "reader", "metric", "split", "epoch", "value"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _known(name: str) -> bool:
+    """Whether a record can be stale: not where its experiment, or its unit, is the reader's own and not imported."""
+    base, *variations = name.split("+")
+    units = {one.removeprefix("unit=") for one in variations if one.startswith("unit=")}
+    return bool(experiments.scales(base)) and units <= models.UNITS.keys()
 
 
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
