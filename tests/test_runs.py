@@ -1,6 +1,7 @@
 """Records: what they say, when they are believed, and that every experiment can be trained."""
 
 import json
+import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from nlstm_lab import experiments, probes, runs, sweep, training
+from nlstm_lab import experiments, paths, probes, runs, sweep, training
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
 from nlstm_lab.runs import records
@@ -62,6 +63,38 @@ def test_a_record_tells_how_it_was_made(run: runs.Run) -> None:
     assert result["seconds"] > 0
     assert result["tokens_per_second"] > 0
     assert result["parameters"] == sum(value.numel() for value in run.model().parameters())
+
+
+def git(folder: Path, *arguments: str) -> str:
+    line = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A folder `package` in a repository with one commit."""
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "code.py").write_text("")
+    git(tmp_path, "init")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "first")
+    return tmp_path
+
+
+def test_the_commit_is_the_packages_own(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = records.provenance(torch.device("cpu"))
+    monkeypatch.setenv("NLSTM_LAB_ROOT", str(repository))  # where runs go tells nothing of the code
+    assert records.provenance(torch.device("cpu")) == before
+    assert before["commit"] != git(repository, "rev-parse", "HEAD")
+
+
+def test_the_commit_of_an_installed_package_is_unknown(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "PACKAGE", repository / "package")
+    told = records.provenance(torch.device("cpu"))
+    assert (told["commit"], told["dirty"]) == ("unknown", None)
+    (repository / "pyproject.toml").write_text("")
+    told = records.provenance(torch.device("cpu"))
+    assert (told["commit"], told["dirty"]) == (git(repository, "rev-parse", "HEAD"), False)
 
 
 def test_the_history_is_read_back_as_it_was_written(run: runs.Run) -> None:
