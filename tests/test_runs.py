@@ -1,6 +1,7 @@
 """Records: what they say, when they are believed, and that every experiment can be trained."""
 
 import json
+import shlex
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -242,13 +243,18 @@ def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run: runs.Run)
     assert runs.table(scale="paper").empty
 
 
-def test_a_variation_may_hold_a_path(runs_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "my text.txt").write_text("a text of one's own, again and again. " * 200)
-    name = f"{NAME}+corpus={tmp_path}/my text.txt+length=20+batch_size=4"
-    run = runs.ensure(name, 0, "smoke", progress=False)
+@pytest.mark.parametrize("file", ["my text.txt", "a+b.txt"])
+def test_a_variation_may_hold_a_path(file: str, runs_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / file).write_text("a text of one's own, again and again. " * 200)
+    own = experiments.variant(NAME, "smoke", corpus=f"{tmp_path}/{file}", length=20, batch_size=4)
+    with pytest.raises(MissingRun) as missing:
+        runs.load(own)
+    typed = str(missing.value).split("`")[1]
+    assert shlex.split(typed)[2] == own.name
+    run = runs.ensure(own, progress=False)
     assert run.folder.parent.parent == runs_folder
-    assert set(runs.table().experiment) == {name}
-    assert runs.load(name).result == run.result
+    assert set(runs.table().experiment) == {own.name}
+    assert runs.load(own.name).result == run.result
 
 
 @pytest.fixture

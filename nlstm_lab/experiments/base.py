@@ -131,4 +131,11 @@ def _parse(value: str) -> Any:
 
 
 def _format(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    """The value as `_parse` reads it back, without a +, which separates variations: as JSON where text is not enough.
+
+    >>> print(_format("novel.txt"), _format("1984"), _format("a+b.txt"), _format(1e36))
+    novel.txt "1984" "a\\u002bb.txt" 1e36
+    """
+    if isinstance(value, str) and "+" not in value and _parse(value) == value:
+        return value
+    return json.dumps(value).replace("+", "" if isinstance(value, float) else "\\u002b")

@@ -1,5 +1,6 @@
 """One recorded run: where it lies, its record, its history, its weights."""
 
+import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -67,8 +68,8 @@ class Run:
 
 
 def command(experiment: Experiment, seed: int) -> str:
-    """What trains a run, as typed."""
-    return f"nlstm-lab train {experiment.name} --scale {experiment.scale} --seed {seed}"
+    """What trains a run, as typed into a shell."""
+    return f"nlstm-lab train {shlex.quote(experiment.name)} --scale {experiment.scale} --seed {seed}"
 
 
 def folder_of(experiment: Experiment, seed: int) -> Path:

@@ -199,6 +199,33 @@ def test_a_stack_and_its_nested_lstm_have_equal_parameters_at_small_scale_too(em
         assert len(counts) == 1
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("novel.txt", "novel.txt"),
+        ("my text, é = 1.txt", "my text, é = 1.txt"),
+        ("", ""),
+        ("1984", '"1984"'),
+        ("null", '"null"'),
+        ('"quoted"', r'"\"quoted\""'),
+        ("a+b.txt", r'"a\u002bb.txt"'),
+        ("+unit=rnn", r'"\u002bunit=rnn"'),
+    ],
+)
+def test_a_name_is_read_back_as_it_was_made(value, told):
+    made = experiments.variant("ptb_char_nlstm", corpus=value)
+    assert made.name == f"ptb_char_nlstm+corpus={told}"
+    assert made.task.corpus == value
+    assert experiments.get(made.name) == made
+
+
+@pytest.mark.parametrize(("value", "told"), [(1e36, "1e36"), (1e-7, "1e-07"), (0.0005, "0.0005"), (1, "1")])
+def test_a_number_in_a_name_is_read_back(value, told):
+    made = experiments.variant("ptb_char_nlstm", learning_rate=value)
+    assert made.name == f"ptb_char_nlstm+learning_rate={told}"
+    assert experiments.get(made.name) == made
+
+
 # Smoke
 
 
