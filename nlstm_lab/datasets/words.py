@@ -20,6 +20,7 @@ from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, open_corpus
 from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
 from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import check
 
 SEED = 450849059  # of the article's code, for its split
 ALPHABET = " abcdefghijklmnopqrstuvwxyz"
@@ -46,6 +47,9 @@ class Autocomplete:
     normalization: Normalization = "none"
     encoding: str = "utf-8"
 
+    def __post_init__(self) -> None:
+        check(self)
+
     def load(self) -> "AutocompleteTask":
         """The task; a UsageError where the text is not of a-z and single spaces."""
         source = TextSource(self.corpus, self.normalization, encoding=self.encoding)
@@ -64,6 +68,9 @@ class TextGeneration:
     batch_size: int = 64
     normalization: Normalization = "none"
     encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def load(self) -> "GenerationTask":
         """The task; a UsageError where the text is not of a-z and single spaces."""

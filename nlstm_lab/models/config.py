@@ -7,6 +7,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from nlstm_lab.datasets.base import Mixture, Symbols, Task, Vectors, Vocabulary
+from nlstm_lab.settings import check
 
 OutputBias = Literal["zero", "log_frequencies"]
 SEPARATOR = "\t"  # between the names of words in a record
@@ -30,6 +31,9 @@ class ModelConfig:
     output_embedding_size: int | None = None
     output_bias: OutputBias = "zero"
     boundaries: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True)
