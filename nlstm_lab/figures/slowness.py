@@ -71,20 +71,16 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
 
     cells: `lab.probes.quantities(states, gates)`. Every seed faint, the mean over seeds strong. A curve is a share of
     *all* cells: it ends where the live ones do, and what is missing above it is dead. Where a quantity is not defined
-    for a memory, the panel says so.
+    for a memory, the axis says so.
     """
     frame = cumulated(cells)
     rows, names = starts(frame), [name for name in QUANTITIES if (frame["quantity"] == name).any()]
-    figure, axes = panels(ax, len(rows), len(names), width, 0.5 + 1.55 * len(rows), sharex="col", sharey=True)
+    figure, axes = panels(ax, len(rows), len(names), width, 0.8 + 1.55 * len(rows), sharex="col", sharey=True)
     for line, start in zip(axes, rows, strict=True):
         for panel, name in zip(line, names, strict=True):
             part = frame[(frame["start"] == start) & (frame["quantity"] == name)]
             for memory in reversed(memories(part)):
                 seeds_and_mean(panel, part[part["memory"] == memory], "x", "share", **memory_style(memory))
-            missing = set(frame["memory"]) - set(frame.loc[frame["quantity"] == name, "memory"])
-            for k, memory in enumerate(in_order(missing)):
-                words = f"not defined for\nthe {memory_label(memory)}"
-                panel.text(0.97, 0.14 + 0.2 * k, words, transform=panel.transAxes, ha="right", fontsize=6.5)
             if name != "persistence":
                 panel.set_xscale("log")
                 panel.xaxis.set_major_formatter("{x:g}")
@@ -96,7 +92,9 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
     for panel, name in zip(axes[0], names, strict=True):
         panel.set_title(QUANTITIES[name][0])
     for panel, name in zip(axes[-1], names, strict=True):
-        panel.set_xlabel(QUANTITIES[name][1])
+        missing = set(frame["memory"]) - set(frame.loc[frame["quantity"] == name, "memory"])
+        told = [f"\nnot defined for\nthe {memory_label(memory)}" for memory in in_order(missing)]
+        panel.set_xlabel(QUANTITIES[name][1] + "".join(told))
     for panel in axes[:, 1:].flat:
         panel.tick_params(axis="y", labelleft=False)
     for panel in axes[:-1].flat:
