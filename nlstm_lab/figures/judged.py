@@ -208,9 +208,10 @@ def ablation(
         raise UsageError(f"there is no setting {reference!r}; there are {', '.join(settings)}")
     figure, axes = panels(ax, 1, 1, width, 0.85 + 0.21 * len(settings))
     panel: Axes = axes[0, 0]
-    told = {setting: t_interval(part["value"]) for setting, part in frame.groupby("setting", sort=False)}
+    told = {setting: t_interval(frame.loc[frame["setting"] == setting, "value"]) for setting in settings}
     beyond = _beyond(told, reference)
-    for y, (setting, part) in enumerate(frame.groupby("setting", sort=False)):
+    for y, setting in enumerate(settings):
+        part = frame[frame["setting"] == setting]
         colour, (mean, low, high) = look(part["model"].iloc[0]).colour, told[setting]
         if setting == beyond:
             words = f"{mean:.2f} ({low:.2f} to {high:.2f})"
@@ -251,7 +252,7 @@ def _beyond(told: Mapping[str, Interval], reference: str) -> str | None:
 
 
 def _ablation_key(reference: str) -> list[Line2D]:
-    dark = {"color": "#4d4d4d"}
+    dark: dict[str, Any] = {"color": "#4d4d4d"}
     return [
         Line2D([], [], **dark, marker="o", markersize=4, linewidth=1.4, label="mean, 95 % t interval"),
         Line2D([], [], **dark, marker=".", markersize=3, linestyle="", alpha=0.6, label="every seed"),

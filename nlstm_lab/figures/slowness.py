@@ -1,5 +1,7 @@
 """How slow memories are: distributions over cells, and medians against their baselines."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -147,7 +149,7 @@ def timescale_baselines(medians: pd.DataFrame, width: float = PAGE, ax: Axes | N
                markerfacecolor="#404040" if name == "trained" else "white")
         for name in conditions
     ]  # fmt: skip
-    dark = {"color": "#404040", "marker": "o"}
+    dark: dict[str, Any] = {"color": "#404040", "marker": "o"}
     handles += [
         Line2D([], [], **dark, markersize=4, linewidth=1.0, label="geometric mean, 95 % t interval"),
         Line2D([], [], **dark, markersize=2, linestyle="", alpha=0.45, label="every seed"),
