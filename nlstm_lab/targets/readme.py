@@ -8,7 +8,7 @@ import pandas as pd
 
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
-from nlstm_lab.targets.comparison import number
+from nlstm_lab.targets.comparison import notes, number
 from nlstm_lab.targets.documents import load
 from nlstm_lab.targets.report import report
 from nlstm_lab.targets.verdicts import printed_numbers
@@ -33,7 +33,9 @@ def readme_block(frame: pd.DataFrame) -> str:
         for place, rows in mine[mine["kind"] == "number"].groupby("place", sort=False):
             caption = document.places[str(place)].caption
             lines += _numbers(rows, caption) if rows["seeds"].any() else [_silent(rows, caption)]
-        lines += ["", *_notes(mine), *_statements(mine), ""]
+        if told := notes(mine[mine["seeds"] > 0]):
+            lines += ["", "\n\n".join(f"† {note}" for note in told)]
+        lines += ["", *_statements(mine), ""]
     if frame["own"].any():
         lines += ["**Questions of our own**", "", *_statements(frame[frame["own"]]), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -117,16 +119,6 @@ def _numbers(rows: pd.DataFrame, caption: str) -> list[str]:
             verdict += f" ({', '.join(others)})"
         lines.append(_line("", label, printed, ours, cells[0]["seeds"] or "", cells[0]["scale"], verdict))
     return lines
-
-
-def _notes(rows: pd.DataFrame) -> list[str]:
-    """What the printed numbers with a dagger are not: one sentence a remark, with the rows that it is about."""
-    noted = rows[(rows["kind"] == "number") & rows["says"].ne("") & rows["seeds"].gt(0) & rows["anchor"]]
-    told = [
-        f"{says} ({'; '.join(dict.fromkeys(about['where'] + ', ' + about['subject']))})"
-        for says, about in noted.groupby("says", sort=False)
-    ]
-    return [f"† {'. '.join(told)}.", ""] if told else []
 
 
 def _spread(cell: dict[Hashable, Any]) -> str:
