@@ -5,6 +5,7 @@ instead, so that its users' runs and figures are theirs. `NLSTM_LAB_ROOT` names 
 `NLSTM_LAB_DATA` one more place to look for data sets.
 """
 
+import contextlib
 import os
 import re
 import tempfile
@@ -20,8 +21,8 @@ PARTIAL = re.compile(r"\..+\.(\d+)\.[a-z0-9_]{8}")  # `.<target>.<process>.<rand
 
 def root() -> Path:
     """`$NLSTM_LAB_ROOT`, or the checkout that this package was imported from, or else the working folder."""
-    if given := os.environ.get("NLSTM_LAB_ROOT"):
-        return Path(given).expanduser()
+    if given := _given("ROOT"):
+        return given
     checkout = PACKAGE.parent
     return checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
 
@@ -33,25 +34,25 @@ def data() -> Path:
 
 def data_folders() -> list[Path]:
     """Every folder in which data sets are looked for, first match wins."""
-    elsewhere = os.environ.get("NLSTM_LAB_DATA")
-    return [*([Path(elsewhere).expanduser()] if elsewhere else []), data()]
+    elsewhere = _given("DATA")
+    return [*([elsewhere] if elsewhere else []), data()]
 
 
 def cache() -> Path:
     """Parsed data sets: `$NLSTM_LAB_CACHE`, or `nlstm_lab` in the user's cache folder."""
-    if given := os.environ.get("NLSTM_LAB_CACHE"):
-        return Path(given).expanduser()
+    if given := _given("CACHE"):
+        return given
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nlstm_lab"
 
 
 def runs() -> Path:
     """Committed records of training: `data/runs/<experiment>/<scale>-seed<k>/`; `$NLSTM_LAB_RUNS` overrides it."""
-    return Path(os.environ.get("NLSTM_LAB_RUNS") or data() / "runs")
+    return _given("RUNS") or data() / "runs"
 
 
 def probes() -> Path:
     """Committed records of expensive probes; `$NLSTM_LAB_PROBES` overrides it."""
-    return Path(os.environ.get("NLSTM_LAB_PROBES") or data() / "probes")
+    return _given("PROBES") or data() / "probes"
 
 
 def targets() -> Path:
@@ -61,7 +62,7 @@ def targets() -> Path:
 
 def figures() -> Path:
     """Where figures are written; `$NLSTM_LAB_FIGURES` overrides it."""
-    return Path(os.environ.get("NLSTM_LAB_FIGURES") or root() / "figures")
+    return _given("FIGURES") or root() / "figures"
 
 
 def notebooks() -> Path:
@@ -101,6 +102,8 @@ def workspace(name: str = "own") -> Path:
 def atomic(target: Path) -> Iterator[Path]:
     """A temporary path beside `target` that takes its name when the block ends well, and is removed when it does not.
 
+    The content is on the disk before it takes the name, and the name when this returns: a power cut takes neither.
+
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> with atomic(folder / "result.json") as partial:
@@ -115,9 +118,22 @@ def atomic(target: Path) -> Iterator[Path]:
     try:
         yield partial
         partial.chmod(0o644)
+        flush(partial)
         partial.replace(target)
+        flush(target.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def flush(path: Path) -> None:
+    """Bring a file's content, or the names in a folder, from the system's memory to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        # some file systems do this for files alone
+        with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
+            os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def tidy(folder: Path) -> None:
@@ -126,6 +142,12 @@ def tidy(folder: Path) -> None:
         process = PARTIAL.fullmatch(partial.name)
         if process and not _alive(int(process[1])):
             partial.unlink(missing_ok=True)
+
+
+def _given(name: str) -> Path | None:
+    """The folder that an environment variable of this project names, where there is one."""
+    given = os.environ.get(f"NLSTM_LAB_{name}")
+    return Path(given).expanduser() if given else None
 
 
 def _alive(process: int) -> bool:

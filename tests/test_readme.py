@@ -1,6 +1,7 @@
 """What README and CONTRIBUTING show runs, and what they tell of results is what the records say."""
 
 import doctest
+import itertools
 import math
 import os
 import re
@@ -14,10 +15,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 import nlstm_lab as lab
 from nlstm_lab import notebooks, paths
 from nlstm_lab.datasets import registry
+from nlstm_lab.datasets.corpora import SPLITS
 
 README = (paths.root() / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (paths.root() / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -122,6 +125,10 @@ def test_the_task_that_contributing_shows_is_learned(runs_folder: Path, monkeypa
     found = lab.runs.table("echo_*").query("metric == 'nll_nats' and split == 'test'")
     assert float(found["value"].iloc[0]) < 0.5 * math.log(4)
     assert names["trace"].sizes["time"] == 100
+    task = names["Echo"]().load()
+    trained = [next(task.train(torch.Generator().manual_seed(epoch))).inputs for epoch in range(5)]
+    read = [next(task.evaluate(split, "blocks")).inputs for split in SPLITS]
+    assert not any(torch.equal(one, other) for one, other in itertools.combinations([*trained, *read], 2))
 
 
 def test_the_probe_that_contributing_shows_finds_what_its_example_says(monkeypatch, tmp_path: Path) -> None:

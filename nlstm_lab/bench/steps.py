@@ -9,11 +9,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from nlstm_lab.bench.graph import Captured
 from nlstm_lab.bench.naive import NaiveNestedLSTM
 from nlstm_lab.cells import LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast.compiling import compiled, has_compiler
-from nlstm_lab.cells.fast.graph import Captured
-from nlstm_lab.cells.precision import Precision, exact_products, has_bf16
+from nlstm_lab.cells.precision import Precision, exact_kernels, exact_products, has_bf16
 
 Step = Callable[[], Any]
 
@@ -74,7 +74,7 @@ def variants(size: Size, device: torch.device) -> Iterator[Variant]:
             step = _inside(fast, at, partial(compiled, compiles))
             yield Variant("fast, compiled, graph", "NestedLSTM", chosen, _captured(step, symbols))
         yield Variant("fast", "2-layer LSTM", chosen, _inside(layers, at))
-    yield Variant("nn.LSTM", "2-layer LSTM", "fp32", kernel)
+    yield Variant("nn.LSTM", "2-layer LSTM", "fp32", _inside(kernel, exact_kernels))
     if bf16:
         yield Variant("nn.LSTM, autocast", "2-layer LSTM", "bf16", _inside(kernel, lambda: _autocast(device)))
 

@@ -12,7 +12,10 @@ from nlstm_lab.cells.precision import Precision, exact_products
 
 
 def alternate(steps: Sequence[Callable[[], Any]], rounds: int, device: torch.device) -> list[list[float]]:
-    """Seconds of each step in each round; every step runs once a round, after `rounds` have been warmed up by five.
+    """Seconds of each step in each of `rounds` rounds; every step runs once a round.
+
+    Before the first round each is run alone, once on a CPU and five times on a GPU, where kernels are chosen and graphs
+    recorded meanwhile.
 
     On a shared machine the rounds differ more than the steps do: compare within a round.
     """

@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from nlstm_lab.cells import initialization as init
 
 State = tuple[Tensor, ...]
-Record = dict[str, Any]  # every gate and state of one step by name; a nested memory's under "memory"
+# Every gate and state of one step by name, h always; a nested memory's under "memory". A memory's state is called c.
+# Training judges its cells where i, f and g are recorded too; a probe that is about a gate needs that one.
+Record = dict[str, Any]
 
 
 def positive(name: str, value: Any) -> int:

@@ -2,7 +2,7 @@
 
 Exact is the default, and means fp32 accuracy, not one library: on a CPU the products go to oneDNN where
 it keeps that accuracy, because its kernels are up to twice as fast on processors that the default library
-was not tuned for.
+was not tuned for. On a GPU torch lets cuDNN's recurrent kernels round to TF32, and here they may not.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _current: ContextVar[Precision] = ContextVar("precision", default="fp32")
 @contextmanager
 def precision(name: Precision) -> Iterator[None]:
     """Compute the products of the fast paths in `name` while the block runs (forward; the backward
-    follows it).
+    follows it, but for that of cuDNN's kernels, which is exact inside the block alone).
 
     Raises UsageError for another name than "fp32" or "bf16", and for "bf16" on a machine without any
     hardware for it.
@@ -35,9 +35,25 @@ def precision(name: Precision) -> Iterator[None]:
         raise UsageError("this machine has no bf16 instructions, so bf16 would be slower by far: use fp32")
     token = _current.set(name)
     try:
-        yield
+        with exact_kernels():
+            yield
     finally:
         _current.reset(token)
+
+
+@contextmanager
+def exact_kernels() -> Iterator[None]:
+    """Have cuDNN's recurrent kernels keep fp32 accuracy while the block runs, forward and backward.
+
+    The switch is global to the process, so it is put back afterwards.
+    """
+    switch: Any = torch.backends.cudnn.rnn
+    before = switch.fp32_precision
+    switch.fp32_precision = "ieee"
+    try:
+        yield
+    finally:
+        switch.fp32_precision = before
 
 
 def has_bf16(device: torch.device) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from nlstm_lab.datasets import content, registry
 from nlstm_lab.datasets.base import Split, Vocabulary
 from nlstm_lab.datasets.cache import Parsed, cached
-from nlstm_lab.errors import DamagedFile, MissingData, UsageError
+from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.settings import check
 
 Normalization = Literal["none", "text8"]
@@ -169,7 +169,7 @@ def _decode(path: Path, encoding: str) -> str:
     except LookupError:
         raise UsageError(f"there is no encoding {encoding!r}") from None
     except UnicodeDecodeError as error:
-        raise DamagedFile(
+        raise UsageError(
             f"{path} is not {encoding} text (byte {data[error.start]:#04x} at {error.start}); state its encoding"
         ) from None
 

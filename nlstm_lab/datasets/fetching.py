@@ -93,11 +93,10 @@ def _download(address: str, folder: Path, progress: bool) -> Path:
 def _place(file: File, download: Path, member: str) -> Path:
     if not member:
         packing = download.suffix if download.suffix in content.PACKINGS else ""
-        with download.open("rb") as source:
-            return storing.place(file, source, packing)
-    if (target := storing.from_archive(file, download)) is None:
+        return storing.place(file, storing.Source(download.open("rb"), packing, "what came"))
+    if (source := storing.in_archive(file, download)) is None:
         raise DamagedFile(f"{download.name} holds no {file.name}")
-    return target
+    return storing.place(file, source)
 
 
 def _reason(error: Exception) -> str:

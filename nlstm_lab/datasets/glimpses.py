@@ -1,4 +1,4 @@
-"""MNIST in glimpses: twenty looks of 7 x 7 pixels, a digit to name at the end (Nested LSTMs, section 5.3)."""
+"""MNIST in glimpses: twenty looks of 7 x 7 pixels, a digit to name at the end (Nested LSTMs, section 4.4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from nlstm_lab.datasets.text import log_shares
 from nlstm_lab.errors import DamagedFile
 from nlstm_lab.settings import check
 
-SIDE, QUADRANT, GLIMPSE = 28, 14, 7
+QUADRANT, GLIMPSE = 14, 7
 STEPS, PIXELS, CLASSES = 20, GLIMPSE * GLIMPSE, 10
 VALIDATION = 10_000  # the last of the training images; for smaller sets a sixth
 EVALUATION_BATCH = 1_000
@@ -101,13 +101,6 @@ def glimpses(images: Tensor, reading: Reading) -> Tensor:
         patches = quadrants.reshape(4, batch, 2, GLIMPSE, 2, GLIMPSE).permute(0, 2, 4, 1, 3, 5)
         looks = torch.cat([phases[:, :1], patches.reshape(4, 4, batch, PIXELS)], dim=1)
     return looks.reshape(STEPS, batch, PIXELS)
-
-
-def assemble(looks: Tensor) -> Tensor:
-    """The images [B, 28, 28] back from the patches among the looks [20, B, 49] of the reading "patches"."""
-    batch = looks.shape[1]
-    patches = looks.reshape(2, 2, 5, batch, PIXELS)[:, :, 1:].reshape(2, 2, 2, 2, batch, GLIMPSE, GLIMPSE)
-    return patches.permute(4, 0, 2, 5, 1, 3, 6).reshape(batch, SIDE, SIDE)
 
 
 def _parse(files: list[bytes]) -> Parsed:

@@ -121,6 +121,7 @@ class HandwritingTask:
         predictions = float((self.sizes[self.lines[split]] - 1).mean())
         return -predictions * log(float(self.deviation.prod()))
 
-    def trajectory(self, points: Tensor) -> np.ndarray:
-        """The path [T, 2] of the pen in the tablet's units, from normalized points [T, 3]; y grows downward."""
-        return np.cumsum(points[:, :2].numpy() * self.deviation + self.mean, axis=0)
+
+def trajectory(points: Tensor, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """The path [T, 2] of the pen in the tablet's units, from points [T, 3] normalized by these; y grows downward."""
+    return np.cumsum(points[:, :2].numpy() * deviation + mean, axis=0)

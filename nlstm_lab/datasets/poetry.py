@@ -1,4 +1,4 @@
-"""Chinese quatrains: four lines of five characters, read as one sequence of twenty (Nested LSTMs, section 5.2)."""
+"""Chinese quatrains: four lines of five characters, read as one sequence of twenty (Nested LSTMs, section 4.3)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

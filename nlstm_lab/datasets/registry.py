@@ -67,7 +67,7 @@ def contents(name: str) -> list[bytes]:
     return found
 
 
-def verify(file: File, path: Path, measured: Mapping[str, str | int]) -> None:
+def verify(file: File, path: Path | str, measured: Mapping[str, str | int]) -> None:
     """Compare what was measured of a content with the record; DamagedFile says what differs."""
     for what in ("size", "sha256", "md5", "members"):
         if (expected := getattr(file, what)) is not None and measured[what] != expected:

@@ -5,14 +5,22 @@ import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, NamedTuple
 
 from nlstm_lab import paths
 from nlstm_lab.datasets import content, registry
 from nlstm_lab.datasets.records import File
 from nlstm_lab.errors import LabError, UsageError
+
+
+class Source(NamedTuple):
+    """Where a file's content comes from: a stream, packed so; origin: what a message calls it."""
+
+    stream: IO[bytes]
+    packing: str
+    origin: str
 
 
 def import_(name: str, path: Path) -> list[Path]:
@@ -25,57 +33,72 @@ def import_(name: str, path: Path) -> list[Path]:
     path = path.expanduser()
     if not path.exists():
         raise UsageError(f"there is nothing at {path}")
-    placed = []
-    for file in dataset.files:
-        if (folder := _unpacked(path, file)) is not None:
-            placed.append(_pack(file, folder))
-        elif (target := _take(file, path, alone=len(dataset.files) == 1)) is not None:
-            placed.append(target)
+    placed: dict[Path, File] = {}
+    with ExitStack() as verified:  # all of them take their places when it ends
+        for file in dataset.files:
+            if (folder := _unpacked(path, file)) is not None:
+                placed[verified.enter_context(_packed(file, folder))] = file
+            elif (source := _source(file, path, alone=len(dataset.files) == 1)) is not None:
+                placed[verified.enter_context(_copied(file, source))] = file
     if not placed:
         wanted = ", ".join(file.name for file in dataset.files)
         raise UsageError(f"{path} holds none of the files of {dataset.title}: {wanted} (plain, .gz, .xz or .zip)")
-    return placed
+    for target, file in placed.items():
+        _uncover(file, target)
+    return list(placed)
 
 
-def place(file: File, source: IO[bytes], packing: str) -> Path:
-    """Copy a stream to where the file belongs, packed as it comes, once its content is verified.
+def place(file: File, source: Source) -> Path:
+    """Copy a content to where the file belongs, packed as it comes, once it is verified.
 
     It takes the place of the same file in other packings; a DamagedFile names a copy in NLSTM_LAB_DATA that hides it.
     """
-    target = paths.data() / f"{file.path}{packing}"
-    with _writing(target) as partial:
-        with partial.open("wb") as out:
-            shutil.copyfileobj(source, out, content.CHUNK)
-        registry.verify(file, target, registry.measure(file, partial, packing))
-    for other in content.PACKINGS:
-        if other != packing:
-            (paths.data() / f"{file.path}{other}").unlink(missing_ok=True)
-    if (found := registry.find(file)) is not None and found != target:
-        registry.verify(file, found, registry.measure(file, found))
+    with _copied(file, source) as target:
+        pass
+    _uncover(file, target)
     return target
 
 
-def from_archive(file: File, path: Path) -> Path | None:
-    """Place the member of an archive that is the file, wherever it lies there; None where there is no such member.
+def in_archive(file: File, path: Path) -> Source | None:
+    """The member of an archive that is the file, wherever it lies there; None where there is no such member.
 
-    Members are copied by their bare name, never extracted: a path that leads outside or a link cannot do harm.
+    Members are found by their bare name, never extracted: a path that leads outside or a link cannot do harm.
     """
     for name, data in content.members(path):
         if (packing := _packing(file, PurePosixPath(name).name)) is not None:
-            return place(file, io.BytesIO(data), packing)
+            return Source(io.BytesIO(data), packing, f"{name} in {path}")
     return None
 
 
-def _take(file: File, path: Path, alone: bool) -> Path | None:
+def _source(file: File, path: Path, alone: bool) -> Source | None:
     candidates = sorted(path.rglob("*")) if path.is_dir() else [path]
     for candidate in candidates:
         packing = _packing(file, candidate.name)
         if packing is None and alone and candidate == path and not _is_archive(path):
             packing = path.suffix if path.suffix in content.PACKINGS else ""  # under whatever name it was saved
         if packing is not None and candidate.is_file():
-            with candidate.open("rb") as source:
-                return place(file, source, packing)
-    return from_archive(file, path) if path.is_file() and _is_archive(path) else None
+            return Source(candidate.open("rb"), packing, str(candidate))
+    return in_archive(file, path) if path.is_file() and _is_archive(path) else None
+
+
+@contextmanager
+def _copied(file: File, source: Source) -> Iterator[Path]:
+    """Where the file belongs; the verified content takes that place when the block ends well."""
+    target = paths.data() / f"{file.path}{source.packing}"
+    with source.stream, _writing(target) as partial:
+        with partial.open("wb") as out:
+            shutil.copyfileobj(source.stream, out, content.CHUNK)
+        registry.verify(file, source.origin, registry.measure(file, partial, source.packing))
+        yield target
+
+
+def _uncover(file: File, target: Path) -> None:
+    """Remove the file in other packings; DamagedFile where a copy that is looked at first is not what it should be."""
+    for packing in content.PACKINGS:
+        if (other := paths.data() / f"{file.path}{packing}") != target:
+            other.unlink(missing_ok=True)
+    if (found := registry.find(file)) is not None and found != target:
+        registry.verify(file, found, registry.measure(file, found))
 
 
 def _packing(file: File, name: str) -> str | None:
@@ -94,8 +117,9 @@ def _unpacked(path: Path, file: File) -> Path | None:
     return next((folder for folder in folders if folder.name == file.folder and folder.is_dir()), None)
 
 
-def _pack(file: File, folder: Path) -> Path:
-    """Pack a folder anew as the distributor has it."""
+@contextmanager
+def _packed(file: File, folder: Path) -> Iterator[Path]:
+    """As `_copied`, from a folder that is packed anew as the distributor has it."""
     target = paths.data() / f"{file.path}.gz"
     with _writing(target) as partial:
         with tarfile.open(partial, "w:gz", compresslevel=6) as archive:
@@ -103,7 +127,7 @@ def _pack(file: File, folder: Path) -> Path:
                 if member.is_file() and not member.is_symlink():
                     archive.add(member, f"{folder.name}/{member.relative_to(folder)}")
         registry.verify(file, folder, registry.measure(file, partial, ".gz"))
-    return target
+        yield target
 
 
 @contextmanager

@@ -48,7 +48,6 @@ class TextTask:
 
     per_sequence = False
     metric: Metric = "bpc"
-    readers: tuple[Reader, ...] = ("blocks", "streams")
 
     def __init__(self, corpus: Corpus, length: int, batch_size: int, reader: Reader) -> None:
         if length < 2 or batch_size < 1:
@@ -60,6 +59,8 @@ class TextTask:
                     f"choose a smaller length, other shares, or a longer text"
                 )
         self.corpus, self.length, self.batch_size, self.reader = corpus, length, batch_size, reader
+        # epochs are chosen by the first: the way in which the network is trained to read
+        self.readers: tuple[Reader, ...] = ("blocks", "streams") if reader == "blocks" else ("streams", "blocks")
         self.vocabulary: Vocabulary | None = corpus.vocabulary
         self.input = Symbols(len(corpus.vocabulary))
         self.output = Symbols(len(corpus.vocabulary))

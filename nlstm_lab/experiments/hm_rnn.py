@@ -116,7 +116,8 @@ PTB_SOURCES = LANGUAGE_SOURCES | {
     "training.learning_rate": "section 4.1: 0.002",
     "training.epochs": "not stated; ours: 50, by when the divided learning rate moves nothing; at small scale minutes",
     "training.updates_per_epoch": "the whole text; at small scale 600 updates in all",
-    "training.batches_per_reading": "the whole split; at small scale two thirds of it, as 20 batches",
+    "training.batches_per_reading": "the whole split; at small scale 20 batches: 16.3 % of validation and 14.5 % of "
+    "test where streams are read, 65 % and 58 % where blocks are",
 }
 
 

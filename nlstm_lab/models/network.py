@@ -1,5 +1,6 @@
 """A network: one-hot or embedded input, a unit, and a readout."""
 
+import copy
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
@@ -222,7 +223,8 @@ def wrap(
 ) -> Network:
     """Your own trained network, ready for every probe and widget.
 
-    rnn: an `nn.LSTM` (or `nn.RNN`, `nn.GRU`), unidirectional, or a unit of ours. readout: from h [..., hidden_size]
+    rnn: an `nn.LSTM` (or `nn.RNN`, `nn.GRU`), unidirectional, or a unit of ours; whichever of its dimensions it takes
+    first, the network takes time first. readout: from h [..., hidden_size]
     to logits. embedding: from symbols to vectors; None for one-hot input. vocabulary: the symbols in the order of
     their codes, or a mapping from symbol to code. words: the names of what is predicted, where that is not the next
     symbol. Raises TypeError or ValueError for what cannot be read.
@@ -233,7 +235,8 @@ def wrap(
     >>> dict(lab.probes.trace(model, "the cat sat").c.sizes)
     {'time': 11, 'memory': 2, 'unit': 16}
     """
-    unit = rnn if isinstance(rnn, cells.Recurrent) else _from_torch(rnn)
+    unit = copy.copy(rnn) if isinstance(rnn, cells.Recurrent) else _from_torch(rnn)
+    unit.batch_first = False
     if isinstance(vocabulary, Mapping):
         if sorted(vocabulary.values()) != list(range(len(vocabulary))):
             raise ValueError("a vocabulary's codes must be 0, 1, 2, ... without a gap")

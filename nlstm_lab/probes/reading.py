@@ -27,15 +27,13 @@ def reading(model: Network) -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: Network) -> Iterator[None]:
-    """No dropout inside, and time before batch; the network is left as it was."""
-    training, batch_first = model.training, model.unit.batch_first
+    """No dropout inside; the network is left as it was."""
+    training = model.training
     model.eval()
-    model.unit.batch_first = False
     try:
         yield
     finally:
         model.train(training)
-        model.unit.batch_first = batch_first
 
 
 def encode(model: Network, text: Text) -> Tensor:

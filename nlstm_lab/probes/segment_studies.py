@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nlstm_lab.datasets.corpora import SPLITS
 from nlstm_lab.datasets.excerpt import Excerpt, Lines
-from nlstm_lab.datasets.handwriting import Handwriting
+from nlstm_lab.datasets.handwriting import Handwriting, trajectory
 from nlstm_lab.models import Network
 from nlstm_lab.probes import flushing, segments
 from nlstm_lab.probes.boundaries import boundaries as read
@@ -126,7 +126,7 @@ def floored(model: Network, lines: Lines) -> pd.DataFrame:
 def pen(points: Tensor) -> dict[str, np.ndarray]:
     """Normalized points [T, 3] as `x`, `y`, whole units of the tablet, and `lifted`, [T] each."""
     scale = pen_scale()
-    path = np.cumsum(points[:, :2].numpy() * scale["deviation"].to_numpy() + scale["mean"].to_numpy(), axis=0)
+    path = trajectory(points, scale["mean"].to_numpy(), scale["deviation"].to_numpy())
     x, y = np.round(path - path.min(0)).astype(int).T
     return {"x": x, "y": y, "lifted": points[:, 2].numpy().astype(int)}
 

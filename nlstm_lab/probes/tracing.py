@@ -90,7 +90,8 @@ def trace(
 def _values(layers: list[Record]) -> dict[str, Tensor]:
     """What a chunk recorded, with one text's batch dimension removed: [T, memory, unit] and [T, layer, unit]."""
     named = list(memories(layers).values())
-    values = {gate: torch.cat([record[gate] for record in named], 1) for gate in GATES if named}
+    recorded = [gate for gate in GATES if named and all(gate in record for record in named)]
+    values = {gate: torch.cat([record[gate] for record in named], 1) for gate in recorded}
     values["h"] = torch.cat([record["h"] for record in layers], 1)
     for choice in CHOICES:
         if all(choice in record for record in layers):

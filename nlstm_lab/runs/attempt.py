@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nlstm_lab import paths
 from nlstm_lab.errors import LabError, StaleRun
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
@@ -70,6 +71,7 @@ class Attempt:
             self.folder.rename(replaced)
         self.record.rename(self.folder)
         records.write_json(self.folder / "result.json", result)
+        paths.flush(self.folder.parent)  # or a power cut could take the new name, once the checkpoint is gone
         shutil.rmtree(self.path)
 
     def fail(self, told: dict[str, Any], experiment: Experiment) -> None:

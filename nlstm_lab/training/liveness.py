@@ -21,6 +21,7 @@ SATURATED = 0.99  # |tanh c| of a saturated cell
 PINNED = 0.9  # the forget gate of a counter, at least: what it holds is not let go
 DRIFT = 0.1  # what a counter adds a step, at least, away from zero; a whole 1 where every gate is pinned
 STEPS = 0.95  # "practically all": the share of steps, over all texts, at which the above must hold
+JUDGED = ("c", "i", "f", "g")  # what must be recorded of a memory whose cells are to be judged
 CONSTANT = 0.001  # standard deviation of tanh c below which it tells nothing; untrained outer memories have 0.01
 
 
@@ -79,11 +80,13 @@ def shares(network: Network, inputs: Tensor) -> dict[str, float]:
 
     `inputs` is what the network reads, time-major: symbols [T, B] or vectors [T, B, features]. Returns for
     instance {"latched_share/inner": 0.9, "silent_share/inner": 0.05, ...}; nothing for a unit without memory
-    cells, and NaN for a memory whose states are not finite.
+    cells, nor for a memory that records no gates, and NaN for one whose states are not finite.
     """
     told = {}
     for name, record in memories(network.trace(inputs)[2]).items():
-        classes = liveness(*(record[key] for key in ("c", "i", "f", "g")))
+        if not record.keys() >= set(JUDGED):
+            continue
+        classes = liveness(*(record[key] for key in JUDGED))
         finite = bool(record["c"].isfinite().all())
         for code, word in ((2, "latched"), (1, "silent")):
             told[f"{word}_share/{name}"] = float((classes == code).float().mean()) if finite else float("nan")

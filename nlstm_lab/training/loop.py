@@ -87,7 +87,7 @@ class _Trainer:
         with cells.precision(state.precision), compiled(self.updates >= COMPILED_FROM):
             score, carried = self.scored(moved, None if batch.fresh else state.carried)
             # the mean over what all processes count; their gradients get averaged, so a sum takes their number
-            loss = weight * group.size * score.nats / group.sum(score.counted)
+            loss = weight * group.size * score.nats / group.sum(weight * score.counted)
             state.optimizer.zero_grad(set_to_none=True)
             loss.backward()
         norm = self.config.step(self.network, state.optimizer)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nlstm_lab.cells import GRU, LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled
 from nlstm_lab.cells.fast.compiling import compiled, has_compiler
-from nlstm_lab.cells.precision import has_bf16, onednn_is_exact
+from nlstm_lab.cells.precision import exact_kernels, has_bf16, onednn_is_exact
 from nlstm_lab.errors import UsageError
 
 needs_bf16 = pytest.mark.skipif(not has_bf16(torch.device("cpu")), reason="no bf16 instructions here")
@@ -216,3 +216,30 @@ def test_layers_do_not_share_the_buffers_that_are_used_again(unit):
         expected = gradients()
     for one, other in zip(found, expected, strict=True):
         assert (one - other).norm() < 1e-4 * other.norm()
+
+
+@pytest.mark.parametrize("unit", [LSTM, GRU])
+def test_cudnns_kernels_may_not_round_to_tf32(unit, monkeypatch):
+    flags = {LSTM: {}, GRU: {"reset": "after"}}[unit]
+    name, switch, seen = unit.__name__.lower(), torch.backends.cudnn.rnn, []
+    kernel, before = getattr(torch._VF, name), switch.fp32_precision
+
+    def noted(*arguments):
+        seen.append(switch.fp32_precision)
+        return kernel(*arguments)
+
+    monkeypatch.setattr(torch._VF, name, noted)
+    unit(3, 4, **flags)(torch.randn(5, 2, 3))
+    assert seen == ["ieee"]
+    assert switch.fp32_precision == before
+
+
+def test_the_rounding_is_forbidden_inside_a_precision_and_as_before_after_it():
+    switch = torch.backends.cudnn.rnn
+    before = switch.fp32_precision
+    with precision("fp32"):
+        assert switch.fp32_precision == "ieee"
+    assert switch.fp32_precision == before
+    with pytest.raises(KeyError), exact_kernels():
+        raise KeyError
+    assert switch.fp32_precision == before

@@ -80,3 +80,14 @@ def test_what_needs_everything_is_read_densely(reason):
     with torch.no_grad():
         states = [cell.initial_state(1) for cell in unit.cells]
         assert (sparse.read(unit, torch.randn(4, 1, 6), states) is None) == (reason in ("sampled", "soft"))
+
+
+def test_a_boundary_that_is_given_to_the_top_layer_is_read_densely():
+    torch.manual_seed(0)
+    unit = HMLSTM(6, 8, 2)
+    x = torch.randn(5, 1, 6)
+    state = (torch.randn(2, 1, 8), torch.randn(2, 1, 8), torch.ones(2, 1))
+    with torch.no_grad():
+        output, _ = unit(x, state)
+        with disabled():
+            torch.testing.assert_close(output, unit(x, state)[0])

@@ -113,7 +113,7 @@ def test_named_corpora_that_are_not_here_say_how_to_get_them(home: Path) -> None
     ("data", "error", "sentence"),
     [
         (b"", UsageError, "holds no text"),
-        (b"abc\xff" * 99, DamagedFile, r"not utf-8 text \(byte 0xff at 3\); state its encoding"),
+        (b"abc\xff" * 99, UsageError, r"not utf-8 text \(byte 0xff at 3\); state its encoding"),
         (b"short", UsageError, "fewer than one block"),
     ],
 )

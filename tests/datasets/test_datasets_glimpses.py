@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.glimpses import MNISTGlimpses, assemble, glimpses
+from nlstm_lab.datasets.glimpses import MNISTGlimpses, glimpses
 from nlstm_lab.errors import DamagedFile
 
 Publish = Callable[..., dict[str, bytes]]
@@ -27,6 +27,13 @@ def digits() -> list[bytes]:
         for n in sizes
     ]
     return [idx(array) for part in parts for array in part]
+
+
+def assemble(looks: torch.Tensor) -> torch.Tensor:
+    """The images [B, 28, 28] back from the patches among the looks [20, B, 49] of the reading "patches"."""
+    batch = looks.shape[1]
+    patches = looks.reshape(2, 2, 5, batch, 49)[:, :, 1:].reshape(2, 2, 2, 2, batch, 7, 7)
+    return patches.permute(4, 0, 2, 5, 1, 3, 6).reshape(batch, 28, 28)
 
 
 def test_an_image_is_twenty_glimpses_in_the_papers_order(publish: Publish) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from nlstm_lab.datasets import iamondb, registry
 from nlstm_lab.datasets.base import Batch, Mixture, Task, Vectors
-from nlstm_lab.datasets.handwriting import Handwriting
+from nlstm_lab.datasets.handwriting import Handwriting, trajectory
 from nlstm_lab.errors import DamagedFile
 
 Publish = Callable[..., dict[str, bytes]]
@@ -95,7 +95,7 @@ def test_a_trajectory_is_the_line_that_was_written(publish: Publish) -> None:
     (batch,) = task.evaluate("test", "blocks")
     for column, number in enumerate(chosen):
         begin, size = task.starts[number], task.sizes[number]
-        path = task.trajectory(batch.targets[: size - 1, column])
+        path = trajectory(batch.targets[: size - 1, column], task.mean, task.deviation)
         written = task.points[begin + 1 : begin + size] - task.points[begin]
         np.testing.assert_allclose(path, written, atol=0.01)
         assert batch.targets[: size - 1, column, 2].tolist() == task.lifted[begin + 1 : begin + size].tolist()

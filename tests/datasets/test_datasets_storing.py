@@ -87,6 +87,18 @@ def test_wrong_bytes_are_refused_and_change_nothing(home: Path, publish: Publish
     assert registry.contents("poetry") == POEMS
 
 
+@pytest.mark.parametrize("make", [folder, lambda path, members: tar(path.with_suffix(".tar"), members)])
+def test_wrong_bytes_of_one_file_change_none_and_are_named(
+    home: Path, publish: Publish, make: Callable[..., Path]
+) -> None:
+    publish("poetry", POEMS, store=False)
+    place = make(home / "mine", {"qtrain5": b"train", "qvalid5": b"valid", "qtest5": b"tes!"})
+    with pytest.raises(DamagedFile, match=r"qtest5.* is not qtest5 as it was published") as refused:
+        import_("poetry", place)
+    assert str(place) in str(refused.value)
+    assert not [path for path in (home / "data").rglob("*") if path.is_file()]
+
+
 def test_truncated_archives_are_refused(home: Path, publish: Publish) -> None:
     publish("poetry", [os.urandom(9000)] * 3, store=False)
     whole = tar(home / "data.tar.gz", {"qtrain5": os.urandom(9000)})

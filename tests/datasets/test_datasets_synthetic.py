@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from nlstm_lab.datasets.corpora import SPLITS
 from nlstm_lab.datasets.synthetic import (
     PHRASE,
     WITHIN,
@@ -112,3 +113,12 @@ def test_copying_is_evaluated_on_fixed_sequences_and_trained_on_new_ones() -> No
     assert not torch.equal(valid, test)
     with pytest.raises(UsageError, match="copying needs"):
         CopyTask(lag=0).load()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_copying_is_evaluated_on_no_training_batch(seed: int) -> None:
+    task = CopyTask(sequences=32, evaluated=32, seed=seed).load()
+    trained = [task.train(torch.Generator().manual_seed(epoch)) for epoch in range(10)]  # of the run with seed 0
+    read = [task.evaluate(split, "blocks") for split in SPLITS]
+    batches = [next(batches).inputs for batches in (*trained, *read)]
+    assert not any(torch.equal(one, other) for one, other in itertools.combinations(batches, 2))

@@ -89,6 +89,13 @@ def test_epochs_have_as_many_updates_as_announced(reader: str) -> None:
 
 
 @pytest.mark.parametrize("reader", ["blocks", "streams"])
+def test_the_task_is_first_evaluated_as_it_is_trained(reader: str) -> None:
+    task = small(reader)
+    assert task.readers[0] == task.reader == reader
+    assert sorted(task.readers) == ["blocks", "streams"]
+
+
+@pytest.mark.parametrize("reader", ["blocks", "streams"])
 def test_log_frequencies_are_the_shares_of_the_training_targets(reader: str) -> None:
     task = small(reader)
     counts = Counter(target for _, target in predicted(list(task.train(torch.Generator()))))

@@ -3,9 +3,11 @@
 import pytest
 import torch
 
-from nlstm_lab.cells.lstm import LSTM
+from nlstm_lab.cells.lstm import LSTM, LSTMCell
 from nlstm_lab.cells.nested import NestedLSTM
+from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.models import Network
+from nlstm_lab.probes import trace
 from nlstm_lab.training.liveness import CLASSES, liveness, memories, shares
 
 T, B = 99, 16
@@ -97,3 +99,25 @@ def test_states_that_are_not_finite_are_said_to_be_so():
     with torch.no_grad():
         unit.layers[0].bias[0] = float("nan")
     assert all(share != share for share in shares(network(unit), torch.randint(9, (20, 3))).values())
+
+
+class Bare(LSTMCell):
+    """Records its memory and no gates, as a unit of somebody's own may."""
+
+    def recur(self, projected, state, record=None):
+        h, c = super().recur(projected, state)
+        if record is not None:
+            record.update(c=c, h=h)
+        return h, c
+
+
+class BareLSTM(Recurrent):
+    cell_class = Bare
+
+
+def test_a_memory_that_records_no_gates_is_not_judged():
+    model = Network(BareLSTM(5, 6), torch.nn.Linear(6, 5))
+    assert shares(model, torch.randint(5, (20, 3))) == {}
+    read = trace(model, torch.randint(5, (20,)))
+    assert {"c", "h"} == set(read.data_vars)
+    assert read.c.shape == (20, 1, 6)

@@ -5,7 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from nlstm_lab import models, probes
+from nlstm_lab import LSTM, models, probes
+from nlstm_lab.datasets.base import Batch
+from nlstm_lab.training.evaluation import evaluate
 
 MOMENTS = [50, 200]
 
@@ -32,3 +34,18 @@ def test_every_probe_takes_a_wrapped_network(text, batch_first):
     assert probes.decode(trace, text, ("since_space",)).score.notna().all()
     fresh = probes.trace(probes.untrained(model), probes.shuffled(text, "words"))
     assert fresh.sizes == trace.sizes
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, LSTM])
+def test_a_wrapped_network_takes_time_first_whatever_its_unit_took(kind):
+    torch.manual_seed(0)
+    rnn, embedding, readout = kind(4, 8, 2, batch_first=True), nn.Embedding(11, 4), nn.Linear(8, 11)
+    model = models.wrap(rnn, embedding=embedding, readout=readout)
+    codes = torch.randint(11, (7, 3))
+    with torch.no_grad():
+        logits = readout(rnn(embedding(codes.t()))[0]).transpose(0, 1)
+        torch.testing.assert_close(model(codes)[0], logits)
+        nats = nn.functional.cross_entropy(logits.flatten(0, 1), codes.flatten())
+    assert rnn.batch_first
+    told = evaluate(model, [Batch(codes, codes)], torch.device("cpu"), "nll_nats")
+    assert told["nll_nats"] == pytest.approx(float(nats), abs=1e-5)

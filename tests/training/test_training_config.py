@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from nlstm_lab import experiments, models, training
+from nlstm_lab.datasets.synthetic import CopyTask
 from nlstm_lab.training import TrainingConfig
 
 
@@ -139,3 +140,12 @@ def test_where_the_update_is_clipped_the_gradient_is_not() -> None:
     config.step(made, config.make_optimizer(made))
     assert made.weight.grad is not None
     assert (made.weight.grad == 10.0).all()
+
+
+def test_the_backward_of_an_update_is_exact_too() -> None:
+    task = CopyTask(symbols=3, width=1, lag=2, sequences=2, evaluated=1).load()
+    made = models.build(models.ModelConfig("lstm", hidden_size=3), models.Interface.of(task), seed=0)
+    switch, seen = torch.backends.cudnn.rnn, []
+    made.readout.weight.register_hook(lambda _: seen.append(switch.fp32_precision))  # type: ignore[union-attr, operator]
+    training.fit(made, task, TrainingConfig(epochs=1, learning_rate=0.01), seed=0, progress=False)
+    assert seen == ["ieee"]

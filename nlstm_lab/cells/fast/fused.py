@@ -6,7 +6,7 @@ from torch import Tensor
 from nlstm_lab.cells.base import GatedCell, product
 from nlstm_lab.cells.fast import State, nested, serves
 from nlstm_lab.cells.lstm import LSTMCell
-from nlstm_lab.cells.precision import product_type
+from nlstm_lab.cells.precision import exact_kernels, product_type
 
 LARGEST_ONE_HOT = 100  # beyond, the look-up that only our own loop has saves more than the kernel does
 
@@ -15,7 +15,7 @@ LARGEST_ONE_HOT = 100  # beyond, the look-up that only our own loop has saves mo
 def unroll(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """An LSTM layer over all steps: `nlstm_lab.cells.fast.unroll`.
 
-    The kernel is exact fp32 on a CPU; its bf16 keeps the cell state in bf16 too, and it has no fp64.
+    The kernel is exact fp32; its bf16 keeps the cell state in bf16 too, and it has no fp64.
     """
     dense = fused_input(cell, x)
     if dense is None or product_type(state[0]) != torch.float32:
@@ -24,7 +24,8 @@ def unroll(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | No
     if cell.bias is not None:
         weights += [cell.bias, torch.zeros_like(cell.bias)]
     first = [part.unsqueeze(0) for part in state]
-    hidden, h, c = torch._VF.lstm(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
+    with exact_kernels():
+        hidden, h, c = torch._VF.lstm(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
     return hidden, (h[0], c[0])
 
 

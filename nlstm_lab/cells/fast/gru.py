@@ -12,7 +12,7 @@ from torch import Tensor
 from nlstm_lab.cells.fast import State, compiling, memory, refuse_second_derivative, serves
 from nlstm_lab.cells.fast.fused import fused_input
 from nlstm_lab.cells.gru import GRUCell
-from nlstm_lab.cells.precision import exact_products, product_type, times
+from nlstm_lab.cells.precision import exact_kernels, exact_products, product_type, times
 
 Tensors = tuple[Tensor, ...]
 
@@ -29,7 +29,8 @@ def unroll(cell: GRUCell, x: Tensor, state: State) -> tuple[Tensor, State] | Non
         if cell.bias is not None and cell.bias_hh is not None:
             weights += [cell.bias, cell.bias_hh]
         first = state[0].unsqueeze(0)
-        hidden, h = torch._VF.gru(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
+        with exact_kernels():
+            hidden, h = torch._VF.gru(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
         return hidden, (h[0],)
     options = Options(dtype, compiling.wanted(x.device), torch.is_grad_enabled())
     hidden, h = Unrolled.apply(options, cell.project(x), state[0], cell.weight_hh)  # type: ignore[no-untyped-call]

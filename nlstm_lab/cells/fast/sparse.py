@@ -27,7 +27,8 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
     """All layers over all steps, x [T, 1, features] or symbols [T, 1]: `nlstm_lab.cells.fast.read`.
 
     None where every step needs everything: with gradients, several texts, dropout, and boundaries that the step
-    function does not decide or that are normalized together with the gates.
+    function does not decide or that are normalized together with the gates; and for a state that was given a
+    boundary in the top layer, which has none.
     """
     return _read(unit, x, states, None)
 
@@ -39,7 +40,7 @@ def _read(
     hard = all(bool(((z == 0) | (z == 1)).all()) for _, _, z in states)
     if torch.is_grad_enabled() or x.shape[1] != 1 or (unit.dropout and unit.training):
         return None
-    if not hard or len(cells) < unit.num_layers or x.device.type != "cpu":
+    if not hard or bool(states[-1][2].any()) or len(cells) < unit.num_layers or x.device.type != "cpu":
         return None
     return _over_steps(unit, x, [Layer(cell, state) for cell, state in zip(cells, states, strict=True)], steps)
 

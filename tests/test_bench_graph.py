@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from nlstm_lab.bench.graph import Captured
 from nlstm_lab.cells import GRU, LSTM, NestedLSTM
-from nlstm_lab.cells.fast.graph import Captured
 
 WAITS = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "unique")
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]

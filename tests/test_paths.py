@@ -1,0 +1,71 @@
+"""Where things lie, and that a power cut takes nothing that was finished."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nlstm_lab import experiments, paths
+from nlstm_lab.runs.attempt import Attempt
+
+
+@pytest.fixture
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[os.stat_result, list[str]]]:
+    """What has been brought to the disk, each with the names that were in its folder, or in itself, at that moment."""
+    told: list[tuple[os.stat_result, list[str]]] = []
+    flush = paths.flush
+
+    def noted(path: Path) -> None:
+        synced: list[int] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", synced.append)
+            flush(path)
+        assert len(synced) == 1
+        told.append((path.stat(), os.listdir(path if path.is_dir() else path.parent)))
+
+    monkeypatch.setattr(paths, "flush", noted)
+    return told
+
+
+def test_a_content_is_on_the_disk_before_it_takes_its_name_and_the_name_after(flushed: Any, tmp_path: Path) -> None:
+    target = tmp_path / "result.json"
+    with paths.atomic(target) as partial:
+        partial.write_text("{}")
+    (content, before), (folder, after) = flushed
+    assert os.path.samestat(content, target.stat())
+    assert target.name not in before
+    assert os.path.samestat(folder, tmp_path.stat())
+    assert after == [target.name]
+
+
+def test_a_record_is_on_the_disk_before_its_checkpoint_goes(
+    flushed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = Attempt(tmp_path / "ptb_char_lstm1" / "smoke-seed0")
+    attempt.begin(experiments.get("ptb_char_lstm1", "smoke"), again=False)
+    attempt.record.mkdir()
+    attempt.checkpoint.touch()
+    attempt.publish({})
+    folder, names = flushed[-1]
+    assert os.path.samestat(folder, attempt.folder.parent.stat())
+    assert sorted(names) == [attempt.path.name, attempt.folder.name]  # the attempt still there
+    assert os.listdir(attempt.folder) == ["result.json"]
+    assert not attempt.path.exists()
+
+
+def test_a_folder_that_cannot_be_flushed_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int) -> None:
+        raise OSError("not here")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    paths.flush(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="not here"):
+        paths.flush(tmp_path / "file")
+
+
+@pytest.mark.parametrize("kind", ["root", "runs", "probes", "figures", "cache"])
+def test_a_folder_may_be_named_from_the_home_folder_on(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"NLSTM_LAB_{kind.upper()}", "~/elsewhere")
+    assert getattr(paths, kind)() == Path.home() / "elsewhere"
