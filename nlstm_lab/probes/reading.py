@@ -49,6 +49,36 @@ def encode(model: Network, text: Text) -> Tensor:
     return text.to(model.device)
 
 
+def encode_symbols(model: Network, text: Text) -> Tensor:
+    """`encode` for a probe that judges by the next symbol; UsageError where the network predicts anything else."""
+    codes = encode(model, text)
+    if codes.is_floating_point():
+        raise UsageError("this probe judges by the next symbol: the text must be symbols, not vectors")
+    if not predicts_symbols(model):
+        raise UsageError(
+            f"{model.name or 'this network'} does not predict the symbols that it reads: choose a network that "
+            "predicts the next one at every step"
+        )
+    return codes
+
+
+def predicts_symbols(model: Network) -> bool:
+    """Whether what a network predicts at every step is the next of the symbols that it reads.
+
+    One that predicts words, a class or points does not; of one without a vocabulary only the words can be asked.
+    """
+    if model.density is not None or model.per_sequence:
+        return False
+    if model.vocabulary is None:
+        return model.words is None
+    symbols = model.vocabulary.symbols
+    if model.words is not None and tuple(model.words) != symbols:
+        return False
+    with reading(model):
+        outputs, _ = model(torch.zeros(1, 1, dtype=torch.long, device=model.device))
+    return outputs.shape[-1] == len(symbols)
+
+
 def names(unit: Recurrent) -> list[str]:
     """The names of a unit's memories, layer by layer, outermost first; none for a unit without cells."""
     depth = sum(name.rpartition(".")[2] == "c" for name in unit.layers[0].state_names)  # type: ignore[union-attr]

@@ -193,3 +193,22 @@ def test_rereading_needs_a_moment_inside_the_text(network, text) -> None:
     for moment in (0, 380, 400):
         with pytest.raises(UsageError, match="moment"):
             reread(model, text, trace(model, text), "zero", "inner", moment=moment, distance=30)
+
+
+def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol(network, text) -> None:
+    words = network()
+    words.readout, words.words = torch.nn.Linear(8, 4), ("a", "be", "cab", "dig")
+    nameless, once = network(), network()
+    nameless.readout, once.per_sequence = torch.nn.Linear(8, 4), True
+    for model in (words, nameless, once):
+        for ask in (
+            lambda: intervene(model, text, "zero", "inner", moments=MOMENTS, distance=5),
+            lambda: attribute(model, text, "inner", moments=MOMENTS, distance=5),
+            lambda: reread(model, text, trace(model, text), "zero", "inner", moment=60, distance=5),
+            lambda: horizon(model, text, contexts=(1, 5), positions=20),
+        ):
+            with pytest.raises(UsageError, match="does not predict the symbols that it reads"):
+                ask()
+    named = network()
+    named.words = named.vocabulary.symbols
+    assert horizon(named, text, contexts=(1, 5), positions=20).sizes["position"] == 20

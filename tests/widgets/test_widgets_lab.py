@@ -131,3 +131,12 @@ def test_what_is_not_there_is_said() -> None:
         lab.widgets.RunBrowser("nothing_*")
     with pytest.raises(UsageError, match="no run 'x'"):
         lab.widgets.RunBrowser("ptb_char_nlstm", pick=["x"])
+
+
+@pytest.mark.parametrize("widget", [lab.widgets.CellExplorer, lab.widgets.InterventionLab])
+def test_a_network_that_predicts_words_is_refused_in_a_sentence(widget) -> None:
+    words = lab.models.wrap(
+        lab.LSTM(len(LETTERS), 6), readout=torch.nn.Linear(6, 3), vocabulary=LETTERS, words=["a", "be", "on"]
+    )
+    with pytest.raises(UsageError, match="does not predict the characters"):
+        widget(words, TEXT)
