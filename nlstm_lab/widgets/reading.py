@@ -37,7 +37,9 @@ class Reader:
                 f"the text has {len(text)} characters, and a widget shows at most {self.LONGEST}: shorten it, or use "
                 "lab.probes.trace"
             )
-        if (run, text) not in self._kept:
+        if (run, text) in self._kept:
+            self._kept.move_to_end((run, text))
+        else:
             network = self._networks[run]
             if network.vocabulary is None or not predicts_symbols(network):
                 raise UsageError(f"{run} does not predict the characters of a text: choose a network that does")
