@@ -161,25 +161,23 @@ def _cells(unit: HMLSTM) -> list[HMLSTMCell]:
 
 @contextmanager
 def _set(model: Network, threshold: float | None, slope: float | None) -> Iterator[None]:
-    """Another threshold and slope for a while; sampled boundaries are the same at every reading."""
+    """Another threshold and slope for a while."""
     unit = model.unit
     if not isinstance(unit, HMLSTM):
         yield
         return
     cells = _cells(unit)
     kept: list[tuple[Boundary, float, Tensor]] = [(cell.boundary, cell.threshold, cell.slope) for cell in cells]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        try:
-            if slope is not None:
-                unit.slope = slope
-            for cell in cells:
-                if threshold is not None:
-                    cell.boundary, cell.threshold = "step", threshold
-            yield
-        finally:
-            for cell, own in zip(cells, kept, strict=True):
-                cell.boundary, cell.threshold, cell.slope = own
+    try:
+        if slope is not None:
+            unit.slope = slope
+        for cell in cells:
+            if threshold is not None:
+                cell.boundary, cell.threshold = "step", threshold
+        yield
+    finally:
+        for cell, own in zip(cells, kept, strict=True):
+            cell.boundary, cell.threshold, cell.slope = own
 
 
 def _told(name: str, layer: Record) -> Tensor:

@@ -27,15 +27,21 @@ def reading(model: Network) -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: Network) -> Iterator[None]:
-    """No dropout inside, and time before batch; the network is left as it was."""
+    """No dropout inside, time before batch, and sampled boundaries the same at every reading.
+
+    The network and the generators of random numbers are left as they were.
+    """
     training, batch_first = model.training, model.unit.batch_first
+    device = next(model.parameters()).device
     model.eval()
     model.unit.batch_first = False
-    try:
-        yield
-    finally:
-        model.train(training)
-        model.unit.batch_first = batch_first
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(0)
+        try:
+            yield
+        finally:
+            model.train(training)
+            model.unit.batch_first = batch_first
 
 
 def encode(model: Network, text: Text) -> Tensor:
@@ -141,9 +147,10 @@ def state_of(model: Network, codes: Tensor, read: xr.Dataset, moment: int) -> An
     if not 1 <= moment <= len(codes):
         raise UsageError(f"moments must lie from 1 to {len(codes)} in this text, and {moment} does not")
     unit = model.unit
-    state = states_at(model, codes, [1])
-    if isinstance(state, tuple) and len(state) > 2:  # boundaries are part of an HM-LSTM's state
+    kept = {name.rpartition(".")[2] for name in unit.cells[0].state_names}
+    if kept - {"h", "c"}:  # an HM-LSTM's boundaries and a clockwork RNN's clock are part of the state, too
         return states_at(model, codes, [moment])
+    state = states_at(model, codes, [1])
     before = read.isel(time=moment - 1)
     for name in names(unit):
         part(unit, state, name)[0] = torch.as_tensor(before["c"].sel(memory=name).values)
