@@ -106,7 +106,7 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
     """Training and validation of runs against updates and time: about's columns, split, update, minutes, value.
 
     split: "train", in the first epoch since the early row before and later over the whole epoch, and "valid". minutes:
-    of updates alone, at the mean rate of the run on the machine and beside the work that it had.
+    of updates alone, at the mean rate of the run on the machine and beside the work that it had. UsageError: no run.
     """
     told = []
     for run in runs:
@@ -117,6 +117,8 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
         minutes = rows["update"] * task.batch_size * task.length / rate / 60
         parts = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **about(run))
         told.append(parts[[*about(run), "split", "update", "minutes", "value"]])
+    if not told:
+        raise UsageError("there are no runs to put together")
     return pd.concat(told, ignore_index=True)
 
 
