@@ -75,7 +75,7 @@ def intervene(
     >>> dict(cut.kl.sizes), bool(cut.kl.max() > 0.01)
     ({'moment': 2, 'distance': 20}, True)
     """
-    codes, names = encode_symbols(model, text), (memory,) if isinstance(memory, str) else tuple(memory)
+    codes, names = encode_symbols(model, text), _named(memory)
     _check(codes, kind, moments, distance, other)
     cut = Cut(kind, names, *_chosen(model, units, seed))
     pieces = []
@@ -112,13 +112,13 @@ def reread(
     The arguments are those of `intervene`; `other` is a text with its trace. Row d is read beside the trace's own
     `log_p` at time `moment + d`. Nothing is read twice: the state at the moment is the trace's.
     """
-    codes, names = encode_symbols(model, text), (memory,) if isinstance(memory, str) else tuple(memory)
+    codes, names = encode_symbols(model, text), _named(memory)
     if not 1 <= moment <= len(codes) - distance:
         raise UsageError(f"a moment must have a symbol before it and {distance} behind it, and {moment} has not")
     _check(codes, kind, (), distance, other)
     with reading(model):
         state = state_of(model, codes, read, moment)
-        donor = state if other is None else state_of(model, encode(model, other[0]), other[1], moment)
+        donor = state if other is None else state_of(model, _donor(model, other[0], moment), other[1], moment)
         cut = Cut(kind, names, *_chosen(model, units, seed))
         told = _cut_predictions(model, codes[moment : moment + distance, None], state, donor, cut)
     return told[:, 0].cpu().numpy()
@@ -181,8 +181,10 @@ def horizon(
     True
     """
     codes = encode_symbols(model, text)
+    if not len(contexts) or min(contexts) < 1 or positions < 1:
+        raise UsageError("at least one context is needed, each of at least one symbol, and at least one position")
     longest = max(contexts)
-    if min(contexts) < 1 or len(codes) < longest + positions:
+    if len(codes) < longest + positions:
         raise UsageError(
             f"contexts from 1 to {longest} symbols at {positions} positions need a text of at least "
             f"{longest + positions} symbols, not {len(codes)}"
@@ -216,6 +218,13 @@ def _chosen(model: Network, units: Sequence[int] | None, seed: int) -> tuple[Ten
     return mask, order
 
 
+def _named(memory: str | Sequence[str]) -> tuple[str, ...]:
+    names = (memory,) if isinstance(memory, str) else tuple(memory)
+    if not names:
+        raise UsageError("which memory is cut? name at least one")
+    return names
+
+
 def _check(codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: object) -> None:
     if kind not in get_args(Kind):
         raise UsageError(f"an intervention is one of {', '.join(get_args(Kind))}, not {kind!r}")
@@ -228,7 +237,17 @@ def _check(codes: Tensor, kind: str, moments: Sequence[int], distance: int, othe
 def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text | None) -> tuple[Any, Any]:
     """The states at the moments, and those that are swapped in (or kept)."""
     states = states_at(model, codes, moments)
-    return states, states if other is None else states_at(model, encode(model, other), moments)
+    return states, states if other is None else states_at(model, _donor(model, other, max(moments)), moments)
+
+
+def _donor(model: Network, other: Text, moment: int) -> Tensor:
+    """The codes of the text whose memory is swapped in; UsageError where it is shorter than what is read before."""
+    codes = encode(model, other)
+    if len(codes) < moment:
+        raise UsageError(
+            f"the text `other` has {len(codes)} symbols, and the cut is made after {moment}: hand in a longer one"
+        )
+    return codes
 
 
 def continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple[Tensor, Tensor]:
