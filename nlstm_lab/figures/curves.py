@@ -69,7 +69,7 @@ def learning_curves(
     figure, ax = canvas(ax, width, 0.72 * width)
     shown = [split for split in splits if (frame["split"] == split).any()]
     for (*named, split), part in frame.groupby([*line, "split"]):
-        colour = looks[named[0], named[-1] if len(named) > 1 else ""][0]
+        colour = looks[str(named[0]), str(named[1]) if len(named) > 1 else ""][0]
         style: dict[str, Any] = {"color": colour, "linestyle": DASHES[str(split)]}
         if part["seed"].nunique() > 1:
             for _, one in part.groupby("seed"):

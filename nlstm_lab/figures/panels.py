@@ -74,10 +74,12 @@ def seeds_and_mean(
 
     UsageError: a seed has two values at one place, as where two experiments were put together.
     """
-    if (twice := frame[frame.duplicated([x, "seed"], keep=False)]).size:
-        apart = [name for name in twice if name not in (x, y, "seed") and twice[name].nunique() > 1]
+    if (again := frame[frame.duplicated([x, "seed"])]).size:
+        place, seed = again[x].iloc[0], again["seed"].iloc[0]
+        clash = frame[(frame[x] == place) & (frame["seed"] == seed)]
+        apart = [str(name) for name in clash if name != y and clash[name].nunique() > 1]
         raise UsageError(
-            f"seed {twice['seed'].iloc[0]} has more than one {y} at {x} {twice[x].iloc[0]}"
+            f"seed {seed} has more than one {y} at {x} {place}"
             f"{' (what differs: ' + ', '.join(apart) + ')' if apart else ''}: a line is of one experiment"
         )
     wide = frame.pivot(index=x, columns="seed", values=y).sort_index()
