@@ -75,7 +75,7 @@ def unchanged(job: Job, inputs: str) -> bool:
 
 def left(job: Job) -> dict[str, str]:
     """The digests of a notebook's figures and tables: of all files there that it calls by their name, literally."""
-    plain = TransformerManager().transform_cell  # what IPython makes of %magics and !commands
+    plain = TransformerManager().transform_cell  # type: ignore[no-untyped-call]  # what IPython makes of %magics and !commands
     cells = [ast.parse(plain(cell.source)) for cell in job.read().cells if cell.cell_type == "code"]
     literals = {node.value for cell in cells for node in ast.walk(cell) if isinstance(node, ast.Constant)}
     stems = {name.replace(".", "_") for name in literals if isinstance(name, str)}

@@ -81,7 +81,7 @@ def predicts_symbols(model: Network) -> bool:
     if model.words is not None and tuple(model.words) != symbols:
         return False
     with reading(model):
-        outputs, _ = model(torch.zeros(1, 1, dtype=torch.long, device=model.device))
+        outputs: Tensor = model(torch.zeros(1, 1, dtype=torch.long, device=model.device))[0]
     return outputs.shape[-1] == len(symbols)
 
 
