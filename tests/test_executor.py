@@ -8,6 +8,7 @@ import pytest
 
 from nlstm_lab import notebooks, paths
 from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.notebooks import inputs
 
 
 def outputs(job: notebooks.Job) -> str:
@@ -115,3 +116,16 @@ def test_a_broken_notebook_file_is_one_sentence(write):
     job.source.write_text('{"cells": [')
     with pytest.raises(LabError, match="is no notebook"):
         notebooks.plan()
+
+
+def test_a_broken_parameters_cell_is_one_sentence(write):
+    write("10_a", parameters="seeds: list[int] = [0,\nscale =")
+    with pytest.raises(LabError, match="the parameters cell is not Python"):
+        notebooks.plan()
+
+
+def test_a_magic_ends_no_finished_notebook(write):
+    job = write("10_a", "%matplotlib inline\n!true", "%%time\nprint('lab_a_cell')", "name = 'lab_a_figure'")
+    paths.figures().mkdir(exist_ok=True)
+    (paths.figures() / "lab_a_figure.csv").write_text("x\n")
+    assert list(inputs.left(job)) == ["lab_a_figure.csv"]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
@@ -38,10 +39,11 @@ def learning_curves(
     """A metric against epochs or updates: every seed faint, the mean over seeds strong; colour is the model.
 
     history: the histories of runs under each other, with their `model` and `seed`:
-    `pd.concat(run.history.assign(model="nlstm", seed=run.seed) for run in runs)`.
+    `pd.concat(run.history.assign(model="nlstm", seed=run.seed) for run in runs)`; or `lab.runs.histories(runs)`, where
+    experiments of one model are lines of their own, paler from one to the next.
     splits: solid for validation, dashed for test, dotted for training. reader: "blocks" or "streams", where both are.
 
-    UsageError: no row of this metric, or two readers and none chosen.
+    UsageError: no row of this metric, two readers and none chosen, or two runs that nothing tells apart.
 
     >>> import pandas as pd, nlstm_lab as lab
     >>> runs = [lab.runs.load("ptb_char_nlstm", seed, "small") for seed in range(5)]
@@ -55,12 +57,20 @@ def learning_curves(
         raise UsageError(f"the history has no {metric!r}; it has {', '.join(sorted(history['metric'].unique()))}")
     if chosen["reader"].nunique() > 1:
         raise UsageError(f"choose a reader: the history has {', '.join(sorted(chosen['reader'].unique()))}")
-    kept = [name for name in ("model", "start", "seed", "split", x, "value") if name in chosen]
-    frame = chosen[kept].sort_values(["model", "split", "seed", x])
+    looks = _looks(chosen)
+    line = ["model", "experiment"] if len(looks) > chosen["model"].nunique() else ["model"]
+    kept = [name for name in (*line, "start", "seed", "split", x, "value") if name in chosen]
+    frame = chosen[kept].sort_values([*line, "split", "seed", x])
+    if (twice := frame[frame.duplicated([*line, "split", "seed", x])]).size:
+        told = ", ".join(f"{name} {twice[name].iloc[0]}" for name in (*line, "split", "seed", x))
+        raise UsageError(
+            f"the history has more than one value of {told}: hand in fewer runs, or their `experiment` as a column"
+        )
     figure, ax = canvas(ax, width, 0.72 * width)
-    models, shown = in_order(frame["model"]), [split for split in splits if (frame["split"] == split).any()]
-    for (model, split), part in frame.groupby(["model", "split"]):
-        style: dict[str, Any] = {"color": look(str(model)).colour, "linestyle": DASHES[str(split)]}
+    shown = [split for split in splits if (frame["split"] == split).any()]
+    for (*named, split), part in frame.groupby([*line, "split"]):
+        colour = looks[str(named[0]), str(named[1]) if len(named) > 1 else ""][0]
+        style: dict[str, Any] = {"color": colour, "linestyle": DASHES[str(split)]}
         if part["seed"].nunique() > 1:
             for _, one in part.groupby("seed"):
                 ax.plot(one[x], one["value"], linewidth=0.6, alpha=0.35, **style)
@@ -74,13 +84,34 @@ def learning_curves(
     if x == "epoch":
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y")
-    handles = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in models]
+    handles = [Line2D([], [], color=colour, label=label) for colour, label in looks.values()]
     if len(shown) > 1:
         handles += [Line2D([], [], color="#404040", linestyle=DASHES[split], label=SPLITS[split]) for split in shown]
     else:
         ax.set_ylabel(f"{ax.get_ylabel()}, {SPLITS[shown[0]]}")
     ax.legend(handles=handles, loc="best")
     return attach(figure, frame)
+
+
+def _looks(history: pd.DataFrame) -> dict[tuple[str, str], tuple[Any, str]]:
+    """Colour and label of every line by model and experiment, which is "" where no model has two of them."""
+    names = {model: [""] for model in in_order(history["model"])}
+    if "experiment" in history:
+        found = {model: list(history.loc[history["model"] == model, "experiment"].unique()) for model in names}
+        names = found if any(len(some) > 1 for some in found.values()) else names
+    looks = {}
+    for model, experiments in names.items():
+        shared = set.intersection(*(set(name.split("+")) for name in experiments))
+        for place, name in enumerate(experiments):
+            apart = ", ".join(part for part in name.split("+") if part not in shared)
+            label = f"{look(model).label}, {apart}" if apart else look(model).label
+            looks[model, name] = _paler(look(model).colour, place / len(experiments)), label
+    return looks
+
+
+def _paler(colour: str, share: float) -> Any:
+    """A colour mixed with white: three quarters of `share` are white."""
+    return tuple(value + 0.75 * share * (1 - value) for value in to_rgb(colour)) if share else colour
 
 
 @styled

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
+from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.style import canvas, in_order, look
 
 STARTS = {
@@ -69,7 +70,18 @@ def logarithmic(ax: Axes) -> None:
 def seeds_and_mean(
     ax: Axes, frame: pd.DataFrame, x: str, y: str, log: bool = False, strong: float = 1.4, **style: Any
 ) -> None:
-    """Every seed's curve faint, their mean strong (the geometric one where `log`)."""
+    """Every seed's curve faint, their mean strong (the geometric one where `log`).
+
+    UsageError: a seed has two values at one place, as where two experiments were put together.
+    """
+    if (again := frame[frame.duplicated([x, "seed"])]).size:
+        place, seed = again[x].iloc[0], again["seed"].iloc[0]
+        clash = frame[(frame[x] == place) & (frame["seed"] == seed)]
+        apart = [str(name) for name in clash if name != y and clash[name].nunique() > 1]
+        raise UsageError(
+            f"seed {seed} has more than one {y} at {x} {place}"
+            f"{' (what differs: ' + ', '.join(apart) + ')' if apart else ''}: a line is of one experiment"
+        )
     wide = frame.pivot(index=x, columns="seed", values=y).sort_index()
     faint = {**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""}
     if wide.shape[1] > 1:

@@ -21,7 +21,7 @@ from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures import style
 from nlstm_lab.figures.plotted import data, fingerprint
 
-TOLERANCE = 1e-5  # what may differ between two machines' arithmetic
+TOLERANCE = 1e-5  # what may differ between two machines' arithmetic, of a number's size or absolutely
 FORMATS = ("pdf", "svg", "png")
 
 
@@ -39,8 +39,9 @@ def save(figure: Figure, name: str, runs: Iterable[Named | str] = (), caption: s
     runs: what it shows, recorded with their seeds in every file's metadata.
     caption: one sentence for the gallery.
 
-    Where the stored numbers agree within 1e-5 and nothing else changed, no file is touched. What the
-    fingerprint cannot see (the place of a label, say) is redrawn after the JSON file has been deleted.
+    Where the stored numbers agree within 1e-5, of their size or absolutely, and nothing else changed, no file is
+    touched. What that does not see (the place of a label, or another value of a number that is itself below 1e-5) is
+    redrawn after the JSON file has been deleted.
 
     UsageError: a name that is not `paper_figure_slug` in lower case. LabError: the folder cannot be written.
 

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
 from nlstm_lab import paths
@@ -74,8 +75,9 @@ def unchanged(job: Job, inputs: str) -> bool:
 
 def left(job: Job) -> dict[str, str]:
     """The digests of a notebook's figures and tables: of all files there that it calls by their name, literally."""
-    code = "\n".join(cell.source for cell in job.read().cells if cell.cell_type == "code")
-    literals = {node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)}
+    plain = TransformerManager().transform_cell  # type: ignore[no-untyped-call]  # what IPython makes of %magics and !commands
+    cells = [ast.parse(plain(cell.source)) for cell in job.read().cells if cell.cell_type == "code"]
+    literals = {node.value for cell in cells for node in ast.walk(cell) if isinstance(node, ast.Constant)}
     stems = {name.replace(".", "_") for name in literals if isinstance(name, str)}
     folder = paths.figures()
     return {path.name: _digest(path) for path in sorted(folder.glob("*")) if path.is_file() and path.stem in stems}

@@ -26,11 +26,17 @@ class Parameter:
 def declared(notebook: NotebookNode) -> dict[str, Parameter]:
     """What can be set: the typed assignments of the cell that is tagged `parameters`.
 
-    LabError: that cell holds anything else, an unknown type, or a default that is not of its type.
+    LabError: that cell holds anything else, or no Python, an unknown type, or a default that is not of its type.
     """
     cells = [cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     found = {}
-    for statement in ast.parse("\n".join(cells)).body:
+    try:
+        statements = ast.parse("\n".join(cells)).body
+    except SyntaxError as error:
+        raise LabError(
+            f"the parameters cell is not Python ({error.msg}, line {error.lineno}): it may hold only `name: type = value`"
+        ) from error
+    for statement in statements:
         line = ast.unparse(statement)
         if not isinstance(statement, ast.AnnAssign) or statement.value is None:
             raise LabError(f"a parameters cell may hold only `name: type = value`, not `{line}`")

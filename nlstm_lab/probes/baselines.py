@@ -57,7 +57,9 @@ def shuffled(text: str, by: Literal["characters", "words"], seed: int = 0) -> st
         return "".join(np.array(list(text))[generator.permutation(len(text))])
     if by == "words":
         pieces = re.split(r"(\s+)", text)
-        pieces[::2] = [pieces[k] for k in 2 * generator.permutation(len(pieces[::2]))]
+        words = [k for k in range(0, len(pieces), 2) if pieces[k]]  # white space at an end leaves an empty piece there
+        for place, word in zip(words, [pieces[words[k]] for k in generator.permutation(len(words))], strict=True):
+            pieces[place] = word
         return "".join(pieces)
     raise UsageError(f"a text is shuffled by 'characters' or by 'words', not by {by!r}")
 

@@ -23,7 +23,7 @@ from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM, Boundary, HMLSTMCell, Operation
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, reading
+from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, predicts_symbols, reading
 
 OPERATIONS = tuple(operation.name for operation in Operation)  # by their codes: COPY, UPDATE, FLUSH
 LAYERWISE = ("z", "z_tilde", "operation", "norm")
@@ -55,7 +55,8 @@ def boundaries(
     - `z_tilde` (time, layer): the detector's value before the threshold, from 0 to 1 (z itself where it is given);
     - `operation` (time, layer): codes of `OPERATIONS`;
     - `norm` (time, layer): the Euclidean norm of h;
-    - `surprise` (time): -log2 p of what was read, in bits (of the density, for points); NaN at the first step.
+    - `surprise` (time): -log2 p of what was read, in bits (of the density, for points); NaN at the first step, and
+      everywhere where the network predicts something else than what it reads.
     Attributes: model, run, boundary ("step", "sample", "soft" or "given"), threshold, slope (None where given),
     hidden_size. UsageError: no detectors, no text, characters that the network does not know, a threshold outside
     (0, 1), a slope that is not positive.
@@ -85,6 +86,7 @@ def together(
     codes = pad_sequence(coded)  # what is read behind a text's end is left out again
     parts: list[dict[str, Tensor]] = []
     chunk = CHUNK if watch is None else WATCHED
+    foretells = model.density is not None or predicts_symbols(model)
     state, nats = None, [torch.full((1, len(coded)), float("nan"))]
     with _set(model, threshold, slope), reading(model):
         for start in range(0, len(codes), chunk):
@@ -93,8 +95,10 @@ def together(
             x, next_ones = codes[start : start + chunk], codes[start + 1 : start + chunk + 1]
             output, state, found = _read(model, x, state)
             parts.append(found)
-            if len(next_ones):
+            if foretells and len(next_ones):
                 nats.append(model.nats(model.readout(output[: len(next_ones)]), next_ones).float().cpu())
+            elif len(next_ones):
+                nats.append(torch.full(next_ones.shape[:2], float("nan")))
     arrays = {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in LAYERWISE}
     if attributes["boundary"] == "given":
         arrays["operation"] = _flushed(arrays["operation"], arrays["z"])
@@ -157,25 +161,23 @@ def _cells(unit: HMLSTM) -> list[HMLSTMCell]:
 
 @contextmanager
 def _set(model: Network, threshold: float | None, slope: float | None) -> Iterator[None]:
-    """Another threshold and slope for a while; sampled boundaries are the same at every reading."""
+    """Another threshold and slope for a while."""
     unit = model.unit
     if not isinstance(unit, HMLSTM):
         yield
         return
     cells = _cells(unit)
     kept: list[tuple[Boundary, float, Tensor]] = [(cell.boundary, cell.threshold, cell.slope) for cell in cells]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        try:
-            if slope is not None:
-                unit.slope = slope
-            for cell in cells:
-                if threshold is not None:
-                    cell.boundary, cell.threshold = "step", threshold
-            yield
-        finally:
-            for cell, own in zip(cells, kept, strict=True):
-                cell.boundary, cell.threshold, cell.slope = own
+    try:
+        if slope is not None:
+            unit.slope = slope
+        for cell in cells:
+            if threshold is not None:
+                cell.boundary, cell.threshold = "step", threshold
+        yield
+    finally:
+        for cell, own in zip(cells, kept, strict=True):
+            cell.boundary, cell.threshold, cell.slope = own
 
 
 def _told(name: str, layer: Record) -> Tensor:

@@ -12,7 +12,7 @@ from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import reading
-from nlstm_lab.probes.wording import LONGEST, Unknown, encode, outputs_of, special, unit_input, vocabulary_of
+from nlstm_lab.probes.wording import LONGEST, Unknown, composed, encode, outputs_of, special, unit_input, vocabulary_of
 
 NO_SYMBOLS = (PADDING, UNKNOWN)
 REMEMBERED = 256  # prefixes whose states a Completer keeps
@@ -58,6 +58,7 @@ class Completer:
         """
         if k < 1:
             raise UsageError(f"k must be a positive number of words, not {k}")
+        text = composed(text, self.unknown)
         if not text or (self.words is not None and not text.startswith(" ")):
             text = f" {text}"
         with reading(self.model):

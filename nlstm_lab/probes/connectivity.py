@@ -27,6 +27,7 @@ from nlstm_lab.probes.wording import (
     Unknown,
     Words,
     code_of,
+    composed,
     encode,
     outputs_of,
     unit_input,
@@ -85,7 +86,8 @@ def connectivity(
       target has no code;
       prediction, probability (time, rank)  the three likeliest words;   p (time)  the target's probability;
     with the coordinates symbol (as given), read (as read), target, word, known (characters of the word that are
-    known), word_start and window (where the word and the window start), all (time).
+    known), word_start and window (where the word and the window start), all (time). With "map" T counts an accented
+    letter once, however it is written (`wording.composed`).
 
     UsageError: an empty text, an unknown character, word, mode or memory, a network that is not autoregressive.
 
@@ -96,6 +98,7 @@ def connectivity(
     ((28, 28), False)
     """
     vocabulary, words = vocabulary_of(model), model.words if words is None else words
+    text = composed(text, unknown)
     codes, read = encode(vocabulary, text, unknown)
     attribute = _attribution(model, mode, memory)
     pieces, asked = windows(read, window), _asked(at, len(text))

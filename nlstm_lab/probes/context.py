@@ -35,7 +35,7 @@ def context_accuracy(model: Network, texts: Sequence[str], words: Sequence[str] 
     Returns top, known, accuracy_pct (over the words that the network knows, as its loss counts), accuracy_unmasked_pct
     (over all words, as the article counts: an unknown word is never right) and the numbers of both: counted, all.
     """
-    longest = max(map(len, texts), default=1)
+    longest = max(map(len, texts), default=0) + 1  # a word may be known whole, where no space is before it
     hits, counted, everything = np.zeros((TOPS, longest)), np.zeros(longest, int), np.zeros(longest, int)
     for told in _readings(model, texts, words):
         right = told.hit.cumsum(1).T  # among the first, the first two, ...

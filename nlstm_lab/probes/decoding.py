@@ -67,7 +67,7 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
     last `HELD_OUT`. Columns: memory, label, metric, `score`, `control`, `chance` (what knows nothing scores), reason. R
     squared for numbers, balanced accuracy (the mean over classes of the share that is found) for classes; NaN with a
     reason where the text does not vary in a property or a memory does not move. Hidden states serve as memory 'h',
-    'layer 1 h' and so on. Raises UsageError for a text that is not the one that was traced.
+    'layer 1 h' and so on. Raises UsageError for a text that is not the one that was traced, or is too short.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -83,6 +83,8 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
         raise UsageError(f"properties are {', '.join((*NUMBERS, *CLASSES))}, not {unknown[0]!r}")
     told = labels(text)
     split = int(len(text) * (1 - HELD_OUT))
+    if split < 1:
+        raise UsageError(f"a text of {len(text)} characters is too short: a probe is fitted on its first part")
     rows = []
     for memory, states in _memories(trace).items():
         x = _standardized(states.astype(np.float64), split)

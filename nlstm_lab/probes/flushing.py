@@ -8,7 +8,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.boundaries import boundaries
 from nlstm_lab.probes.interventions import ROWS, continuations, effect, predictions
-from nlstm_lab.probes.reading import encode, reading, rows, states_at
+from nlstm_lab.probes.reading import encode_symbols, reading, rows, states_at
 from nlstm_lab.probes.segments import fires
 
 KINDS = {"withheld": 1.0, "forced": 0.0}  # what z was before it was turned
@@ -22,8 +22,8 @@ def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distan
     the prediction at step t itself): kl, the divergence of the turned network's prediction from the intact one's, and
     loss_increase, both in nats and means over `moments`, as many of each kind as the text has; number, how many.
 
-    UsageError: a layer without a detector, a network whose boundaries are not decided by a step function, a text too
-    short for the distance.
+    UsageError: a layer without a detector, a network whose boundaries are not decided by a step function or that
+    does not predict the symbols that it reads, a text too short for the distance.
     """
     found = boundaries(model, text)
     if found.attrs["boundary"] != "step":
@@ -32,7 +32,7 @@ def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distan
         )
     if layer not in range(1, found.sizes["layer"]):
         raise UsageError(f"layer {layer} has no detector; layers 1 to {found.sizes['layer'] - 1} have one")
-    codes = encode(model, text)
+    codes = encode_symbols(model, text)
     if len(codes) < distance + 3:
         raise UsageError(f"{distance} predictions after a FLUSH need a text of {distance + 3} characters at least")
     before = fires(found, layer)[: len(codes) - distance - 1]  # z_{t-1}, t - 1 = 0, 1, ...

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import studies
 from nlstm_lab.probes.statistics import Comparison, compare
@@ -30,7 +31,7 @@ def gather(
     """`study(network, *arguments, **options)` of every run under each other, with RUN's columns in front.
 
     networks: `[(run, run.model()) for run in runs]`. A study that has a parameter `seed` is given the run's, so that
-    untrained networks and shuffled texts differ between the seeds as trained networks do.
+    untrained networks and shuffled texts differ between the seeds as trained networks do. UsageError: no run.
     """
     seeded = "seed" in inspect.signature(study).parameters
     parts = []
@@ -38,6 +39,8 @@ def gather(
         seed = {"seed": run.seed} if seeded else {}
         told = study(network, *arguments, **seed, **options)
         parts.append(pd.DataFrame({**about(run)}, index=told.index).join(told))
+    if not parts:
+        raise UsageError("there are no runs to study")
     return pd.concat(parts, ignore_index=True)
 
 
@@ -131,13 +134,15 @@ def needed(frame: pd.DataFrame) -> pd.DataFrame:
 def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFrame:
     """The mean over seeds of a column and its t interval for each group: mean, low, high, n (seeds with a number).
 
+    UsageError: a group has two rows of a seed, which would count as two.
+
     >>> values = pd.DataFrame({"memory": ["inner"] * 3, "seed": [0, 1, 2], "lag": [2.0, 2.5, 3.0]})
     >>> intervals(values, "lag", by=["memory"]).round(2).to_dict("records")
     [{'memory': 'inner', 'mean': 2.5, 'low': 1.26, 'high': 3.74, 'n': 3}]
     """
     rows, by = [], list(by)
     for key, group in frame.groupby(by, sort=False):
-        values = group[column].dropna()
+        values = _of_seeds(group, column, dict(zip(by, key, strict=True)))
         rows.append(dict(zip(by, key, strict=True)) | t_interval(values)._asdict() | {"n": len(values)})
     return pd.DataFrame(rows)
 
@@ -156,7 +161,13 @@ def _by_seed(frame: pd.DataFrame, column: str, described: Mapping[str, Any]) -> 
     chosen = frame
     for name, value in described.items():
         chosen = chosen[chosen[name] == value]
-    values = chosen.set_index("seed")[column].dropna()
-    if values.index.has_duplicates:
-        raise ValueError(f"{dict(described)} describes more than one row of a seed")
+    values = _of_seeds(chosen, column, described)
     return {int(seed): float(value) for seed, value in values.items()}  # type: ignore[call-overload]
+
+
+def _of_seeds(frame: pd.DataFrame, column: str, described: Mapping[str, Any]) -> "pd.Series[float]":
+    """The numbers of a column by their seeds, of rows that agree in all that is `described`."""
+    values = frame.set_index("seed")[column].dropna()
+    if values.index.has_duplicates:
+        raise UsageError(f"{dict(described)} describes more than one row of a seed: say also what tells them apart")
+    return values

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import Text, encode, part, reading, rows, state_of, states_at
+from nlstm_lab.probes.reading import Text, encode, encode_symbols, part, reading, rows, state_of, states_at
 
 Kind = Literal["zero", "freeze", "shuffle", "swap"]
 ROWS = 64  # texts that are continued side by side
@@ -65,7 +65,8 @@ def intervene(
     step, so that it carries nothing new on, though within a step the unit still sees one update of it. `units` are
     all where none are named. Returns `loss` (intact), `loss_cut` and `kl`, the divergence of the cut network's
     prediction from the intact one's, D(intact | cut), each (moment, distance). Raises UsageError for a memory or unit
-    that the network lacks, a moment too early or too late, and a text `other` that is too short.
+    that the network lacks, a moment too early or too late, a text `other` that is too short, and a network that does
+    not predict the symbols that it reads.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -74,7 +75,7 @@ def intervene(
     >>> dict(cut.kl.sizes), bool(cut.kl.max() > 0.01)
     ({'moment': 2, 'distance': 20}, True)
     """
-    codes, names = encode(model, text), (memory,) if isinstance(memory, str) else tuple(memory)
+    codes, names = encode_symbols(model, text), _named(memory)
     _check(codes, kind, moments, distance, other)
     cut = Cut(kind, names, *_chosen(model, units, seed))
     pieces = []
@@ -111,13 +112,13 @@ def reread(
     The arguments are those of `intervene`; `other` is a text with its trace. Row d is read beside the trace's own
     `log_p` at time `moment + d`. Nothing is read twice: the state at the moment is the trace's.
     """
-    codes, names = encode(model, text), (memory,) if isinstance(memory, str) else tuple(memory)
+    codes, names = encode_symbols(model, text), _named(memory)
     if not 1 <= moment <= len(codes) - distance:
         raise UsageError(f"a moment must have a symbol before it and {distance} behind it, and {moment} has not")
     _check(codes, kind, (), distance, other)
     with reading(model):
         state = state_of(model, codes, read, moment)
-        donor = state if other is None else state_of(model, encode(model, other[0]), other[1], moment)
+        donor = state if other is None else state_of(model, _donor(model, other[0], moment), other[1], moment)
         cut = Cut(kind, names, *_chosen(model, units, seed))
         told = _cut_predictions(model, codes[moment : moment + distance, None], state, donor, cut)
     return told[:, 0].cpu().numpy()
@@ -144,7 +145,7 @@ def attribute(
     >>> effect = lab.probes.attribute(model, text, "inner", moments=[300, 500], distance=5)
     >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions hang on most
     """
-    codes = encode(model, text)
+    codes = encode_symbols(model, text)
     _check(codes, kind, moments, distance, other)
     if kind == "shuffle":
         raise UsageError("one unit alone cannot be shuffled: attribute with 'zero', 'swap' or 'freeze'")
@@ -179,9 +180,11 @@ def horizon(
     >>> bool(loss.sel(context=20) < loss.sel(context=1))
     True
     """
-    codes = encode(model, text)
+    codes = encode_symbols(model, text)
+    if not len(contexts) or min(contexts) < 1 or positions < 1:
+        raise UsageError("at least one context is needed, each of at least one symbol, and at least one position")
     longest = max(contexts)
-    if min(contexts) < 1 or len(codes) < longest + positions:
+    if len(codes) < longest + positions:
         raise UsageError(
             f"contexts from 1 to {longest} symbols at {positions} positions need a text of at least "
             f"{longest + positions} symbols, not {len(codes)}"
@@ -215,11 +218,16 @@ def _chosen(model: Network, units: Sequence[int] | None, seed: int) -> tuple[Ten
     return mask, order
 
 
+def _named(memory: str | Sequence[str]) -> tuple[str, ...]:
+    names = (memory,) if isinstance(memory, str) else tuple(memory)
+    if not names:
+        raise UsageError("which memory is cut? name at least one")
+    return names
+
+
 def _check(codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: object) -> None:
     if kind not in get_args(Kind):
         raise UsageError(f"an intervention is one of {', '.join(get_args(Kind))}, not {kind!r}")
-    if codes.is_floating_point():
-        raise UsageError("interventions are judged by the next symbol: the text must be symbols, not vectors")
     if (kind == "swap") != (other is not None):
         raise UsageError("a swap, and nothing else, needs the text `other` whose memory is swapped in")
     if distance < 1 or (len(moments) and max(moments) + distance >= len(codes)):
@@ -229,7 +237,17 @@ def _check(codes: Tensor, kind: str, moments: Sequence[int], distance: int, othe
 def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text | None) -> tuple[Any, Any]:
     """The states at the moments, and those that are swapped in (or kept)."""
     states = states_at(model, codes, moments)
-    return states, states if other is None else states_at(model, encode(model, other), moments)
+    return states, states if other is None else states_at(model, _donor(model, other, max(moments)), moments)
+
+
+def _donor(model: Network, other: Text, moment: int) -> Tensor:
+    """The codes of the text whose memory is swapped in; UsageError where it is shorter than what is read before."""
+    codes = encode(model, other)
+    if len(codes) < moment:
+        raise UsageError(
+            f"the text `other` has {len(codes)} symbols, and the cut is made after {moment}: hand in a longer one"
+        )
+    return codes
 
 
 def continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple[Tensor, Tensor]:

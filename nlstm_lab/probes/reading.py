@@ -27,13 +27,19 @@ def reading(model: Network) -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: Network) -> Iterator[None]:
-    """No dropout inside; the network is left as it was."""
+    """No dropout inside, and sampled boundaries the same at every reading.
+
+    The network and the generators of random numbers are left as they were.
+    """
     training = model.training
+    device = next(model.parameters()).device
     model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(0)
+        try:
+            yield
+        finally:
+            model.train(training)
 
 
 def encode(model: Network, text: Text) -> Tensor:
@@ -45,6 +51,36 @@ def encode(model: Network, text: Text) -> Tensor:
     if text.shape[0] == 0:
         raise UsageError("the text is empty: a probe needs at least one character")
     return text.to(model.device)
+
+
+def encode_symbols(model: Network, text: Text) -> Tensor:
+    """`encode` for a probe that judges by the next symbol; UsageError where the network predicts anything else."""
+    codes = encode(model, text)
+    if codes.is_floating_point():
+        raise UsageError("this probe judges by the next symbol: the text must be symbols, not vectors")
+    if not predicts_symbols(model):
+        raise UsageError(
+            f"{model.name or 'this network'} does not predict the symbols that it reads: choose a network that "
+            "predicts the next one at every step"
+        )
+    return codes
+
+
+def predicts_symbols(model: Network) -> bool:
+    """Whether what a network predicts at every step is the next of the symbols that it reads.
+
+    One that predicts words, a class or points does not; of one without a vocabulary only the words can be asked.
+    """
+    if model.density is not None or model.per_sequence:
+        return False
+    if model.vocabulary is None:
+        return model.words is None
+    symbols = model.vocabulary.symbols
+    if model.words is not None and tuple(model.words) != symbols:
+        return False
+    with reading(model):
+        outputs: Tensor = model(torch.zeros(1, 1, dtype=torch.long, device=model.device))[0]
+    return outputs.shape[-1] == len(symbols)
 
 
 def names(unit: Recurrent) -> list[str]:
@@ -109,9 +145,10 @@ def state_of(model: Network, codes: Tensor, read: xr.Dataset, moment: int) -> An
     if not 1 <= moment <= len(codes):
         raise UsageError(f"moments must lie from 1 to {len(codes)} in this text, and {moment} does not")
     unit = model.unit
-    state = states_at(model, codes, [1])
-    if isinstance(state, tuple) and len(state) > 2:  # boundaries are part of an HM-LSTM's state
+    kept = {name.rpartition(".")[2] for name in unit.cells[0].state_names}
+    if kept - {"h", "c"}:  # an HM-LSTM's boundaries and a clockwork RNN's clock are part of the state, too
         return states_at(model, codes, [moment])
+    state = states_at(model, codes, [1])
     before = read.isel(time=moment - 1)
     for name in names(unit):
         part(unit, state, name)[0] = torch.as_tensor(before["c"].sel(memory=name).values)

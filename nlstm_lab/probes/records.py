@@ -33,8 +33,10 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
     """The record called `name` of a measurement with these parameters, or else `measure()`, recorded.
 
     `measured_with` holds all that the result depends on: networks and long texts, which are known by their digest (or
-    hand in the digest itself, where you have the one but not the other), numbers, strings, and lists of them. What
-    comes back has been through the file both times, so that both times it is the same; the frame's index is dropped.
+    hand in the digest itself, where you have the one but not the other), numbers, strings, and lists of them. A network
+    is its parameters and buffers here. Flags of its unit that were changed after training (a threshold), and constants
+    of the code that measures, are not part of that: hand in what differs beside it, or delete the record. What comes
+    back has been through the file both times, so that both times it is the same; the frame's index is dropped.
 
     >>> ensure("losses", lambda: pd.DataFrame({"loss": [1.5]}), weights=model, text=text, seed=0)  # doctest: +SKIP
     """

@@ -3,6 +3,7 @@
 As `studies`: known by the digest of the weights, the place of the text (or of the lines of handwriting), parameters.
 """
 
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +21,7 @@ from nlstm_lab.probes import flushing, segments
 from nlstm_lab.probes.boundaries import boundaries as read
 from nlstm_lab.probes.boundaries import described, from_rows, rows_of, together
 from nlstm_lab.probes.reading import reading
-from nlstm_lab.probes.records import ensure
+from nlstm_lab.probes.records import digest, ensure
 from nlstm_lab.probes.updates import updates as counted
 from nlstm_lab.probes.writing import density_of
 
@@ -153,9 +154,22 @@ def raw_units() -> pd.DataFrame:
     return ensure("raw_units", measure, task="iamondb", minimum=config.minimum, seed=config.seed)
 
 
-@lru_cache(maxsize=64)  # every study of a network reads the same
 def _readings(model: Network, excerpt: Excerpt | Lines) -> Readings:
     """Pieces of a text, or lines, as the network reads them, their truths, and the windows to judge within."""
+    return _read_once(_Known(digest(model), model), excerpt)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A network that is known as in a record: by its weights, as they are now."""
+
+    weights: str
+    model: Network = field(compare=False)
+
+
+@lru_cache(maxsize=16)  # every study of a network reads the same
+def _read_once(known: _Known, excerpt: Excerpt | Lines) -> Readings:
+    model = known.model
     if isinstance(excerpt, Lines):
         lines = excerpt.read()
         truths = [{"pen-ups": line[:, 2].numpy() > 0} for line in lines]

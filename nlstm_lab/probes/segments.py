@@ -89,12 +89,15 @@ def rivals(
     """Detectors that fire as often as the network's, each drawn several times (the last one once), for all texts.
 
     random: the same number of boundaries in each text, at random places. periodic: at equal distances, from random
-    phases. surprise: at the steps where what was read was least expected, a threshold for all texts.
+    phases. surprise: at the steps where what was read was least expected, a threshold for all texts; left out where
+    no surprise is known.
     """
     generator = np.random.default_rng(seed)
     random = [[generator.permutation(flags) for flags in fired] for _ in range(DRAWS)]
     periodic = [[_periodic(flags, generator.random()) for flags in fired] for _ in range(DRAWS)]
     number = int(sum(flags.sum() for flags in fired))
+    if all(np.isnan(one).all() for one in surprise):
+        return {"random": random, "periodic": periodic}
     bits = np.concatenate([np.nan_to_num(one, nan=-np.inf) for one in surprise])
     chosen = np.zeros(len(bits), bool)
     chosen[np.argsort(-bits, kind="stable")[:number]] = True

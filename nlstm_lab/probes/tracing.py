@@ -46,7 +46,7 @@ def trace(
     and the variables
     - `c`, the state, and `i`, `f`, `o`, the gates, and `g`, the candidate (time, memory, unit);
     - `h`, the hidden state (time, layer, unit), and in units that have them `z`, the boundaries, and `active`, whether
-      a layer moves (time, layer);
+      a layer moves as a whole (time, layer);
     - with `predictions`, `log_p` (time, vocabulary), the natural logarithm of the probability of what comes next,
       where the network has a vocabulary.
     Attributes: model, run, depth (of nesting). A text is never cut into parallel streams: the inner memory's past
@@ -94,7 +94,7 @@ def _values(layers: list[Record]) -> dict[str, Tensor]:
     values = {gate: torch.cat([record[gate] for record in named], 1) for gate in recorded}
     values["h"] = torch.cat([record["h"] for record in layers], 1)
     for choice in CHOICES:
-        if all(choice in record for record in layers):
+        if all(choice in record and record[choice].dim() == 2 for record in layers):  # not a clock's, of every unit
             values[choice] = torch.cat([record[choice] for record in layers], 1)
     return values
 

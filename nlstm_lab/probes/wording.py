@@ -52,8 +52,8 @@ def encode(vocabulary: Vocabulary, text: str, unknown: Unknown = "refuse") -> tu
     """Codes [T] int64 of `text`, and the text that is read.
 
     Characters outside the vocabulary are refused; or mapped to their lower case, their base letter or, as text8's
-    rules do, a space; or shown in their place but not read (code `NOTHING`). UsageError: an empty text, or a
-    character that is refused or that nothing stands for.
+    rules do, a space, after the text was `composed`; or shown in their place but not read (code `NOTHING`). UsageError:
+    an empty text, or a character that is refused or that nothing stands for.
     """
     if unknown not in get_args(Unknown):
         raise UsageError(f"unknown must be one of {', '.join(map(repr, get_args(Unknown)))}, not {unknown!r}")
@@ -62,8 +62,16 @@ def encode(vocabulary: Vocabulary, text: str, unknown: Unknown = "refuse") -> tu
     if unknown == "show":
         codes = {symbol: code for code, symbol in enumerate(vocabulary.symbols)}
         return torch.tensor([codes.get(character, NOTHING) for character in text]), text
-    read = text if unknown == "refuse" else "".join(_nearest(character, vocabulary) for character in text)
+    read = composed(text, unknown)
+    if unknown == "map":
+        read = "".join(_nearest(character, vocabulary) for character in read)
     return vocabulary.encode(read), read
+
+
+def composed(text: str, unknown: Unknown) -> str:
+    """The text; where characters are mapped, a letter and its combining marks as one character (NFC): otherwise a mark
+    would become a space, and split a word."""
+    return unicodedata.normalize("NFC", text) if unknown == "map" else text
 
 
 def _nearest(character: str, vocabulary: Vocabulary) -> str:

@@ -32,8 +32,7 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
     generator = torch.Generator().manual_seed(seed)
     line, state = [torch.zeros(1, 1, 3)], None
     device = model.device
-    with reading(model), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # of sampled boundaries
+    with reading(model):
         for _ in range(points - 1):
             output, state = model(line[-1].to(device), state)
             line.append(density.sample(output.cpu(), generator, temperature))

@@ -116,6 +116,7 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
     split: "train", in the first epoch since the early row before and later over the whole epoch, and "valid". minutes:
     of updates alone, at the mean rate of the run on the machine and beside the work that it had; NaN where the task's
     config does not tell how long its sequences are. Read as the documents read: by the task's first reader.
+    UsageError: no run.
 
     >>> import nlstm_lab as lab
     >>> told = lab.runs.curves(lab.runs.recorded("ptb_char_nlstm", "small"))
@@ -131,6 +132,8 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
         minutes = rows["update"] * _read_by_an_update(run.experiment.task) / rate / 60
         parts = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **about(run))
         told.append(parts[[*about(run), "split", "update", "minutes", "value"]])
+    if not told:
+        raise UsageError("there are no runs to put together")
     return pd.concat(told, ignore_index=True)
 
 

@@ -39,6 +39,9 @@ class LabWidget(anywidget.AnyWidget):
     A subclass names its `title`, its `scripts` (files beside this module that together define `render(lab)`, after
     `page/*.js`), its `inputs`, declares every input and result as a trait tagged `sync=True`, and writes `compute`
     and `draw`. Its own `__init__` keeps what they need, then calls this one with a value for every input.
+
+    `settled` holds the inputs that the results belong to, by name: what is drawn is drawn of these, since a browser's
+    choice may still be computed, or have been refused.
     """
 
     title: ClassVar[str]
@@ -59,7 +62,7 @@ class LabWidget(anywidget.AnyWidget):
         self._from_browser, self._applying, self._version = False, False, 0
         self._lock, self._worker = threading.Lock(), threading.Thread()
         super().__init__(**{**state, **self.compute(state, _quietly)})
-        self._settled = {name: getattr(self, name) for name in self.inputs}
+        self.settled = {name: getattr(self, name) for name in self.inputs}
         self.observe(self._chosen, names=list(self.inputs))
         self.on_msg(self._told)
 
@@ -71,7 +74,7 @@ class LabWidget(anywidget.AnyWidget):
         return {}
 
     def draw(self) -> Figure:
-        """The static figure of the current state."""
+        """The static figure of the results and the inputs that they belong to (`settled`)."""
         raise NotImplementedError
 
     def describe(self) -> str:
@@ -89,9 +92,10 @@ class LabWidget(anywidget.AnyWidget):
         return pages.write(Path(path), self.title, self.shown(), source.page(self.scripts), self._png())
 
     def shown(self) -> dict[str, Any]:
-        """All that the browser knows: inputs and results by name, bytes among them."""
+        """All that a page is made of: results and the inputs that they belong to, by name, bytes among them."""
         skipped = {"asked", "answered", "progress", "error", "layout", "tabbable", "tooltip"}
-        return {name: getattr(self, name) for name in self.keys if not name.startswith("_") and name not in skipped}
+        known = {name: getattr(self, name) for name in self.keys if not name.startswith("_") and name not in skipped}
+        return known | self.settled
 
     def wait(self, seconds: float = 60.0) -> None:
         """Return when nothing is being computed; a LabError where that takes longer than `seconds`."""
@@ -114,17 +118,18 @@ class LabWidget(anywidget.AnyWidget):
             self._worker = threading.Thread(target=self._answer, args=arguments, daemon=True)
             self._worker.start()
 
-    def _chosen(self, change: Any) -> None:
+    def _chosen(self, _: Any) -> None:
         if self._applying or self._from_browser:
             return
         self._version += 1
         with self._lock:
+            answered = {"error": "", "progress": {}, "answered": self.asked}  # what the browser waits for has ended
             try:
                 results = self.compute({name: getattr(self, name) for name in self.inputs}, _quietly)
             except Exception:
-                self._apply({change.name: change.old})
+                self._apply({**self.settled, **answered})
                 raise
-            self._apply({**results, "error": ""})
+            self._apply({**results, **answered})
 
     def _answer(self, version: int, asked: int, given: dict[str, Any]) -> None:
         with self._lock:
@@ -149,7 +154,7 @@ class LabWidget(anywidget.AnyWidget):
             for name, value in values.items():
                 setattr(self, name, value)
         if not self.error:
-            self._settled = {name: getattr(self, name) for name in self.inputs}
+            self.settled = {name: getattr(self, name) for name in self.inputs}
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
@@ -181,7 +186,7 @@ class LabWidget(anywidget.AnyWidget):
         """The browser cancels: what was shown last is shown again."""
         if content == "cancel":
             self._version += 1
-            self._apply({**self._settled, "progress": {}, "error": "", "answered": self.asked})
+            self._apply({**self.settled, "progress": {}, "error": "", "answered": self.asked})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.describe()})"
@@ -189,13 +194,22 @@ class LabWidget(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget, and for who cannot run it (a page of an executed notebook) its picture."""
         data, metadata = super()._repr_mimebundle_(**options) or ({}, {})
-        return {**data, "image/png": base64.b64encode(self._png()).decode()}, metadata
+        try:
+            return {**data, "image/png": base64.b64encode(self._png()).decode()}, metadata
+        except LabError:  # there is nothing to draw: the widget itself says so
+            return data, metadata
 
     def _png(self) -> bytes:
         file = io.BytesIO()
         with context():
             self.figure().savefig(file, format="png", dpi=DPI, facecolor="white", metadata={"Software": None})
         return file.getvalue()
+
+
+def clamped(widget: LabWidget, given: dict[str, Any], place: str, last: int) -> dict[str, int]:
+    """What corrects a place (a character, a unit) that another text or network no longer has; mostly nothing."""
+    where = given.get(place, getattr(widget, place))
+    return {place: last} if where > last else {}
 
 
 def _quietly(share: float, doing: str) -> None:

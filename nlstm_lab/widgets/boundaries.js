@@ -46,8 +46,9 @@ function render(lab) {
   const rule = make("p", { class: "nl-quiet" });
   const truth = selection("Judge against", ["spaces", "word starts", "word ends", "punctuation"], lab.get("truth"), (value) => { lab.set({ truth: value }); draw(); });
   const within = choices("A boundary may be off by", [["0", "0"], ["±1", "1"], ["or one after", "1 after"]], lab.get("within"), (value) => { lab.set({ within: value }); draw(); });
-  const shown = { operations: true, norms: true, surprise: true };
-  const tracks = Object.keys(shown).map((name) => toggle(name, true, (value) => { shown[name] = value; layOut(); draw(); }));
+  const silent = reading.symbols.length > 1 && reading.surprise.every((bits) => bits === null); // it predicts something else
+  const shown = { operations: true, norms: true, surprise: !silent };
+  const tracks = Object.keys(shown).filter((name) => shown[name]).map((name) => toggle(name, true, (value) => { shown[name] = value; layOut(); draw(); }));
 
   /** z moves: at once as far as the reading at hand can tell, then as the new reading has it. */
   function move(values) {
@@ -121,14 +122,14 @@ function render(lab) {
       ...(k === 0 && detects ? ["–", "–"] : [number(layer.z_tilde[t]), number(layer.z[t])]).map((value) => make("td", {}, value)),
       make("td", {}, layer.operation[t]), make("td", {}, number(layer.norm[t]))));
     facts.replaceChildren(
-      make("h3", {}, `Character ${t + 1} of ${reading.symbols.length}: “${visible(reading.symbols[t])}”, `, bits === null ? "the first" : `surprise ${number(bits)} bits`),
+      make("h3", {}, `Character ${t + 1} of ${reading.symbols.length}: “${visible(reading.symbols[t])}”`, bits !== null ? `, surprise ${number(bits)} bits` : t === 0 ? ", the first" : ""),
       make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines)));
   }
 
   function spoken() {
-    const t = lab.get("at");
+    const t = lab.get("at"), bits = reading.surprise[t];
     const layers = reading.layers.map((layer) => `layer ${layer.layer} ${layer.operation[t].toLowerCase()}${layer.z[t] > 0.5 ? ", ends a segment" : ""}`);
-    return `${visible(reading.symbols[t])}: ${layers.join("; ")}; surprise ${number(reading.surprise[t])} bits`;
+    return `${visible(reading.symbols[t])}: ${layers.join("; ")}${bits === null ? "" : `; surprise ${number(bits)} bits`}`;
   }
 
   const edge = () => (detects && trained.boundary === "soft" && lab.get("threshold") === null ? trained.threshold : 0.5);

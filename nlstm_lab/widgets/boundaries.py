@@ -1,5 +1,6 @@
 """BoundaryExplorer: where the layers of an HM-LSTM end a segment, and whether words end there."""
 
+import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.probes.boundaries import boundaries, described, plain
 from nlstm_lab.probes.wording import encode, vocabulary_of
 from nlstm_lab.runs import Run
-from nlstm_lab.widgets.base import LabWidget, Step
+from nlstm_lab.widgets.base import LabWidget, Step, clamped
 
 THRESHOLDS = [round(0.05 * k, 2) for k in range(1, 20)]  # of a page without Python
 SLOPES = [1.0, 2.0, 5.0]  # likewise, beside the network's own
@@ -50,7 +51,8 @@ class BoundaryExplorer(LabWidget):
     def __init__(
         self, network: Network | Run, text: str, threshold: float | None = None, slope: float | None = None
     ) -> None:
-        self.network = network if isinstance(network, Network) else network.model()
+        # a copy: while a threshold is tried, a network that others hold must stay as it is
+        self.network = copy.deepcopy(network) if isinstance(network, Network) else network.model()
         self.run = network.name if isinstance(network, Run) else ""
         trained = described(self.network, None, None, self.run)
         super().__init__(text=text, threshold=threshold, slope=slope, trained=trained, truth="spaces", within="0")
@@ -58,7 +60,7 @@ class BoundaryExplorer(LabWidget):
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         settings = given["text"], given["threshold"], given["slope"]
         found = self._read(*settings, watch=lambda share: step(share, "the network reads the text"))
-        return {"reading": plain(found), "at": min(self.at, found.sizes["time"] - 1)}
+        return {"reading": plain(found), **clamped(self, given, "at", found.sizes["time"] - 1)}
 
     def _read(
         self,
@@ -73,7 +75,7 @@ class BoundaryExplorer(LabWidget):
     @property
     def found(self) -> xr.Dataset:
         """What is shown, as `lab.probes.boundaries` returns it."""
-        return self._read(self.text, self.threshold, self.slope)
+        return self._read(**self.settled)
 
     def draw(self) -> Figure:
         found = self.found
@@ -85,7 +87,7 @@ class BoundaryExplorer(LabWidget):
         if self.trained["boundary"] != "given":
             slopes = sorted({*SLOPES, self.trained["slope"]})
             settings = [(None, None), *((threshold, slope) for slope in slopes for threshold in THRESHOLDS)]
-            state["readings"] = [plain(self._read(self.text, threshold, slope)) for threshold, slope in settings]
+            state["readings"] = [plain(self._read(state["text"], threshold, slope)) for threshold, slope in settings]
         return state
 
     def describe(self) -> str:

@@ -60,7 +60,8 @@ class AutocompleteDemo(LabWidget):
         super().__init__(text=text, at=len(text), networks=described)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        return {"found": [self._complete(name, given["text"][: given["at"]]) for name in self.completers]}
+        at = min(max(given["at"], 0), len(given["text"]))
+        return {"at": at, "found": [self._complete(name, given["text"][:at]) for name in self.completers]}
 
     def _complete(self, name: str, text: str) -> dict[str, Any]:
         completer = self.completers[name]
@@ -75,13 +76,12 @@ class AutocompleteDemo(LabWidget):
             for place, (word, p) in enumerate(one["words"], 1)
         ]
         table = pd.DataFrame(rows, columns=["model", "place", "word", "probability"])
-        return completions(table, self.text[: self.at])
+        return completions(table, self.settled["text"][: self.settled["at"]])
 
     def shown(self) -> dict[str, Any]:
         """With what every prefix of the text is completed to."""
-        prefixes = [
-            [self._complete(name, self.text[:at]) for name in self.completers] for at in range(len(self.text) + 1)
-        ]
+        text = self.settled["text"]
+        prefixes = [[self._complete(name, text[:at]) for name in self.completers] for at in range(len(text) + 1)]
         return {**super().shown(), "prefixes": prefixes}
 
     def describe(self) -> str:

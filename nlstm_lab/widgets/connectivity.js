@@ -65,6 +65,8 @@ function render(lab) {
   const lock = toggle("Lock", lab.get("locked"), (value) => hold(value));
   const bar = legend("", scale("strength", 1));
   const hint = make("p", { class: "nl-quiet" });
+  const cuts = make("p");
+  lab.note(cuts);
   const own = make("textarea", { rows: 2, spellcheck: "false" });
   const read = button("Read it", () => ask({ text: own.value }));
   const yours = make("details", { class: "nl-yours" }, make("summary", {}, "Another text"), labelled("What the networks read", own), read);
@@ -164,6 +166,8 @@ function render(lab) {
     word.value = lab.get("word");
     own.value = lab.get("text");
     which.hidden = lab.get("target") !== "given";
+    cuts.hidden = about.windows < 2;
+    cuts.textContent = `The text is read in ${about.windows} windows of at most ${about.longest} characters, each from a zero state: nothing hangs on a character of another window.`;
     draw();
   }
 
@@ -218,9 +222,6 @@ function render(lab) {
   document.addEventListener("click", clicked, true);
   lab.ended(() => document.removeEventListener("click", clicked, true));
 
-  if (lab.get("about").windows > 1) {
-    lab.note(make("p", {}, `The text is read in ${lab.get("about").windows} windows of at most ${lab.get("about").longest} characters, each from a zero state: nothing hangs on a character of another window.`));
-  }
   lab.watch(["matrices", "text", "target", "word", "mode"], settled(refresh, 0)); // several change together
   lab.watch(["at", "scale", "locked"], () => { kind.show(lab.get("scale")); lock.show(lab.get("locked")); draw(); });
   refresh();

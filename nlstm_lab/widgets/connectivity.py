@@ -15,7 +15,7 @@ from nlstm_lab.figures.style import in_order, look
 from nlstm_lab.models import Network
 from nlstm_lab.probes.connectivity import CHUNK, Mode, connectivity
 from nlstm_lab.runs import Run
-from nlstm_lab.widgets.base import LabWidget, Step
+from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.packing import described, packed
 
 LARGEST = 1000  # characters of a window: what a browser holds whole
@@ -80,7 +80,9 @@ class ConnectivityExplorer(LabWidget):
             measured = {**measured, key: self._measure(given["text"], key, step)}
         data = measured[key]
         self._measured, self._of = measured, given["text"]
-        return {"about": _about(data), "matrices": {_name(each): _bytes(part) for each, part in measured.items()}}
+        matrices = {_name(each): _bytes(part) for each, part in measured.items()}
+        about = _about(data)
+        return {"about": about, "matrices": matrices, **clamped(self, given, "at", len(about["symbols"]) - 1)}
 
     def _measure(self, text: str, key: Key, step: Step) -> dict[str, xr.Dataset]:
         if not self.networks:
@@ -110,9 +112,9 @@ class ConnectivityExplorer(LabWidget):
 
     def data(self) -> dict[str, xr.Dataset]:
         """What is shown, by model, as `lab.probes.connectivity` returns it."""
-        self.compute({name: getattr(self, name) for name in self.inputs}, lambda share, doing: None)
-        found = self._measured[_key(self.target, self.word, self.mode)]
-        if self.mode != "as_coded":
+        self.compute(self.settled, lambda share, doing: None)
+        found = self._measured[_key(*(self.settled[name] for name in ("target", "word", "mode")))]
+        if self.settled["mode"] != "as_coded":
             return found
         return {
             name: one.assign(connectivity=one["connectivity"] ** 2).assign_attrs(mode="as_coded")
@@ -125,7 +127,7 @@ class ConnectivityExplorer(LabWidget):
             for mode in ("l2", "gradient_x_input"):
                 key = _key(target, "", mode)
                 if key not in self._measured:
-                    self._measured[key] = self._measure(self.text, key, lambda share, doing: None)
+                    self._measured[key] = self._measure(self.settled["text"], key, lambda share, doing: None)
         self.matrices = {_name(key): _bytes(part) for key, part in self._measured.items()}
         return super().shown()
 

@@ -12,7 +12,7 @@ from nlstm_lab import figures, probes
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import activation_frame
-from nlstm_lab.widgets.base import LabWidget, Step
+from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.networks import Given, Networks
 from nlstm_lab.widgets.reading import Reader, likeliest, surprise
 
@@ -96,6 +96,7 @@ class CellExplorer(LabWidget):
         told |= {"likely": codes.tobytes(), "chances": chances.tobytes(), "surprises": bits.tobytes()}
         told |= {"labels": np.vstack([labels, bits[None]]).astype("<f4").tobytes()}
         told |= self._of_cells(trace, memories) if "c" in trace else _without_cells(memories, states.shape[1])
+        told |= clamped(self, given, "unit", states.shape[1] - 1) | clamped(self, given, "step", len(trace["time"]) - 1)
         return told | self._timescales(given["run"], memories, states.shape[1])
 
     def _of_cells(self, trace: xr.Dataset, memories: list[str]) -> dict[str, Any]:
@@ -128,7 +129,7 @@ class CellExplorer(LabWidget):
         }
 
     def draw(self) -> Figure:
-        trace = self._reader.trace(self.run, self.text)
+        trace = self._reader.trace(**self.settled)
         if "c" in trace:
             return figures.cell_activations(trace, [self.unit], self.values)  # type: ignore[arg-type]
         hidden, states = _states(trace)

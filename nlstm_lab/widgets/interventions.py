@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from nlstm_lab import figures, probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.reading import hidden_names, names
-from nlstm_lab.widgets.base import LabWidget, Step
+from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.networks import Given, Networks
 from nlstm_lab.widgets.reading import Reader, likeliest, surprise
 
@@ -132,6 +132,7 @@ class InterventionLab(LabWidget):
             "memory": memory,
             "moment": moment,
             "cut_at": moment,
+            **clamped(self, given, "step", len(text) - 1),
             "memories": memories,
             "units": size,
             "symbols": [str(symbol) for symbol in read["symbol"].values],
@@ -156,8 +157,9 @@ class InterventionLab(LabWidget):
         return f"{self.run}, {self._what()} after {self.cut_at} of {len(self.symbols)} characters"
 
     def _what(self) -> str:
-        which = self.memory if self.unit < 0 else f"{self.memory}, unit {self.unit},"
-        done = {"zero": "set to zero", "freeze": "frozen", "swap": "swapped with another text's"}[self.kind]
+        memory, unit, kind = (self.settled[name] for name in ("memory", "unit", "kind"))
+        which = memory if unit < 0 else f"{memory}, unit {unit},"
+        done = {"zero": "set to zero", "freeze": "frozen", "swap": "swapped with another text's"}[kind]
         return f"{which} {done}"
 
 

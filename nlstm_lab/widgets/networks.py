@@ -1,12 +1,14 @@
 """The networks among which a widget's user chooses, by name: runs, networks, or what a RunBrowser picks."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Network
+from nlstm_lab.datasets.base import Symbols
+from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.models import Interface, Network
 from nlstm_lab.runs import Run
 from nlstm_lab.widgets.runs import RunBrowser
 
@@ -25,25 +27,47 @@ class Networks:
     def _offer(self, given: Given) -> None:
         if isinstance(given, Run | Network):
             each: list[Run | Network] = [given]
+        elif isinstance(given, RunBrowser):
+            each = [run for run in given.chosen() if run.has_weights and _foretells(run)]
         else:
-            offered = given.chosen() if isinstance(given, RunBrowser) else given
-            each = [one for one in offered if isinstance(one, Network) or one.has_weights]
+            each = [one for one in given if isinstance(one, Network) or one.has_weights]
         if not each:
-            raise UsageError("there is no run with weights to choose from: hand in a run, or pick one")
+            raise UsageError(
+                "there is no run to choose from that has its weights and predicts the characters of a text: hand one "
+                "in, or pick one"
+            )
+        name, times = Counter(one.name for one in each).most_common(1)[0]
+        if times > 1:
+            raise UsageError(f"{times} networks are called {name!r}, and a name chooses one: name them apart")
         self._given = {one.name: one for one in each}
 
     def follow(self, widget: Any) -> None:
-        """Let a widget with `runs` and `run` offer what is picked in the browser, if its networks come from one."""
+        """Let a widget with `runs` and `run` offer what is picked in the browser, if its networks come from one.
 
-        def changed(change: Any) -> None:
-            if any(run.has_weights for run in self._browser.chosen()):  # type: ignore[union-attr]
-                self._offer(self._browser)  # type: ignore[arg-type]
+        What cannot be offered becomes the widget's `error`, and it keeps what it had. A closed widget follows no more.
+        """
+        browser = self._browser
+        if browser is None:
+            return
+
+        def changed(_: Any) -> None:
+            before = self._given
+            with widget.hold_sync():
+                try:
+                    self._offer(browser)
+                    if widget.run not in self.names:
+                        widget.run = self.names[0]
+                    widget.error = ""
+                except LabError as error:
+                    self._given, widget.error = before, str(error)
                 widget.runs = self.names
-                if widget.run not in self.names:
-                    widget.run = self.names[0]
 
-        if self._browser is not None:
-            self._browser.observe(changed, "picked")
+        def closed(change: Any) -> None:
+            if change.new is None:
+                browser.unobserve(changed, "picked")
+
+        browser.observe(changed, "picked")
+        widget.observe(closed, "comm")
 
     @property
     def names(self) -> list[str]:
@@ -68,6 +92,15 @@ class Networks:
         if name not in self._given:
             raise UsageError(f"there is no run {name!r} to choose here; there is {', '.join(self._given)}")
         return self._given[name]
+
+
+def _foretells(run: Run) -> bool:
+    """`predicts_symbols` of a run, without reading its weights."""
+    ends = Interface.from_record(run.result["interface"])
+    if ends.vocabulary is None or ends.per_sequence or not isinstance(ends.output, Symbols):
+        return False
+    symbols = ends.vocabulary.symbols
+    return ends.output.size == len(symbols) and ends.output.names in (None, symbols)
 
 
 def _laid_out(network: Network) -> Network:

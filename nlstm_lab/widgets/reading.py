@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
+from nlstm_lab.probes.reading import predicts_symbols
 from nlstm_lab.probes.tracing import beginning
 from nlstm_lab.widgets.base import Step
 from nlstm_lab.widgets.networks import Networks
@@ -29,16 +30,19 @@ class Reader:
         self._kept: OrderedDict[tuple[str, str], xr.Dataset] = OrderedDict()
 
     def trace(self, run: str, text: str, step: Step = lambda share, doing: None) -> xr.Dataset:
-        """`lab.probes.trace` of the run named so; UsageError: an empty or too long text, an unknown character."""
+        """`lab.probes.trace` of the run named so; UsageError: an empty or too long text, an unknown character,
+        a network that does not predict the next character."""
         if len(text) > self.LONGEST:
             raise UsageError(
                 f"the text has {len(text)} characters, and a widget shows at most {self.LONGEST}: shorten it, or use "
                 "lab.probes.trace"
             )
-        if (run, text) not in self._kept:
+        if (run, text) in self._kept:
+            self._kept.move_to_end((run, text))
+        else:
             network = self._networks[run]
-            if network.vocabulary is None or network.density is not None:
-                raise UsageError(f"{run} reads no text: choose a network that predicts characters")
+            if network.vocabulary is None or not predicts_symbols(network):
+                raise UsageError(f"{run} does not predict the characters of a text: choose a network that does")
             # who types changes little: what an earlier text began with is not read again
             others = [other for name, other in self._kept if name == run]
             nearest = max(others, key=lambda other: beginning(other, text), default=None)

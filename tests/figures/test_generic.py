@@ -7,6 +7,7 @@ import pytest
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.graphs import GATES, KEPT, LSTM, NESTED, STACKED
+from nlstm_lab.figures.panels import seeds_and_mean
 
 
 def test_learning_curves_show_every_seed_and_the_mean(history):
@@ -40,6 +41,29 @@ def test_learning_curves_refuse_what_is_not_there_or_ambiguous(history):
     with pytest.raises(UsageError, match="choose a reader: the history has blocks, streams"):
         figures.learning_curves(both)
     assert len(figures.data(figures.learning_curves(both, reader="streams"))) == len(history)
+
+
+def test_experiments_of_one_model_are_lines_of_their_own(history):
+    wide, narrow = (history.assign(experiment=f"ptb+hidden_size={size}+bias=0", model="lstm") for size in (64, 32))
+    wide, narrow = (part[part["split"] == "valid"].drop_duplicates(["seed", "epoch"]) for part in (wide, narrow))
+    figure = figures.learning_curves(pd.concat([wide, narrow.assign(value=narrow["value"] + 1)]))
+    strong = [line for line in figure.axes[0].lines if line.get_alpha() is None]
+    assert [len(line.get_xdata()) for line in strong] == [6, 6]
+    assert len({str(line.get_color()) for line in strong}) == 2
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels == ["LSTM, hidden_size=64", "LSTM, hidden_size=32"]
+    assert set(figures.data(figure)["experiment"]) == set(wide["experiment"]) | set(narrow["experiment"])
+    apart = figures.learning_curves(history.assign(experiment=history["model"]))
+    assert "experiment" not in figures.data(apart)
+
+
+def test_runs_that_nothing_tells_apart_are_refused(history):
+    both = pd.concat([history, history.assign(value=history["value"] + 1)])
+    with pytest.raises(UsageError, match="more than one value of model lstm, split test, seed 0, epoch 1"):
+        figures.learning_curves(both)
+    one = history[(history["model"] == "lstm") & (history["split"] == "valid")].assign(experiment="first")
+    with pytest.raises(UsageError, match=r"seed 0 has more than one value at epoch 1 .what differs: experiment"):
+        seeds_and_mean(None, pd.concat([one, one.assign(experiment="second")]), "epoch", "value")
 
 
 @pytest.fixture

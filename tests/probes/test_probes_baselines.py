@@ -1,5 +1,7 @@
 """Baselines keep what they must keep, and lose what they must lose."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -37,3 +39,8 @@ def test_known_signals_are_stationary_and_decay_as_they_say():
     np.testing.assert_allclose((x[100] * x[110]).mean(), np.exp(-1), atol=0.05)
     with pytest.raises(UsageError, match="positive"):
         autoregressive(0, 10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_white_space_at_the_ends_stays_there(seed):
+    assert re.fullmatch(r"  \w+ \w+\n\w+ ", shuffled("  one two\nthree ", "words", seed))

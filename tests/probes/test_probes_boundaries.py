@@ -17,6 +17,7 @@ from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import MixtureDensity, Network
 from nlstm_lab.probes.boundaries import OPERATIONS, described, from_rows, rows_of
+from nlstm_lab.probes.segments import judged, text_truths
 
 COPY, UPDATE, FLUSH = (OPERATIONS.index(name) for name in ("COPY", "UPDATE", "FLUSH"))
 
@@ -162,3 +163,15 @@ def test_networks_without_detectors_are_refused(network, text):
         probes.boundaries(network(HMLSTM, num_layers=2), "")
     with pytest.raises(UsageError, match="lacks"):
         probes.boundaries(network(HMLSTM, num_layers=2), "Z")
+
+
+def test_what_is_read_is_no_surprise_to_a_network_that_predicts_words(hierarchical, text):
+    model = hierarchical()
+    model.readout, model.words = nn.Linear(8, 40), tuple(map(str, range(40)))
+    found = probes.boundaries(model, text)
+    assert np.isnan(found.surprise).all()
+    assert set(probes.plain(found)["surprise"]) == {None}
+    scores = judged([found], [text_truths(text)], {"0": (0, 0)})
+    assert set(scores["detector"]) == {"network", "random", "periodic"}
+    with pytest.raises(UsageError, match="does not predict the symbols that it reads"):
+        probes.flushes(model, text, 1)

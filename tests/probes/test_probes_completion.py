@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from nlstm_lab.cells import NestedLSTM
+from nlstm_lab.cells import HMLSTM, NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -126,3 +126,22 @@ def test_what_is_no_character_is_never_drawn():
         continued(model, " a", 20)
     with pytest.raises(UsageError, match="must be positive"):
         continued(network(words=ALPHABET.symbols), " a", 0)
+
+
+def test_sampled_boundaries_are_the_same_at_every_reading_and_nobody_elses_numbers_change():
+    torch.manual_seed(0)
+    unit = HMLSTM(len(ALPHABET), 8, 2, boundary="sample")
+    model = Network(unit, nn.Linear(8, len(ALPHABET)), None, ALPHABET)
+    before = torch.get_rng_state()
+    first = continued(model, "bad ", 60, seed=3)
+    assert continued(model, "bad ", 60, seed=3) == first
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_an_accent_that_is_typed_on_its_own_belongs_to_its_letter():
+    completer = Completer(network(), WORDS, unknown="map")
+    for text in (" f", " fa", " fa\u0301", " fa\u0301c"):
+        found = completer(text)
+    plain = complete(network(), " fac", WORDS)
+    assert [each.word for each in found] == [each.word for each in plain]
+    assert [each.probability for each in found] == pytest.approx([each.probability for each in plain])

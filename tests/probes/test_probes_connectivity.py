@@ -1,5 +1,6 @@
 """Connectivity is autograd's Jacobian, exactly 0 in the future, for any unit, text and target; and refuses the rest."""
 
+import unicodedata
 import warnings
 from dataclasses import replace
 
@@ -329,3 +330,12 @@ def test_many_texts_side_by_side_are_as_one_by_one(unit):
     assert some[1].sizes["time"] == 0
     with pytest.raises(UsageError, match="at most 200 characters"):
         rows_of(model, [TEXT * 99], [[0]], WORDS)
+
+
+def test_an_accent_of_its_own_splits_no_word():
+    model, apart = network(), unicodedata.normalize("NFD", " bád fácé")
+    found = connectivity(model, apart, unknown="map", target="predicted")
+    assert "".join(found["read"].values) == " bad face"
+    assert found.sizes["time"] == 9
+    plain = connectivity(model, " bad face", target="predicted")
+    np.testing.assert_array_equal(found["connectivity"], plain["connectivity"])

@@ -113,3 +113,8 @@ def test_a_word_that_comes_twice_is_looked_at_twice() -> None:
     model.words, model.readout.table = words, torch.nn.functional.pad(model.readout.table, (0, 2), value=-1.0)
     frame = repetition(model, [" fade bead abed fade bead fade", " fade bead", " bee bee"])
     assert frame.to_numpy().tolist() == [[0, "fade", 0, 0], [0, "bead", 5, 5]]
+
+
+def test_a_word_without_a_space_before_it_is_known_whole_at_its_end():
+    frame = context_accuracy(network({"e": ["fade"]}), ["fade"])
+    assert frame.loc[frame["top"] == 1, ["known", "accuracy_pct"]].values.tolist() == [[1, 0], [2, 0], [3, 0], [4, 100]]

@@ -91,3 +91,8 @@ def test_a_network_knows_where_the_last_space_was(network):
     text = "".join(generator.choice(list(" abcdefghij"), size=6000))
     told = decode(probes.trace(network(hidden_size=24), text), text, ("since_space",))
     assert (told.score > told.control + 0.3).all()
+
+
+def test_one_character_is_too_short(network):
+    with pytest.raises(UsageError, match="too short"):
+        decode(probes.trace(network(), "a"), "a")

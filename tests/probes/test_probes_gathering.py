@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from nlstm_lab import probes
+from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.gathering import RUN
 from nlstm_lab.runs import curves, dead_shares, histories
 from nlstm_lab.statistics import t_interval
@@ -133,3 +134,17 @@ def test_curves_are_against_updates_and_the_time_that_these_took():
     one.experiment.task = SimpleNamespace(batch_size=6)  # poems, digits, lines
     assert curves([one])["minutes"].isna().all()
     assert curves([one])["value"].tolist() == told["value"].tolist()
+
+
+def test_two_rows_of_a_seed_are_no_two_seeds():
+    frame = pd.DataFrame({"memory": "inner", "seed": [0, 0, 1, 1], "quantity": ["raw", "tanh"] * 2, "dead": 0.5})
+    with pytest.raises(UsageError, match=r"\{'memory': 'inner'\} describes more than one row of a seed"):
+        probes.intervals(frame, "dead", by=["memory"])
+    assert probes.intervals(frame, "dead", by=["memory", "quantity"])["n"].tolist() == [2, 2]
+
+
+def test_no_run_is_a_sentence():
+    with pytest.raises(UsageError, match="no runs to study"):
+        probes.gather([], probes.studies.horizon)
+    with pytest.raises(UsageError, match="no runs to put together"):
+        curves([])

@@ -156,13 +156,16 @@ def test_bad_requests_are_refused_in_a_sentence(network, text):
         ({"kind": "burn"}, "not 'burn'"),
         ({"kind": "swap"}, "needs the text `other`"),
         ({"other": text}, "nothing else"),
-        ({"kind": "swap", "other": text[:100]}, "from 1 to 100"),
+        ({"kind": "swap", "other": text[:100]}, "`other` has 100 symbols, and the cut is made after 250"),
+        ({"memory": []}, "name at least one"),
     ]:
         request = {"kind": "zero", "memory": "inner"} | good | change
         with pytest.raises(UsageError, match=sentence):
             intervene(model, text, request.pop("kind"), request.pop("memory"), **request)
     with pytest.raises(UsageError, match="need a text of at least 700"):
         horizon(model, text)
+    with pytest.raises(UsageError, match="at least one context"):
+        horizon(model, text, contexts=())
     with pytest.raises(UsageError, match="cannot be shuffled"):
         attribute(model, text, "inner", moments=MOMENTS, kind="shuffle")
 
@@ -193,3 +196,22 @@ def test_rereading_needs_a_moment_inside_the_text(network, text) -> None:
     for moment in (0, 380, 400):
         with pytest.raises(UsageError, match="moment"):
             reread(model, text, trace(model, text), "zero", "inner", moment=moment, distance=30)
+
+
+def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol(network, text) -> None:
+    words = network()
+    words.readout, words.words = torch.nn.Linear(8, 4), ("a", "be", "cab", "dig")
+    nameless, once = network(), network()
+    nameless.readout, once.per_sequence = torch.nn.Linear(8, 4), True
+    for model in (words, nameless, once):
+        with pytest.raises(UsageError, match="does not predict the symbols that it reads"):
+            intervene(model, text, "zero", "inner", moments=MOMENTS, distance=5)
+        with pytest.raises(UsageError, match="does not predict the symbols that it reads"):
+            attribute(model, text, "inner", moments=MOMENTS, distance=5)
+        with pytest.raises(UsageError, match="does not predict the symbols that it reads"):
+            reread(model, text, trace(model, text), "zero", "inner", moment=60, distance=5)
+        with pytest.raises(UsageError, match="does not predict the symbols that it reads"):
+            horizon(model, text, contexts=(1, 5), positions=20)
+    named = network()
+    named.words = named.vocabulary.symbols
+    assert horizon(named, text, contexts=(1, 5), positions=20).sizes["position"] == 20

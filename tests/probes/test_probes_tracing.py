@@ -5,12 +5,14 @@ import pytest
 import torch
 
 from nlstm_lab import probes
+from nlstm_lab.cells.clockwork import ClockworkRNN
 from nlstm_lab.cells.gru import GRU
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import tracing
+from nlstm_lab.probes.reading import reading, state_of
 
 
 def test_a_trace_has_its_labels(network, text):
@@ -114,3 +116,17 @@ def test_a_hierarchical_unit_keeps_its_boundaries(network, text):
     assert list(told.memory.values) == ["layer 1", "layer 2", "layer 3"]
     assert set(np.unique(told.z)) == {0, 1}
     assert (told.z.sel(layer=3) == 0).all()
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_clockwork_is_traced_and_its_clock_goes_on(network, text, layers):
+    model = network(ClockworkRNN, num_layers=layers)
+    told = probes.trace(model, text)
+    assert dict(told.h.sizes) == {"time": 400, "layer": layers, "unit": 8}
+    assert "active" not in told
+    codes = model.vocabulary.encode(text)
+    with reading(model):
+        state = state_of(model, codes, told, 13)
+        assert state[1].tolist() == [[13]] * layers
+    longer = probes.trace(model, text[:13] + text, known=told)
+    np.testing.assert_allclose(longer.h, probes.trace(model, text[:13] + text).h, atol=1e-6)

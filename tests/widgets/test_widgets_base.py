@@ -74,6 +74,26 @@ def test_an_assignment_that_fails_raises_and_changes_nothing() -> None:
     assert (widget.number, widget.twice, widget.error) == (4, 8, "")
 
 
+@pytest.mark.parametrize("number", [5, 13])
+def test_an_assignment_answers_what_the_browser_waited_for(number: int) -> None:
+    widget = Doubling(4)
+    widget.gate.clear()
+    widget.began.clear()
+    told = threading.Event()
+    widget.observe(lambda change: told.set(), "progress")
+    browser(widget, number=7)
+    assert told.wait(60)
+    threading.Timer(0.1, widget.gate.set).start()
+    if number == 13:
+        with pytest.raises(UsageError):
+            widget.number = number
+    else:
+        widget.number = number
+    widget.wait()
+    assert (widget.number, widget.twice) == ((5, 10) if number == 5 else (4, 8))
+    assert (widget.answered, widget.asked, widget.progress, widget.error) == (1, 1, {}, "")
+
+
 def test_what_the_browser_changes_is_answered() -> None:
     widget = Doubling(4)
     browser(widget, number=6)
@@ -100,6 +120,24 @@ def test_an_error_is_a_sentence_and_the_next_answer_takes_it_away() -> None:
     browser(widget, number=3)
     widget.wait()
     assert (widget.twice, widget.error) == (6, "")
+
+
+def test_after_a_refusal_the_page_is_of_what_was_settled_last() -> None:
+    widget = Doubling(4)
+    browser(widget, number=13)
+    widget.wait()
+    assert widget.error
+    assert widget.shown()["number"] == widget.settled["number"] == 4
+
+
+def test_a_widget_with_nothing_to_draw_is_displayed_without_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any) -> Any:
+        raise UsageError("there is nothing to draw")
+
+    monkeypatch.setattr(Doubling, "draw", refuse)
+    data, _ = Doubling(4)._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert "image/png" not in data
 
 
 def test_of_a_burst_only_the_last_is_computed() -> None:

@@ -88,3 +88,17 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(network, asked, said):
 def test_a_network_without_boundaries_is_refused(character_network):
     with pytest.raises(UsageError, match="no boundaries"):
         BoundaryExplorer(character_network("lstm"), TEXT)
+
+
+def test_a_refused_text_is_not_drawn(network):
+    widget = BoundaryExplorer(network, TEXT)
+    widget.set_state({"text": "", "asked": 1})
+    widget.wait()
+    assert "empty" in widget.error
+    assert len(figures.data(widget.figure())) == 3 * len(TEXT)
+
+
+def test_a_threshold_is_tried_on_a_copy(network):
+    widget = BoundaryExplorer(network, TEXT)
+    assert widget.network is not network
+    assert widget.trained["model"] == network.name

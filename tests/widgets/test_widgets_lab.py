@@ -7,6 +7,8 @@ import torch
 import nlstm_lab as lab
 from nlstm_lab.cells.gru import GRU
 from nlstm_lab.errors import MissingRun, UsageError
+from nlstm_lab.widgets.networks import Networks
+from nlstm_lab.widgets.reading import Reader
 
 TEXT = "the bank of the west fell sharply on monday"
 LETTERS = sorted(set("abcdefghijklmnopqrstuvwxyz "))
@@ -131,3 +133,77 @@ def test_what_is_not_there_is_said() -> None:
         lab.widgets.RunBrowser("nothing_*")
     with pytest.raises(UsageError, match="no run 'x'"):
         lab.widgets.RunBrowser("ptb_char_nlstm", pick=["x"])
+
+
+@pytest.mark.parametrize("widget", [lab.widgets.CellExplorer, lab.widgets.InterventionLab])
+def test_a_network_that_predicts_words_is_refused_in_a_sentence(widget) -> None:
+    words = lab.models.wrap(
+        lab.LSTM(len(LETTERS), 6), readout=torch.nn.Linear(6, 3), vocabulary=LETTERS, words=["a", "be", "on"]
+    )
+    with pytest.raises(UsageError, match="does not predict the characters"):
+        widget(words, TEXT)
+
+
+def refused(widget, **changes) -> None:
+    """A choice of the browser that is answered with an error."""
+    widget.set_state({**changes, "asked": widget.asked + 1})
+    widget.wait()
+    assert widget.error
+
+
+def test_a_refused_choice_is_not_drawn() -> None:
+    explorer = lab.widgets.CellExplorer(network(), TEXT, timescales=None)
+    refused(explorer, text="ö")
+    assert len(lab.figures.data(explorer.figure())) == 2 * len(TEXT)
+    assert "image/png" in explorer._repr_mimebundle_()[0]
+    cut = lab.widgets.InterventionLab(network(), TEXT)
+    refused(cut, kind="burn")
+    assert "set to zero" in repr(cut)
+    assert len(lab.figures.data(cut.figure()))
+
+
+def test_places_that_another_text_or_network_lacks_are_corrected() -> None:
+    torch.manual_seed(0)
+    narrow = lab.models.wrap(
+        lab.NestedLSTM(len(LETTERS), 4), readout=torch.nn.Linear(4, len(LETTERS)), vocabulary=LETTERS, name="narrow"
+    )
+    widget = lab.widgets.CellExplorer([network(), narrow], TEXT, unit=5, timescales=None)
+    widget.step = 30
+    widget.run = "narrow"
+    assert widget.unit == 3
+    widget.text = "short"
+    assert widget.step == 4
+    assert widget.figure()
+
+
+def test_what_is_picked_and_cannot_be_read_becomes_a_sentence_and_changes_nothing() -> None:
+    first, other = "ptb_char_nlstm/small-seed0", "ptb_char_nlstm/small-seed1"
+    words = "autocomplete_gru/small-seed0"
+    browser = lab.widgets.RunBrowser("*", scale="small", pick=[first])
+    explorer = lab.widgets.CellExplorer(browser, "the bank", timescales=None)
+    closed = lab.widgets.CellExplorer(browser, "the bank", timescales=None)
+    closed.close()
+    browser.picked = [words]
+    assert "predicts the characters" in explorer.error
+    assert (explorer.runs, explorer.run) == ([first], first)
+    browser.picked = [words, other]
+    assert (explorer.runs, explorer.run, explorer.error) == ([other], other, "")
+    explorer.text = "$ <unk>"
+    browser.picked = ["text8_hmlstm_layernorm/small-seed0"]
+    assert "lacks" in explorer.error
+    assert (explorer.runs, explorer.run) == ([other], other)
+    assert closed.runs == [first]
+    assert closed.error == ""
+
+
+def test_two_networks_of_one_name_are_refused() -> None:
+    with pytest.raises(UsageError, match="2 networks are called 'own'"):
+        lab.widgets.CellExplorer([network(), network(GRU)], TEXT)
+
+
+def test_the_traces_that_were_looked_at_last_are_kept() -> None:
+    reader = Reader(Networks(network()))
+    first = reader.trace("own", "a")
+    for text in "bcde":
+        reader.trace("own", text)
+        assert reader.trace("own", "a") is first

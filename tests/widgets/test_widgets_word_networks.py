@@ -117,3 +117,21 @@ def test_a_page_has_every_prefix(networks, tmp_path):
 def test_no_network_is_refused():
     with pytest.raises(UsageError, match="at least one network"):
         AutocompleteDemo({})
+
+
+def test_a_place_behind_a_shorter_text_is_its_last(networks):
+    widget = ConnectivityExplorer(networks, TEXT, at=12)
+    widget.text = " abba"
+    assert widget.at == 4
+    assert widget.figure()
+    demo = AutocompleteDemo(networks, TEXT)
+    demo.text = "abc"
+    assert demo.at == 3
+
+
+def test_a_refused_text_is_not_drawn(networks):
+    widget = ConnectivityExplorer(networks, TEXT)
+    widget.set_state({"text": "", "asked": 1})
+    widget.wait()
+    assert "empty" in widget.error
+    assert set(figures.data(widget.figure())["time"]) == set(range(len(TEXT)))
