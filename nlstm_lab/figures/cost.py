@@ -59,18 +59,19 @@ def cost(training: pd.DataFrame, reading: pd.DataFrame, width: float = PAGE, ax:
 
 def _training(panel: Axes, steps: pd.DataFrame, units: Sequence[str]) -> None:
     """A group of bars for each unit under its name, from the slowest down to the fastest."""
-    y, names = 0, {}
-    for unit in units:
+    names: dict[int, str] = {}
+    for k, unit in enumerate(units):
         name, reference = look(UNITS[unit]), REFERENCES[unit]
         group = steps[steps["unit"] == unit]
         own = group.loc[(group["variant"] == reference[0]) & (group["products"] == "fp32"), "ms"].iloc[0]
         words = f"{name.label}, times as fast as {reference[1]} in fp32"
-        panel.text(0, y, f" {words}", va="center", fontsize=7, color=name.colour, fontweight="bold")
+        head = len(names) + k
+        panel.text(0, head, f" {words}", va="center", fontsize=7, color=name.colour, fontweight="bold")
         rows: Any = group.itertuples()
-        for y, row in enumerate(rows, y + 1):
+        for y, row in enumerate(rows, head + 1):
             panel.barh(y, row.ms, height=0.66, color=name.colour, alpha=PRODUCTS[row.products])
             panel.annotate(f" {own / row.ms:#.2g}×", (row.ms, y), va="center", fontsize=7)
             names[y] = f"{row.variant}, {row.products}"
-        y += 1
     panel.set_yticks(list(names), list(names.values()))
-    panel.set(xlabel="milliseconds", title="a training step", xlim=(0, 1.13 * steps["ms"].max()), ylim=(y - 0.3, -0.6))
+    panel.set(xlabel="milliseconds", title="a training step")
+    panel.set(xlim=(0, 1.13 * steps["ms"].max()), ylim=(len(names) + len(units) - 0.3, -0.6))

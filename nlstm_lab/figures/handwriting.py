@@ -34,14 +34,10 @@ def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAG
     threshold = written.attrs["threshold"]
     z = written["z"].sel(layer=layer).values > (0.5 if threshold is None else threshold)
     x, y = (written[name].values.astype(float) for name in ("x", "y"))
+    titles = (f"pen lifted: {_count(lifted.sum(), 'time')}", _ends(layer, z))
     tall = max((y.max() - y.min()) / max(x.max() - x.min(), 1) * (width - 0.1), 0.2)
     figure, axes = panels(ax, 2, 1, width, 2 * (tall + 0.3), sharex=True, sharey=True)
-    for panel, ends, title in zip(
-        axes[:, 0],
-        (lifted, z),
-        (f"segments end where the pen is lifted: {lifted.sum()}", f"segments end where $z^{layer}$ is 1: {z.sum()}"),
-        strict=True,
-    ):
+    for panel, ends, title in zip(axes[:, 0], (lifted, z), titles, strict=True):
         _path(panel, x, y, lifted, np.concatenate([[0], np.cumsum(ends)[:-1]]))
         panel.set_title(title, fontsize=7, pad=3)
         panel.set_aspect("equal")
@@ -49,6 +45,17 @@ def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAG
     axes[0, 0].invert_yaxis()  # the tablet's y grows downward; the axes are shared
     frame = pd.DataFrame({"x": x, "y": y, "lifted": lifted.astype(int), "z": z.astype(int)})
     return attach(figure, frame)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _ends(layer: int, z: NDArray[np.bool_]) -> str:
+    """At how many points a layer's boundaries stand, and into how many colours they part the line."""
+    segments = int(z[:-1].sum()) + 1  # a boundary at the last point begins nothing
+    whole = "one segment" if segments == 1 else f"{segments} segments"
+    return f"$z^{layer}=1$ at {z.sum()} of {_count(len(z), 'point')}: {whole}"
 
 
 def _path(panel: Axes, x: NDArray[np.float64], y: NDArray[np.float64], lifted: NDArray[np.bool_],
