@@ -32,7 +32,7 @@ class MissingRun(LabError, LookupError):
 
 
 class StaleRun(LabError):
-    """A recorded run was made with another configuration than today's."""
+    """A recorded run was made with another configuration than today's, or on another text."""
 
 
 class TrainingFailed(LabError):

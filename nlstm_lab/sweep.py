@@ -56,15 +56,18 @@ def parse_seeds(text: str) -> list[int]:
 def plan(pattern: str, seeds: Sequence[int], scale: str) -> list[Job]:
     """The runs of a sweep and which of them are recorded, in the order of the documents.
 
-    Raises UsageError where no experiment matches; a record of another configuration is a failed job.
+    Experiments that match and lack the scale are passed over. Raises UsageError where none is left; a record
+    of another configuration or text is a failed job.
     """
-    names = [pattern] if "+" in pattern else experiments.names(pattern)
-    if not names:
+    matching = [pattern] if "+" in pattern else experiments.names(pattern)
+    if not matching:
         raise UsageError(f"no experiment matches {pattern!r} (see nlstm-lab experiments)")
+    names = [name for name in matching if scale in experiments.scales(name.split("+")[0])]
+    names = names or matching[:1]  # none has it: what the first has instead is told
     jobs = [Job(experiments.get(name, scale), seed) for seed in seeds for name in names]
     for job in jobs:
         try:
-            runs.load(job.experiment, job.seed)
+            runs.check_text(runs.load(job.experiment, job.seed))
             job.status = "recorded"
         except MissingRun:
             pass

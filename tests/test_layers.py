@@ -10,6 +10,7 @@ import nlstm_lab
 
 LAYERS = (
     "errors",
+    "settings",
     "paths",
     "cluster",
     "datasets",

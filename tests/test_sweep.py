@@ -7,7 +7,7 @@ from pathlib import Path
 import distributed
 import pytest
 
-from nlstm_lab import cluster, runs, sweep
+from nlstm_lab import cluster, experiments, runs, sweep
 from nlstm_lab.errors import LabError, UsageError
 
 NAME = "ptb_char_lstm1+epochs=12"
@@ -82,6 +82,17 @@ def test_a_plan_names_every_experiment_and_seed(runs_folder: Path) -> None:
         f"ptb_char_lstm{layers}/small-seed{seed}" for seed in (0, 1) for layers in (1, 2)
     ]
     assert {job.status for job in jobs} == {"waits"}
+
+
+def test_experiments_without_the_scale_are_passed_over(runs_folder: Path) -> None:
+    lacking = [name for name in experiments.names("autocomplete_*") if "small" not in experiments.scales(name)]
+    planned = [job.experiment.name for job in sweep.plan("autocomplete_*", [0], "small")]
+    assert lacking
+    assert planned == [name for name in experiments.names("autocomplete_*") if name not in lacking]
+    with pytest.raises(UsageError, match=f"'{lacking[0]}' has no scale 'small'; it has"):
+        sweep.plan(lacking[0], [0], "small")
+    with pytest.raises(UsageError, match="has no scale 'large'; it has smoke, small, paper"):
+        sweep.plan("autocomplete_*", [0], "large")
 
 
 @pytest.mark.parametrize(("text", "seeds"), [("0", [0]), ("0-4", [0, 1, 2, 3, 4]), ("7,0-2,1", [7, 0, 1, 2])])

@@ -274,7 +274,7 @@ def test_two_seeds_have_a_verdict_but_no_interval():
 def test_small_runs_earn_no_verdict_on_a_printed_number_though_they_are_shown():
     row = targets.verdicts(runs(("ptb_char_nlstm", "small", "valid", [1.437] * 3)))
     row = row[row["seeds"] > 0].iloc[0]
-    assert (row["ours"], row["scale"], row["verdict"]) == (1.437, "small", "not run")
+    assert (row["ours"], row["scale"], row["verdict"]) == (1.437, "small", "smaller scale")
 
 
 def test_smoke_runs_read_another_text_and_are_not_set_beside_a_printed_number():
@@ -437,7 +437,7 @@ def test_a_printed_count_is_a_number_that_a_probe_measures():
         ("paper", 60.0, "match"),
         ("paper", 70.0, "close"),
         ("paper", 100.0, "differs"),
-        ("small", 56.0, "not run"),
+        ("small", 56.0, "smaller scale"),
     ):
         claims = measured(("hm_rnn.updates_layer2", scale, value, value - 9, value + 9, 3))
         row = only(targets.verdicts(runs(), claims), place="updates_layer2")
@@ -579,7 +579,7 @@ def frame() -> pd.DataFrame:
 def test_the_block_counts_first_and_names_scale_and_seeds(frame):
     lines = targets.readme_block(frame).splitlines()
     assert lines[0].startswith("60 printed numbers")
-    assert "2 match, 0 close, 0 differs, 58 not run" in lines[0]
+    assert "2 match, 0 close, 0 differs, 0 smaller scale, 58 not run" in lines[0]
     assert "1 holds, 1 fails, 0 undecided" in lines[2]
     assert (
         "|  | NLSTM 2 × 600, bpc | 1.437 / 1.399 | 1.4400 ± 0.0248 / 1.3400 ± 0.0248 | 3 | paper "
@@ -588,8 +588,18 @@ def test_the_block_counts_first_and_names_scale_and_seeds(frame):
     assert any(
         line.startswith("| Table 4 | text8: BPC | 10 numbers |") and line.endswith("not run |") for line in lines
     )
+    assert "†" not in "".join(lines), "a remark about a row that nobody ran needs no room"
     claim = next(line for line in lines if "relatively consistent across many time-steps" in line)
     assert claim.endswith("| -3 ± 1 | 5 | small | fails |")
+
+
+def test_a_printed_number_with_a_remark_has_a_dagger_and_the_remark_below():
+    table = runs(("mnist_lstm3", "paper", "valid", [0.1]), metric="nll_nats")
+    lines = targets.readme_block(targets.verdicts(table)).splitlines()
+    *rows, below = (line for line in lines if "†" in line)
+    assert [row.split("|")[2].strip() for row in rows] == ["LSTM 3 × 75, nll_nats†", "LSTM 3 × 75, top1_accuracy_pct†"]
+    assert below.startswith("† the printed 75 units would be 128,860 parameters")
+    assert below.endswith("(Table 3, LSTM 3 × 75).")
 
 
 def test_documents_come_in_their_order_and_our_own_questions_last(frame):

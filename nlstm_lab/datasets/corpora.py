@@ -18,6 +18,7 @@ from nlstm_lab.datasets import content, registry
 from nlstm_lab.datasets.base import Split, Vocabulary
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.errors import DamagedFile, MissingData, UsageError
+from nlstm_lab.settings import check
 
 Normalization = Literal["none", "text8"]
 Shares = tuple[int, int, int]
@@ -41,6 +42,9 @@ class TextSource:
     normalization: Normalization = "none"
     share: Shares = (90, 5, 5)
     encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vecto
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.text import log_shares
 from nlstm_lab.errors import DamagedFile
+from nlstm_lab.settings import check
 
 SIDE, QUADRANT, GLIMPSE = 28, 14, 7
 STEPS, PIXELS, CLASSES = 20, GLIMPSE * GLIMPSE, 10
@@ -33,6 +34,9 @@ class MNISTGlimpses:
 
     batch_size: int = 100
     reading: Reading = "patches"
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def load(self) -> "GlimpseTask":
         """The task; MissingData where MNIST is not on this machine."""

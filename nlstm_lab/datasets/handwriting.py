@@ -12,6 +12,7 @@ from nlstm_lab.datasets import iamondb
 from nlstm_lab.datasets.base import Batch, Metric, Mixture, Reader, Split, Vectors, Vocabulary
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import check
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class Handwriting:
     minimum: int = 300
     components: int = 20
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check(self, zero=("seed", "minimum"))
 
     def load(self) -> "HandwritingTask":
         """The task; MissingData where IAM-OnDB is not on this machine."""

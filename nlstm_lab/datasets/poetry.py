@@ -16,6 +16,7 @@ from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.corpora import SPLITS
 from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
 from nlstm_lab.errors import DamagedFile
+from nlstm_lab.settings import check
 
 REPLACED = "<R>"  # what the data's authors wrote for a character that they took out
 LACUNA = "□"  # what it is here: one character, the editors' sign for a lost one, and not in the data
@@ -33,6 +34,9 @@ class ChinesePoetry:
 
     batch_size: int = 64
     start: Literal["none", "zero"] = "none"
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def load(self) -> "PoetryTask":
         """The task; MissingData where the quatrains are not on this machine."""

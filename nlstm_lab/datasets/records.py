@@ -189,7 +189,7 @@ IAMONDB = Dataset(
     "recognized by its counts: the distributor publishes no checksum; the split is ours, seeded",
 )
 
-_SUBSTITUTE = "a substitute under its own name: no number on it is ever set beside a published text8 or enwik8 one"
+_SUBSTITUTE = "a substitute under its own name: no number on it is ever judged by a published text8 or enwik8 one"
 _NOT_PUBLISHED = "not published for download: it comes with a data folder of the project, or is imported"
 
 ENWIKI2015_TEXT8LIKE = Dataset(

@@ -16,6 +16,7 @@ from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vocab
 from nlstm_lab.datasets.corpora import SPLITS, Corpus
 from nlstm_lab.datasets.text import TextTask, log_shares
 from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import check
 
 WITHIN, WORD, PHRASE = 0, 1, 2  # what begins at a character
 
@@ -36,6 +37,9 @@ class NestedLanguage:
     batch_size: int = 32
     reader: Reader = "blocks"
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def load(self) -> "NestedLanguageTask":
         """The task, with `boundaries`; a UsageError where a topic would have fewer than two words."""

@@ -11,6 +11,7 @@ from torch import Tensor
 from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.corpora import Corpus, Normalization, Shares, TextSource, open_corpus
 from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import check
 
 EVALUATION_STREAMS = 32  # parallel pieces in which a split is read with the state carried
 EVALUATION_BATCH = 128  # blocks side by side; each starts cold, so their number changes no result
@@ -32,6 +33,9 @@ class CharacterModelling:
     normalization: Normalization = "none"
     share: Shares = (90, 5, 5)
     encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def load(self) -> "TextTask":
         """The task; MissingData where the corpus is not on this machine, a UsageError where it is too short."""

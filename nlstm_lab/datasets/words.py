@@ -20,6 +20,7 @@ from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, open_corpus
 from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
 from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import check
 
 SEED = 450849059  # of the article's code, for its split
 ALPHABET = " abcdefghijklmnopqrstuvwxyz"
@@ -35,7 +36,7 @@ class Autocomplete:
     """Predict at every character, and at the space before it, the word that it belongs to.
 
     Words: `words` most frequent ones of the whole text, after end-of-sequence (0) and unknown (1). The loss masks
-    padding and unknown words. The article's accuracy masks nothing (protocol 30): its code hands every target to
+    padding and unknown words. The article's accuracy masks nothing: its code hands every target to
     the metric, the padding too, and what is never trained is never right.
     """
 
@@ -45,6 +46,9 @@ class Autocomplete:
     batch_size: int = 64
     normalization: Normalization = "none"
     encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def load(self) -> "AutocompleteTask":
         """The task; a UsageError where the text is not of a-z and single spaces."""
@@ -64,6 +68,9 @@ class TextGeneration:
     batch_size: int = 64
     normalization: Normalization = "none"
     encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def load(self) -> "GenerationTask":
         """The task; a UsageError where the text is not of a-z and single spaces."""

@@ -97,14 +97,22 @@ class Registry:
 
 
 def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
-    """`experiment` with one field of its task, model, unit or training set to another value."""
+    """`experiment` with one field of its task, model, unit or training set to another value.
+
+    UsageError: there is no such field, or no such unit in this process.
+    """
     name = f"{experiment.name}+{flag}={_format(value)}"
     changed: dict[str, Any] = {"name": name, "printed": None, "printed_parameters": None}
     for part in ("task", "model", "training"):
         config = getattr(experiment, part)
         if flag in {known.name for known in dataclasses.fields(config)}:
             return dataclasses.replace(experiment, **changed, **{part: dataclasses.replace(config, **{flag: value})})
-    unit = UNITS[experiment.model.unit]
+    unit = UNITS.get(experiment.model.unit)
+    if unit is None:
+        raise UsageError(
+            f"{experiment.name!r} has the unit {experiment.model.unit!r}, and there are {', '.join(UNITS)}; one of "
+            "your own is imported first: lab.models.unit('module:Class')"
+        )
     accepted = inspect.signature(unit).parameters | inspect.signature(unit.cell_class).parameters
     if flag not in accepted:
         raise UsageError(
@@ -123,4 +131,11 @@ def _parse(value: str) -> Any:
 
 
 def _format(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    """The value as `_parse` reads it back, without a +, which separates variations: as JSON where text is not enough.
+
+    >>> print(_format("novel.txt"), _format("1984"), _format("a+b.txt"), _format(1e36))
+    novel.txt "1984" "a\\u002bb.txt" 1e36
+    """
+    if isinstance(value, str) and "+" not in value and _parse(value) == value:
+        return value
+    return json.dumps(value).replace("+", "" if isinstance(value, float) else "\\u002b")

@@ -37,13 +37,13 @@ SMALL_CHARACTERS = replace(CHARACTERS, corpus="enwiki2015_text8like")
 SMOKE_CHARACTERS = replace(CHARACTERS, corpus=SMOKE_CORPUS, normalization="text8", length=40, batch_size=16)
 
 SOURCES = {
-    "task.corpus": "text8; at small scale a substitute that is never set beside a printed number",
+    "task.corpus": "text8; at small scale a substitute that is never judged by a printed number",
     "task.length": "Comparing Recurrent Units: at most 200 characters, 180 for text8 generation",
     "task.batch_size": "Autocomplete Problem: 64 observations",
     "model.hidden_size": "model configurations: 600, and 1200 for text8 generation; 100 at small scale",
     "model.num_layers": "model configurations: two layers, one of the Nested LSTM with its two memories",
     "model.embedding_size": "as wide as the layer; forced by the printed parameter counts",
-    "model.flags": "not stated; the framework's defaults: Glorot uniform kernels, gate biases of 1 (protocol 34)",
+    "model.flags": "not stated; the framework's defaults: Glorot uniform kernels, gate biases of 1",
     "model.output_bias": "not stated; zero",
     "training.optimizer": "Autocomplete Problem: Adam with default parameters",
     "training.learning_rate": "Adam's default of its framework, 0.001; at small scale, of few updates, three times it",

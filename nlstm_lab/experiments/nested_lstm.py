@@ -27,7 +27,7 @@ class Table:
     rows: tuple[Row, ...]
     scales: Mapping[Scale, tuple[Any, TrainingConfig]]
     sources: Mapping[str, str]
-    rescued: bool = True  # also with the output bias started at the log-frequencies (protocol 38)
+    rescued: bool = True  # also with the output bias started at the log-frequencies (notebook 93)
 
     def experiments(self) -> list[Experiment]:
         """Every row at every scale; a rescued one follows the row that it changes."""
@@ -49,15 +49,15 @@ class Table:
 
 
 def rescued(row: Experiment) -> Experiment:
-    """The same row with its output bias started at the log-frequencies of the training symbols (protocol 38)."""
+    """The same row with its output bias started at the log-frequencies of the training symbols (notebook 93)."""
     model = replace(row.model, output_bias="log_frequencies")
     return replace(row, name=f"{row.name}_logfreq", model=model, printed=None, printed_parameters=None)
 
 
 MODEL_SOURCES = {
-    "model.embedding_size": "not stated; the input as it is (one-hot) is forced by the printed parameter counts (5)",
-    "model.output_bias": "not stated; zero. log_frequencies is ours (protocol 38)",
-    "model.flags": "section 4 for the activations; forget biases of 1 from the code the protocol descends from (8)",
+    "model.embedding_size": "not stated; the input as it is (one-hot) is forced by the printed parameter counts",
+    "model.output_bias": "not stated; zero. log_frequencies is ours (notebook 93)",
+    "model.flags": "section 4 for the activations; forget biases of 1 from the code the protocol descends from",
 }
 
 
@@ -88,7 +88,7 @@ PTB = Table(
         "task.corpus": "section 4.2",
         "task.length": "section 4.2: sequences of 100",
         "task.batch_size": "section 4.2: batches of 32",
-        "task.reader": "section 4.2: non-overlapping sequences; shuffled and cold is our reading (protocol 9)",
+        "task.reader": "section 4.2: non-overlapping sequences; shuffled and cold is our reading",
         "model.hidden_size": "table 1; at small scale a quarter of it",
         "model.num_layers": "table 1",
         "training.optimizer": "section 4.2: Adam",
@@ -122,19 +122,19 @@ POETRY = Table(
     },
     sources={
         "task.batch_size": "section 4.3: the hyperparameters of SeqGAN's baseline, batches of 64",
-        "task.start": "not stated; no start token, 19 predictions a poem (protocol 11)",
+        "task.start": "not stated; no start token, 19 predictions a poem",
         "model.hidden_size": "table 2",
         "model.num_layers": "table 2",
         "training.optimizer": "section 4.3: SeqGAN's Adam",
         "training.learning_rate": "section 4.3: 0.002",
         "training.clip_norm": "section 4.3: SeqGAN's threshold of 5",
         "training.clip": "SeqGAN clips gradients",
-        "training.epochs": "not stated; up to SeqGAN's 120 with the best validation score kept (protocol 11)",
+        "training.epochs": "not stated; up to SeqGAN's 120 with the best validation score kept",
     },
 )
 
 
-# Table 3: MNIST in glimpses. The printed 3 x 75 would be 128,860 parameters: 85.1k is exactly 3 x 60 (protocol 6).
+# Table 3: MNIST in glimpses. The printed 3 x 75 would be 128,860 parameters: 85.1k is exactly 3 x 60.
 
 MNIST_ROWS: tuple[Row, ...] = (
     ("lstm1", "lstm", 1, (100, 100, 10), "61.0k"),
@@ -156,8 +156,8 @@ MNIST = Table(
     },
     sources={
         "task.batch_size": "not stated; ours: 100",
-        "task.reading": "section 4.4 says alternate rows and columns, then the quadrant; our reading (protocol 12)",
-        "model.hidden_size": "section 4.4 and table 3; 60 where the table prints 3 x 75 (protocol 6)",
+        "task.reading": "section 4.4 says alternate rows and columns, then the quadrant; our reading",
+        "model.hidden_size": "section 4.4 and table 3; 60 where the table prints 3 x 75",
         "model.num_layers": "table 3",
         "training.optimizer": "section 4.4: RMSprop",
         "training.learning_rate": "section 4.4: 0.001",
@@ -197,11 +197,11 @@ TEXT8 = Table(
         ),
     },
     sources={
-        "task.corpus": "section 4.5; at small scale a substitute that is never set beside a printed number",
+        "task.corpus": "section 4.5; at small scale a substitute that is never judged by a printed number",
         "task.length": "section 4.5: sequences of 180",
         "task.batch_size": "section 4.5: 128",
-        "task.reader": "section 4.5: non-overlapping sequences; shuffled and cold is our reading (protocol 9)",
-        "task.share": "not stated; contiguous 90M / 5M / 5M (protocol 10)",
+        "task.reader": "section 4.5: non-overlapping sequences; shuffled and cold is our reading",
+        "task.share": "not stated; contiguous 90M / 5M / 5M",
         "model.hidden_size": "section 4.5; at small scale an eighth of it",
         "model.num_layers": "table 4",
         "training.optimizer": "section 4.5: Adam",

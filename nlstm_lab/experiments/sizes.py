@@ -33,7 +33,7 @@ def ends(task: Any) -> tuple[Symbols | Vectors, Symbols | Mixture]:
             symbols = Symbols(len(GenerationTask.special) + len(ALPHABET), padded=True)
         case ChinesePoetry():
             symbols = Symbols(registry.get("poetry").counts["symbols"])
-        case CharacterModelling() if task.corpus in registry.DATASETS:
+        case CharacterModelling() if task.corpus in registry.DATASETS and task.normalization == "none":
             symbols = Symbols(registry.get(task.corpus).counts["symbols"])
         case _:
             loaded = task.load()
@@ -74,7 +74,8 @@ def width_for_parameters(experiment: Experiment, budget: int) -> int:
     """The widest `hidden_size` with which the experiment trains at most `budget` values: for a fair comparison.
 
     Hand it to `variant(name, hidden_size=...)`. Widths that the unit refuses (a clockwork RNN's must be a multiple of
-    its modules) are passed over. UsageError where even the narrowest network is too large.
+    its modules) are passed over. UsageError where even the narrowest network is too large; MissingData, UsageError of a
+    text that has to be opened.
 
     >>> import nlstm_lab as lab
     >>> nested, single = (lab.experiments.get(f"ptb_char_{name}") for name in ("nlstm", "lstm1"))
@@ -83,6 +84,7 @@ def width_for_parameters(experiment: Experiment, budget: int) -> int:
     >>> lab.experiments.parameters(fair) <= lab.experiments.parameters(nested)
     True
     """
+    ends(experiment.task)  # what is wrong with the task is told here, and below taken for a width's
     low, high = 0, 1
     while _fits(experiment, high, budget):
         low, high = high, 2 * high

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from nlstm_lab.figures.panels import memory_label
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import DIVERGING, PAGE, canvas, look, styled
 
@@ -19,8 +20,9 @@ MONO = "DejaVu Sans Mono"
 Values = Literal["printed", "tanh", "raw"]
 
 # inches; a cell is so high, and as wide as a character of the text beside it needs
-CELL, TITLE, TEXT, LINE_GAP, BAR = 0.083, 0.20, 0.125, 0.10, 0.30
-MARGIN, PANEL_GAP = 0.20, 0.12
+CELL, TITLE, TEXT, LINE_GAP, BAR = 0.083, 0.20, 0.125, 0.10, 0.40
+MARGIN, PANEL_GAP = 0.26, 0.12
+DIGIT = 0.053  # of the number of a cell
 WIDE, NARROW = (0.083, 7.2), (0.066, 6.6)  # inches a character, and its font size
 
 
@@ -78,7 +80,9 @@ def cell_activations(
     for k, memory in enumerate(memories):
         x = left + k * panel
         quantity = frame.loc[frame["memory"] == memory, "quantity"].iloc[0]
-        ax.text(x, TITLE - 0.05, f"{look(memory).label},  {quantity}", va="baseline")
+        # two layers are a stack's lower and upper one; with more, they are counted
+        label = look(memory).label if "layer 3" in memories else memory_label(memory)
+        ax.text(x, TITLE - 0.05, f"{label},  {quantity}", va="baseline", fontsize=8 if pitch == WIDE[0] else 6.5)
         limit = 1.0 if bounded else float(np.nanmax(np.abs(grids[memory]), initial=1e-12))
         norm = Normalize(-limit, limit)
         for row, (start, stop) in enumerate(lines):
@@ -92,10 +96,10 @@ def cell_activations(
                         str(unit),
                         ha="right",
                         va="center_baseline",
-                        fontsize=4.8,
+                        fontsize=6,
                     )
                 ax.text(
-                    x - 0.135,
+                    x - 0.05 - DIGIT * len(str(max(shown))),
                     y + len(shown) * CELL / 2,
                     "cell",
                     rotation=90,
@@ -217,10 +221,10 @@ def _block(
 
 
 def _colour_bar(ax: Axes, x: float, height: float, norm: Normalize) -> None:
-    """A bar of 1.1 inches near the lower edge, with its ends and its middle named."""
+    """A bar of 1.1 inches near the lower edge, with its name, its ends and its middle."""
     edges = np.linspace(0, 1.1, 129)
     shades = np.linspace(norm.vmin, norm.vmax, 128)[None]  # type: ignore[arg-type]
-    top = height - BAR + 0.06
+    top = height - BAR + 0.16
     ax.pcolormesh(x + edges, [top, top + 0.07], shades, cmap=DIVERGING, norm=norm, linewidth=0)
     ax.plot(
         x + np.array([0, 1.1, 1.1, 0, 0]),
@@ -228,6 +232,7 @@ def _colour_bar(ax: Axes, x: float, height: float, norm: Normalize) -> None:
         color="#808080",
         linewidth=0.4,
     )
+    ax.text(x + 0.55, top - 0.03, "activation", ha="center", va="baseline", fontsize=7)
     limit = f"{norm.vmax:.3g}"
     for place, text in ((0, f"−{limit}"), (0.55, "0"), (1.1, limit)):
         ax.text(x + place, top + 0.165, text, ha="center", va="baseline", fontsize=6)

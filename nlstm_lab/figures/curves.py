@@ -13,6 +13,7 @@ from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import COLUMN, canvas, in_order, look, styled
 
 DASHES: dict[str, Any] = {"valid": "-", "test": (0, (3.5, 1.5)), "train": (0, (1, 1.2))}
+SPLITS = {"train": "training", "valid": "validation", "test": "test"}  # as readers call them
 AXES = {
     "bpc": "bits per character",
     "perplexity": "perplexity",
@@ -38,7 +39,7 @@ def learning_curves(
 
     history: the histories of runs under each other, with their `model` and `seed`:
     `pd.concat(run.history.assign(model="nlstm", seed=run.seed) for run in runs)`.
-    splits: solid for valid, dashed for test, dotted for train. reader: "blocks" or "streams", where both are there.
+    splits: solid for validation, dashed for test, dotted for training. reader: "blocks" or "streams", where both are.
 
     UsageError: no row of this metric, or two readers and none chosen.
 
@@ -54,7 +55,8 @@ def learning_curves(
         raise UsageError(f"the history has no {metric!r}; it has {', '.join(sorted(history['metric'].unique()))}")
     if chosen["reader"].nunique() > 1:
         raise UsageError(f"choose a reader: the history has {', '.join(sorted(chosen['reader'].unique()))}")
-    frame = chosen[["model", "seed", "split", x, "value"]].sort_values(["model", "split", "seed", x])
+    kept = [name for name in ("model", "start", "seed", "split", x, "value") if name in chosen]
+    frame = chosen[kept].sort_values(["model", "split", "seed", x])
     figure, ax = canvas(ax, width, 0.72 * width)
     models, shown = in_order(frame["model"]), [split for split in splits if (frame["split"] == split).any()]
     for (model, split), part in frame.groupby(["model", "split"]):
@@ -74,9 +76,9 @@ def learning_curves(
     ax.grid(axis="y")
     handles = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in models]
     if len(shown) > 1:
-        handles += [Line2D([], [], color="#404040", linestyle=DASHES[split], label=split) for split in shown]
+        handles += [Line2D([], [], color="#404040", linestyle=DASHES[split], label=SPLITS[split]) for split in shown]
     else:
-        ax.set_ylabel(f"{ax.get_ylabel()}, {shown[0]}")
+        ax.set_ylabel(f"{ax.get_ylabel()}, {SPLITS[shown[0]]}")
     ax.legend(handles=handles, loc="best")
     return attach(figure, frame)
 
@@ -98,7 +100,7 @@ def run_curves(curves: pd.DataFrame, metric: str, width: float = COLUMN, ax: Axe
         dash: Any = ["-", (0, (3.5, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2))][place % 4]
         part = part.sort_values("update")
         ax.plot(part["update"], part["value"], color=look(str(model)).colour, linestyle=dash, marker="o", label=run)
-    ax.set(xlabel=AXES["update"], ylabel=f"{AXES.get(metric, metric)}, valid")
+    ax.set(xlabel=AXES["update"], ylabel=f"{AXES.get(metric, metric)}, validation")
     ax.grid(axis="y")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6)
     return attach(figure, curves)

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import MONO
@@ -25,12 +26,13 @@ from nlstm_lab.figures.panels import (
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import COLUMN, PAGE, in_order, look, styled
 
-EFFECTS = {"kl": "divergence (nats)", "loss_increase": "loss increase (nats)"}
-KINDS = {"zero": "set to zero", "swap": "swapped with another text's"}
+EFFECTS = {"kl": "KL(intact ‖ cut), nats", "loss_increase": "loss increase, nats"}
+KINDS = {"zero": "set to zero", "swap": "swapped with\nanother text's"}
 DASHES: dict[str, Any] = {"zero": "-", "log_frequencies": (0, (3.5, 1.5))}
-LINEAR = 0.01  # nats; losses may fall, too: below this the axis of the loss is linear
+LINEAR = 0.01  # nats; losses may fall, too: within this the axis of the loss is linear
 FLOOR = 1e-5  # nats, the lowest divergence that the axis reaches
 BEFORE = 12  # characters that are drawn before a cut
+GREY = "#ededed"
 INTACT, CUT = "#4d4d4d", "#b2182b"
 
 
@@ -53,7 +55,7 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
     """Divergence and loss increase against the predictions since a cut, a column of panels for each network.
 
     cuts: `lab.probes.gather(networks, lab.probes.studies.cuts, excerpt)`. Every seed faint, the mean strong; a hidden
-    state is dashed. Both axes are logarithmic (that of the loss linear around 0).
+    state is dashed. Both axes are logarithmic (that of the loss linear around 0, on grey).
 
     UsageError: no cut of a kind that is drawn.
     """
@@ -76,13 +78,14 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
                 panel.set_yscale("log")
             else:
                 panel.set_yscale("symlog", linthresh=LINEAR)
+                panel.axhspan(-LINEAR, LINEAR, color=GREY, zorder=0)
             panel.grid(axis="both")
         positive = frame.loc[(frame["kind"] == kind) & (frame["kl"] > 0), "kl"]
         if effect == "kl" and len(positive):  # a divergence may be nothing at all, which has no logarithm
             line[0].set_ylim(max(FLOOR, 0.7 * positive.min()), 1.4 * positive.max())
-        line[0].set_ylabel(f"{KINDS[kind].split(' with')[0]}\n{EFFECTS[effect]}")
+        line[0].set_ylabel(f"{KINDS[kind]}\n{EFFECTS[effect]}", fontsize=7)
     for panel, (model, start) in zip(axes[0], networks, strict=True):
-        panel.set_title(f"{look(model).label},\n{STARTS[start].removeprefix('output ')}", fontsize=7)
+        panel.set_title(f"{look(model).label}, output\n{STARTS[start].removeprefix('output ')}", fontsize=7)
     for panel in axes[-1]:
         panel.set_xlabel("predictions since the cut")
         panel.xaxis.set_major_formatter("{x:g}")
@@ -90,7 +93,8 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
         panel.tick_params(axis="x", labelbottom=False, which="both")
     for panel in axes[:, 1:].flat:
         panel.tick_params(axis="y", labelleft=False, which="both")
-    below(figure, memory_handles(frame))
+    linear = Patch(color=GREY, label=f"axis linear within ±{LINEAR:g}")
+    below(figure, [*memory_handles(frame), linear])
     return attach(figure, frame)
 
 
@@ -149,6 +153,8 @@ def cut_along_text(effect: pd.DataFrame, what: str = "", width: float = PAGE, ax
 def memory_horizon(horizons: pd.DataFrame, width: float = COLUMN, ax: Axes | None = None) -> Figure:
     """The loss against how many characters the network was allowed to see; colour is the model, dashes the start.
 
+    Marks stand where it was measured, at a sample of the text's characters: the level is that of the sample.
+
     horizons: `lab.probes.gather(networks, lab.probes.studies.horizon, excerpt)`, losses in nats; drawn in bits.
     """
     frame = horizons[["model", "start", "seed", "context"]].assign(bpc=horizons["loss"] / np.log(2))
@@ -156,11 +162,15 @@ def memory_horizon(horizons: pd.DataFrame, width: float = COLUMN, ax: Axes | Non
     (panel,) = line
     models, biases = in_order(frame["model"]), starts(frame)
     for (model, start), part in frame.groupby(["model", "start"]):
-        seeds_and_mean(panel, part, "context", "bpc", color=look(str(model)).colour, linestyle=DASHES[str(start)])
+        drawn: dict[str, Any] = {"color": look(str(model)).colour, "marker": look(str(model)).marker, "markersize": 3}
+        seeds_and_mean(panel, part, "context", "bpc", **drawn, linestyle=DASHES[str(start)])
     panel.set(xscale="log", xlabel="characters seen", ylabel="bits per character")
     panel.xaxis.set_major_formatter("{x:g}")
     panel.grid(axis="both")
-    handles = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in models]
+    handles = [
+        Line2D([], [], color=look(model).colour, marker=look(model).marker, markersize=3, label=look(model).label)
+        for model in models
+    ]
     handles += [Line2D([], [], color="#404040", linestyle=DASHES[start], label=STARTS[start]) for start in biases]
     panel.legend(handles=handles, loc="upper right")
     return attach(figure, frame)

@@ -13,6 +13,7 @@ from nlstm_lab.figures.panels import (
     logarithmic,
     memories,
     memory_handles,
+    memory_label,
     memory_style,
     panels,
     seeds_and_mean,
@@ -23,8 +24,9 @@ from nlstm_lab.figures.style import PAGE, in_order, look, styled
 from nlstm_lab.statistics import t_interval
 
 SHARES = {"latched": "latched cells, share of all", "silent": "silent cells, share of all"}
-LOSSES = {"bpc": "training bits per character", "perplexity": "training perplexity"}
-LEGEND = 0.4  # of the lowest perplexity, where its axis begins: room for the legend
+LOSSES = {"bpc": "bits per character", "perplexity": "perplexity"}
+LEGEND = 0.3  # of the lowest perplexity, where its axis begins: room for the legend
+ROUNDED = 0.005  # a share below this is 0 %
 LATCHED, SILENT = "#003d6b", "#b9c9d6"
 
 
@@ -50,7 +52,8 @@ def inner_memory_death(
 
     history: `lab.runs.histories(runs)`. metric: what tells the loss, "bpc" or "perplexity" (on a logarithmic axis). One
     row of panels for each start of the output bias. Every seed faint, the mean strong; circles are the validation loss
-    after each epoch. The training loss at an update is that of the updates since the point before.
+    after each epoch. The training loss at an update is that of the updates since the point before. Where several
+    memories lie on one another at 0 %, the panel names them.
 
     UsageError: the history has no share of latched cells, or no such metric.
     """
@@ -76,6 +79,7 @@ def inner_memory_death(
             else:
                 for memory in reversed(memories(part)):
                     seeds_and_mean(panel, part[part["memory"] == memory], "update", "value", **memory_style(memory))
+                _nothing(panel, part)
                 panel.set_ylim(-0.03, 1.03)
                 panel.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
             panel.set_xscale("log")
@@ -92,6 +96,15 @@ def inner_memory_death(
     return attach(figure, frame)
 
 
+def _nothing(panel: Axes, part: pd.DataFrame) -> None:
+    """Name the memories whose mean is 0 % at every update, where more than one is."""
+    highest = part.groupby(["memory", "update"])["value"].mean().groupby("memory").max()
+    still = memories(part[part["memory"].isin(highest.index[highest < ROUNDED])])
+    if len(still) > 1:
+        names = "all memories" if len(still) == len(highest) else ",\n".join(map(memory_label, still))
+        panel.text(0.04, 0.95, f"at 0 %: {names}", transform=panel.transAxes, va="top", fontsize=6.5)
+
+
 def _losses(panel: Axes, part: pd.DataFrame) -> None:
     """The training loss of each model, and rings for its validation loss after an epoch."""
     for model in in_order(part["model"]):
@@ -101,9 +114,10 @@ def _losses(panel: Axes, part: pd.DataFrame) -> None:
         panel.plot(valid.index, valid, "o", color=colour, markerfacecolor="white", markersize=3.5, zorder=4)
     handles = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in in_order(part["model"])]
     ring = Line2D([], [], color="#404040", marker="o", markerfacecolor="white", markersize=3.5, linestyle="")
-    ring.set_label("valid, mean")
+    ring.set_label("validation, mean")
+    trained = Line2D([], [], color="#404040", label="training")
     if panel.get_subplotspec().is_first_row():  # type: ignore[union-attr]
-        panel.legend(handles=[*handles, ring], loc="lower left", handlelength=1.2, borderaxespad=0.2)
+        panel.legend(handles=[*handles, trained, ring], loc="lower left", handlelength=1.2, borderaxespad=0.2)
 
 
 @styled
@@ -113,7 +127,8 @@ def inner_memory_ablations(
     """Dead cells of one memory after a few updates, a bar for each setting: latched dark, silent light.
 
     shares: `lab.runs.dead_shares(lab.runs.histories({setting: runs, ...}), updates=(10, 30, 100))`; settings are drawn
-    in the order in which they come. Dots are the seeds' latched shares, the line through them their t interval.
+    in the order in which they come, with how many seeds they have where that differs. Dots are the seeds' latched
+    shares, the line through them the t interval of their mean.
 
     UsageError: no such memory.
     """
@@ -133,16 +148,26 @@ def inner_memory_ablations(
             panel.plot(here["latched"], [y] * len(here), "o", color="#e69f00", markersize=2.6, zorder=4, clip_on=False)
         panel.set(xlim=(0, 1), ylim=(len(settings) - 0.5, -0.5))
         panel.set_title(f"after {update} updates")
-        panel.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
+        panel.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
         panel.tick_params(axis="y", length=0)
         panel.grid(axis="x")
-    axes[0, 0].set_yticks(range(len(settings)), settings)
+    axes[0, len(updates) // 2].set_xlabel(f"share of the {look(memory).label}'s cells")
+    seeds = frame.groupby("setting")["seed"].nunique()[settings]
+    told = "{} ({} seeds)" if seeds.nunique() > 1 else "{}"
+    axes[0, 0].set_yticks(range(len(settings)), [told.format(*one) for one in seeds.items()])
     for panel in axes[0, 1:]:
         panel.tick_params(axis="y", labelleft=False)
     handles = [
         Line2D([], [], color=LATCHED, linewidth=6, label="latched"),
         Line2D([], [], color=SILENT, linewidth=6, label="silent"),
-        Line2D([], [], color="#e69f00", marker="o", markersize=2.6, label="latched: seeds, t interval of their mean"),
+        Line2D(
+            [],
+            [],
+            color="#e69f00",
+            marker="o",
+            markersize=2.6,
+            label="latched: seeds, 95 % t interval of their mean",
+        ),
     ]
     below(figure, handles, columns=3)
     return attach(figure, frame)

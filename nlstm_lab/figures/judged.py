@@ -8,20 +8,22 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import below, panels
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import COLUMN, OPERATIONS, PAGE, look, styled
-from nlstm_lab.statistics import t_interval
+from nlstm_lab.figures.style import COLUMN, PAGE, look, styled
+from nlstm_lab.statistics import Interval, t_interval
 
-# detectors: label, colour, marker; the network's own first
+# detectors: label, colour, marker, place in the line of its truth; the network's own first
 DETECTORS = {
-    "network": ("z of the network", look("hmlstm").colour, "o"),
-    "surprise": ("fires on surprise", "#e69f00", "D"),
-    "periodic": ("periodic", "#56b4e9", "|"),
-    "random": ("random", "#4d4d4d", "x"),
+    "network": ("z: mean, 95 % t interval over seeds", look("hmlstm").colour, "o", -0.32),
+    "surprise": ("fires on surprise (mean)", "#e69f00", "D", 0.02),
+    "periodic": ("periodic (mean)", "#56b4e9", "|", 0.19),
+    "random": ("random (mean)", "#4d4d4d", "x", 0.36),
 }
+SEEDS = -0.16  # the place of the network's single seeds
 
 
 @styled
@@ -32,6 +34,7 @@ def boundary_scores(
 
     scores: `lab.probes.gather(networks, lab.probes.segment_studies.scores, excerpt)` of the seeds of one experiment.
     within: a window's name. Seeds are small, the bar is the t interval of their mean; rivals are means over seeds.
+    Each panel has an axis of its own, and says how often its layer fires.
 
     UsageError: nothing was judged within that window, or more than one experiment.
     """
@@ -42,28 +45,46 @@ def boundary_scores(
         )
     if rows["experiment"].nunique() > 1:
         raise UsageError("the figure shows the seeds of one experiment: choose one")
-    frame = rows[["layer", "truth", "detector", "seed", metric]].rename(columns={metric: "value"})
+    frame = rows[["layer", "truth", "detector", "seed", "rate", metric]].rename(columns={metric: "value"})
     layers, truths = sorted(frame["layer"].unique()), list(dict.fromkeys(frame["truth"]))
-    figure, axes = panels(ax, 1, len(layers), width, 0.95 + 0.27 * len(truths), sharex=True, sharey=True)
+    figure, axes = panels(ax, 1, len(layers), width, 1.1 + 0.44 * len(truths), sharey=True)
     for panel, layer in zip(axes[0], layers, strict=True):
+        own = frame[frame["layer"] == layer]
         for y, truth in enumerate(truths):
-            here = frame[(frame["layer"] == layer) & (frame["truth"] == truth)].set_index("detector")["value"]
-            for detector, (_, colour, marker) in reversed(DETECTORS.items()):
-                values = here.loc[[detector]]
-                if detector != "network":
-                    drawn = {"color": colour, "markersize": 4.5, "markeredgewidth": 1.1}
-                    panel.plot(values.mean(), y - 0.24, marker, **drawn, zorder=3)
-                    continue
-                mean, low, high = t_interval(values)
-                panel.plot([low, high], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt", zorder=4)
-                panel.plot(values, [y + 0.28] * len(values), ".", color=colour, markersize=3, alpha=0.6)
-                panel.plot(mean, y, marker, color=colour, markersize=4.5, zorder=5)
-        panel.set(title=f"$z^{layer}$", xlim=(0, 1), ylim=(len(truths) - 0.5, -0.5), xlabel=_metric(metric, within))
+            _judged(panel, y, own[own["truth"] == truth].set_index("detector")["value"])
+            panel.axhline(y + 0.5, color="#e4e4e4", linewidth=0.4, zorder=0)
+        rate = own[own["detector"] == "network"].groupby("seed")["rate"].first()
+        panel.set(title=f"$z^{layer}$ fires at {_rates(rate)}", xlabel=_metric(metric, within))
+        panel.set(xlim=(0, min(1.0, panel.dataLim.xmax * 1.05) or 1.0), ylim=(len(truths) - 0.5, -0.5))
+        panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         panel.tick_params(axis="y", length=0)
-        panel.grid(axis="both")
+        panel.grid(axis="x")
     axes[0, 0].set_yticks(range(len(truths)), truths)
-    below(figure, [_handle(*told) for told in DETECTORS.values()])
+    _, colour, *_ = DETECTORS["network"]
+    seeds = Line2D([], [], color=colour, marker=".", linestyle="", markersize=4, alpha=0.6, label="z: every seed")
+    own, *rivals = [_handle(*told[:3]) for told in DETECTORS.values()]
+    own.set(linestyle="-", linewidth=1.6)
+    below(figure, [own, seeds, *rivals], columns=3)
     return attach(figure, frame.reset_index(drop=True))
+
+
+def _judged(panel: Axes, y: int, values: pd.Series) -> None:
+    """The line of one truth; values: one a seed, by detector."""
+    for detector, (_, colour, marker, place) in DETECTORS.items():
+        mean, low, high = t_interval(values.loc[[detector]])
+        drawn: dict[str, Any] = {"color": colour, "markersize": 4.5, "clip_on": False, "zorder": 4}
+        panel.plot(mean, y + place, marker, markeredgewidth=1.1, **drawn)
+        if detector == "network":
+            panel.plot([low, high], [y + place] * 2, color=colour, linewidth=1.6, solid_capstyle="butt")
+            seeds = values.loc[[detector]]
+            panel.plot(seeds, [y + SEEDS] * len(seeds), ".", **drawn | {"markersize": 4, "alpha": 0.6})
+
+
+def _rates(rates: pd.Series) -> str:
+    """How often the seeds' detectors fire, with the range where they differ."""
+    percents = [100 * float(share) for share in (rates.mean(), rates.min(), rates.max())]
+    mean, low, high = (f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}" for percent in percents)
+    return f"{mean} % of steps" + ("" if low == high else f" (seeds: {low} to {high} %)")
 
 
 def _metric(metric: str, within: str) -> str:
@@ -78,6 +99,7 @@ def _handle(label: str, colour: str, marker: str) -> Line2D:
 SERIES = {"layer 1": "segments of layer 1", "layer 2": "segments of layer 2", "word ends": "words"}
 LONGEST = 20
 ENOUGH = 20  # of segments, steps or moments in a run; what was met less often is not drawn
+FLUSHES: dict[str, Any] = {"withheld": "-", "forced": (0, (1, 1))}
 
 
 @styled
@@ -87,8 +109,8 @@ def segment_lengths(
     """Three panels: how long segments are, the loss against the steps since a FLUSH, and what turning one costs.
 
     lengths, since, turned: `segment_studies.lengths`, `.since_flush` and `.flushes` of the seeds of one experiment,
-    gathered. Every seed faint, the mean strong. Lengths from 20 on stand together; what a run
-    met fewer than 20 times is left out.
+    gathered. Every seed faint, the mean strong, as far as every seed has a value. Lengths from 20 on stand together;
+    what a run met fewer than 20 times is left out, and the legend says where a whole layer is.
     """
     figure, axes = panels(ax, 1, 3, width, 2.35)
     parts = [
@@ -96,11 +118,21 @@ def segment_lengths(
         _since(axes[0, 1], since),
         _turned(axes[0, 2], turned),
     ]
-    names = [*SERIES.values()]
-    styles: list[Mapping[str, Any]] = [_series(name) for name in SERIES]
-    handles = [Line2D([], [], label=name, **style) for name, style in zip(names, styles, strict=True)]
-    below(figure, handles, columns=3)
-    return attach(figure, pd.concat(parts, ignore_index=True))
+    frame = pd.concat(parts, ignore_index=True)
+    below(figure, [_key(name, frame[frame["series"] == name]) for name in SERIES], columns=3)
+    return attach(figure, frame)
+
+
+def _key(name: str, drawn: pd.DataFrame) -> Line2D:
+    """A series' entry in the legend; drawn: its rows, which may be of the right panel alone, or none."""
+    style, label = _series(name), SERIES[name]
+    if drawn.empty:
+        return Line2D([], [], **style | {"linestyle": ""}, label=f"{label}: fewer than {ENOUGH} in a run, not drawn")
+    turned = [kind for kind in FLUSHES if (drawn["panel"] == kind).any()]
+    if set(drawn["panel"]) == set(turned):
+        style["linestyle"] = FLUSHES[turned[0]]
+        label += f" (right alone: fewer than {ENOUGH} in a run)"
+    return Line2D([], [], label=label, **style)
 
 
 def _series(name: str) -> dict[str, Any]:
@@ -110,11 +142,11 @@ def _series(name: str) -> dict[str, Any]:
 
 
 def _curves(panel: Axes, frame: pd.DataFrame, style: Mapping[str, Any]) -> None:
-    """Columns seed, x, value: every seed faint, the mean strong."""
+    """Columns seed, x, value: every seed faint, the mean strong, where every seed has a value."""
     wide = frame.pivot(index="x", columns="seed", values="value").sort_index()
     for seed in wide:
         panel.plot(wide.index, wide[seed], linewidth=0.5, alpha=0.35, **style)
-    panel.plot(wide.index, wide.mean(axis=1), linewidth=1.4, **style)
+    panel.plot(wide.index, wide.mean(axis=1, skipna=False), linewidth=1.4, **style)
 
 
 def _lengths(panel: Axes, lengths: pd.DataFrame) -> pd.DataFrame:
@@ -150,12 +182,11 @@ def _turned(panel: Axes, turned: pd.DataFrame) -> pd.DataFrame:
     frame = turned.assign(series="layer " + turned["layer"].astype(str), x=turned["distance"] + 1)
     frame["value"] = frame["loss_increase"] / np.log(2)
     frame = frame[frame["x"] <= LONGEST]
-    dashes: dict[str, Any] = {"withheld": "-", "forced": (0, (1, 1))}
     for (name, kind), part in frame.groupby(["series", "kind"]):
-        _curves(panel, part, {**_series(str(name)), "linestyle": dashes[str(kind)]})
+        _curves(panel, part, {**_series(str(name)), "linestyle": FLUSHES[str(kind)]})
     panel.axhline(0, color="#9a9a9a", linewidth=0.6)
-    panel.set(xlabel="predictions since", ylabel="loss increase (bits)")
-    handles = [Line2D([], [], color="#4d4d4d", linestyle=dashes[kind], label=f"FLUSH {kind}") for kind in dashes]
+    panel.set(xlabel="predictions since the change", ylabel="loss increase (bits)")
+    handles = [Line2D([], [], color="#4d4d4d", linestyle=dash, label=f"FLUSH {kind}") for kind, dash in FLUSHES.items()]
     panel.legend(handles=handles, loc="upper right")
     panel.grid(axis="y")
     return frame[["series", "seed", "x", "value"]].assign(panel=frame["kind"].to_numpy())
@@ -167,23 +198,63 @@ def ablation(
 ) -> Figure:
     """One line a setting: every seed, the mean and its t interval; a thin line stands where the reference does.
 
-    frame: columns setting, seed, value, in the order of the lines. UsageError: no such reference.
+    frame: columns setting, seed, value (NaN: its loss or gradient overflowed), model (whose colour it has), in the
+    order of the lines. A setting that would take more than half of the axis is told at its edge.
+
+    UsageError: no such reference.
     """
     settings = list(dict.fromkeys(frame["setting"]))
     if reference not in settings:
         raise UsageError(f"there is no setting {reference!r}; there are {', '.join(settings)}")
-    figure, axes = panels(ax, 1, 1, width, 0.5 + 0.21 * len(settings))
+    figure, axes = panels(ax, 1, 1, width, 0.85 + 0.21 * len(settings))
     panel: Axes = axes[0, 0]
+    told = {setting: t_interval(frame.loc[frame["setting"] == setting, "value"]) for setting in settings}
+    beyond = _beyond(told, reference)
     for y, setting in enumerate(settings):
-        values = frame.loc[frame["setting"] == setting, "value"]
-        mean, low, high = t_interval(values)
-        colour = OPERATIONS["FLUSH"].colour if setting == reference else look("hmlstm").colour
-        panel.plot(values, [y + 0.26] * len(values), ".", color=colour, markersize=3, alpha=0.6)
+        part = frame[frame["setting"] == setting]
+        colour, (mean, low, high) = look(part["model"].iloc[0]).colour, told[setting]
+        if setting == beyond:
+            words = f"{mean:.2f} ({low:.2f} to {high:.2f})"
+            _tell(panel, y, words)
+            panel.plot(1, y, ">", color=colour, transform=panel.get_yaxis_transform(), clip_on=False)
+            continue
+        if lost := int(part["value"].isna().sum()):
+            words = f"overflowed in {'every seed' if lost == len(part) else f'{lost} of {len(part)} seeds'}"
+            _tell(panel, y, words)
+        panel.plot(part["value"], [y + 0.26] * len(part), ".", color=colour, markersize=3, alpha=0.6)
         panel.plot([low, high], [y, y], color=colour, linewidth=1.4, solid_capstyle="butt")
         panel.plot(mean, y, "o", color=colour, markersize=4)
-    panel.axvline(frame.loc[frame["setting"] == reference, "value"].mean(), color="#9a9a9a", linewidth=0.6, zorder=0)
+    panel.axvline(told[reference].mean, color="#9a9a9a", linewidth=0.6, zorder=0)
     panel.set(ylim=(len(settings) - 0.4, -0.6), xlabel=unit)
     panel.set_yticks(range(len(settings)), settings)
     panel.tick_params(axis="y", length=0)
     panel.grid(axis="x")
+    below(figure, _ablation_key(reference), columns=2)
     return attach(figure, frame.reset_index(drop=True))
+
+
+def _tell(panel: Axes, y: int, words: str) -> None:
+    """Words in a line of the data, near the right edge."""
+    place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "center"}
+    ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+    panel.annotate(words, (0.95, y), **place, fontsize=7, bbox=ground)
+
+
+def _beyond(told: Mapping[str, Interval], reference: str) -> str | None:
+    """The setting without which the axis would be less than half as long, if there is one beside the reference."""
+    ends = pd.DataFrame({name: [*one] for name, one in told.items()}).T.dropna()
+
+    def span(some: pd.DataFrame) -> float:
+        return float(some.to_numpy().max() - some.to_numpy().min())
+
+    others = [name for name in ends.index if name != reference and len(ends) > 2]
+    return next((name for name in others if span(ends.drop(name)) < span(ends) / 2), None)
+
+
+def _ablation_key(reference: str) -> list[Line2D]:
+    dark: dict[str, Any] = {"color": "#4d4d4d"}
+    return [
+        Line2D([], [], **dark, marker="o", markersize=4, linewidth=1.4, label="mean, 95 % t interval"),
+        Line2D([], [], **dark, marker=".", markersize=3, linestyle="", alpha=0.6, label="every seed"),
+        Line2D([], [], color="#9a9a9a", linewidth=0.6, label=reference),
+    ]

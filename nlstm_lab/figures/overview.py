@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nlstm_lab.figures.activations import Values, activation_frame
+from nlstm_lab.figures.panels import memory_label
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import DIVERGING, PAGE, canvas, look, styled
+from nlstm_lab.figures.style import DIVERGING, PAGE, canvas, styled
 
 HEIGHT = 2.3  # inches a network
 
@@ -55,11 +56,13 @@ def all_cells(
             wide = 1 / len(memories)
             panel = ax.inset_axes((column * wide + 0.02, 1 - (row + 0.88) * tall, wide - 0.04, 0.76 * tall))
             image = panel.imshow(grid, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
-            panel.set_title(f"{name}: {look(memory).label}", loc="left")
-            panel.set(yticks=[], xlabel="character" if row == len(traces) - 1 else "")
+            quantity = told.loc[told["memory"] == memory, "quantity"].iloc[0]
+            panel.set_title(f"{name}: {memory_label(memory)}, {quantity}", loc="left", fontsize=7.5)
+            panel.set(yticks=[], xlabel="position (characters)" if row == len(traces) - 1 else "")
             panel.set_ylabel("all cells, calmest first" if column == 0 else "")
             frames.append(grid.round(4).reset_index().assign(network=name, memory=memory))
     bar = figure.colorbar(image, ax=ax, orientation="horizontal", fraction=0.03, pad=0.02, shrink=0.3)
+    bar.set_label("activation")
     bar.set_ticks([-1, 0, 1], labels=["−1", "0", "1"])
     frame = pd.concat(frames, ignore_index=True)
     frame.columns = [f"t{name}" if isinstance(name, (int, np.integer)) else str(name) for name in frame.columns]

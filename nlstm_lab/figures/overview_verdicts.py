@@ -10,11 +10,12 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import below, panels
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, VERDICTS, styled
+from nlstm_lab.targets.verdicts import printed_numbers
 
 SHORT = {"nested_lstm": "Nested LSTMs", "hm_rnn": "HM-RNN", "madsen": "Madsen"}
 OWN = "our own questions"
 SIDES = {
-    "printed numbers": ("match", "close", "differs", "not run"),
+    "printed numbers": ("match", "close", "differs", "smaller scale", "not run"),
     "orderings and claims": ("holds", "undecided", "fails", "not run"),
 }
 
@@ -30,13 +31,13 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
     if counted.empty:
         raise UsageError("there is no verdict to draw")
     about = counted["document"].map(SHORT) + ", " + counted["where"].where(counted["kind"] != "claim", "claims")
-    sides = counted["kind"].eq("number").map({True: "printed numbers", False: "orderings and claims"})
+    sides = printed_numbers(counted).map({True: "printed numbers", False: "orderings and claims"})
     frame = counted.assign(about=about.where(~counted["own"], OWN), side=sides)
     frame = frame.groupby(["side", "about", "verdict"], sort=False).size().rename("count").reset_index()
     lines = [
         sorted(frame.loc[frame["side"] == side, "about"].unique(), key=lambda about: about == OWN) for side in SIDES
     ]
-    figure, axes = panels(ax, 1, 2, width, 0.75 + 0.19 * max(map(len, lines)))
+    figure, axes = panels(ax, 1, 2, width, 0.75 + 0.19 * max(map(len, lines)), sharex="row")
     for panel, (side, order), names in zip(axes[0], SIDES.items(), lines, strict=True):
         wide = frame[frame["side"] == side].pivot(index="about", columns="verdict", values="count").fillna(0)
         wide = wide.reindex(index=names, columns=list(order), fill_value=0)
@@ -51,14 +52,12 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
         panel.spines["left"].set_visible(False)
         panel.grid(axis="x")
         panel.set_axisbelow(True)
-    told = [
-        (_colour(first), first if first == second else f"{first}, {second}")
-        for first, second in zip(*SIDES.values(), strict=True)
-    ]
-    handles = [Patch(color=colour, label=label) for colour, label in told]
-    below(figure, handles)
+    alike: dict[str, list[str]] = {}
+    for verdict in dict.fromkeys(name for order in SIDES.values() for name in order):
+        alike.setdefault(_colour(verdict), []).append(verdict)
+    below(figure, [Patch(color=colour, label=", ".join(names)) for colour, names in alike.items()], columns=5)
     return attach(figure, frame)
 
 
 def _colour(verdict: str) -> str:
-    return "#d4d4d4" if verdict == "not run" else VERDICTS[verdict].colour
+    return {"smaller scale": "#b4b4b4", "not run": "#e2e2e2"}.get(verdict) or VERDICTS[verdict].colour

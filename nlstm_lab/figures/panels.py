@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from nlstm_lab.figures.style import canvas, in_order, look
 
 STARTS = {
-    "zero": "output bias 0, as printed",
-    "log_frequencies": "output bias at log-frequencies",
-}  # how a run's output bias starts, in the order of panels
+    "zero": "output bias started at 0",
+    "log_frequencies": "output bias started at log-frequencies",
+}  # in the order of panels; the papers do not say where it starts
 LOGARITHMIC = {"perplexity"}  # metrics that are drawn on a logarithmic axis
 
 
@@ -58,9 +58,10 @@ def starts(frame: pd.DataFrame) -> list[str]:
 
 
 def logarithmic(ax: Axes) -> None:
-    """A logarithmic y axis with plain numbers at 1, 2 and 5 of every decade."""
+    """A logarithmic y axis with plain numbers: at 1, 2 and 5 of every decade, at more where it spans less than one."""
     ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 5, 6, 7, 8)))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_formatter(NullFormatter())
 

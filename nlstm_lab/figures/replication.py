@@ -11,10 +11,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.curves import AXES
+from nlstm_lab.figures.curves import AXES, SPLITS
 from nlstm_lab.figures.panels import LOGARITHMIC, STARTS, below, logarithmic, panels, seeds_and_mean, starts
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import MEMORIES, MODELS, PAGE, styled
+from nlstm_lab.targets.entries import HIGHER_IS_BETTER
 
 # the rows that tables 1 to 4 share: by the end of an experiment's name, what it is called, its colour, its dashes
 ROWS: dict[str, tuple[str, str, Any]] = {
@@ -53,7 +54,8 @@ def printed_and_measured(
 
     comparison: the frame of `lab.targets.compare(...)`. history: `lab.runs.histories(runs)` of whatever is recorded, or
     None: then the panels hold what is printed, and say so. A row of panels for each metric, and for each start of the
-    output bias that was run; every seed faint, the mean strong. substitute: what the runs read instead of the
+    output bias that was run; every seed faint, the mean strong, a dot at each seed's best validation epoch, which the
+    tables take. What is printed stands beside the start at zero. substitute: what the runs read instead of the
     document's text; their curves then have panels of their own, since no printed number is about that text.
     Perplexities are drawn on a logarithmic axis.
 
@@ -63,19 +65,25 @@ def printed_and_measured(
     if printed.empty:
         raise UsageError(f"the table prints no {', '.join(metrics)}; it has {', '.join(comparison['metric'].unique())}")
     bands = [band for metric in metrics for band in _bands(metric, starts(measured), substitute)]
+    best = _best(measured)
     figure, axes = panels(ax, len(bands), len(splits), width, 0.7 + 1.75 * len(bands), sharey="row")
     for band, across in zip(bands, axes, strict=True):
-        part = measured[(measured["metric"] == band.metric) & (measured["start"] == band.start) & band.measured]
+        part, dots = (
+            rows[(rows["metric"] == band.metric) & (rows["start"] == band.start) & band.measured]
+            for rows in (measured, best)
+        )
         targets = printed[(printed["metric"] == band.metric) & band.printed]
         for panel, split in zip(across, splits, strict=True):
-            _draw(panel, part[part["split"] == split], targets[targets["split"] == split])
-            panel.set_title(f"{split}, {band.title}" if band.title else split)
+            _draw(panel, *(rows[rows["split"] == split] for rows in (part, dots, targets)))
+            panel.set_title(f"{SPLITS[split]}, {band.title}" if band.title else SPLITS[split])
         across[0].set_ylabel(AXES.get(band.metric, band.metric))
         log = band.metric in LOGARITHMIC
-        for panel in across if log else ():
-            logarithmic(panel)
         if len(part) or len(targets):
             across[0].set_ylim(_limits(part, targets, log))
+        else:
+            across[0].set_yticks([])
+        for panel in across if log else ():
+            logarithmic(panel)
     for panel in axes[-1]:
         panel.set_xlabel("epoch")
     below(figure, _handles(printed, measured), columns=3)
@@ -85,10 +93,11 @@ def printed_and_measured(
 def _bands(metric: str, found: Sequence[str], substitute: str) -> list[Band]:
     if substitute:
         own = [Band(metric, start, substitute, False, True) for start in found or ["zero"]]
-        return [Band(metric, "zero", "as printed", True, False), *own]
+        return [Band(metric, "zero", "printed", True, False), *own]
     titles = [STARTS[start] if len(found) > 1 else "" for start in found]
     return [
-        Band(metric, start, title, True, True) for start, title in zip(found or ["zero"], titles or [""], strict=True)
+        Band(metric, start, title, start == "zero", True)
+        for start, title in zip(found or ["zero"], titles or [""], strict=True)
     ]
 
 
@@ -113,20 +122,37 @@ def _measured(history: pd.DataFrame | None, metrics: Sequence[str], splits: Sequ
     return mine[mine["row"] != ""].sort_values(COLUMNS[:-1], ignore_index=True)
 
 
-def _draw(panel: Axes, measured: pd.DataFrame, printed: pd.DataFrame) -> None:
+def _best(measured: pd.DataFrame) -> pd.DataFrame:
+    """The rows of each seed's best validation epoch, by the metric itself."""
+    key = ["start", "metric", "row", "seed"]
+    valid = measured[measured["split"] == "valid"]
+    losses = valid["value"].where(~valid["metric"].isin(HIGHER_IS_BETTER), -valid["value"])
+    epochs = valid.loc[losses.groupby([valid[name] for name in key]).idxmin(), [*key, "epoch"]]
+    return measured.merge(epochs, on=[*key, "epoch"])
+
+
+def _draw(panel: Axes, measured: pd.DataFrame, best: pd.DataFrame, printed: pd.DataFrame) -> None:
     for end, (_, colour, dashes) in ROWS.items():
         if len(part := measured[measured["row"] == end]):
-            seeds_and_mean(panel, part, "epoch", "value", color=colour, linestyle=dashes)
+            seeds_and_mean(panel, part, "epoch", "value", strong=1.0, color=colour, linestyle=dashes)
+            dots = best[best["row"] == end]
+            panel.plot(dots["epoch"], dots["value"], "o", markersize=3.2, zorder=4, color=colour,
+                       markeredgecolor="white", markeredgewidth=0.5)  # fmt: skip
     for end, value in printed[["row", "value"]].itertuples(index=False):
-        hollow: dict[str, Any] = {"markerfacecolor": "none"} if end == "_lstm1_large" else {}
-        panel.plot([1.035], [value], "D", color=ROWS[end][1], markersize=4, transform=panel.get_yaxis_transform(),
-                   clip_on=False, **hollow)  # fmt: skip
+        place = 1.03 + 0.022 * list(ROWS).index(end)  # a column each, since some values nearly coincide
+        panel.plot([place], [value], "D", color=ROWS[end][1], markersize=3.5, transform=panel.get_yaxis_transform(),
+                   clip_on=False, **_filling(end))  # fmt: skip
     if measured.empty:
         panel.set(xticks=[], xlim=(0, 1))
         panel.annotate("not run", (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color="#757575")
     else:
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     panel.grid(axis="y")
+
+
+def _filling(end: str) -> dict[str, Any]:
+    """The wider layer shares its colour with the other single layer; its diamond is hollow."""
+    return {"markerfacecolor": "none"} if end == "_lstm1_large" else {}
 
 
 def _limits(measured: pd.DataFrame, printed: pd.DataFrame, log: bool) -> tuple[float, float]:
@@ -143,10 +169,16 @@ def _limits(measured: pd.DataFrame, printed: pd.DataFrame, log: bool) -> tuple[f
 
 
 def _handles(printed: pd.DataFrame, measured: pd.DataFrame) -> list[Line2D]:
-    shown = set(printed["row"]) | set(measured["row"])
+    drawn, shown = set(measured["row"]), set(printed["row"]) | set(measured["row"])
     handles = [
         Line2D([], [], label=label, color=colour, linestyle=dashes)
+        if end in drawn
+        else Line2D([], [], label=f"{label} (not run)", color=colour, linestyle="", marker="D", **_filling(end))
         for end, (label, colour, dashes) in ROWS.items()
         if end in shown
     ]
-    return [*handles, Line2D([], [], label="printed best (hollow: wider)", marker="D", color="#404040", linestyle="")]
+    grey: dict[str, Any] = {"color": "#404040", "linestyle": ""}
+    handles.append(Line2D([], [], label="printed best (hollow: wider)", marker="D", markersize=3.5, **grey))
+    if drawn:
+        handles.append(Line2D([], [], label="ours, best validation epoch", marker="o", markersize=3.2, **grey))
+    return handles

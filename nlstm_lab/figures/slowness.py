@@ -1,11 +1,13 @@
 """How slow memories are: distributions over cells, and medians against their baselines."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import (
@@ -20,14 +22,14 @@ from nlstm_lab.figures.panels import (
     starts,
 )
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import PAGE, look, styled
+from nlstm_lab.figures.style import PAGE, in_order, look, styled
 from nlstm_lab.statistics import t_interval
 
 QUANTITIES = {  # what is measured of a cell: title, axis
     "raw": ("autocorrelation time\nof the state", "characters"),
     "tanh": ("autocorrelation time\nof its tanh", "characters"),
     "gate": ("forget gate\n−1 / mean ln f", "characters"),
-    "persistence": ("local persistence\n∂c(t) / ∂c(t−1)", ""),
+    "persistence": ("local persistence\nof a small change", "∂c(t) / ∂c(t−1)"),
 }
 VALUES = {"raw": "state", "tanh": "tanh of the state"}
 CONDITIONS = {  # markers: the trained network is filled
@@ -70,11 +72,12 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
     """Cumulated distributions over the cells of each memory, a panel for each quantity and start of the output bias.
 
     cells: `lab.probes.quantities(states, gates)`. Every seed faint, the mean over seeds strong. A curve is a share of
-    *all* cells: it ends where the live ones do, and what is missing above it is dead.
+    *all* cells: it ends where the live ones do, and what is missing above it is dead. Where a quantity is not defined
+    for a memory, the axis says so.
     """
     frame = cumulated(cells)
     rows, names = starts(frame), [name for name in QUANTITIES if (frame["quantity"] == name).any()]
-    figure, axes = panels(ax, len(rows), len(names), width, 0.5 + 1.55 * len(rows), sharex="col", sharey=True)
+    figure, axes = panels(ax, len(rows), len(names), width, 0.8 + 1.55 * len(rows), sharex="col", sharey=True)
     for line, start in zip(axes, rows, strict=True):
         for panel, name in zip(line, names, strict=True):
             part = frame[(frame["start"] == start) & (frame["quantity"] == name)]
@@ -87,11 +90,13 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
             panel.set_ylim(0, 1)
             panel.grid(axis="both")
         line[0].yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
-        line[0].set_ylabel(STARTS[start].replace(", ", ",\n").replace(" at ", "\nat "))
+        line[0].set_ylabel(STARTS[start].replace(", ", ",\n").replace(" at ", "\nat ") + "\nshare of all cells")
     for panel, name in zip(axes[0], names, strict=True):
         panel.set_title(QUANTITIES[name][0])
     for panel, name in zip(axes[-1], names, strict=True):
-        panel.set_xlabel(QUANTITIES[name][1])
+        missing = set(frame["memory"]) - set(frame.loc[frame["quantity"] == name, "memory"])
+        told = [f"\nnot defined for\nthe {memory_label(memory)}" for memory in in_order(missing)]
+        panel.set_xlabel(QUANTITIES[name][1] + "".join(told))
     for panel in axes[:, 1:].flat:
         panel.tick_params(axis="y", labelleft=False)
     for panel in axes[:-1].flat:
@@ -106,7 +111,7 @@ def timescale_baselines(medians: pd.DataFrame, width: float = PAGE, ax: Axes | N
 
     medians: `lab.probes.medians(lab.probes.gather(networks, lab.probes.conditions, excerpt))`. Rows of panels are the
     start of the output bias, columns the kind of value. Small marks are seeds, the large one and its bar their
-    geometric mean and t interval (of the logarithms); at the right the mean share of dead cells.
+    geometric mean and t interval (of the logarithms); at the right the mean share of dead cells once trained.
 
     UsageError: no median to draw.
     """
@@ -126,6 +131,7 @@ def timescale_baselines(medians: pd.DataFrame, width: float = PAGE, ax: Axes | N
             for (memory, condition), group in part.groupby(["memory", "condition"], sort=False):
                 _dot(panel, places[str(memory), str(condition)], group, str(memory), str(condition))
             panel.set_xscale("log")
+            panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             panel.xaxis.set_major_formatter("{x:g}")
             panel.xaxis.set_minor_formatter(NullFormatter())
             panel.set_title(f"{VALUES[value]}; {STARTS[start]}")
@@ -143,12 +149,17 @@ def timescale_baselines(medians: pd.DataFrame, width: float = PAGE, ax: Axes | N
                markerfacecolor="#404040" if name == "trained" else "white")
         for name in conditions
     ]  # fmt: skip
-    below(figure, handles)
+    dark: dict[str, Any] = {"color": "#404040", "marker": "o"}
+    handles += [
+        Line2D([], [], **dark, markersize=4, linewidth=1.0, label="geometric mean, 95 % t interval"),
+        Line2D([], [], **dark, markersize=2, linestyle="", alpha=0.45, label="every seed"),
+    ]
+    below(figure, handles, columns=3)
     return attach(figure, frame)
 
 
 def _dot(panel: Axes, y: float, group: pd.DataFrame, memory: str, condition: str) -> None:
-    """The seeds' medians, their mean with its interval, and how many cells are dead."""
+    """The seeds' medians, their mean with its interval, and how many cells are dead once trained."""
     colour, marker = look(memory).colour, CONDITIONS[condition]
     values = group["median"].dropna()
     mean, low, high = np.exp(t_interval(np.log(values)))
@@ -156,5 +167,6 @@ def _dot(panel: Axes, y: float, group: pd.DataFrame, memory: str, condition: str
     panel.plot([low, high], [y, y], color=colour, linewidth=1.0, solid_capstyle="butt")
     inside = colour if condition == "trained" else "white"
     panel.plot([mean], [y], marker, color=colour, markerfacecolor=inside, markersize=4, markeredgewidth=0.8, zorder=4)
-    panel.annotate(f"{100 * group['dead'].mean():.0f} % dead", (1.01, y), xycoords=("axes fraction", "data"),
-                   va="center", fontsize=5, color="#505050", annotation_clip=False)  # fmt: skip
+    if condition == "trained":
+        panel.annotate(f"{100 * group['dead'].mean():.0f} % dead", (1.01, y), xycoords=("axes fraction", "data"),
+                       va="center", fontsize=6.5, annotation_clip=False)  # fmt: skip

@@ -67,6 +67,7 @@ VERDICTS = _table(
     ("holds", "holds", "#0072b2", "o"),
     ("fails", "fails", "#b2182b", "o"),
     ("undecided", "undecided", "#a86f00", "o"),
+    ("smaller scale", "smaller scale", "#757575", "o"),
     ("not run", "not run", "#757575", "o"),
 )
 OPERATIONS = _table(  # of an HM-RNN's layer, by their codes

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.curves import AXES
+from nlstm_lab.figures.curves import AXES, SPLITS
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import COLUMN, VERDICTS, canvas, styled
 
@@ -47,11 +47,11 @@ def verdict_table(
         ax.plot([row.low, row.high], [y, y], color=OURS, linewidth=1.2, solid_capstyle="butt")
         ax.plot([row.ours], [y], "o", color=OURS, markersize=4)
         ax.plot([row.printed], [y], "D", color="black", markerfacecolor="none", markersize=4.5, markeredgewidth=0.8)
-        scale = f" ({row.scale})" if row.scale not in ("", "paper") else ""
+        told = row.verdict if row.scale in ("", "paper") else f"{row.scale} scale"
         verdict = VERDICTS[str(row.verdict)] if row.verdict in VERDICTS else VERDICTS["not run"]
-        ax.annotate(f"{row.verdict}{scale}", (1.03, y), xycoords=("axes fraction", "data"), va="center",
+        ax.annotate(told, (1.03, y), xycoords=("axes fraction", "data"), va="center",
                     color=verdict.colour, fontsize=7)  # fmt: skip
-    ax.set(ylim=(len(frame) - 0.4, -0.6), xlabel=f"{AXES.get(metric, metric)}, {split}")
+    ax.set(ylim=(len(frame) - 0.4, -0.6), xlabel=f"{AXES.get(metric, metric)}, {SPLITS[split]}")
     ax.set_yticks(range(len(frame)), labels)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)

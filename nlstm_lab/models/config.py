@@ -7,6 +7,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from nlstm_lab.datasets.base import Mixture, Symbols, Task, Vectors, Vocabulary
+from nlstm_lab.settings import check
 
 OutputBias = Literal["zero", "log_frequencies"]
 SEPARATOR = "\t"  # between the names of words in a record
@@ -17,7 +18,7 @@ class ModelConfig:
     """A network without its task: what `build` needs besides the sizes of input and output.
 
     unit: a key of `UNITS`. flags: further arguments of the unit, by their names. embedding_size: None for one-hot
-    input (Nested LSTMs, protocol 5). output_embedding_size: width of the HM-RNN paper's output module (equations 11
+    input (Nested LSTMs). output_embedding_size: width of the HM-RNN paper's output module (equations 11
     and 12), None for one dense layer on the last layer's h. output_bias: how the readout's bias starts.
     boundaries: for `hrnn` alone, the symbols that end a segment of each level, the words' first.
     """
@@ -30,6 +31,9 @@ class ModelConfig:
     output_embedding_size: int | None = None
     output_bias: OutputBias = "zero"
     boundaries: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class Score(NamedTuple):
 def metrics(sums: Sequence[float], metric: str) -> dict[str, float]:
     """What the documents report, from the sums of a `Score`: nats, `metric`, accuracy.
 
-    Where the loss masks predictions that the article's accuracy does not (protocol 30: unknown words and padding, on
+    Where the loss masks predictions that the article's accuracy does not (unknown words and padding, on
     which nothing is ever trained, so that they count as wrong), accuracy over all as well.
     """
     nats, counted, hits, all_hits, everything, sequences = sums

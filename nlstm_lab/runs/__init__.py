@@ -20,13 +20,14 @@ from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt, alone
 from nlstm_lab.runs.outlook import outlook
-from nlstm_lab.runs.run import Run, folder_of, load, resolve
+from nlstm_lab.runs.run import Run, check_text, folder_of, load, resolve
 from nlstm_lab.runs.together import curves, dead_shares, failures, histories, recorded, table
 from nlstm_lab.training.checkpoint import writing
 from nlstm_lab.training.state import COLUMNS
 
 __all__ = [
     "Run",
+    "check_text",
     "curves",
     "dead_shares",
     "ensure",
@@ -56,6 +57,7 @@ def ensure(
     precision, device: of a training; a record that is there counts whatever it was made with. again: train although
     there is a record, which stays until the new one takes its place. Under torchrun all processes call this alike.
     Where another process is training the run already, this waits for its end and loads what it has recorded.
+    Raises StaleRun where the record is of another configuration, or of a text file that holds another text by now.
 
     >>> import nlstm_lab as lab
     >>> run = lab.runs.ensure("ptb_char_nlstm", seed=0, scale="small")  # recorded: loaded at once
@@ -67,9 +69,12 @@ def ensure(
         raise UsageError(f"seed must be an integer of 0 or more, not {seed!r}")
     if not again:
         try:
-            return load(experiment, seed)
+            run = load(experiment, seed)
         except MissingRun:
             pass
+        else:
+            check_text(run)
+            return run
     _train(experiment, seed, training_device(device), precision, again, progress)
     return load(experiment, seed)
 
@@ -109,7 +114,7 @@ def _train(
         if not group.broadcast(again or not (attempt.folder / "result.json").exists()):
             return
         if group.first:
-            attempt.begin(experiment, again)
+            attempt.begin(experiment, task.fingerprint, again)
         told = {
             "experiment": experiment.name,
             "scale": experiment.scale,

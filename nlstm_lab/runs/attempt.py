@@ -1,6 +1,6 @@
 """One attempt at a run: alone, in a folder beside the record's place, published by a rename with the result last.
 
-<experiment>/.attempt-small-seed0/   config.json, checkpoint.pt, and record/ once training is done
+<experiment>/.attempt-small-seed0/   config.json (and the data's sha256), checkpoint.pt, record/ once training is done
 <experiment>/small-seed0/            what record/ becomes; without result.json it still counts as an attempt, unless
                                      failed.json says that training could not go on
 """
@@ -40,17 +40,18 @@ class Attempt:
     def record(self) -> Path:
         return self.path / "record"
 
-    def begin(self, experiment: Experiment, again: bool) -> None:
-        """Go on with the attempt that is there, or start one.
+    def begin(self, experiment: Experiment, data: str, again: bool) -> None:
+        """Go on with the attempt that is there, or start one. data: the fingerprint of what the task reads.
 
-        Raises StaleRun where the one that is there was begun with another configuration, unless it is to be `again`.
+        Raises StaleRun where the one that is there was begun with another configuration or on other data, unless it is
+        to be `again`.
         """
         config = self.path / "config.json"
-        if config.exists() and (differing := records.difference(records.read_json(config), experiment)):
+        if config.exists() and (differing := _difference(records.read_json(config), experiment, data)):
             if not again:
                 raise StaleRun(
                     f"the unfinished attempt {self.path} was begun with another configuration: {differing}; start anew "
-                    "with --again, or turn the experiment back"
+                    "with --again, or turn that back"
                 )
             shutil.rmtree(self.path)
         with writing(self.path, "nothing was begun"):
@@ -59,7 +60,7 @@ class Attempt:
             if self.folder.exists() and not any(file.exists() for file in told):  # stopped while publishing
                 shutil.rmtree(self.record, ignore_errors=True)
                 self.folder.rename(self.record)
-            records.write_json(config, experiment.config())
+            records.write_json(config, {**experiment.config(), "data_sha256": data})
 
     def publish(self, result: dict[str, Any]) -> None:
         """The record takes its place, the one it replaces goes, and the result is written last."""
@@ -78,6 +79,14 @@ class Attempt:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 records.write_json(self.folder / "failed.json", told)
                 records.write_json(self.folder / "config.json", experiment.config())
+
+
+def _difference(begun: dict[str, Any], experiment: Experiment, data: str) -> str:
+    """The first thing in which what an attempt was begun with is not today's, as a sentence, or nothing."""
+    config = dict(begun)
+    then = config.pop("data_sha256", data)  # attempts of before do not tell it
+    other = "" if then == data else f"the sha256 of its data was {then!r} and is {data!r}"
+    return records.difference(config, experiment) or other
 
 
 @contextmanager

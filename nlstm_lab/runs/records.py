@@ -85,12 +85,12 @@ def summary(history: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def provenance(device: torch.device) -> dict[str, Any]:
-    """Commit and dirtiness, versions, device."""
+    """Commit and dirtiness of the checkout that this package is of ("unknown" and None: of none), versions, device."""
     commit, dirty = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--", "nlstm_lab")
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     return {
         "commit": commit or "unknown",
-        "dirty": bool(dirty),
+        "dirty": None if dirty is None else bool(dirty),
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
         "device": f"{device.type}: {name}",
         "threads": torch.get_num_threads(),
@@ -98,8 +98,12 @@ def provenance(device: torch.device) -> dict[str, Any]:
 
 
 def _git(*arguments: str) -> str | None:
+    """What git says in the checkout; None where there is none, or no git. An installed package may lie in another's."""
+    checkout = paths.PACKAGE.parent
+    if not (checkout / "pyproject.toml").is_file():
+        return None
     try:
-        done = subprocess.run(["git", *arguments], cwd=paths.root(), capture_output=True, text=True, check=True)
+        done = subprocess.run(["git", *arguments], cwd=checkout, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()

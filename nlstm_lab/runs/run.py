@@ -1,5 +1,6 @@
 """One recorded run: where it lies, its record, its history, its weights."""
 
+import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from nlstm_lab import experiments, models, paths
+from nlstm_lab.datasets import corpora
 from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
@@ -66,8 +68,8 @@ class Run:
 
 
 def command(experiment: Experiment, seed: int) -> str:
-    """What trains a run, as typed."""
-    return f"nlstm-lab train {experiment.name} --scale {experiment.scale} --seed {seed}"
+    """What trains a run, as typed into a shell."""
+    return f"nlstm-lab train {shlex.quote(experiment.name)} --scale {experiment.scale} --seed {seed}"
 
 
 def folder_of(experiment: Experiment, seed: int) -> Path:
@@ -116,3 +118,15 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
             f"with `{command(experiment, seed)} --again`, or turn the experiment back"
         )
     return Run(folder, experiment, seed, result)
+
+
+def check_text(run: Run) -> None:
+    """Raise StaleRun where a run was trained on a text file, by its path, that is there and holds another text now."""
+    corpus = getattr(run.experiment.task, "corpus", None)
+    if corpus is None or corpus in corpora.names() or not Path(corpus).expanduser().is_file():
+        return
+    if run.experiment.task.load().fingerprint != run.result["data_sha256"]:
+        raise StaleRun(
+            f"{run.name} was trained on another text than {corpus} holds now; train it anew with "
+            f"`{command(run.experiment, run.seed)} --again`, or bring the text back"
+        )

@@ -1,13 +1,14 @@
 """Several runs as one list or frame: what figures draw and what is compared over seeds."""
 
 import fnmatch
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
-from nlstm_lab import experiments, paths
+from nlstm_lab import experiments, models, paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, load, seeds_of
@@ -46,16 +47,23 @@ def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     >>> bool(means["ptb_char_nlstm_logfreq"] < means["ptb_char_nlstm"])
     True
     """
-    rows, known = [], experiments.names()
+    rows = []
     for file in sorted(paths.runs().glob("*/*/result.json")):
         result = records.read_json(file)
         if fnmatch.fnmatchcase(result["experiment"], pattern) and scale in (None, result["scale"]):
-            if result["experiment"].split("+")[0] in known:  # an experiment of the reader's own cannot be stale
+            if _known(result["experiment"]):
                 load(result["experiment"], result["seed"], result["scale"])
             shared = {key: result[key] for key in ("experiment", "scale", "seed", "parameters", "best_epoch")}
             rows += [{**shared, **row} for row in result["metrics"]]
     columns = ["experiment", "scale", "seed", "parameters", "best_epoch", "reader", "metric", "split", "epoch", "value"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _known(name: str) -> bool:
+    """Whether a record can be stale: not where its experiment, or its unit, is the reader's own and not imported."""
+    base, *variations = name.split("+")
+    units = {one.removeprefix("unit=") for one in variations if one.startswith("unit=")}
+    return bool(experiments.scales(base)) and units <= models.UNITS.keys()
 
 
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
@@ -106,18 +114,32 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
     """Training and validation of runs against updates and time: about's columns, split, update, minutes, value.
 
     split: "train", in the first epoch since the early row before and later over the whole epoch, and "valid". minutes:
-    of updates alone, at the mean rate of the run on the machine and beside the work that it had.
+    of updates alone, at the mean rate of the run on the machine and beside the work that it had; NaN where the task's
+    config does not tell how long its sequences are. Read as the documents read: by the task's first reader.
+
+    >>> import nlstm_lab as lab
+    >>> told = lab.runs.curves(lab.runs.recorded("ptb_char_nlstm", "small"))
+    >>> bool(told.duplicated(["seed", "split", "update"]).any())
+    False
     """
     told = []
     for run in runs:
         history, rate = run.history, run.result["tokens_per_second"]
-        task = run.experiment.task
-        rows = history[(history["metric"] == metric) & history["split"].isin(["early", "train", "valid"])]
+        rows: pd.DataFrame = history[(history["metric"] == metric) & history["split"].isin(["early", "train", "valid"])]
+        rows = rows[rows["reader"] == history["reader"].iloc[0]]  # the others read once, at the end
         rows = rows[(rows["split"] != "train") | (rows["epoch"] > 1)]  # the first epoch's has the early rows
-        minutes = rows["update"] * task.batch_size * task.length / rate / 60
+        minutes = rows["update"] * _read_by_an_update(run.experiment.task) / rate / 60
         parts = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **about(run))
         told.append(parts[[*about(run), "split", "update", "minutes", "value"]])
     return pd.concat(told, ignore_index=True)
+
+
+def _read_by_an_update(task: Any) -> float:
+    """How many symbols a full batch holds, as training counts them; NaN where the config tells no length."""
+    if not hasattr(task, "length"):
+        return math.nan
+    unread = getattr(task, "reader", None) == "blocks"  # the last symbol of a block is predicted alone
+    return float(task.batch_size * (task.length - unread))
 
 
 def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from nlstm_lab.targets.documents import DOCUMENTS, load
 from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
 from nlstm_lab.targets.readme import is_fresh, readme_block, update_readme
 from nlstm_lab.targets.report import report
-from nlstm_lab.targets.verdicts import verdicts
+from nlstm_lab.targets.verdicts import printed_numbers, verdicts
 
 __all__ = [
     "DOCUMENTS",
@@ -26,6 +26,7 @@ __all__ = [
     "compare",
     "is_fresh",
     "load",
+    "printed_numbers",
     "readme_block",
     "report",
     "shown",

@@ -35,7 +35,8 @@ class Comparison:
         folder = folder or paths.figures()
         texts = {
             "csv": self.frame.to_csv(index=False, lineterminator="\n"),
-            "tex": self.shown().drop(columns="each seed").to_latex(index=False, escape=True),
+            "tex": self.shown().drop(columns="each seed").to_latex(index=False, escape=True)
+            + "".join(f"% † {note}\n" for note in notes(self.frame)),
         }
         for suffix, text in texts.items():
             with paths.atomic(folder / f"{stem}.{suffix}") as partial:
@@ -44,8 +45,9 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         table = self.shown().to_html(index=False, border=0, escape=True)
-        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
-        return f"<h4>{html.escape(self.title)}</h4>{table}{note}"
+        told = [self.note] * bool(self.note) + [f"† {note}" for note in notes(self.frame)]
+        below = "".join(f"<p>{html.escape(one)}</p>" for one in told)
+        return f"<h4>{html.escape(self.title)}</h4>{table}{below}"
 
 
 def compare(target: str, table: pd.DataFrame) -> Comparison:
@@ -72,7 +74,9 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
     """A frame of verdicts as text for readers, with the digits of the document and one more for ours."""
     text = [
         {
-            "": row["subject"] + (f", {row['setting']}" if row["setting"] not in ("", "as printed") else ""),
+            "": row["subject"]
+            + (f", {row['setting']}" if row["setting"] not in ("", "as printed") else "")
+            + ("†" if row["kind"] == "number" and row["says"] else ""),
             "parameters": row["parameters"],
             "metric": row["metric"],
             "split": row["split"],
@@ -87,6 +91,15 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
         for row in verdicts.to_dict("records")
     ]
     return pd.DataFrame(text, index=verdicts.index)
+
+
+def notes(verdicts: pd.DataFrame) -> list[str]:
+    """What is remarked on printed numbers, whose rows have a dagger: a remark and the rows that it is about."""
+    noted = verdicts[(verdicts["kind"] == "number") & verdicts["says"].ne("")]
+    return [
+        f"{says} ({'; '.join(dict.fromkeys(about['where'] + ', ' + about['subject']))})."
+        for says, about in noted.groupby("says", sort=False)
+    ]
 
 
 def decimals(as_printed: str) -> int:

@@ -83,7 +83,7 @@ class Place:
     """A table with its numbers and orderings, or (`ours`) a question that the document does not ask.
 
     substitute: the corpus that stands in for a table's own, at small scale and in variations of its experiments
-    ("name+corpus=substitute"). It may decide an ordering, but is never set beside a printed number.
+    ("name+corpus=substitute"). It may decide an ordering, but no printed number is judged by it.
     """
 
     name: str

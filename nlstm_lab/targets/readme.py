@@ -8,9 +8,10 @@ import pandas as pd
 
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
-from nlstm_lab.targets.comparison import number
+from nlstm_lab.targets.comparison import notes, number
 from nlstm_lab.targets.documents import load
 from nlstm_lab.targets.report import report
+from nlstm_lab.targets.verdicts import printed_numbers
 
 STATEMENT = ["where", "says", "metric", "scale", "setting"]  # what one line of claims is about
 Rows = list[dict[Hashable, Any]]
@@ -32,6 +33,8 @@ def readme_block(frame: pd.DataFrame) -> str:
         for place, rows in mine[mine["kind"] == "number"].groupby("place", sort=False):
             caption = document.places[str(place)].caption
             lines += _numbers(rows, caption) if rows["seeds"].any() else [_silent(rows, caption)]
+        if told := notes(mine[mine["seeds"] > 0]):
+            lines += ["", "\n\n".join(f"† {note}" for note in told)]
         lines += ["", *_statements(mine), ""]
     if frame["own"].any():
         lines += ["**Questions of our own**", "", *_statements(frame[frame["own"]]), ""]
@@ -75,11 +78,11 @@ def markers(name: str) -> tuple[str, str]:
 
 def _counts(frame: pd.DataFrame) -> list[str]:
     counted, references = frame[frame["anchor"]], int(frame["kind"].eq("reference").sum())
-    printed = counted["as_printed"].ne("") & counted["kind"].ne("ordering")  # a printed margin is no target
+    printed = printed_numbers(counted)
     numbers, claims = counted[printed]["verdict"], counted[~printed]["verdict"]
     return [
         f"{len(numbers)} printed numbers, judged at paper scale, on validation where it is printed: "
-        f"{_tally(numbers, ('match', 'close', 'differs', 'not run'))}. "
+        f"{_tally(numbers, ('match', 'close', 'differs', 'smaller scale', 'not run'))}. "
         f"({references} more are cited by the documents from others, and not run here.)",
         "",
         f"{len(claims)} orderings and claims, judged by 95 % intervals over seeds at the scale shown: "
@@ -107,7 +110,8 @@ def _numbers(rows: pd.DataFrame, caption: str) -> list[str]:
         if setting != "as printed" and not row["seeds"].any():
             continue  # nobody printed it and nobody ran it
         cells: Rows = row.to_dict("records")
-        label = f"{subject}, {metric}" + ("" if setting == "as printed" else f", {setting}")
+        mark = "†" if cells[0]["says"] else ""
+        label = f"{subject}, {metric}" + ("" if setting == "as printed" else f", {setting}") + mark
         printed = " / ".join(cell["as_printed"] for cell in cells)
         ours = " / ".join(_spread(cell) for cell in cells if cell["seeds"])
         verdict = cells[0]["verdict"]

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 import pandas as pd
 
 from nlstm_lab.targets.documents import load
+from nlstm_lab.targets.verdicts import printed_numbers
 
 OUTCOMES = {  # column of the report: the verdicts that it counts, worded as they are counted
     "replicated": {"match": "match", "close": "close", "holds": "hold"},
     "not replicated": {"differs": "differ", "fails": "fail"},
     "could not be told": {"undecided": "undecided"},
-    "not run": {"not run": "not run"},
+    "not run": {"not run": "not run", "smaller scale": "at a smaller scale alone"},
 }
 
 
@@ -22,7 +23,7 @@ def report(frame: pd.DataFrame) -> str:
     | | replicated | not replicated | could not be told | not run |
     """
     counted = frame[frame["anchor"]]
-    numbers = counted["as_printed"].ne("") & counted["kind"].ne("ordering")  # a printed margin is no target
+    numbers = printed_numbers(counted)
     lines = ["| | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 1) + "|"]
     for name in dict.fromkeys(counted["document"]):
         mine = (counted["document"] == name) & ~counted["own"]
@@ -31,9 +32,8 @@ def report(frame: pd.DataFrame) -> str:
         lines.append(_line(f"**{title}**, orderings and claims", counted[mine & ~numbers]["verdict"]))
     if counted["own"].any():
         lines.append(_line("**Questions of our own**", counted[counted["own"]]["verdict"]))
-    return (
-        "\n".join([*lines, "", *_rest(counted[counted["kind"].eq("number") & counted["verdict"].eq("not run")])]) + "\n"
-    )
+    silent = counted["verdict"].isin(OUTCOMES["not run"]) & counted["kind"].ne("claim")
+    return "\n".join([*lines, "", *_rest(counted[silent])]) + "\n"
 
 
 def _line(label: str, verdicts: Iterable[str]) -> str:
@@ -46,16 +46,19 @@ def _line(label: str, verdicts: Iterable[str]) -> str:
 
 
 def _rest(silent: pd.DataFrame) -> list[str]:
-    """What it would take: the names of the experiments whose numbers were not run, as patterns of one command."""
+    """What it would take: the experiments of tables that were not run in full, as patterns of one command."""
     patterns = []
     for document, place in dict.fromkeys(zip(silent["document"], silent["place"], strict=True)):
-        found = load(str(document)).places[str(place)].numbers
-        patterns += [f"`{one.experiment.split('_')[0]}_*`" for one in found if one.experiment]
+        found = load(str(document)).places[str(place)]
+        names = [one.experiment or "" for one in found.numbers]
+        names += [name for one in found.orderings for name in (one.better, one.worse)]
+        patterns += [f"`{name.split('_')[0]}_*`" for name in names if name]
     if not patterns:
-        return ["Every printed number was run."]
+        return ["Everything was run."]
     return [
-        "Orderings and claims are judged by intervals over seeds, also at small scale; printed numbers at the paper's "
-        "own scale alone. What was not run takes a GPU, or patience on a processor, and one command a task: "
-        "`nlstm-lab sweep PATTERN --scale paper --seeds 0-4`, where the pattern is "
+        "Orderings and claims are judged by intervals over seeds, also at small scale, and by their direction, not by "
+        "the margin printed with them; printed numbers at the paper's own scale alone. What was not run takes a "
+        "GPU, or patience on a processor, and one command a task: `nlstm-lab sweep PATTERN --scale paper --seeds 0-4`, "
+        "where the pattern is "
         f"{', '.join(dict.fromkeys(patterns))}."
     ]

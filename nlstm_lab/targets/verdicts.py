@@ -4,6 +4,7 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from typing import Literal
 
 import pandas as pd
@@ -11,10 +12,10 @@ import pandas as pd
 from nlstm_lab.errors import UsageError
 from nlstm_lab.statistics import t_interval
 from nlstm_lab.targets.documents import DOCUMENTS, load
-from nlstm_lab.targets.entries import HIGHER_IS_BETTER, Claim, Document, Number, Ordering, Place
+from nlstm_lab.targets.entries import HIGHER_IS_BETTER, Claim, Document, Number, Ordering, Place, Tolerance
 
 Kind = Literal["number", "reference", "ordering", "claim"]
-NOT_RUN = "not run"
+NOT_RUN, SMALLER = "not run", "smaller scale"  # a printed number is judged at paper scale alone
 SCALES = ("paper", "small", "smoke")  # the largest speaks
 ENOUGH = 3  # seeds for an interval
 TABLE = ["experiment", "scale", "seed", "split", "reader", "metric", "value"]
@@ -65,9 +66,9 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
 
     table: one row a run, split, reader and metric, as `nlstm_lab.runs.table` gives it. claims: what probes
     measured, one row a claim ("nested_lstm.inner_slower_than_outer") and scale, with the columns of `CLAIMS`.
-    Numbers are judged at paper scale alone; orderings and claims at the largest scale with three seeds, which
-    the row names (a substitute text comes after the document's own). Raises UsageError for a frame that lacks a
-    column or has a row twice, and for a claim that nobody registered.
+    Numbers are judged at paper scale alone ("smaller scale" where they were run at another); orderings and claims at
+    the largest scale with three seeds, which the row names (a substitute text comes after the document's own). Raises
+    UsageError for a frame that lacks a column or has a row twice, and for a claim that nobody registered.
 
     >>> import nlstm_lab as lab
     >>> frame = verdicts(lab.runs.table(), lab.probes.claims())
@@ -89,6 +90,11 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Rows as a frame that has its columns even without a row."""
     return pd.DataFrame([asdict(row) for row in rows], columns=COLUMNS)
+
+
+def printed_numbers(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Which rows of the verdicts' frame hold a printed number; the margin that is printed with an ordering is none."""
+    return frame["as_printed"].ne("") & frame["kind"].ne("ordering")
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,7 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
         seeds=len(values),
         values=_listed(values),
         scale=scale,
-        verdict=number.tolerance.verdict(float(number.printed), mean) if scale == "paper" else NOT_RUN,
+        verdict=_beside(number.tolerance, number.printed, mean, scale),
     )
 
 
@@ -202,7 +208,7 @@ def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str,
     row = measured.get(scale, {})
     value, low, high = (float(row.get(column, math.nan)) for column in ("value", "low", "high"))
     if claim.printed is not None and claim.tolerance is not None:
-        verdict = claim.tolerance.verdict(float(claim.printed), value) if scale == "paper" else NOT_RUN
+        verdict = _beside(claim.tolerance, claim.printed, value, scale)
     elif not scale:
         verdict = NOT_RUN
     elif claim.above is not None:
@@ -227,6 +233,13 @@ def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str,
         scale=scale,
         verdict=verdict,
     )
+
+
+def _beside(tolerance: Tolerance, printed: Decimal, ours: float, scale: str) -> str:
+    """A printed number's verdict."""
+    if scale == "paper":
+        return tolerance.verdict(float(printed), ours)
+    return SMALLER if scale else NOT_RUN
 
 
 def _side(low: float, high: float, bound: float) -> str:

@@ -6,6 +6,8 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from nlstm_lab.settings import check
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -16,6 +18,7 @@ class TrainingConfig:
     LSTM paper's protocol did). divide_on_plateau: the learning rate is divided by it when an epoch's validation loss
     does not fall. slope: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, 1 + growth * epoch).
     updates_per_epoch: an epoch cut short, None for all of it. batches_per_reading: valid and test cut short likewise.
+    UsageError: a number that is not above zero, or a word that is none of these.
     """
 
     epochs: int
@@ -28,6 +31,9 @@ class TrainingConfig:
     slope: tuple[float, float] | None = None
     updates_per_epoch: int | None = None
     batches_per_reading: int | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def make_optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
         if self.optimizer == "adam":  # in one pass over the parameters, a tenth of the poems' whole step saved
@@ -52,7 +58,7 @@ class TrainingConfig:
         return norm
 
     def slope_at(self, epoch: int) -> float | None:
-        """HM-LSTM's slope during `epoch` (from 0): section 4.1 and 4.2, read as the current epoch (protocol 16)."""
+        """HM-LSTM's slope during `epoch` (from 0): section 4.1 and 4.2, `epoch` read as the current one."""
         return None if self.slope is None else min(self.slope[0], 1.0 + self.slope[1] * epoch)
 
 

@@ -27,7 +27,7 @@ from nlstm_lab.training.signals import Request, listening
 from nlstm_lab.training.state import NOTHING, Random, Row, State, mapped
 
 # Updates of the first epoch after which the loss so far and the share of dead memory cells are logged: the inner
-# memory of a Nested LSTM can die within ten updates (protocol 38), so they lie close together at the start.
+# memory of a Nested LSTM can die within ten updates (notebook 93), so they lie close together at the start.
 EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
 
 # Updates between two looks at what they left on the device: looking makes a GPU wait for the processor.

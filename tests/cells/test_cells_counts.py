@@ -65,20 +65,18 @@ def test_the_printed_75_units_of_table_3_would_not_be_85_1_thousand():
 
 
 @pytest.mark.parametrize(
-    ("unit", "layers", "units", "symbols", "classes", "embedding", "recurrent", "dense"),
+    ("unit", "layers", "units", "recurrent"),
     [
-        (GRU, 2, 600, 27, 16_386, 16_200, 4_323_600, 9_847_986),
-        (LSTM, 2, 600, 27, 16_386, 16_200, 5_764_800, 9_847_986),
-        (NestedLSTM, 1, 600, 27, 16_386, 16_200, 5_764_800, 9_847_986),
-        (GRU, 2, 1200, 28, 29, 33_600, 17_287_200, 34_829),
-        (LSTM, 2, 1200, 28, 29, 33_600, 23_049_600, 34_829),
-        (NestedLSTM, 1, 1200, 28, 29, 33_600, 23_049_600, 34_829),
+        (GRU, 2, 600, 4_323_600),
+        (LSTM, 2, 600, 5_764_800),
+        (NestedLSTM, 1, 600, 5_764_800),
+        (GRU, 2, 1200, 17_287_200),
+        (LSTM, 2, 1200, 23_049_600),
+        (NestedLSTM, 1, 1200, 23_049_600),
     ],
 )
-def test_madsens_article(unit, layers, units, symbols, classes, embedding, recurrent, dense):
-    assert symbols * units == embedding
+def test_madsens_article(unit, layers, units, recurrent):
     assert count(unit(units, units, layers)) == recurrent
-    assert units * classes + classes == dense
 
 
 def test_torchs_gru_has_a_second_bias():

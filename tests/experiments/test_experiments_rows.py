@@ -3,13 +3,15 @@
 import dataclasses
 import itertools
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from nlstm_lab import experiments, models, targets, training
 from nlstm_lab.datasets.base import Mixture, Symbols, Vectors, Vocabulary
-from nlstm_lab.experiments import Experiment
+from nlstm_lab.datasets.text import CharacterModelling
+from nlstm_lab.experiments import Experiment, sizes
 from nlstm_lab.models import UNITS, Interface
 
 # Typed from the documents (and, where they round, from the arithmetic that the rounding confirms).
@@ -199,6 +201,33 @@ def test_a_stack_and_its_nested_lstm_have_equal_parameters_at_small_scale_too(em
         assert len(counts) == 1
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("novel.txt", "novel.txt"),
+        ("my text, é = 1.txt", "my text, é = 1.txt"),
+        ("", ""),
+        ("1984", '"1984"'),
+        ("null", '"null"'),
+        ('"quoted"', r'"\"quoted\""'),
+        ("a+b.txt", r'"a\u002bb.txt"'),
+        ("+unit=rnn", r'"\u002bunit=rnn"'),
+    ],
+)
+def test_a_name_is_read_back_as_it_was_made(value, told):
+    made = experiments.variant("ptb_char_nlstm", corpus=value)
+    assert made.name == f"ptb_char_nlstm+corpus={told}"
+    assert made.task.corpus == value
+    assert experiments.get(made.name) == made
+
+
+@pytest.mark.parametrize(("value", "told"), [(1e36, "1e36"), (1e-7, "1e-07"), (0.0005, "0.0005"), (1, "1")])
+def test_a_number_in_a_name_is_read_back(value, told):
+    made = experiments.variant("ptb_char_nlstm", learning_rate=value)
+    assert made.name == f"ptb_char_nlstm+learning_rate={told}"
+    assert experiments.get(made.name) == made
+
+
 # Smoke
 
 
@@ -261,6 +290,20 @@ def test_the_width_for_a_budget_is_the_widest_that_fits(name):
         for w in (width, width + (4 if "cwrnn" in name else 1))
     ]
     assert at[0] <= budget < at[1]
+
+
+def test_a_missing_text_is_not_told_as_a_width():
+    experiment = experiments.variant("ptb_char_lstm1", "small", corpus="nowhere.txt")
+    with pytest.raises(experiments.base.UsageError, match=r"'nowhere.txt' is neither a corpus .* nor a text file"):
+        experiments.width_for_parameters(experiment, 1_000_000)
+
+
+def test_a_cleaned_text_is_counted_by_its_own_symbols(monkeypatch):
+    loaded = SimpleNamespace(input=Symbols(27), output=Symbols(27))
+    monkeypatch.setattr(CharacterModelling, "load", lambda self: loaded)
+    cleaned = experiments.variant("enwik8_hmlstm", "small", normalization="text8")
+    assert sizes.ends(cleaned.task) == (Symbols(27), Symbols(27))
+    assert sizes.ends(experiments.get("enwik8_hmlstm", "small").task)[0].size > 200
 
 
 def test_a_budget_that_nothing_fits_is_refused():

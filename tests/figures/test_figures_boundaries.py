@@ -147,24 +147,29 @@ def scores():
     rng = np.random.default_rng(2)
     return pd.DataFrame(
         [
-            ("an experiment", layer, truth, "0", detector, seed, rng.random())
+            ("an experiment", layer, truth, "0", detector, seed, 0.2 / layer**6, rng.random() / layer**4)
             for layer in (1, 2)
             for truth in ("spaces", "word ends")
             for detector in ("network", "random", "periodic", "surprise")
             for seed in range(3)
         ],
-        columns=["experiment", "layer", "truth", "within", "detector", "seed", "f1"],
+        columns=["experiment", "layer", "truth", "within", "detector", "seed", "rate", "f1"],
     )
 
 
 def test_scores_show_the_seeds_and_the_rivals(scores):
     figure = figures.boundary_scores(scores)
-    first = figure.axes[0]
+    first, second = figure.axes
     seeds = scores.query("layer == 1 and truth == 'spaces' and detector == 'network'")["f1"]
     assert any(list(line.get_xdata()) == list(seeds) for line in first.lines)
     rival = scores.query("layer == 1 and truth == 'spaces' and detector == 'random'")["f1"].mean()
     assert any(line.get_marker() == "x" and line.get_xdata()[0] == pytest.approx(rival) for line in first.lines)
     assert [text.get_text() for text in first.get_yticklabels()] == ["spaces", "word ends"]
+    marks = {line.get_marker(): line.get_ydata()[0] for line in first.lines if line.get_marker() in "oD|x"}
+    assert len(set(marks.values())) == 4, "no detector stands on another"
+    assert second.get_xlim()[1] < 0.5 < first.get_xlim()[1], "each layer has an axis of its own"
+    assert second.get_title(loc="left") == "$z^2$ fires at 0.31 % of steps"
+    assert "95 % t interval" in figure.legends[0].get_texts()[0].get_text()
     with pytest.raises(UsageError, match="nothing was judged within '±9'; there are 0"):
         figures.boundary_scores(scores, within="±9")
     with pytest.raises(UsageError, match="choose one"):
@@ -184,7 +189,8 @@ def test_segments_have_shares_that_sum_to_one():
         [(1, kind, seed, d, np.log(2), 20) for kind in ("withheld", "forced") for seed in range(3) for d in range(5)],
         columns=["layer", "kind", "seed", "distance", "loss_increase", "number"],
     )
-    drawn = figures.data(figures.segment_lengths(lengths, since, turned))
+    figure = figures.segment_lengths(lengths, since, turned)
+    drawn = figures.data(figure)
     shares = drawn[drawn["panel"] == "lengths"]
     assert shares.groupby(["series", "seed"])["value"].sum().to_numpy() == pytest.approx(1)
     assert shares.loc[(shares["series"] == "layer 1") & (shares["x"] == 20), "value"].iloc[0] == 45 / 59
@@ -192,9 +198,52 @@ def test_segments_have_shares_that_sum_to_one():
     assert drawn.loc[drawn["panel"] == "withheld", "value"].tolist() == pytest.approx([1.0] * 15)  # bits, not nats
 
 
+def test_a_mean_is_drawn_where_every_seed_has_a_value():
+    lengths = pd.DataFrame({"series": "layer 1", "seed": range(3), "length": 1, "count": 20})
+    since = pd.DataFrame(
+        [(1, seed, s, 2.0, 20) for seed in range(3) for s in range(4 + seed)],
+        columns=["layer", "seed", "since", "bits", "count"],
+    )
+    turned = pd.DataFrame(
+        [(layer, "forced", seed, 0, 1.0, 20) for layer in (1, 2) for seed in range(3)],
+        columns=["layer", "kind", "seed", "distance", "loss_increase", "number"],
+    )
+    figure = figures.segment_lengths(lengths, since, turned)
+    (mean,) = [line for line in figure.axes[1].lines if line.get_alpha() is None]
+    assert mean.get_xdata()[np.isfinite(mean.get_ydata())].tolist() == [0, 1, 2, 3]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "segments of layer 1",
+        "segments of layer 2 (right alone: fewer than 20 in a run)",
+        "words: fewer than 20 in a run, not drawn",
+    ]
+
+
+def ablated(**values: list[float]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"setting": name, "seed": seed, "value": value, "model": "lstm" if name == "b" else "hmlstm"}
+            for name, some in values.items()
+            for seed, value in enumerate(some)
+        ]
+    )
+
+
 def test_an_ablation_has_a_reference():
-    frame = pd.DataFrame({"setting": ["a"] * 3 + ["b"] * 3, "seed": [0, 1, 2] * 2, "value": [1.0, 2, 3, 4, 5, 6]})
+    frame = ablated(a=[1, 2, 3], b=[4, 5, 6])
     figure = figures.ablation(frame, "a")
-    assert [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_marker() == "o"] == [2, 5]
+    means = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert [line.get_xdata()[0] for line in means] == [2, 5]
+    assert [line.get_color() for line in means] == [figures.look(name).colour for name in ("hmlstm", "lstm")]
     with pytest.raises(UsageError, match="no setting 'c'; there are a, b"):
         figures.ablation(frame, "c")
+
+
+def test_what_overflowed_or_lies_far_off_is_told_in_words():
+    frame = ablated(a=[1, 1.1, 1.2], b=[1.1, 1.2, 1.3], c=[9, 9.1, 9.2], d=[np.nan] * 3, e=[1, 1.1, np.nan])
+    (panel,) = figures.ablation(frame, "a").axes
+    assert [text.get_text() for text in panel.texts] == [
+        "9.10 (8.85 to 9.35)",
+        "overflowed in every seed",
+        "overflowed in 1 of 3 seeds",
+    ]
+    assert panel.get_xlim()[1] < 2

@@ -58,6 +58,8 @@ def test_shares_against_updates_every_seed_and_the_mean(history):
     assert trained.get_ydata() == pytest.approx([4.89, 4.79, 4.69, 4.59, 4.49])
     assert valid.get_xdata().tolist() == [200, 400]
     assert latched.get_xscale() == "log"
+    assert [text.get_text() for text in rescued.texts] == ["at 0 %: all memories"]
+    assert not latched.texts
     plotted = figures.data(figure)
     assert set(plotted["quantity"]) == {"latched", "silent", "bpc"}
     assert len(plotted) == 2 * 2 * 3 * (8 * 4 + 7)
@@ -107,6 +109,10 @@ def test_bars_of_settings_are_latched_then_silent(history):
     assert (low + high) / 2 == pytest.approx(0.31)
     assert high - low == pytest.approx(2 * 4.302653 * 0.01 / np.sqrt(3), rel=1e-5)
     assert LATCHED != SILENT
+    assert right.get_xlabel() == "share of the inner memory's cells"
+    fewer = figures.inner_memory_ablations(shares[(shares["setting"] == "rescued") | (shares["seed"] < 2)])
+    labels = [tick.get_text() for tick in fewer.axes[0].get_yticklabels()]
+    assert labels == ["as printed (2 seeds)", "rescued (3 seeds)"]
     with pytest.raises(UsageError, match="no memory 'middle'; there are inner, outer"):
         figures.inner_memory_ablations(shares, memory="middle")
 

@@ -46,6 +46,13 @@ def test_distributions_have_a_panel_a_quantity_and_start(cells):
     titles, _ = zip(*QUANTITIES.values(), strict=True)
     assert [ax.get_title(loc="left") for ax in axes[0]] == list(titles)
     assert [len(ax.lines) for ax in axes[1]] == [16, 16, 12, 16]
+    assert all(ax.get_ylabel().endswith("share of all cells") for ax in axes[:, 0])
+    assert [ax.get_xlabel() for ax in axes[1]] == [
+        "characters",
+        "characters",
+        "characters\nnot defined for\nthe outer memory",
+        "∂c(t) / ∂c(t−1)",
+    ]
     assert [ax.get_xscale() for ax in axes[0]] == ["log", "log", "log", "linear"]
     assert figures.data(figure).equals(cumulated(cells))
     with pytest.raises(UsageError, match="no cell is alive"):
@@ -71,7 +78,8 @@ def test_medians_stand_beside_their_baselines_with_intervals_and_the_dead(median
     assert [tick.get_text() for tick in raw.get_yticklabels()] == [
         "inner memory", "outer memory", "stack, upper layer", "stack, lower layer"
     ]  # fmt: skip
-    assert {text.get_text() for text in raw.texts} == {"10 % dead"}
+    assert [text.get_text() for text in raw.texts] == ["10 % dead"] * 4  # once a memory, of the trained network
+    assert "geometric mean, 95 % t interval" in [text.get_text() for text in figure.legends[0].get_texts()]
     colour = figures.look("layer 2").colour
     seeds, interval, mean = [line for line in raw.lines if line.get_color() == colour][:3]
     assert list(seeds.get_xdata()) == [10, 20, 30]
@@ -111,13 +119,15 @@ def test_distances_are_binned_by_a_constant_ratio_without_loss(cuts):
 def test_cuts_have_a_column_a_network_and_a_row_an_effect_and_kind(cuts):
     figure = figures.cut_effects(cuts)
     axes = np.array(figure.axes).reshape(4, 4)
-    assert axes[0, 0].get_title(loc="left").startswith("Nested LSTM,\nbias 0")
-    assert axes[0, 3].get_title(loc="left").startswith("stacked LSTM,\nbias at")
+    assert axes[0, 0].get_title(loc="left").startswith("Nested LSTM, output\nbias 0")
+    assert axes[0, 3].get_title(loc="left").startswith("stacked LSTM, output\nbias at")
     inner = [line for line in axes[0, 0].lines if line.get_color() == figures.look("inner").colour]
     (mean,) = [line for line in inner if line.get_alpha() is None]
     assert mean.get_ydata()[0] == pytest.approx(20)  # the mean over seeds of 10, 20, 30
     assert len(inner) == 1 + 3
     assert (axes[3, 0].lines[0].get_ydata() < 0).all()
+    assert axes[1, 0].get_ylabel() == "swapped with\nanother text's\nKL(intact ‖ cut), nats"
+    assert figure.legends[0].get_texts()[-1].get_text() == "axis linear within ±0.01"
     with pytest.raises(UsageError, match="no cut to draw"):
         figures.cut_effects(cuts.assign(kind="freeze"))
 
@@ -131,4 +141,7 @@ def test_the_horizon_is_in_bits():
     (ax,) = figure.axes
     assert len(ax.lines) == 4 * (3 + 1)
     assert ax.lines[0].get_ydata() == pytest.approx([2, 1.1, 1.01])
+    strong = [line for line in ax.lines if line.get_alpha() is None]
+    assert [line.get_marker() for line in strong] == [figures.look(name).marker for name in ("nlstm", "stacked_lstm")
+            for _ in range(2)]  # fmt: skip
     assert len(figures.data(figure)) == len(rows)

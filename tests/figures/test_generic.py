@@ -21,7 +21,7 @@ def test_learning_curves_show_every_seed_and_the_mean(history):
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
         "LSTM",
         "Nested LSTM",
-        "valid",
+        "validation",
         "test",
     ]
 
@@ -29,7 +29,7 @@ def test_learning_curves_show_every_seed_and_the_mean(history):
 def test_learning_curves_against_updates_of_one_split(history):
     figure = figures.learning_curves(history, x="update", splits=("valid",))
     assert figure.axes[0].get_xlabel() == "updates"
-    assert figure.axes[0].get_ylabel() == "bits per character, valid"
+    assert figure.axes[0].get_ylabel() == "bits per character, validation"
     assert set(figures.data(figure)["split"]) == {"valid"}
 
 

@@ -38,7 +38,11 @@ def diamonds(ax):
 
 
 def curves(ax):
-    return [line for line in ax.lines if line.get_marker() != "D"]
+    return [line for line in ax.lines if line.get_marker() not in ("D", "o")]
+
+
+def dots(ax):
+    return [(float(x), float(y)) for line in ax.lines if line.get_marker() == "o" for x, y in line.get_xydata()]
 
 
 def test_printed_values_stand_beside_the_curves(comparison, runs):
@@ -50,6 +54,8 @@ def test_printed_values_stand_beside_the_curves(comparison, runs):
     strong = [line for line in curves(valid) if line.get_alpha() is None]
     assert {round(float(line.get_ydata()[0]), 6) for line in strong} == {4.01, 4.51}
     assert valid.get_ylim()[0] < 1.3 < 1.5 < valid.get_ylim()[1] < 4
+    assert {epoch for epoch, _ in dots(valid)} == {10}
+    assert sorted(value for _, value in dots(valid)) == pytest.approx([1.3, 1.31, 1.32, 1.8, 1.81, 1.82])
     carried = figures.data(figure)
     assert len(carried) == 2 * len(PRINTED) + 2 * 2 * 3 * 10
     assert set(carried["split"]) == {"valid", "test"}
@@ -81,31 +87,48 @@ def test_a_substitute_has_panels_of_its_own(comparison, runs):
     assert len(figure.axes) == 4
     for ax in figure.axes:
         assert not (diamonds(ax) and curves(ax))
-    assert [ax.get_title(loc="left") for ax in figure.axes[2:]] == ["valid, another text", "test, another text"]
+    assert [ax.get_title(loc="left") for ax in figure.axes[2:]] == ["validation, another text", "test, another text"]
 
 
 def test_each_start_of_the_output_bias_has_its_row(comparison, runs):
     both = pd.concat([runs, runs.assign(start="log_frequencies", experiment=runs["experiment"] + "_logfreq")])
-    assert len(figures.printed_and_measured(comparison, both, ["bpc"]).axes) == 4
+    above, _, below, _ = figures.printed_and_measured(comparison, both, ["bpc"]).axes
+    assert (len(diamonds(above)), len(diamonds(below))) == (4, 0), "nobody printed what the other start does"
+
+
+def test_the_best_epoch_is_of_the_best_validation_value_in_the_metrics_own_sense(comparison, runs):
+    """An accuracy is best where it is highest; the test set's dot stands at the validation's epoch."""
+    told = comparison.assign(metric="top1_accuracy_pct")
+    falling = runs["value"].where(runs["split"] == "valid", -runs["value"])  # validation is best at the first epoch
+    ours = runs.assign(metric="top1_accuracy_pct", value=falling)
+    figure = figures.printed_and_measured(told, ours, ["top1_accuracy_pct"])
+    assert [{x for x, _ in dots(ax)} for ax in figure.axes] == [{1.0}, {1.0}]
 
 
 def test_verdicts_are_counted_by_table():
+    """A printed number counts as one wherever it stands; the margin that is printed with an ordering is none."""
     rows = [
-        {"document": "nested_lstm", "where": where, "kind": kind, "anchor": anchor, "own": own, "verdict": verdict}
-        for where, kind, anchor, own, verdict, times in (
-            ("Table 1", "number", True, False, "match", 2), ("Table 1", "number", True, False, "not run", 3),
-            ("Table 1", "number", False, False, "differs", 5), ("Table 2", "reference", True, False, "not run", 7),
-            ("Table 1", "ordering", True, False, "fails", 1), ("Section 4", "claim", True, False, "holds", 4),
-            ("Section 5", "claim", True, True, "undecided", 1),
+        {"document": "nested_lstm", "where": where, "kind": kind, "as_printed": printed, "anchor": anchor, "own": own,
+         "verdict": verdict}
+        for where, kind, printed, anchor, own, verdict, times in (
+            ("Table 1", "number", "1.4", True, False, "match", 2),
+            ("Table 1", "number", "1.4", True, False, "not run", 3),
+            ("Table 1", "number", "1.4", False, False, "differs", 5),
+            ("Table 2", "reference", "1.4", True, False, "not run", 7),
+            ("Table 1", "ordering", ".03", True, False, "fails", 1),
+            ("Section 4", "claim", "", True, False, "holds", 4),
+            ("Section 4", "claim", "270", True, False, "not run", 2),
+            ("Section 5", "claim", "", True, True, "undecided", 1),
         ) for _ in range(times)
     ]  # fmt: skip
     figure = figures.verdict_overview(pd.DataFrame(rows))
     numbers, said = figure.axes
-    assert [label.get_text() for label in numbers.get_yticklabels()] == ["Nested LSTMs, Table 1"]
-    assert [bar.get_width() for bar in numbers.patches] == [2, 0, 0, 3]
-    labels = [label.get_text() for label in said.get_yticklabels()]
-    assert labels == ["Nested LSTMs, Table 1", "Nested LSTMs, claims", "our own questions"]
-    assert figures.data(figure)["count"].sum() == 2 + 3 + 1 + 4 + 1
+    labels = [[label.get_text() for label in ax.get_yticklabels()] for ax in (numbers, said)]
+    assert labels[0] == ["Nested LSTMs, Table 1", "Nested LSTMs, claims"]
+    assert labels[1] == [*labels[0], "our own questions"]
+    assert [bar.get_width() for bar in numbers.patches] == [2, 0, 0, 0, 0, 0, 0, 0, 3, 2]
+    assert figures.data(figure)["count"].sum() == 2 + 3 + 2 + 1 + 4 + 1
+    assert numbers.get_xlim() == said.get_xlim()
     with pytest.raises(UsageError, match="no verdict to draw"):
         figures.verdict_overview(pd.DataFrame(rows).assign(anchor=False))
 

@@ -12,8 +12,8 @@ MODULE = """
 from nlstm_lab.cells import NestedLSTM, NestedLSTMCell
 
 class DeeperCell(NestedLSTMCell):
-    def __init__(self, input_size, hidden_size, **flags):
-        super().__init__(input_size, hidden_size, **{"depth": 3, **flags})
+    def __init__(self, input_size, hidden_size, depth=3, **flags):
+        super().__init__(input_size, hidden_size, depth=depth, **flags)
 
 class Deeper(NestedLSTM):
     cell_class = DeeperCell
@@ -39,6 +39,13 @@ def test_a_class_of_ones_own_trains(module: str, runs_folder: Path) -> None:
     model = runs.ensure(experiment, progress=False).model()
     assert type(model.unit).__name__ == "Deeper"
     assert runs.load(experiment).name.startswith("ptb_char_nlstm+unit=deeper_units:Deeper")
+
+
+def test_the_table_has_the_runs_of_units_that_this_process_lacks(module: str, runs_folder: Path) -> None:
+    name = models.unit(f"{module}:Deeper")
+    run = runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", unit=name, epochs=1, depth=4), progress=False)
+    models.UNITS.pop(name)
+    assert set(runs.table().experiment) == {run.experiment.name}
 
 
 @pytest.mark.parametrize(

@@ -111,8 +111,15 @@ def test_four_quantities_of_every_cell():
 
 def test_curves_are_against_updates_and_the_time_that_these_took():
     one = run(3)
-    rows = [(0, 10, "early", 6.0), (1, 100, "train", 5.5), (1, 100, "valid", 5.0), (2, 200, "train", 4.5)]
-    one.history = pd.DataFrame(rows, columns=["epoch", "update", "split", "value"]).assign(metric="nll_nats")
+    rows = [
+        (0, 10, "early", "blocks", 6.0),
+        (1, 100, "train", "blocks", 5.5),
+        (1, 100, "valid", "blocks", 5.0),
+        (2, 200, "train", "blocks", 4.5),
+        (1, 200, "valid", "streams", 4.0),  # read once, at the end
+    ]
+    columns = ["epoch", "update", "split", "reader", "value"]
+    one.history = pd.DataFrame(rows, columns=columns).assign(metric="nll_nats")
     one.experiment.task = SimpleNamespace(batch_size=6, length=50)
     one.result["tokens_per_second"] = 100
     told = curves([one])
@@ -121,3 +128,8 @@ def test_curves_are_against_updates_and_the_time_that_these_took():
     ]  # fmt: skip
     assert told["minutes"].tolist() == pytest.approx([0.5, 5, 10])  # three seconds an update
     assert set(told["seed"]) == {3}
+    one.experiment.task = SimpleNamespace(batch_size=6, length=51, reader="blocks")  # of 51 symbols 50 are read
+    assert curves([one])["minutes"].tolist() == told["minutes"].tolist()
+    one.experiment.task = SimpleNamespace(batch_size=6)  # poems, digits, lines
+    assert curves([one])["minutes"].isna().all()
+    assert curves([one])["value"].tolist() == told["value"].tolist()

@@ -126,3 +126,16 @@ def test_only_long_trainings_are_compiled(updates: int, runs_folder: object, mon
     net = models.build(experiment.model, models.Interface.of(task), seed=0)
     training.fit(net, task, experiment.training, seed=0, progress=False)
     assert asked == [updates >= 2] * updates
+
+
+def test_rmsprop_forgets_by_its_decay() -> None:
+    config, made = TrainingConfig(1, 0.5, optimizer="rmsprop", decay=0.75, clip_norm=None), network(10.0)
+    config.step(made, config.make_optimizer(made))
+    torch.testing.assert_close(made.weight.data, torch.full((1, 3), -0.5 / 0.25**0.5))
+
+
+def test_where_the_update_is_clipped_the_gradient_is_not() -> None:
+    config, made = TrainingConfig(1, 0.5, clip_norm=1.0, clip="update"), network(10.0)
+    config.step(made, config.make_optimizer(made))
+    assert made.weight.grad is not None
+    assert (made.weight.grad == 10.0).all()

@@ -1,0 +1,47 @@
+"""What the fields of a config may hold, told by their annotations."""
+
+import math
+from collections.abc import Collection
+from dataclasses import fields
+from numbers import Integral, Real
+from os import PathLike
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
+
+from nlstm_lab.errors import UsageError
+
+
+def check(config: Any, zero: Collection[str] = ("seed",)) -> None:
+    """Refuse a dataclass in which a choice, a number or a text is none; other types are left to whoever reads them.
+
+    Numbers must be above zero, and the fields that `zero` names at least zero. Raises UsageError, which names the
+    field, what it may be and what it is.
+
+    >>> from nlstm_lab.training import TrainingConfig
+    >>> TrainingConfig(epochs=1, learning_rate=0.1, optimizer="sgd")
+    Traceback (most recent call last):
+    nlstm_lab.errors.UsageError: optimizer must be adam or rmsprop, not 'sgd'
+    """
+    for field in fields(config):
+        value = getattr(config, field.name)
+        kinds = get_args(field.type) if isinstance(field.type, UnionType) else (field.type,)
+        optional = NoneType in kinds
+        if optional and value is None:
+            continue
+        right, told = _judged(kinds[0], value, 0 if field.name in zero else 1)
+        if not right:
+            raise UsageError(f"{field.name} must be {told}{' or None' if optional else ''}, not {value!r}")
+
+
+def _judged(kind: Any, value: Any, least: int) -> tuple[bool, str]:
+    """Whether a value is of that kind, and what one is."""
+    number = not isinstance(value, bool)
+    if get_origin(kind) is Literal:
+        return value in get_args(kind), " or ".join(get_args(kind))
+    if kind is int:
+        return number and isinstance(value, Integral) and int(value) >= least, f"a whole number of {least} or more"
+    if kind is float:
+        return number and isinstance(value, Real) and 0 < float(value) < math.inf, "a number above zero"
+    if kind is str:
+        return isinstance(value, str | PathLike), "a text"
+    return True, ""

@@ -1,0 +1,42 @@
+"""Where a network starts: its output bias, its padding, its gates."""
+
+import pytest
+import torch
+
+from nlstm_lab import models
+from nlstm_lab.datasets.base import Symbols, Vocabulary
+from nlstm_lab.models import Interface, ModelConfig
+from nlstm_lab.models.inputs import PaddedEmbedding
+
+ABC = Vocabulary(tuple(" abc."))
+
+
+@pytest.mark.parametrize("wide", [None, 7])
+def test_the_output_bias_starts_where_it_is_told_to(wide):
+    shares = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05])
+    ends = Interface(Symbols(5), Symbols(5), ABC, log_frequencies=shares.log())
+    for start, expected in (("zero", torch.zeros(5)), ("log_frequencies", shares.log())):
+        model = models.build(ModelConfig("nlstm", 4, output_embedding_size=wide, output_bias=start), ends, seed=0)
+        assert torch.equal((model.readout.output if wide else model.readout).bias, expected)
+
+
+def test_padding_is_read_as_nothing():
+    embedding = PaddedEmbedding(4, 3)
+    assert not embedding(torch.tensor([0])).any()
+    assert torch.equal(embedding(torch.tensor([1, 3])), embedding.rows[[0, 2]])
+
+
+def test_segments_end_at_the_symbols_that_an_experiment_names():
+    config = ModelConfig("hrnn", 4, 3, boundaries=(" .", "."))
+    model = models.build(config, Interface(Symbols(5), Symbols(5), ABC), seed=0)
+    assert model.segment_ends.tolist() == [[1, 0], [0, 0], [0, 0], [0, 0], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("unit", "open_gates"),
+    [("lstm", "f"), ("nlstm", "f"), ("lnlstm", "f"), ("hmlstm", "f"), ("hrnn", "f"), ("gru", "ru")],
+)
+def test_the_gates_that_keep_start_open(unit, open_gates):
+    cell = models.UNITS[unit](5, 4, 2).cells[0]
+    starts = dict(zip(cell.gates, cell.bias[: 4 * len(cell.gates)].view(-1, 4).mean(1).tolist(), strict=True))
+    assert starts == {gate: float(gate in open_gates) for gate in cell.gates}

@@ -1,0 +1,75 @@
+"""What the recorded studies measure, on a small network and a text that is made up."""
+
+import numpy as np
+import pytest
+import torch
+
+from nlstm_lab import models, paths, probes
+from nlstm_lab.datasets.base import Symbols, Vocabulary
+from nlstm_lab.models import Interface, ModelConfig
+from nlstm_lab.probes import segment_studies, studies
+
+ABC = Vocabulary(tuple(" abc."))
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A network, and a text of a corpus that is not needed."""
+    monkeypatch.setattr(paths, "probes", lambda: tmp_path)
+    for name, value in (("SKIP", 50), ("MOMENTS", 4), ("DISTANCE", 10)):
+        monkeypatch.setattr(studies, name, value)
+    torch.manual_seed(0)
+    model = models.build(ModelConfig("nlstm", 6), Interface(Symbols(5), Symbols(5), ABC), seed=0).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 3
+    text = "".join(np.random.default_rng(0).choice(list(" abc."), 900))
+
+    class Text:
+        def __str__(self):
+            return "a text"
+
+        def read(self):
+            return text
+
+    return model, Text(), text
+
+
+@pytest.mark.parametrize(
+    ("how", "reads"),
+    [
+        ({}, lambda m, t: (m, t)),
+        ({"trained": False}, lambda m, t: (probes.untrained(m, 3), t)),
+        ({"order": "words"}, lambda m, t: (m, probes.shuffled(t, "words", 3))),
+        ({"order": "characters"}, lambda m, t: (m, probes.shuffled(t, "characters", 3))),
+    ],
+)
+def test_timescales_are_those_of_the_condition(study, how, reads):
+    model, excerpt, text = study
+    found = studies.state_timescales(model, excerpt, seed=3, **how).query("value == 'tanh'")
+    expected = probes.state_timescales(probes.trace(*reads(model, text)), ["tanh"], skip=50)
+    np.testing.assert_allclose(found["timescale"], expected["timescale"], rtol=1e-5)
+    assert expected["timescale"].notna().any()
+
+
+def test_cuts_are_means_over_moments_of_the_first_half(study):
+    model, excerpt, text = study
+    found = studies.cuts(model, excerpt).set_index(["memory", "kind", "distance"]).sort_index()
+    moments = np.linspace(50, 450 - 12, 4).astype(int).tolist()
+    for kind, other in (("zero", None), ("swap", text[450:])):
+        cut = probes.intervene(model, text[:450], kind, "inner", moments=moments, distance=10, other=other)
+        told = found.loc["inner", kind]
+        np.testing.assert_allclose(told["kl"], cut.kl.mean("moment"), rtol=1e-4, atol=1e-6)
+        more = (cut.loss_cut - cut.loss).mean("moment")
+        np.testing.assert_allclose(told["loss_increase"], more, rtol=1e-3, atol=1e-5)
+    assert set(found.index.get_level_values("memory")) == {"outer", "inner", "h"}
+
+
+def test_pieces_are_judged_against_their_own_truth(study, monkeypatch):
+    """A network whose given boundaries are the spaces meets every space of every piece."""
+    _, excerpt, _ = study
+    monkeypatch.setattr(segment_studies, "PIECE", 70)
+    ends = Interface(Symbols(5), Symbols(5), ABC)
+    model = models.build(ModelConfig("hrnn", 4, 2, boundaries=(" ",)), ends, seed=0).eval()
+    told = segment_studies.scores(model, excerpt).query("truth == 'spaces' and within == '0' and detector == 'network'")
+    assert told["f1"].tolist() == [1.0]

@@ -1,0 +1,145 @@
+"""What an epoch reads, counts, keeps and divides by, on texts that are made up."""
+
+import importlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from nlstm_lab import models, training
+from nlstm_lab.datasets.base import Batch, Symbols
+from nlstm_lab.datasets.text import streams
+from nlstm_lab.models import Interface, ModelConfig, Network
+from nlstm_lab.training import TrainingConfig, evaluate
+
+LOOP: Any = importlib.import_module("nlstm_lab.training.loop")  # what the package calls so is its function
+CPU = torch.device("cpu")
+TEXTS = [np.random.default_rng(k).integers(5, size=201).astype(np.uint8) for k in range(3)]
+
+
+class Given:
+    """A task whose k-th epoch reads the k-th text as streams, seven symbols at a time."""
+
+    input = output = Symbols(5)
+    vocabulary, per_sequence, metric, readers, updates_per_epoch = None, False, "bpc", ("streams",), 10
+    log_frequencies = torch.full((5,), 0.2).log()
+
+    def __init__(self) -> None:
+        self.seeds: list[int] = []
+
+    def train(self, generator: torch.Generator) -> Iterator[Batch]:
+        self.seeds.append(generator.initial_seed())
+        return iter(list(streams(TEXTS[(len(self.seeds) - 1) % 3], 7, 3)))
+
+    def evaluate(self, split: str, reader: str) -> Iterator[Batch]:
+        return iter(list(streams(TEXTS[0], 7, 3)))
+
+
+def network(unit: str = "nlstm", **more: Any) -> Network:
+    return models.build(ModelConfig(unit, 6, **more), Interface.of(Given()), seed=0).double()  # type: ignore[arg-type]
+
+
+def nats(net: Network, codes: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of every prediction [T, B], the streams read in one piece; and which of them count."""
+    (batch,) = streams(codes, 10_000, 3)
+    with torch.no_grad():
+        told = F.cross_entropy(net(batch.inputs)[0].flatten(0, 1), batch.targets.flatten(), reduction="none")
+    counted = torch.ones_like(batch.targets, dtype=torch.bool) if batch.mask is None else batch.mask
+    return told.view(batch.targets.shape), counted
+
+
+def truth(net: Network, codes: np.ndarray) -> float:
+    told, counted = nats(net, codes)
+    return float(told[counted].mean())
+
+
+def rows(fit: training.Fit, split: str, metric: str) -> list[float]:
+    return [value for _, _, where, _, name, value in fit.history if (where, name) == (split, metric)]
+
+
+@pytest.mark.parametrize(("metric", "of"), [("bpc", lambda x: x / np.log(2)), ("perplexity", np.exp)])
+def test_a_reading_carries_the_state_and_says_it_in_the_documents_unit(metric: Any, of: Any) -> None:
+    net = network()
+    told = evaluate(net, streams(TEXTS[0], 7, 3), CPU, metric)
+    assert told["nll_nats"] == pytest.approx(truth(net, TEXTS[0]), rel=1e-12)
+    assert told[metric] == pytest.approx(of(truth(net, TEXTS[0])), rel=1e-12)
+
+
+def test_an_epochs_training_loss_is_that_of_its_own_text_with_the_state_carried() -> None:
+    """At a learning rate of 0, where the network stays what it is."""
+    net, task = network(), Given()
+    fit = training.fit(net, task, TrainingConfig(3, 0.0), seed=7, progress=False)  # type: ignore[arg-type]
+    assert rows(fit, "train", "nll_nats") == pytest.approx([truth(net, text) for text in TEXTS], rel=1e-9)
+    told, counted = nats(net, TEXTS[0])
+    pieces = [slice(7 * a, 7 * b) for a, b in itertools.pairwise((0, 1, 2, 3, 5, 7, 10))]  # updates that are logged
+    expected = [float(told[piece][counted[piece]].mean()) for piece in pieces]
+    assert rows(fit, "early", "nll_nats") == pytest.approx(expected, rel=1e-9)
+    assert len(set(task.seeds)) == 3
+    again = Given()
+    training.fit(network(), again, TrainingConfig(3, 0.0), seed=8, progress=False)  # type: ignore[arg-type]
+    assert not set(again.seeds) & set(task.seeds)
+
+
+def test_the_slope_of_each_epoch_is_the_schedules(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+    step = TrainingConfig.step
+
+    def noted(config: TrainingConfig, net: Any, *more: Any) -> torch.Tensor:
+        seen.append(net.unit.slope)
+        return step(config, net, *more)
+
+    monkeypatch.setattr(TrainingConfig, "step", noted)
+    config = TrainingConfig(3, 0.01, slope=(1.5, 0.4))
+    training.fit(network("hmlstm", num_layers=2), Given(), config, seed=0, progress=False)  # type: ignore[arg-type]
+    assert seen[::10] == pytest.approx([1.0, 1.4, 1.5])
+
+
+@pytest.fixture
+def losses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Losses of the epochs, in the place of what a reading of validation, then of the test set, would measure."""
+    told: list[float] = []
+    readings = itertools.count()
+
+    def tell(*_: Any) -> dict[str, float]:
+        return {"nll_nats": told[next(readings) // 2]}
+
+    monkeypatch.setattr(LOOP, "evaluate", tell)
+    return told
+
+
+def test_the_weights_that_are_kept_are_the_best_epochs(losses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    losses += [3.0, 2.0, 2.5]
+    ends: list[dict[str, torch.Tensor]] = []
+    for name in ("end_epoch", "finish"):
+        done = getattr(LOOP._Trainer, name)
+
+        def noted(trainer: Any, done: Any = done) -> None:
+            done(trainer)
+            ends.append({key: value.clone() for key, value in trainer.network.state_dict().items()})
+
+        monkeypatch.setattr(LOOP._Trainer, name, noted)
+    fit = training.fit(network(), Given(), TrainingConfig(3, 0.01), seed=0, progress=False)  # type: ignore[arg-type]
+    assert fit.best_epoch == 2
+    assert all(torch.equal(value, ends[1][name]) for name, value in fit.weights.items())
+    assert all(torch.equal(value, ends[1][name]) for name, value in ends[3].items())  # the last reading is theirs
+    assert not all(torch.equal(value, ends[2][name]) for name, value in fit.weights.items())
+
+
+def test_a_plateau_and_the_best_epoch_are_known_after_a_stop(losses: list[float], tmp_path: Path) -> None:
+    losses += [2.0, 3.0, 2.5]
+    one = TrainingConfig(1, 0.01, divide_on_plateau=2.0)
+    options: Any = {"seed": 0, "checkpoint": tmp_path / "checkpoint.pt", "progress": False}
+    training.fit(network(), Given(), one, **options)  # type: ignore[arg-type]
+    file = options["checkpoint"]
+    state = torch.load(file, weights_only=True)
+    state["progress"]["finished"] = False
+    torch.save(state, file)
+    fit = training.fit(network(), Given(), replace(one, epochs=2), **options)  # type: ignore[arg-type]
+    assert fit.best_epoch == 1
+    assert torch.load(file, weights_only=True)["optimizer"]["param_groups"][0]["lr"] == 0.005
