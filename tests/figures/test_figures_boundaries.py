@@ -138,6 +138,9 @@ def test_samples_are_drawn_by_their_setting(written):
     figure = figures.handwriting_samples({"temperature 0.5": [line, line], "temperature 1": [line]})
     assert [panel.get_title(loc="left") for panel in figure.axes] == ["temperature 0.5", "temperature 1"]
     assert len(figures.data(figure)) == 600
+    figure.draw_without_rendering()
+    scales = [panel.get_window_extent().width / np.ptp(panel.get_xlim()) for panel in figure.axes]
+    assert scales[0] == pytest.approx(scales[1], rel=1e-3), "what is written larger is larger"
     with pytest.raises(UsageError, match="no line of handwriting"):
         figures.handwriting_samples({})
 
