@@ -15,7 +15,7 @@ from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, in_order, look, styled
 
 TOPS: dict[int, Any] = {1: "-", 2: (0, (3.5, 1.5)), 3: (0, (1, 1.2))}
-SOURCES = {"ours": "ours", "published": "as published"}
+SOURCES = ("ours", "published")
 TIMES = {"update": "mini-batches", "minutes": "minutes of training"}
 
 
@@ -24,6 +24,7 @@ def training_curves(
     curves: pd.DataFrame,
     published: pd.DataFrame | None = None,
     highest: float | None = None,
+    ours: str = "ours",
     width: float = PAGE,
     ax: Axes | None = None,
 ) -> Figure:
@@ -31,7 +32,8 @@ def training_curves(
 
     curves: `lab.runs.curves(runs)`. published: `lab.probes.studies.published_training()`. Training is dotted,
     validation solid; every seed faint, the mean strong. highest: nats at which the upper panels end; the first steep
-    fall would flatten all that differs between the models.   UsageError: nothing to draw.
+    fall would flatten all that differs between the models. ours: what stands above our own panels, which should say their
+    scale.   UsageError: nothing to draw.
     """
     if curves.empty:
         raise UsageError("there is nothing to draw: the runs told no loss")
@@ -50,7 +52,7 @@ def training_curves(
             panel.grid(axis="y")
             panel.xaxis.set_major_locator(MaxNLocator(5))
         row[0].set_ylabel(AXES["nll_nats"])
-        row[0].set_title(SOURCES[source], loc="left")
+        row[0].set_title(ours if source == "ours" else "as published", loc="left")
     handles = [Line2D([], [], color=look(name).colour, label=look(name).label) for name in in_order(frame["model"])]
     told = {"train": "training", "valid": "validation"}
     handles += [Line2D([], [], color="#404040", linestyle=DASHES[split], label=told[split]) for split in told]
@@ -86,6 +88,7 @@ def accuracy_by_known(
     published: pd.DataFrame | None = None,
     value: str = "accuracy_unmasked_pct",
     most: int = 6,
+    ours: str = "ours",
     width: float = PAGE,
     ax: Axes | None = None,
 ) -> Figure:
@@ -93,7 +96,8 @@ def accuracy_by_known(
 
     accuracy: `lab.probes.gather(networks, lab.probes.studies.context_accuracy, ...)`. published:
     `lab.probes.studies.published_accuracy()`, in a panel of its own. value: over all words, as the article counts, or
-    "accuracy_pct", over those that the network knows. most: characters. Every seed is faint, the mean strong.
+    "accuracy_pct", over those that the network knows. most: characters. ours: as for `training_curves`. Every seed is
+    faint, the mean strong.
 
     UsageError: nothing to draw.
     """
@@ -109,7 +113,7 @@ def accuracy_by_known(
         here = frame[frame["source"] == source]
         for (model, top), part in here.groupby(["model", "top"]):
             seeds_and_mean(panel, part, "known", "value", color=look(str(model)).colour, linestyle=TOPS[int(str(top))])
-        panel.set_title(SOURCES[source], loc="left")
+        panel.set_title(ours if source == "ours" else "as published", loc="left")
         panel.set_xlabel("characters of the word that are known")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(axis="y")

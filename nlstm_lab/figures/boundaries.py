@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import MONO
@@ -21,7 +22,7 @@ CODES = ListedColormap([look.colour for look in OPERATIONS.values()])
 
 # inches
 MARGIN, RIGHT, TEXT, BAND, GAP, LINE = 0.36, 0.05, 0.13, 0.085, 0.02, 0.14
-STRIP, FOOT = 0.04, 0.3
+STRIP, KEY, FOOT = 0.04, 0.14, 0.46
 
 
 @styled
@@ -33,15 +34,16 @@ def boundary_rows(found: xr.Dataset, row: int = ROW, width: float = PAGE, ax: Ax
     """
     lines = _lines(found, row)
     layers = found["layer"].values[:-1].tolist()
-    height = len(lines) * (TEXT + len(layers) * (BAND + GAP) + LINE)
-    figure, ax = _page(ax, width, height)
+    block = TEXT + len(layers) * (BAND + GAP) + LINE
+    figure, ax = _page(ax, width, block * len(lines) + KEY)
     pitch = (width - MARGIN - RIGHT) / row
     for k, (start, stop) in enumerate(lines):
-        y = k * height / len(lines)
+        y = k * block
         _write(ax, found, start, stop, y, pitch)
         for place, layer in enumerate(reversed(layers)):  # the highest layer on top, as in the paper
             top = y + TEXT + place * (BAND + GAP)
             _z(ax, found, layer, start, stop, top, pitch)
+    _squares(ax, MARGIN, block * len(lines) + 0.02)
     return attach(figure, boundary_frame(found))
 
 
@@ -56,7 +58,8 @@ def hidden_norms(
     """Figure 4: the same with the norm of every layer's hidden state as a heat map and the operation under it.
 
     printed: how many updates a layer the paper counts, shown beside ours. Every layer's heat map reaches from its
-    smallest norm, light, to its largest, dark. UsageError as for `boundary_rows`.
+    smallest norm, light, to its largest, dark, from its first update on; before, its state is zero and its map blank.
+    UsageError as for `boundary_rows`.
     """
     lines = _lines(found, row)
     layers = found["layer"].values.tolist()
@@ -64,8 +67,9 @@ def hidden_norms(
     height = block * len(lines) + FOOT
     figure, ax = _page(ax, width, height)
     pitch = (width - MARGIN - RIGHT) / row
-    norms = found["norm"].values
-    scaled = (norms - norms.min(0)) / np.maximum(np.ptp(norms, 0), 1e-12)
+    norms = _since_first_update(found)
+    low, high = np.nanmin(norms, 0), np.nanmax(norms, 0)
+    scaled = (norms - low) / np.maximum(high - low, 1e-6)
     for k, (start, stop) in enumerate(lines):
         _write(ax, found, start, stop, k * block, pitch)
         y = k * block + TEXT
@@ -79,8 +83,16 @@ def hidden_norms(
             _band(ax, codes, y + BAND, STRIP, pitch, CODES, len(OPERATIONS) - 1)
             _label(ax, y + BAND / 2, rf"$\|h^{layer}\|$")
             y += BAND + STRIP + GAP
-    _foot(ax, height, update_counts(found), printed)
+    ranges = {layer: (float(low[layer - 1]), float(high[layer - 1])) for layer in layers}
+    _foot(ax, height, update_counts(found), printed, ranges)
     return attach(figure, boundary_frame(found))
+
+
+def _since_first_update(found: xr.Dataset) -> NDArray[np.float64]:
+    """The norms [time, layer], NaN before a layer's first update; of a layer without any, all of them, which are 0."""
+    norms = found["norm"].values.astype(float)
+    began = (found["operation"].values != list(OPERATIONS).index("COPY")).cumsum(0) > 0
+    return np.where(began | ~began.any(0), norms, np.nan)
 
 
 def update_counts(found: xr.Dataset) -> dict[int, int]:
@@ -151,20 +163,41 @@ def _band(
     ax.add_patch(Rectangle((MARGIN, y), edges[-1] - MARGIN, height, fill=False, edgecolor="#606060", linewidth=0.35))
 
 
-def _foot(ax: Axes, height: float, counts: Mapping[int, int], printed: Sequence[int]) -> None:
-    """The operations by their colours, the shades, and the updates a layer."""
+def _squares(ax: Axes, x: float, y: float) -> float:
+    """The key of the boundaries; returns where it ends."""
+    for fill, words, wide in (("white", "$z=1$: a segment ends", 1.3), ("black", "$z=0$", 0.52)):
+        ax.add_patch(Rectangle((x, y - 0.04), 0.08, 0.08, facecolor=fill, edgecolor="#606060", linewidth=0.35))
+        ax.text(x + 0.12, y, words, va="center", fontsize=6.5)
+        x += wide
+    return x
+
+
+def _foot(
+    ax: Axes,
+    height: float,
+    counts: Mapping[int, int],
+    printed: Sequence[int],
+    ranges: Mapping[int, tuple[float, float]],
+) -> None:
+    """Boundaries and operations by their colours, the shades with every layer's range, and the updates a layer."""
     y = height - FOOT
-    x = MARGIN
+    x = _squares(ax, MARGIN, y)
     for name, look in OPERATIONS.items():
-        ax.add_patch(Rectangle((x, y - 0.04), 0.16, 0.08, facecolor=look.colour, edgecolor="#606060", linewidth=0.35))
+        ax.add_patch(Rectangle((x, y - 0.02), 0.16, 0.04, facecolor=look.colour, edgecolor="#606060", linewidth=0.35))
         ax.text(x + 0.2, y, name, va="center", fontsize=6.5)
         x += 0.68
     shades = np.linspace(0, 1, 65)
-    ax.pcolormesh(x + 0.62 * np.linspace(0, 1, 66) + 0.02, [y - 0.04, y + 0.04], shades[None], cmap=NORMS, linewidth=0)
-    ax.text(x + 0.69, y, "norm, smallest to largest", va="center", fontsize=6.5)
+    bar = MARGIN + 0.62 * np.linspace(0, 1, 66)
+    ax.pcolormesh(bar, [y + 0.12, y + 0.2], shades[None], cmap=NORMS, linewidth=0)
+    told = [
+        f"layer {layer}: {low:.2f}" + (f"–{high:.2f}" if high - low > 0.005 else " throughout")
+        for layer, (low, high) in ranges.items()
+    ]
+    words = "norm on each layer's own scale: " + ", ".join(told) + "; blank before its first update"
+    ax.text(MARGIN + 0.69, y + 0.16, words, va="center", fontsize=6.5)
     paper = dict(zip(counts, printed, strict=False))
     told = [
         f"layer {layer}: {count}" + (f" (paper {paper[layer]})" if layer in paper else "")
         for layer, count in counts.items()
     ]
-    ax.text(MARGIN, y + 0.16, "steps that are no COPY: " + ", ".join(told), va="center", fontsize=6.5)
+    ax.text(MARGIN, y + 0.32, "steps with UPDATE or FLUSH: " + ", ".join(told), va="center", fontsize=6.5)

@@ -6,9 +6,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import MONO, wrap
@@ -19,6 +22,8 @@ from nlstm_lab.statistics import t_interval
 Scale = Literal["row", "figure", "log"]
 STRENGTH = LinearSegmentedColormap.from_list("strength", ["#ffffff", "#c6def0", "#6aaad2", "#2166ac", "#053061"])
 DECADES = 4  # of a logarithmic scale: what is weaker is as good as nothing
+GREY, DASHED = "#404040", (0, (2, 1.2))
+INTERVAL, PUBLISHED = "95 % t interval", "published (one sentence)"
 LABELS = {
     "mean_lag": "mean lag (characters)",
     "share_in_word": "share within the word",
@@ -132,21 +137,25 @@ def lag_profiles(
     means: pd.DataFrame,
     where: str = "all",
     published: pd.DataFrame | None = None,
+    ours: str = "ours",
     width: float = COLUMN,
     ax: Axes | None = None,
 ) -> Figure:
     """The share of the connectivity at each lag: seeds faint, the mean strong, its t interval a band; five decades.
 
     means: `lab.probes.seed_means`, with `model`. where: "all", "word start" or "within word". published: the same
-    columns without seeds, dashed.   UsageError: nothing to draw.
+    columns without seeds, dashed. ours: what the legend calls what is not published. Mean and interval are those of
+    the logarithm, as the axis is: an interval of shares themselves would reach below zero.
+
+    UsageError: nothing to draw.
     """
     frame = _chosen(means, where, "share_at_lag", published)
-    figure, ax = canvas(ax, width, 0.72 * width)
-    seed_lines(ax, frame)
+    figure, ax = canvas(ax, width, 0.82 * width)
+    seed_lines(ax, frame, logarithmic=True)
     lowest = max(float(frame["value"].min()), 10.0**-DECADES / 10)
     ax.set(xlabel="lag (characters)", ylabel="share of the connectivity", yscale="log", ylim=(lowest, 1))
     ax.grid(axis="y")
-    ax.legend()
+    ax.legend(handles=seed_handles(frame, ours), loc="lower left", bbox_to_anchor=(0, 1), ncols=2, columnspacing=1)
     return attach(figure, frame)
 
 
@@ -155,13 +164,14 @@ def connectivity_reach(
     means: pd.DataFrame,
     quantity: str = "mean_lag",
     published: pd.DataFrame | None = None,
+    ours: str = "ours",
     width: float = COLUMN,
     ax: Axes | None = None,
 ) -> Figure:
     """The mean lag, or the share within the word, of each model at all positions, word starts and within words.
 
     means: `lab.probes.seed_means`, with `model`: a dot for each seed, a bar for their mean, a line for its t interval
-    (from three seeds on). published: the article's own, without seeds, as open diamonds.
+    (from three seeds on). published: the article's own, without seeds, as open diamonds. ours: as for `lag_profiles`.
 
     UsageError: an unknown quantity, nothing to draw.
     """
@@ -169,7 +179,7 @@ def connectivity_reach(
         raise UsageError(f"quantity must be one of {', '.join(map(repr, LABELS))}, not {quantity!r}")
     frame = _chosen(means, None, quantity, published)
     models, places = in_order(frame["model"]), ["all", "word start", "within word"]
-    figure, ax = canvas(ax, width, 0.62 * width)
+    figure, ax = canvas(ax, width, 0.68 * width)
     for k, place in enumerate(places):
         for m, model in enumerate(models):
             here = frame[(frame["where"] == place) & (frame["model"] == model)]
@@ -182,15 +192,16 @@ def connectivity_reach(
             theirs = here.loc[here["source"] == "published", "value"]
             diamond: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4.5, "zorder": 1}
             ax.plot(np.full(len(theirs), x), theirs, "D", **diamond)
-    for model in models:
-        ax.plot([], [], color=look(model).colour, linewidth=2, label=look(model).label)
-    if published is not None:
-        ax.plot([], [], "D", color="#404040", markerfacecolor="white", label="published")
     ax.set_xticks(range(len(places)), ["all positions", "word starts", "within words"])
     ax.tick_params(axis="x", length=0)
     ax.set(ylabel=LABELS[quantity], ylim=(0, None))
     ax.grid(axis="y")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, columnspacing=1)
+    handles = [Line2D([], [], color=look(model).colour, linewidth=2, label=look(model).label) for model in models]
+    handles.append(Line2D([], [], color=GREY, linewidth=2, label=f"{ours}, mean"))
+    handles.append(Line2D([], [], color=GREY, marker="|", markersize=7, linestyle="", label=INTERVAL))
+    if published is not None:
+        handles.append(Line2D([], [], color=GREY, marker="D", linestyle="", markerfacecolor="white", label=PUBLISHED))
+    ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, columnspacing=1)
     return attach(figure, frame)
 
 
@@ -204,17 +215,32 @@ def _chosen(means: pd.DataFrame, where: str | None, quantity: str, published: pd
     return chosen.reset_index(drop=True)
 
 
-def seed_lines(ax: Axes, frame: pd.DataFrame) -> None:
-    """value against lag for each model: its seeds faint, their mean strong, its interval a band, published dashed."""
+def seed_lines(ax: Axes, frame: pd.DataFrame, logarithmic: bool = False) -> None:
+    """value against lag for each model: its seeds faint, their mean strong, its interval a band, published dashed.
+
+    logarithmic: mean and interval are computed of log10 of the values.
+    """
     for model in in_order(frame["model"]):
         part, colour = frame[frame["model"] == model], look(model).colour
         ours, theirs = (part[part["source"] == source] for source in ("ours", "published"))
         for _, one in ours.groupby("seed"):
             ax.plot(one["lag"], one["value"], color=colour, linewidth=0.6, alpha=0.35)
         if len(ours):
+            by_lag = (np.log10(ours["value"]) if logarithmic else ours["value"]).groupby(ours["lag"])
+            told = np.array([t_interval(values) for _, values in by_lag]).T
+            mean, low, high = 10**told if logarithmic else told
             lags = np.sort(ours["lag"].unique())
-            mean, low, high = np.array([t_interval(values) for _, values in ours.groupby("lag")["value"]]).T
-            ax.plot(lags, mean, color=colour, label=look(model).label)
+            ax.plot(lags, mean, color=colour)
             ax.fill_between(lags, low, high, color=colour, alpha=0.15, linewidth=0)
         if len(theirs):
-            ax.plot(theirs["lag"], theirs["value"], color=colour, linestyle=(0, (2, 1.2)), linewidth=0.9)
+            ax.plot(theirs["lag"], theirs["value"], color=colour, linestyle=DASHED, linewidth=0.9)
+
+
+def seed_handles(frame: pd.DataFrame, ours: str = "ours") -> list[Artist]:
+    """Legend entries of `seed_lines`: the models, the band, and what is ours and what published."""
+    models = in_order(frame["model"])
+    handles: list[Artist] = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in models]
+    if (frame["source"] == "published").any():
+        handles.append(Line2D([], [], color=GREY, label=f"{ours}, mean"))
+        handles.append(Line2D([], [], color=GREY, linestyle=DASHED, linewidth=0.9, label=PUBLISHED))
+    return [*handles, Patch(color=GREY, alpha=0.15, linewidth=0, label=INTERVAL)]

@@ -34,14 +34,10 @@ def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAG
     threshold = written.attrs["threshold"]
     z = written["z"].sel(layer=layer).values > (0.5 if threshold is None else threshold)
     x, y = (written[name].values.astype(float) for name in ("x", "y"))
+    titles = (f"pen lifted: {_count(lifted.sum(), 'time')}", _ends(layer, z))
     tall = max((y.max() - y.min()) / max(x.max() - x.min(), 1) * (width - 0.1), 0.2)
     figure, axes = panels(ax, 2, 1, width, 2 * (tall + 0.3), sharex=True, sharey=True)
-    for panel, ends, title in zip(
-        axes[:, 0],
-        (lifted, z),
-        (f"segments end where the pen is lifted: {lifted.sum()}", f"segments end where $z^{layer}$ is 1: {z.sum()}"),
-        strict=True,
-    ):
+    for panel, ends, title in zip(axes[:, 0], (lifted, z), titles, strict=True):
         _path(panel, x, y, lifted, np.concatenate([[0], np.cumsum(ends)[:-1]]))
         panel.set_title(title, fontsize=7, pad=3)
         panel.set_aspect("equal")
@@ -49,6 +45,17 @@ def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAG
     axes[0, 0].invert_yaxis()  # the tablet's y grows downward; the axes are shared
     frame = pd.DataFrame({"x": x, "y": y, "lifted": lifted.astype(int), "z": z.astype(int)})
     return attach(figure, frame)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _ends(layer: int, z: NDArray[np.bool_]) -> str:
+    """At how many points a layer's boundaries stand, and into how many colours they part the line."""
+    segments = int(z[:-1].sum()) + 1  # a boundary at the last point begins nothing
+    whole = "one segment" if segments == 1 else f"{segments} segments"
+    return f"$z^{layer}=1$ at {z.sum()} of {_count(len(z), 'point')}: {whole}"
 
 
 def _path(panel: Axes, x: NDArray[np.float64], y: NDArray[np.float64], lifted: NDArray[np.bool_],
@@ -67,25 +74,36 @@ def _path(panel: Axes, x: NDArray[np.float64], y: NDArray[np.float64], lifted: N
 def handwriting_samples(
     lines: Mapping[str, Sequence[Mapping[str, NDArray[np.int_]]]], width: float = PAGE, ax: Axes | None = None
 ) -> Figure:
-    """Lines that a network wrote, a panel for each setting (a temperature) with its lines under each other.
+    """Lines that a network wrote, all at one scale: a panel for each setting (a temperature), its lines below each other.
 
     lines: by the setting's name, `lab.probes.pen(lab.probes.write(model, ...))` of each line: x, y and lifted, in the
     tablet's units. UsageError: nothing to draw.
     """
     if not lines or not all(lines.values()):
         raise UsageError("there is no line of handwriting to draw")
-    count = max(map(len, lines.values()))
-    figure, axes = panels(ax, 1, len(lines), width, 0.3 + 0.8 * count)
+    placed = {setting: _below_each_other(written) for setting, written in lines.items()}
+    across, down = np.array([np.concatenate(drawn).max(0) for drawn in placed.values()]).T
+    edge = 0.01 * across.sum()  # or a stroke would lose half its breadth there
+    across, tall = across + 2 * edge, down.max() + 2 * edge
+    height = min(0.3 + (width - 0.2) * tall / across.sum(), width)
+    figure, axes = panels(ax, 1, len(lines), width, height, width_ratios=across)
     frames = []
-    for panel, (setting, written) in zip(axes[0], lines.items(), strict=True):
-        down = 0.0
-        for k, line in enumerate(written):
-            x, y = line["x"].astype(float), line["y"].astype(float)
-            _path(panel, x - x.min(), y - y.min() + down, line["lifted"] > 0, None)
-            down += 1.25 * max(float(np.ptp(y)), 1.0)
+    for panel, (setting, drawn), wide in zip(axes[0], placed.items(), across, strict=True):
+        for k, (points, line) in enumerate(zip(drawn, lines[setting], strict=True)):
+            _path(panel, points[:, 0], points[:, 1], line["lifted"] > 0, None)
             frames.append(pd.DataFrame({"setting": setting, "line": k, **line}))
         panel.set_title(setting, fontsize=7, pad=2)
-        panel.set_aspect("equal", anchor="W")
-        panel.invert_yaxis()
+        panel.set_aspect("equal", anchor="NW")
+        panel.set(xlim=(-edge, wide - edge), ylim=(tall - edge, -edge))
         panel.axis("off")
     return attach(figure, pd.concat(frames, ignore_index=True))
+
+
+def _below_each_other(written: Sequence[Mapping[str, NDArray[np.int_]]]) -> list[NDArray[np.float64]]:
+    """The points [n, 2] of every line, from 0 at the left, each line below the one before."""
+    drawn, down = [], 0.0
+    for line in written:
+        points = np.stack([line["x"], line["y"]], 1).astype(float)
+        drawn.append(points - points.min(0) + (0.0, down))
+        down += 1.25 * max(float(np.ptp(points[:, 1])), 1.0)
+    return drawn

@@ -29,18 +29,21 @@ FOUND = ([0, 0, 0, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0, 1, 0])
 @styled
 def hierarchical_architectures(ax: Axes | None = None) -> Figure:
     """Figure 1: a hierarchical RNN to which word boundaries are given, and an HM-RNN that finds its own."""
-    sheet = Sheet(PAGE, 2.55, ax)
-    sheet.text(0.1, 2.42, "(a) HRNN: the ends of words are given", size=8, align="left")
-    _unrolled(sheet, 0.34, 0.8, TEXT, WORDS, "given")
-    sheet.text(3.5, 2.42, "(b) HM-RNN: every layer finds the ends of its segments", size=8, align="left")
-    _unrolled(sheet, 3.74, 0.8, TEXT, FOUND, "found")
-    legend = ((UPDATE, "UPDATE"), (FLUSH, "FLUSH: the cell starts anew, and hears the layer above"), (QUIET, "COPY"))
-    for x, (colour, words) in zip((0.3, 1.15, 4.3), legend, strict=True):
-        sheet.arrow((x, 0.12), (x + 0.26, 0.12), colour, 1.1, dashes=DOTS if colour == QUIET else "-")
-        sheet.text(x + 0.32, 0.12, words, size=7, align="left")
-    for x, fill, words in ((5.1, "white", "$z=1$"), (5.65, "black", "$z=0$")):
-        _square(sheet, x, 0.12, fill)
-        sheet.text(x + 0.1, 0.12, words, size=7, align="left")
+    sheet = Sheet(PAGE, 2.73, ax)
+    sheet.text(0.1, 2.6, "(a) HRNN: the ends of words are given", size=8, align="left")
+    _unrolled(sheet, 0.34, 0.98, TEXT, WORDS, "given")
+    sheet.text(3.5, 2.6, "(b) HM-RNN: every layer finds the ends of its segments", size=8, align="left")
+    _unrolled(sheet, 3.74, 0.98, TEXT, FOUND, "found")
+    flush = (
+        "FLUSH: in (a) the upper state replaces the layer's own; in (b) the cell starts anew, and hears the layer above"
+    )
+    legend = ((0.3, 0.32, UPDATE, "UPDATE"), (1.4, 0.32, QUIET, "COPY"), (0.3, 0.12, FLUSH, flush))
+    for x, y, colour, words in legend:
+        sheet.arrow((x, y), (x + 0.26, y), colour, 1.1, dashes=DOTS if colour == QUIET else "-")
+        sheet.text(x + 0.32, y, words, size=7, align="left")
+    for x, fill, words in ((2.4, "white", "$z=1$: a segment ends"), (4.0, "black", "$z=0$")):
+        _square(sheet, x, 0.32, fill)
+        sheet.text(x + 0.1, 0.32, words, size=7, align="left")
     return sheet.finish()
 
 
@@ -83,11 +86,11 @@ def _square(sheet: Sheet, x: float, y: float, fill: str) -> None:
 @styled
 def hierarchical_gating(ax: Axes | None = None) -> Figure:
     """Figure 2: a layer's step (equations 2 to 9) on the left, the output module of three layers on the right."""
-    sheet = Sheet(PAGE, 3.2, ax)
+    sheet = Sheet(PAGE, 3.34, ax)
     sheet.ax.set_xlim(-MARGIN, PAGE - MARGIN)
-    sheet.text(0.1 - MARGIN, 3.07, r"a layer $\ell$ at step $t$", size=8, align="left")
+    sheet.text(0.1 - MARGIN, 3.22, r"a layer $\ell$ at step $t$", size=8, align="left")
     _gating(sheet)
-    sheet.text(4.35, 3.07, "the output module, three layers", size=8, align="left")
+    sheet.text(4.35, 3.22, "the output module, three layers", size=8, align="left")
     _output(sheet)
     return sheet.finish()
 
@@ -119,6 +122,8 @@ def _gating(sheet: Sheet) -> None:
         sheet.box(x, gates, function, CANDIDATE if name == "g" else PLAIN, width=wide)
         sheet.wire([(x, bus), (x, gates - 0.11)])
         sheet.text(x + 0.1, gates + 0.18, rf"${name}_t^{{\ell}}$", size=7, align="left")
+    sheet.text(2.88, gates + 0.07, r"$\max(0,\,\min(1,\,(a\,s+1)/2))$", size=6.5, align="left")
+    sheet.text(2.88, gates - 0.08, "of its sum $s$, with slope $a$", size=6.5, align="left")
     _choice(sheet, gates + 0.11)
     sheet.wire([(2.62, gates + 0.11), (2.62, 1.94)])
     sheet.box(2.62, 2.05, "> 0.5", PLAIN, width=0.4)
@@ -137,14 +142,15 @@ def _choice(sheet: Sheet, top: float) -> None:
         y = 2.7 - 0.18 * k
         sheet.text(0.62, y, name, size=6.5, align="left", colour=colour if colour != QUIET else "#707070")
         sheet.text(1.08, y, words, size=7, align="left")
-    sheet.text(0.22, 2.62, r"$c_{t-1}^{\ell}$", size=7.5)
-    sheet.wire([(0.35, 2.62), (0.55, 2.62)])
-    sheet.text(0.18, 2.4, r"$z_{t-1}^{\ell}, z_t^{\ell-1}$", size=6.5)
-    sheet.wire([(0.42, 2.32), (0.55, 2.32)])
+    past = ((2.72, r"$c_{t-1}^{\ell}$"), (2.52, r"$h_{t-1}^{\ell}$"), (2.3, r"$z_{t-1}^{\ell}, z_t^{\ell-1}$"))
+    for y, words in past:
+        sheet.text(0.32, y, words, size=7, align="right")
+        sheet.wire([(0.35, y), (0.55, y)])
     sheet.wire([(2.3, 2.74), (3.95, 2.74)])
     sheet.text(4.0, 2.76, r"$c_t^{\ell}$", align="left")
     sheet.wire([(2.3, 2.28), (2.42, 2.28), (2.42, 2.4), (3.95, 2.4)])
     sheet.text(4.0, 2.38, r"$h_t^{\ell}=o\,\tanh c$", align="left")
+    sheet.text(4.0, 2.2, "unless COPY", size=6.5, align="left")
 
 
 def _output(sheet: Sheet) -> None:

@@ -50,9 +50,9 @@ def test_curves_are_drawn_against_mini_batches_and_time(curves):
 
 def test_the_published_curves_have_panels_of_their_own(curves):
     theirs = published(curves).rename(columns={"minutes": "seconds"})
-    figure = training_curves(curves, theirs)
+    figure = training_curves(curves, theirs, ours="ours, small scale")
     assert len(figure.axes) == 4
-    assert [panel.get_title(loc="left") for panel in figure.axes[::2]] == ["ours", "as published"]
+    assert [panel.get_title(loc="left") for panel in figure.axes[::2]] == ["ours, small scale", "as published"]
     frame = figures.data(figure)
     assert frame.loc[frame["source"] == "published", "minutes"].max() == pytest.approx(800 / 60 / 60)
     with pytest.raises(UsageError, match="nothing to draw"):
@@ -61,7 +61,8 @@ def test_the_published_curves_have_panels_of_their_own(curves):
 
 def test_accuracy_counts_all_words_unless_told_otherwise(accuracy):
     theirs = published(accuracy, accuracy_pct=50.0)
-    figure = accuracy_by_known(accuracy, theirs)
+    figure = accuracy_by_known(accuracy, theirs, ours="ours, small scale")
+    assert [panel.get_title(loc="left") for panel in figure.axes] == ["ours, small scale", "as published"]
     ours, beside = figure.axes
     assert len(ours.lines) == 2 * 3 * (3 + 1)
     assert len(beside.lines) == 2 * 3

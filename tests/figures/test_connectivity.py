@@ -100,11 +100,16 @@ def means(
 def test_profiles_show_every_seed_the_mean_and_the_published_one():
     ours = means("share_at_lag", lambda seed, lag: 0.5**lag * (1 + seed / 10), range(6))
     theirs = means("share_at_lag", lambda _, lag: 0.4**lag, range(6), seeds=1).drop(columns="seed")
-    (ax,) = lag_profiles(ours, published=theirs).axes
+    (ax,) = lag_profiles(ours, published=theirs, ours="ours, small scale").axes
     assert len(ax.lines) == 2 * (3 + 1 + 1)
     strong = ax.lines[3]
-    assert strong.get_ydata()[0] == pytest.approx(1.1)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["GRU", "Nested LSTM"]
+    assert strong.get_ydata()[0] == pytest.approx((1.0 * 1.1 * 1.2) ** (1 / 3))  # of the logarithm, as the axis is
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "GRU", "Nested LSTM", "ours, small scale, mean", "published (one sentence)", "95 % t interval",
+    ]  # fmt: skip
+    wide = means("share_at_lag", lambda seed, lag: 10.0 ** (-seed - lag), range(6))
+    bands = [path.vertices[:, 1] for band in lag_profiles(wide).axes[0].collections for path in band.get_paths()]
+    assert min(band.min() for band in bands) > 0, "no interval of shares reaches below zero"
     with pytest.raises(UsageError, match="no 'share_at_lag' at 'nowhere'"):
         lag_profiles(ours, where="nowhere")
 
@@ -112,7 +117,9 @@ def test_profiles_show_every_seed_the_mean_and_the_published_one():
 def test_reach_shows_means_intervals_and_the_published_numbers():
     ours = means("mean_lag", lambda seed, _: 10.0 + seed)
     theirs = means("mean_lag", lambda *_: 27.2, seeds=1).drop(columns="seed")
-    figure = connectivity_reach(ours, published=theirs)
+    figure = connectivity_reach(ours, published=theirs, ours="ours, small scale")
+    legend = {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
+    assert {"GRU", "ours, small scale, mean", "95 % t interval", "published (one sentence)"} <= legend
     heights = [float(line.get_ydata()[0]) for line in figure.axes[0].lines if len(line.get_ydata())]
     assert heights.count(11.0) == 6
     assert heights.count(27.2) == 6
@@ -134,20 +141,33 @@ def test_gradients_are_relative_to_distance_0():
     figure = vanishing_gradients(gradients())
     frame = figures.data(figure)
     assert (frame["value"] == -frame["lag"] / 2).all()
+    assert frame["lag"].max() == 8, "the last is always a text's first character"
+    assert figure.axes[0].get_legend().get_texts()[-1].get_text() == "95 % t interval"
     assert figure.axes[0].get_ylabel() == "gradient, relative to distance 0"
     with pytest.raises(UsageError, match="with respect to 'layer 9'"):
         vanishing_gradients(gradients(), "layer 9")
 
 
 def test_the_unrolled_network_is_as_dark_as_its_gradients():
-    figure = unrolled_network(gradients(), "gru", steps=5)
+    measured = gradients()
+    measured.loc[measured["where"] == "layer 1", "value"] += 2  # each row is relative to its own
+    figure = unrolled_network(measured, "gru", distances=(0, 1, 2, 4, 8))
     circles = figure.axes[0].patches
     assert len(circles) == 2 * 5
     reds = {(round(c.center[0]), round(c.center[1])): c.get_facecolor()[0] for c in circles}
     assert [reds[x, 0] for x in range(5)] == sorted((reds[x, 0] for x in range(5)), reverse=True)  # darker and darker
+    assert [reds[x, 1] for x in range(5)] == [reds[x, 0] for x in range(5)]
     frame = figures.data(figure).query("where == 'input'").sort_values("lag")
-    assert frame["value"].tolist() == pytest.approx([0, -0.5, -1, -1.5, -2])
-    with pytest.raises(UsageError, match="no gradient of 'rnn' over 5 steps"):
-        unrolled_network(gradients(), "rnn", steps=5)
-    with pytest.raises(UsageError, match="over 50 steps"):
-        unrolled_network(gradients(), "gru", steps=50)
+    assert frame["value"].tolist() == pytest.approx([0, -0.5, -1, -2, -4])
+    assert {"$x$", "$h^{1}$", "$t-8$"} <= {text.get_text() for text in figure.axes[0].texts}
+    with pytest.raises(UsageError, match="no gradient of 'rnn' at all distances up to 1"):
+        unrolled_network(gradients(), "rnn", distances=(0, 1))
+    with pytest.raises(UsageError, match="up to 64"):
+        unrolled_network(gradients(), "gru")
+
+
+def test_the_unrolled_network_is_that_of_one_condition():
+    trained = gradients().assign(condition="trained")
+    assert unrolled_network(trained, "gru", distances=(0, 1)).axes[0].get_title(loc="left") == "GRU, trained"
+    with pytest.raises(UsageError, match="choose one condition: there are trained, as initialized"):
+        unrolled_network(pd.concat([trained, gradients().assign(condition="as initialized")]), "gru", distances=(0, 1))

@@ -35,6 +35,7 @@ def test_rows_show_every_boundary_white_and_everything_else_black(found):
     figure = figures.boundary_rows(told)
     (ax,) = figure.axes
     bands = [np.asarray(mesh.get_array()).ravel() for mesh in ax.collections]
+    assert "$z=1$: a segment ends" in {text.get_text() for text in ax.texts}
     rows = -(-len(LONG) // 90)
     assert len(bands) == 2 * rows, "two layers with detectors"
     np.testing.assert_array_equal(np.concatenate(bands[1::2]), told.z.sel(layer=1))
@@ -58,6 +59,21 @@ def test_norms_name_the_operations_and_count_the_updates(found):
     box = figure.get_tightbbox()
     assert box.x0 >= 0
     assert box.x1 <= figures.PAGE + 1e-9
+
+
+def test_the_scale_of_a_norm_begins_with_its_layers_first_update(found):
+    told = found()
+    told["operation"][:, 1:] = 0
+    told["operation"][4, 1] = 1
+    told["norm"][:4, 1:] = 0.0
+    told["norm"][4:, 1] = 1.5 + np.arange(len(LONG) - 4) / 100
+    told["norm"][:, 2] = 0.0
+    (ax,) = figures.hidden_norms(told).axes
+    words = next(text.get_text() for text in ax.texts if "own scale" in text.get_text())
+    assert f"layer 2: 1.50–{1.5 + (len(LONG) - 5) / 100:.2f}, layer 3: 0.00 throughout; blank before" in words
+    layer2 = ax.collections[4].get_array().ravel()  # z of layers 2 and 1, then norm and operation of 3, then this
+    assert layer2.mask[:4].all()
+    assert layer2[4] == 0
 
 
 def test_bad_texts_are_refused(found):
@@ -105,6 +121,12 @@ def test_a_new_colour_begins_behind_every_boundary_and_no_stroke_crosses_a_lifte
     assert changes == [20, 79]  # strokes 20 -> 21 and 80 -> 81 are missing
     fired = written.z.sel(layer=2).values[:-1].sum()
     assert len({tuple(colour) for colour in by_z.get_colors()}) == min(6, int(fired) + 1)
+    assert [panel.get_title(loc="left") for panel in figure.axes] == [
+        "pen lifted: 3 times",
+        f"$z^2=1$ at {int(written.z.sel(layer=2).sum())} of 200 points: {int(fired) + 1} segments",
+    ]
+    never = written.assign(z=0 * written.z)
+    assert figures.handwriting_segments(never).axes[1].get_title(loc="left").endswith("0 of 200 points: one segment")
     with pytest.raises(UsageError, match="a single point"):
         figures.handwriting_segments(written.isel(time=slice(1)))
     with pytest.raises(UsageError, match="layer 3 has no detector"):
@@ -116,6 +138,9 @@ def test_samples_are_drawn_by_their_setting(written):
     figure = figures.handwriting_samples({"temperature 0.5": [line, line], "temperature 1": [line]})
     assert [panel.get_title(loc="left") for panel in figure.axes] == ["temperature 0.5", "temperature 1"]
     assert len(figures.data(figure)) == 600
+    figure.draw_without_rendering()
+    scales = [panel.get_window_extent().width / np.ptp(panel.get_xlim()) for panel in figure.axes]
+    assert scales[0] == pytest.approx(scales[1], rel=1e-3), "what is written larger is larger"
     with pytest.raises(UsageError, match="no line of handwriting"):
         figures.handwriting_samples({})
 

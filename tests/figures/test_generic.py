@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.graphs import GATES, KEPT, LSTM, NESTED, STACKED
+from nlstm_lab.figures.graphs import GATES, INNER, KEPT, LSTM, NESTED, STACKED
 from nlstm_lab.figures.panels import seeds_and_mean
 
 
@@ -166,7 +167,8 @@ def test_the_nested_graph_is_that_of_the_equations():
         c = sigma(oo) * np.tanh(d)
         return {"d": d, "c": c, "h": sigma(o) * np.tanh(c)}
 
-    assert reachable(NESTED[1]) == jacobian_pattern(step, dict.fromkeys("xhcd", 4))
+    drawn = {tuple("d" if state == INNER else state for state in pair) for pair in reachable(NESTED[1])}
+    assert drawn == jacobian_pattern(step, dict.fromkeys("xhcd", 4))
 
 
 def reachable(edges) -> set[tuple[str, str]]:
@@ -177,9 +179,15 @@ def reachable(edges) -> set[tuple[str, str]]:
     return found
 
 
+def test_a_memory_has_the_colour_that_it_has_in_every_figure():
+    arrows = [patch for patch in figures.computational_graphs().axes[0].patches if patch.get_linewidth() == 1.9]
+    kept = {to_hex(arrow.get_edgecolor()) for arrow in arrows[:-1]}  # without the legend's
+    assert kept == {figures.look(name).colour for name in ("cell", "layer 1", "layer 2", "inner")}
+
+
 def test_only_a_memory_with_a_forget_gate_of_its_own_is_kept():
     kept = [{(edge.source, edge.target) for edge in graph[1] if edge.kind == KEPT} for graph in (LSTM, STACKED, NESTED)]
-    assert kept == [{("c", "c")}, {("c^1", "c^1"), ("c^2", "c^2")}, {("d", "d")}]
+    assert kept == [{("c", "c")}, {("c^1", "c^1"), ("c^2", "c^2")}, {(INNER, INNER)}]
     assert ("c", "c", GATES, True) in {edge[:4] for edge in NESTED[1]}
 
 
