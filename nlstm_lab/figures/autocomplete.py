@@ -32,8 +32,8 @@ def training_curves(
 
     curves: `lab.runs.curves(runs)`. published: `lab.probes.studies.published_training()`. Training is dotted,
     validation solid; every seed faint, the mean strong. highest: nats at which the upper panels end; the first steep
-    fall would flatten all that differs between the models. ours: what stands above our own panels, which should say their
-    scale.   UsageError: nothing to draw.
+    fall would flatten all that differs between the models. ours: what stands above our own panels, which
+    should say their scale. UsageError: nothing to draw.
     """
     if curves.empty:
         raise UsageError("there is nothing to draw: the runs told no loss")

@@ -74,7 +74,7 @@ def _path(panel: Axes, x: NDArray[np.float64], y: NDArray[np.float64], lifted: N
 def handwriting_samples(
     lines: Mapping[str, Sequence[Mapping[str, NDArray[np.int_]]]], width: float = PAGE, ax: Axes | None = None
 ) -> Figure:
-    """Lines that a network wrote, all at one scale: a panel for each setting (a temperature), its lines below each other.
+    """Lines that a network wrote, all at one scale: a panel for each setting (a temperature), its lines stacked.
 
     lines: by the setting's name, `lab.probes.pen(lab.probes.write(model, ...))` of each line: x, y and lifted, in the
     tablet's units. UsageError: nothing to draw.

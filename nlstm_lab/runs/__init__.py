@@ -21,7 +21,7 @@ from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt, alone
 from nlstm_lab.runs.outlook import outlook
 from nlstm_lab.runs.run import Run, check_text, folder_of, load, resolve
-from nlstm_lab.runs.together import curves, dead_shares, failures, histories, recorded, table
+from nlstm_lab.runs.together import curves, dead_shares, failures, histories, recorded, setting, table
 from nlstm_lab.training.checkpoint import writing
 from nlstm_lab.training.state import COLUMNS
 
@@ -37,6 +37,7 @@ __all__ = [
     "outlook",
     "recorded",
     "resolve",
+    "setting",
     "table",
     "training_device",
 ]

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from nlstm_lab import experiments, models, paths
+from nlstm_lab.datasets.records import DATASETS
 from nlstm_lab.errors import UsageError
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, load, seeds_of
@@ -74,6 +75,32 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
         one for one in told if fnmatch.fnmatchcase(one["experiment"], pattern) and scale in (None, one["scale"])
     ]
     return pd.DataFrame(matching, columns=columns)
+
+
+def setting(runs: Iterable[Run]) -> str:
+    """A sentence for a figure's caption: scale and width of its networks, how long they were trained, and on what text.
+
+    >>> import nlstm_lab as lab
+    >>> lab.runs.setting(lab.runs.recorded("ptb_char_nlstm", "small"))
+    "Small scale: 150 units a layer, 3,136 updates; the Penn Treebank in Mikolov's version."
+    """
+    runs = list(runs)
+    tasks = [run.experiment.task for run in runs]
+    texts = dict.fromkeys(task.corpus for task in tasks if hasattr(task, "corpus"))
+    titles = [DATASETS[text].title if text in DATASETS else text for text in texts]
+    words = {task.words for task in tasks if hasattr(task, "words")}
+    told = [
+        f"{_span({run.experiment.model.hidden_size for run in runs})} units a layer",
+        *([f"{_span(words)} words"] if words else []),
+        f"{_span({int(run.history['update'].max()) for run in runs})} updates",
+    ]
+    scales = " and ".join(dict.fromkeys(run.scale for run in runs)).capitalize()
+    return f"{scales} scale: {'; '.join([', '.join(told), *titles])}."
+
+
+def _span(values: set[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def about(run: Run) -> dict[str, Any]:
