@@ -43,7 +43,7 @@ def test_a_record_is_on_the_disk_before_its_checkpoint_goes(
     flushed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt = Attempt(tmp_path / "ptb_char_lstm1" / "smoke-seed0")
-    attempt.begin(experiments.get("ptb_char_lstm1", "smoke"), again=False)
+    attempt.begin(experiments.get("ptb_char_lstm1", "smoke"), "a text", again=False)
     attempt.record.mkdir()
     attempt.checkpoint.touch()
     attempt.publish({})

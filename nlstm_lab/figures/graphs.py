@@ -119,7 +119,8 @@ def _graph(sheet: Sheet, x: float, y: float, graph: tuple[tuple[str, ...], tuple
 def _fill(state: str, colours: Mapping[str, str]) -> str:
     """White of an input, grey of a hidden state, and of a memory its own colour, half as strong."""
     if state in colours:
-        return to_hex([(1 + part) / 2 for part in to_rgb(colours[state])])
+        red, green, blue = to_rgb(colours[state])
+        return to_hex(((1 + red) / 2, (1 + green) / 2, (1 + blue) / 2))
     return "#ffffff" if state == "x" else "#e9e9e9"
 
 

@@ -103,7 +103,8 @@ def _relative(means: pd.DataFrame, where: str) -> pd.DataFrame:
     frame = means[(means["where"] == where) & (means["quantity"] == "log10_gradient")]
     if frame.empty:
         raise UsageError(f"there is nothing to draw: no gradient with respect to {where!r} was measured")
-    frame = frame[frame["lag"] < frame["lag"].max()].sort_values("lag", kind="stable").reset_index(drop=True)
+    first_characters: pd.Series[bool] = frame["lag"] == frame["lag"].max()
+    frame = frame[~first_characters].sort_values("lag", kind="stable").reset_index(drop=True)
     first = frame.groupby(["condition", "model", "seed"])["value"].transform("first")
     return frame.assign(value=frame["value"] - first, source="ours")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from nlstm_lab import experiments, models, paths
-from nlstm_lab.datasets.records import DATASETS
+from nlstm_lab.datasets.registry import DATASETS
 from nlstm_lab.errors import UsageError
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, load, seeds_of
@@ -94,7 +94,7 @@ def setting(runs: Iterable[Run]) -> str:
         *([f"{_span(words)} words"] if words else []),
         f"{_span({int(run.history['update'].max()) for run in runs})} updates",
     ]
-    scales = " and ".join(dict.fromkeys(run.scale for run in runs)).capitalize()
+    scales = " and ".join(dict.fromkeys(run.experiment.scale for run in runs)).capitalize()
     return f"{scales} scale: {'; '.join([', '.join(told), *titles])}."
 
 
