@@ -17,9 +17,9 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.style import canvas, in_order, look
 
 STARTS = {
-    "zero": "output bias started at 0",
-    "log_frequencies": "output bias started at log-frequencies",
-}  # in the order of panels; the papers do not say where it starts
+    "zero": "output bias at 0",
+    "log_frequencies": "output bias at log-frequencies",
+}  # where it starts, in the order of panels; the papers do not say
 LOGARITHMIC = {"perplexity"}  # metrics that are drawn on a logarithmic axis
 
 

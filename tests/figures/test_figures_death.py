@@ -124,6 +124,6 @@ def test_first_updates_above_epochs_below(history):
     assert curve(above, blue)[0].get_ydata() == pytest.approx([4.89, 4.79, 4.69, 4.59, 4.49])
     assert curve(below, blue)[0].get_ydata() == pytest.approx([4.49, 4.49])
     assert below.get_ylim() == pytest.approx(figure.axes[3].get_ylim())
-    assert rescued.get_title(loc="left") == "output bias started at log-frequencies"
+    assert rescued.get_title(loc="left") == "output bias at log-frequencies"
     with pytest.raises(UsageError, match="nothing of 'perplexity'"):
         figures.first_updates_and_epochs(history, "perplexity")

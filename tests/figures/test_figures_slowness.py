@@ -119,8 +119,8 @@ def test_distances_are_binned_by_a_constant_ratio_without_loss(cuts):
 def test_cuts_have_a_column_a_network_and_a_row_an_effect_and_kind(cuts):
     figure = figures.cut_effects(cuts)
     axes = np.array(figure.axes).reshape(4, 4)
-    assert axes[0, 0].get_title(loc="left").startswith("Nested LSTM, output\nbias started at 0")
-    assert axes[0, 3].get_title(loc="left").startswith("stacked LSTM, output\nbias started at")
+    assert axes[0, 0].get_title(loc="left").startswith("Nested LSTM, output\nbias at 0")
+    assert axes[0, 3].get_title(loc="left").startswith("stacked LSTM, output\nbias at")
     inner = [line for line in axes[0, 0].lines if line.get_color() == figures.look("inner").colour]
     (mean,) = [line for line in inner if line.get_alpha() is None]
     assert mean.get_ydata()[0] == pytest.approx(20)  # the mean over seeds of 10, 20, 30
