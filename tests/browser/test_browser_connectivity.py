@@ -1,5 +1,6 @@
 """ConnectivityExplorer: three networks of the test's own on one sentence, in JupyterLab and as a page."""
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,8 @@ def test_any_text_is_text(notebook) -> None:
     page.widget().get_by_label("What the networks read").fill(hostile)
     page.widget().get_by_role("button", name="Read it").click()
     page.idle()
-    assert page.widget().locator(".nl-facet:first-child [data-step]").count() == len(hostile)
+    read = unicodedata.normalize("NFC", hostile)  # an accent of its own is read with its letter
+    assert page.widget().locator(".nl-facet:first-child [data-step]").count() == len(read) < len(hostile)
     assert page.widget().locator(".nl-facet .nl-text").first.inner_text().startswith("a<script>")
     assert page.tab.evaluate("window.hacked") is None
     page.look("connectivity-hostile")
