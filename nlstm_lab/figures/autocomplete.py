@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.curves import AXES, DASHES
+from nlstm_lab.figures.curves import AXES, DASHES, SPLITS
 from nlstm_lab.figures.panels import below, panels, seeds_and_mean
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, in_order, look, styled
@@ -54,8 +54,8 @@ def training_curves(
         row[0].set_ylabel(AXES["nll_nats"])
         row[0].set_title(ours if source == "ours" else "as published", loc="left")
     handles = [Line2D([], [], color=look(name).colour, label=look(name).label) for name in in_order(frame["model"])]
-    told = {"train": "training", "valid": "validation"}
-    handles += [Line2D([], [], color="#404040", linestyle=DASHES[split], label=told[split]) for split in told]
+    for split in ("train", "valid"):
+        handles.append(Line2D([], [], color="#404040", linestyle=DASHES[split], label=SPLITS[split]))
     below(figure, handles, columns=len(handles))
     return attach(figure, frame)
 
