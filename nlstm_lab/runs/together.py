@@ -52,7 +52,7 @@ def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     for file in sorted(paths.runs().glob("*/*/result.json")):
         result = records.read_json(file)
         if fnmatch.fnmatchcase(result["experiment"], pattern) and scale in (None, result["scale"]):
-            if _known(result["experiment"]):
+            if is_known(result["experiment"]):
                 load(result["experiment"], result["seed"], result["scale"])
             shared = {key: result[key] for key in ("experiment", "scale", "seed", "parameters", "best_epoch")}
             rows += [{**shared, **row} for row in result["metrics"]]
@@ -60,8 +60,8 @@ def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _known(name: str) -> bool:
-    """Whether a record can be stale: not where its experiment, or its unit, is the reader's own and not imported."""
+def is_known(name: str) -> bool:
+    """Whether a record's run can be loaded: not where its experiment, or its unit, is one's own and not imported."""
     base, *variations = name.split("+")
     units = {one.removeprefix("unit=") for one in variations if one.startswith("unit=")}
     return bool(experiments.scales(base)) and units <= models.UNITS.keys()

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from nlstm_lab import figures, runs
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.runs import Run
-from nlstm_lab.runs.together import about
+from nlstm_lab.runs.together import about, is_known
 from nlstm_lab.widgets.base import LabWidget
 
 METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll_nats")  # the first that a run has
@@ -20,7 +20,8 @@ TRAINING = ("early", "train")  # splits of a history: blocks as they were traine
 class RunBrowser(LabWidget):
     """A table of recorded runs, the learning curves of those that are picked, and the provenance of one.
 
-    pattern, scale: which runs, as in `lab.runs.table`. pick: names of runs picked at first; None for the first.
+    pattern, scale: which runs, as in `lab.runs.table`; those of a unit or an experiment of one's own only where it is
+    imported or registered. pick: names of runs picked at first; None for the first.
     A browser may be handed to another widget instead of runs: it then offers what is picked here, also later on.
 
     `chosen()` gives the picked runs; `figure()` is `lab.figures.run_curves` of them.
@@ -35,7 +36,8 @@ class RunBrowser(LabWidget):
     metric = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, pattern: str = "*", *, scale: str | None = None, pick: list[str] | None = None) -> None:
-        known = runs.table(pattern, scale)[["experiment", "scale", "seed"]].drop_duplicates()
+        recorded = runs.table(pattern, scale)[["experiment", "scale", "seed"]].drop_duplicates()
+        known = recorded[recorded["experiment"].map(is_known).astype(bool)]
         if known.empty:
             raise MissingRun(f"no run of {pattern!r} is recorded; train one with `nlstm-lab train NAME`")
         found = [runs.load(name, seed, at) for name, at, seed in known.itertuples(index=False)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nlstm_lab import experiments, models, paths, runs
+from nlstm_lab import experiments, models, paths, runs, widgets
 from nlstm_lab.errors import UsageError
 
 MODULE = """
@@ -46,6 +46,15 @@ def test_the_table_has_the_runs_of_units_that_this_process_lacks(module: str, ru
     run = runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", unit=name, epochs=1, depth=4), progress=False)
     models.UNITS.pop(name)
     assert set(runs.table().experiment) == {run.experiment.name}
+
+
+def test_the_browser_passes_over_the_runs_of_units_that_this_process_lacks(module: str, runs_folder: Path) -> None:
+    name = models.unit(f"{module}:Deeper")
+    runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", unit=name, epochs=1), progress=False)
+    kept = runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", epochs=1), progress=False)
+    assert len(widgets.RunBrowser().rows) == 2
+    models.UNITS.pop(name)
+    assert [row["name"] for row in widgets.RunBrowser().rows] == [kept.name]
 
 
 @pytest.mark.parametrize(
