@@ -544,7 +544,7 @@ rows = [{ experiment = "e", model = "M", layers = 1, units = 2, bpc = { valid = 
         (
             "1.1 } }]",
             '1.1 } }]\n[[claims]]\nname = "n"\nwhere = "w"\nsays = "s"\nmeasure = "m"',
-            "a claim needs one of above, below, and printed",
+            "a claim needs either above, or printed",
         ),
     ],
 )

@@ -197,12 +197,15 @@ def _orderings(keys: _Keys, head: _Head, numbers: list[Number]) -> list[Ordering
 def _claim(keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Claim:
     name, where = keys.take("name", str), keys.take("where", str)
     says, measure = keys.take("says", str), keys.take("measure", str)
-    above, below = keys.maybe("above", Decimal), keys.maybe("below", Decimal)
-    printed, tolerance = keys.maybe("printed", Decimal), keys.maybe("tolerance", str)
+    above, printed, tolerance = (
+        keys.maybe("above", Decimal),
+        keys.maybe("printed", Decimal),
+        keys.maybe("tolerance", str),
+    )
     ours = keys.maybe("ours", bool) or False
     keys.done()
-    if [above, below, printed].count(None) != 2 or (printed is None) != (tolerance is None):
-        raise DamagedFile(f"{keys.where}: a claim needs one of above, below, and printed with its tolerance")
+    if (above is None) == (printed is None) or (printed is None) != (tolerance is None):
+        raise DamagedFile(f"{keys.where}: a claim needs either above, or printed with its tolerance")
     if tolerance is not None and tolerance not in tolerances:
         raise DamagedFile(f"{keys.where}: there is no tolerance {tolerance!r}")
     return Claim(
@@ -211,7 +214,6 @@ def _claim(keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Claim:
         says=says,
         measure=measure,
         above=None if above is None else float(above),
-        below=None if below is None else float(below),
         printed=printed,
         tolerance=None if tolerance is None else tolerances[tolerance],
         ours=ours,

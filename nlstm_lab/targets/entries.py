@@ -62,9 +62,9 @@ class Ordering:
 
 @dataclass(frozen=True)
 class Claim:
-    """A probe's measurement that is said to lie above or below a value, or to be a `printed` number.
+    """A probe's measurement that is said to lie above a value, or to be a `printed` number.
 
-    It is measured over seeds; above and below hold when the whole interval lies there.
+    It is measured over seeds; above holds when the whole interval lies there.
     """
 
     where: str
@@ -72,7 +72,6 @@ class Claim:
     says: str
     measure: str
     above: float | None
-    below: float | None
     printed: Decimal | None
     tolerance: Tolerance | None
     ours: bool

@@ -209,12 +209,8 @@ def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str,
     value, low, high = (float(row.get(column, math.nan)) for column in ("value", "low", "high"))
     if claim.printed is not None and claim.tolerance is not None:
         verdict = _beside(claim.tolerance, claim.printed, value, scale)
-    elif not scale:
-        verdict = NOT_RUN
-    elif claim.above is not None:
-        verdict = _side(low, high, claim.above)
     else:
-        verdict = _side(-high, -low, -(claim.below or 0.0))
+        verdict = _side(low, high, claim.above or 0.0) if scale else NOT_RUN
     return Row(
         document=document.name,
         place=claim.name,
