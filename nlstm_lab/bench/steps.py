@@ -13,7 +13,7 @@ from nlstm_lab.bench.graph import Captured
 from nlstm_lab.bench.naive import NaiveNestedLSTM
 from nlstm_lab.cells import LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast.compiling import compiled, has_compiler
-from nlstm_lab.cells.precision import Precision, exact_kernels, exact_products, has_bf16
+from nlstm_lab.cells.precision import Precision, exact_kernels, exact_products, has_bf16, onednn_is_faster
 
 Step = Callable[[], Any]
 
@@ -60,7 +60,7 @@ def variants(size: Size, device: torch.device) -> Iterator[Variant]:
     bf16, compiles = has_bf16(device), has_compiler(device.type)
 
     yield Variant("naive loop", "NestedLSTM", "fp32", naive)
-    if device.type == "cpu":
+    if device.type == "cpu" and onednn_is_faster():
         yield Variant("naive loop, oneDNN", "NestedLSTM", "fp32", _inside(naive, lambda: exact_products(device)))
     if bf16:
         yield Variant("naive loop, autocast", "NestedLSTM", "bf16", _inside(naive, lambda: _autocast(device)))

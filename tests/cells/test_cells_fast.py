@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nlstm_lab.cells import GRU, LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled
 from nlstm_lab.cells.fast.compiling import compiled, has_compiler
-from nlstm_lab.cells.precision import exact_kernels, has_bf16, onednn_is_exact
+from nlstm_lab.cells.precision import exact_kernels, exact_products, has_bf16, onednn_is_exact, times
 from nlstm_lab.errors import UsageError
 
 needs_bf16 = pytest.mark.skipif(not has_bf16(torch.device("cpu")), reason="no bf16 instructions here")
@@ -104,6 +104,32 @@ def test_precisions_stay_close_to_float64(unit, name, tolerance):
         truth = everything(layer.double(), x, None)
     for result, true in zip(results, truth, strict=True):
         assert (result - true).norm() <= tolerance * true.norm()
+
+
+@pytest.mark.parametrize("capability", ["AVX2", "AVX512"])
+@pytest.mark.parametrize("unit", [NestedLSTM, GRU])
+def test_either_library_keeps_fp32_accuracy(unit, capability, monkeypatch):
+    """Whichever the processor at hand would choose."""
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    torch.manual_seed(0)
+    layer, x = unit(20, 75), torch.randn(30, 8, 20)
+    results = everything(layer, x, None)
+    with disabled():
+        truth = everything(layer.double(), x.double(), None)
+    for result, true in zip(results, truth, strict=True):
+        assert (result - true).norm() <= 1e-5 * true.norm()
+
+
+def test_with_avx2_products_stay_with_the_default_library(monkeypatch):
+    called = []
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda *_: called.append(1))
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    before = torch.backends.mkldnn.matmul.fp32_precision
+    with exact_products(torch.device("cpu")):
+        assert torch.backends.mkldnn.matmul.fp32_precision == before
+        assert times(torch.eye(4), torch.float32, 2)(torch.ones(2, 4)).tolist() == [[1.0] * 4] * 2
+    assert not called
 
 
 def test_the_global_switch_is_put_back():
