@@ -1,0 +1,65 @@
+"""The first signal asks, its echo is nothing, and a later one acts as it always does."""
+
+import signal
+import threading
+
+import pytest
+
+from nlstm_lab.training import signals
+from nlstm_lab.training.signals import listening
+
+TAKEN = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time that signals are told, in its only element."""
+    now = [100.0]
+    monkeypatch.setattr(signals.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_the_first_signal_asks_and_its_echo_is_nothing(clock: list[float]) -> None:
+    with listening() as request:
+        assert request.name is None
+        signal.raise_signal(signal.SIGTERM)
+        clock[0] += 0.9 * signals.ECHO
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert request.name == "SIGTERM"
+
+
+def test_a_later_signal_acts_as_it_always_does(clock: list[float]) -> None:
+    with listening() as request:
+        signal.raise_signal(signal.SIGTERM)
+        clock[0] += 1.1 * signals.ECHO
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert request.name == "SIGTERM"
+
+
+def test_the_handlers_are_put_back_whatever_came() -> None:
+    before = [signal.getsignal(number) for number in TAKEN]
+
+    def fails() -> None:
+        with listening():
+            assert [signal.getsignal(number) for number in TAKEN] != before
+            signal.raise_signal(signal.SIGINT)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails()
+    assert [signal.getsignal(number) for number in TAKEN] == before
+
+
+def test_another_thread_takes_nothing() -> None:
+    before, told = [signal.getsignal(number) for number in TAKEN], []
+
+    def train() -> None:
+        with listening() as request:
+            told.append((request.name, [signal.getsignal(number) for number in TAKEN]))
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    assert told == [(None, before)]
