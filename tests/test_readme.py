@@ -247,14 +247,16 @@ def test_what_it_found_on_the_poems_is_what_the_records_say() -> None:
     seeds = {name: rows.set_index("seed").value for name, rows in table.groupby("experiment")}
     printed, worse = (
         lab.probes.t_interval(values)
-        for values in (seeds["poetry_nlstm"], seeds["poetry_nlstm_logfreq"] - seeds["poetry_nlstm"])
+        for values in (seeds["poetry_nlstm"], (seeds["poetry_nlstm_logfreq"] - seeds["poetry_nlstm"]).dropna())
     )
+    assert len(seeds["poetry_nlstm_logfreq"]) == 3
     assert f"{printed.mean:.0f} [{printed.low:.0f}, {printed.high:.0f}], 629.71 in the paper" in opening
-    assert f"worse there, by {worse.mean:.0f} [{worse.low:.0f}, {worse.high:.0f}]" in opening
+    assert f"worse there, by {worse.mean:.0f} [{worse.low:.0f}, {worse.high:.0f}] (three seeds)" in opening
     runs = {name: [lab.runs.load(name, seed, "paper") for seed in seeds[name].index] for name in seeds}
-    dead = lab.runs.dead_shares(lab.runs.histories(runs)).query("memory == 'inner'").groupby("setting").dead.mean()
-    assert f"lost {100 * dead['poetry_nlstm']:.0f} % of its inner memory" in opening
-    assert dead["poetry_nlstm_logfreq"] == 0
+    dead = lab.runs.dead_shares(lab.runs.histories(runs)).groupby(["setting", "memory"]).dead.mean()
+    inner, outer = (100 * dead["poetry_nlstm", memory] for memory in ("inner", "outer"))
+    assert f"lost {inner:.0f} % of its inner memory**, and {outer:.0f} % of the outer" in opening
+    assert dead["poetry_nlstm_logfreq"].eq(0).all()
 
 
 def test_table_2_is_reproduced_as_far_as_the_opening_says() -> None:
@@ -265,14 +267,14 @@ def test_table_2_is_reproduced_as_far_as_the_opening_says() -> None:
     numbers = "{match} match, {close} is close and {differs} differs".format(**count["number"])
     assert f"five numbers {numbers}" in opening
     tested = compared.query("kind == 'ordering' and split == 'test' and verdict == 'holds'")
-    assert f"of its eight orderings {count['ordering', 'holds']} hold, {len(tested)} on the test set" in opening
-    spread = told.query("kind == 'number' and verdict == 'match'")
-    assert (spread.high - spread.ours > 0.03 * spread.printed).all(), "seeds spread wider than the tolerance"
+    assert len(tested) == count["ordering", "holds"]
+    assert f"of its eight orderings {len(tested)} hold, on the test set as well" in opening
     orderings = told.query("kind == 'ordering'").set_index("subject")
     assert list(orderings.query("verdict != 'holds'").index) == ["NLSTM 2 × 32 better than LSTM 1 × 40"]
     margin = orderings.loc["NLSTM 2 × 32 better than LSTM 1 × 32"]
     assert f"one layer of its width by {margin.ours:.0f} [{margin.low:.0f}, {margin.high:.0f}]" in opening
-    assert told.seeds.eq(3).all()
+    assert set(told.query("kind == 'number'").seeds) == {4, 5}
+    assert "four or five seeds a row" in opening
 
 
 def test_mnist_is_as_the_opening_says() -> None:
