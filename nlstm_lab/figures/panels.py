@@ -21,6 +21,7 @@ STARTS = {
     "log_frequencies": "output bias at log-frequencies",
 }  # where it starts, in the order of panels; the papers do not say
 LOGARITHMIC = {"perplexity"}  # metrics that are drawn on a logarithmic axis
+WIDE = 15  # from this ratio of its ends on such an axis has marks enough at 1, 2 and 5
 
 
 def panels(
@@ -59,10 +60,10 @@ def starts(frame: pd.DataFrame) -> list[str]:
 
 
 def logarithmic(ax: Axes) -> None:
-    """A logarithmic y axis with plain numbers: at 1, 2 and 5 of every decade, at more where it spans less than one."""
+    """A logarithmic y axis with plain numbers: at 1, 2 and 5 of every decade, at more where it is not WIDE."""
     ax.set_yscale("log")
     low, high = ax.get_ylim()
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 5, 6, 7, 8)))
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > WIDE * low else (1, 1.5, 2, 3, 4, 5, 6, 7, 8)))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_formatter(NullFormatter())
 
