@@ -1,8 +1,8 @@
 """What the fast paths' products are computed in: exact fp32, or bf16 with fp32 states and master weights.
 
-Exact is the default, and means fp32 accuracy, not one library: on a CPU with AVX-512 the products go to oneDNN where
-it keeps that accuracy, because its kernels are up to twice as fast on those of them that the default library was not
-tuned for. On a GPU torch lets cuDNN's recurrent kernels round to TF32, and here they may not.
+Exact is the default, and means fp32 accuracy, not one library: on a CPU with AVX-512, or without MKL, the products go
+to oneDNN where it keeps that accuracy, because its kernels are up to twice as fast on those that MKL was not tuned for.
+On a GPU torch lets cuDNN's recurrent kernels round to TF32, and here they may not.
 """
 
 from collections.abc import Callable, Iterator
