@@ -20,8 +20,9 @@ setup: .venv/ready  ## the environment, pinned by constraints.txt
 figures: .venv/ready  ## redraw every figure from the committed records
 	$(BIN) -m nlstm_lab figures
 
-test: .venv/ready  ## all tests; those in a browser where `make browser` found one
-	$(BIN) -m pytest -rs
+TESTS :=
+test: .venv/ready  ## all tests, or TESTS=tests/cells; those in a browser where `make browser` found one
+	$(BIN) -m pytest -rs $(TESTS)
 
 fast-test: .venv/ready  ## the tests that take seconds
 	$(BIN) -m pytest -m 'not slow and not browser'
