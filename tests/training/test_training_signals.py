@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -17,6 +18,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
     monkeypatch.setattr(signals.time, "monotonic", lambda: now[0])
     return now
+
+
+@pytest.fixture(autouse=True)
+def usual() -> Iterator[None]:
+    """Python's own handler of SIGINT, which a process that was started in the background lacks."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_the_first_signal_asks_and_its_echo_is_nothing(clock: list[float]) -> None:
