@@ -1,4 +1,4 @@
-"""pyproject.toml, environment.yml and constraints.txt agree."""
+"""pyproject.toml, environment.yml and constraints.txt agree; a clone stays small."""
 
 import re
 import subprocess
@@ -50,3 +50,13 @@ def test_the_help_and_the_package_come_without_torch() -> None:
         "sys.exit(bool({'torch', 'pandas', 'matplotlib'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_committed_weights_stay_within_their_room() -> None:
+    """10 MB a file, 30 MB together."""
+    asked = ["git", "ls-files", "-z", "--", "*.safetensors"]
+    listed = subprocess.run(asked, cwd=paths.root(), capture_output=True, check=True, text=True).stdout
+    sizes = [(paths.root() / name).stat().st_size for name in listed.split("\0") if name]
+    assert len(sizes) > 50
+    assert max(sizes) <= 10_000_000
+    assert sum(sizes) <= 30_000_000
