@@ -9,11 +9,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 
@@ -178,9 +180,14 @@ def test_notebooks_that_it_names_are_there() -> None:
         assert (paths.notebooks() / name).is_file()
 
 
+def opening_of() -> str:
+    """What the README says it found, without its lines' ends."""
+    return " ".join(README[: README.index("## Two commands")].split())
+
+
 def test_what_it_found_is_what_the_records_say() -> None:
     """The numbers of the opening, each computed anew from committed runs."""
-    opening = README[: README.index("## Two commands")]
+    opening = opening_of()
     table = lab.runs.table("ptb_char_*", scale="small").query(
         "metric == 'bpc' and split == 'valid' and reader == 'blocks'"
     )
@@ -190,27 +197,25 @@ def test_what_it_found_is_what_the_records_say() -> None:
     margin = lab.probes.t_interval(saved - treated)
     assert f"{(nested - saved).mean():.2f} BPC better" in opening
     assert f"by {(nested - stacked).mean():.2f} BPC as printed" in opening
-    assert f"by {margin.mean:.3f} [{margin.low:.3f}, {margin.high:.3f}] where both" in opening
-    assert "the Nested LSTM comes last both times" in opening
+    assert f"by {margin.mean:.3f} [{margin.low:.3f}, {margin.high:.3f}] when both" in opening
+    assert "With either start the Nested LSTM comes last of table 1's five rows" in opening
     for start in ("", "_logfreq"):
         rows = [f"ptb_char_{row}{start}" for row in ("lstm1", "lstm1_large", "lstm2", "lstm3")]
         assert max(seeds[row].mean() for row in rows) < seeds[f"ptb_char_nlstm{start}"].mean()
     starts = {"zero": "ptb_char_nlstm", "log": "ptb_char_nlstm_logfreq"}
     runs = {start: [lab.runs.load(name, seed, "small") for seed in range(5)] for start, name in starts.items()}
-    assert f"The stacked\n  LSTM gains {(stacked - treated).mean():.2f}" in opening
+    assert f"The stacked LSTM gains {(stacked - treated).mean():.2f}" in opening
     dead = lab.runs.dead_shares(lab.runs.histories(runs)).groupby(["memory", "setting"]).dead.mean()
     assert f"{100 * dead['inner', 'zero']:.0f} % of its cells" in opening
     assert f"{100 * dead['inner', 'log']:.0f} % dead" in opening
     stack = [lab.runs.load("ptb_char_lstm2", seed, "small") for seed in range(5)]
     upper = lab.runs.dead_shares(lab.runs.histories(stack)).query("memory == 'layer 2'").dead.mean()
-    assert (
-        f"({100 * dead['outer', 'zero']:.0f} %) falls silent with it, and of a stack's upper layer half dies" in opening
-    )
+    assert f"({100 * dead['outer', 'zero']:.0f} %) falls silent with it, and half of a stack's upper layer" in opening
     assert abs(upper - 0.5) < 0.03
 
 
 def test_what_it_found_of_timescales_is_what_the_claims_and_cuts_say() -> None:
-    opening = " ".join(README[: README.index("## Two commands")].split())
+    opening = opening_of()
     claims = lab.probes.claims().set_index("claim")
     slower = [claims.loc[f"nested_lstm.inner_slower_than_outer{start}"] for start in ("", "_logfreq")]
     assert (
@@ -224,25 +229,46 @@ def test_what_it_found_of_timescales_is_what_the_claims_and_cuts_say() -> None:
     assert f"faster than a stack's upper layer, by {-printed.value:.1f} characters" in opening
     assert printed.high < 0, "as printed, the stack's upper layer is slower"
     assert saved.low < 0 < saved.high, "and started at the log-frequencies neither"
-    later = []
-    for start in ("", "_logfreq"):
-        names = (f"ptb_char_nlstm{start}", f"ptb_char_lstm2{start}")
-        runs = [lab.runs.load(name, seed, "small") for name in names for seed in range(5)]
-        excerpt = lab.datasets.Excerpt("ptb", "valid", 30000)
-        cuts = lab.probes.gather([(run, run.model()) for run in runs], lab.probes.studies.cuts, excerpt)
-        sides = ({"experiment": name, "memory": one} for name, one in zip(names, ("inner", "layer 2"), strict=True))
-        later.append(lab.probes.paired(lab.probes.lost(cuts).query("kind == 'swap'"), "lag", *sides).difference)
-    assert (
-        "missed for longer than a stack's upper layer is, by {:.1f} and {:.1f} predictions".format(
-            *(one.mean for one in later)
-        )
-        in opening
-    )
-    assert all(one.low > 0 for one in later)
+
+
+def of_both_starts(study: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    """A study of the Nested LSTM and the stack of its size, of all seeds and both starts."""
+    names = [f"ptb_char_{unit}{start}" for unit in ("nlstm", "lstm2") for start in ("", "_logfreq")]
+    networks = [(run, run.model()) for name in names for run in lab.runs.recorded(name, "small")]
+    return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000))
+
+
+def test_how_slow_it_says_they_are_is_what_the_probes_say() -> None:
+    medians = lab.probes.medians(of_both_starts(lab.probes.studies.state_timescales))
+    nested = medians.query("model == 'nlstm' and value == 'raw'").groupby(["start", "memory"])["median"].mean()
+    assert f"between {nested.min():.1f} and {nested.max():.1f} characters, where noise has 0.5" in opening_of()
+    tanh = medians.query("value == 'tanh' and start == 'zero'")
+    stack = {"model": "stacked_lstm", "memory": "layer 2"}
+    faster = lab.probes.paired(tanh, "median", stack, {"model": "nlstm", "memory": "inner"}).difference
+    assert f"({faster.mean:.1f} through tanh)" in opening_of()
+    assert faster.low > 0
+    deeper = lab.probes.paired(tanh, "median", stack, stack | {"memory": "layer 1"}).difference
+    assert deeper.high < 0, "through tanh the claim that the upper layer is slower fails, as the verdicts' notes say"
+
+
+def test_what_it_says_is_missed_is_what_the_cuts_say() -> None:
+    swaps = lab.probes.lost(of_both_starts(lab.probes.studies.cuts)).query("kind == 'swap'")
+    upper, later = {"model": "stacked_lstm", "memory": "layer 2"}, {}
+    for start, part in swaps.groupby("start"):
+        inner, outer = ({"model": "nlstm", "memory": memory} for memory in ("inner", "outer"))
+        later[start] = lab.probes.paired(part, "lag", inner, upper).difference
+        assert later[start].low > 0
+        assert lab.probes.paired(part, "lag", outer, upper).difference.low > 0
+        apart = lab.probes.paired(part, "lag", inner, outer).difference
+        assert apart.low < 0 < apart.high
+    assert f"by {later['zero'].mean:.1f} predictions as printed" in opening_of()
+    assert f"by {later['log_frequencies'].mean:.1f} when started at the log-frequencies" in opening_of()
+    costs = swaps.query("model == 'nlstm' and memory == 'inner' and start == 'zero'")["loss_increase"]
+    assert lab.probes.t_interval(costs).high < 0.05, "nats over a hundred predictions"
 
 
 def test_what_it_found_on_the_poems_is_what_the_records_say() -> None:
-    opening = " ".join(README[: README.index("## Two commands")].split())
+    opening = opening_of()
     table = lab.runs.table("poetry_nlstm*", scale="paper").query("metric == 'perplexity' and split == 'valid'")
     seeds = {name: rows.set_index("seed").value for name, rows in table.groupby("experiment")}
     printed, worse = (
@@ -260,7 +286,7 @@ def test_what_it_found_on_the_poems_is_what_the_records_say() -> None:
 
 
 def test_table_2_is_reproduced_as_far_as_the_opening_says() -> None:
-    opening = " ".join(README[: README.index("## Two commands")].split())
+    opening = opening_of()
     compared = lab.targets.compare("nested_lstm.table2", lab.runs.table("poetry_*", scale="paper")).frame
     told = compared.query("anchor")
     count = told.groupby("kind").verdict.value_counts()
@@ -278,7 +304,7 @@ def test_table_2_is_reproduced_as_far_as_the_opening_says() -> None:
 
 
 def test_mnist_is_as_the_opening_says() -> None:
-    opening = " ".join(README[: README.index("## Two commands")].split())
+    opening = opening_of()
     table = lab.runs.table("mnist_*", scale="paper").query("metric == 'nll_nats' and split == 'valid'")
     nested = table[table.experiment == "mnist_nlstm"].sort_values("seed").value
     others = table[table.experiment != "mnist_nlstm"]
@@ -299,7 +325,7 @@ def test_mnist_is_as_the_opening_says() -> None:
 
 
 def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
-    opening = " ".join(README[: README.index("## Two commands")].split())
+    opening = opening_of()
     for name, words in (("autocomplete_nlstm", "{} back on average {}"), ("autocomplete_lstm", "stacked LSTM's {} {}")):
         runs = [lab.runs.load(name, seed, "small") for seed in range(3)]
         texts = lab.datasets.Sequences(runs[0].experiment.task, "test", 200)  # type: ignore[arg-type]
@@ -311,15 +337,37 @@ def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
     )
     sides = ({"experiment": f"ptb_char_hmlstm_step{flag}"} for flag in ("+layer_norm=false", ""))
     worse = lab.probes.paired(table, "value", *sides).difference
-    told = f"{worse.mean:.2f} BPC worse [{worse.low:.2f}, {worse.high:.2f}]"
-    assert f"without layer normalization it is {told}" in opening
+    assert f"{worse.mean:.2f} BPC worse on validation [{worse.low:.2f}, {worse.high:.2f}]" in opening
     tested = lab.targets.compare("hm_rnn.table1_ptb", lab.runs.table("ptb_char_*", scale="small")).frame
     behind = tested[tested.subject.str.contains("better than LayerNorm LSTM")]
     assert len(behind) == 4
     assert behind.high.lt(0).all()
-    assert f"All of its variants are behind an LSTM with layer normalization, by {-behind.ours.max():.2f} to" in opening
-    assert f"to {-behind.ours.min():.2f} BPC" in opening
+    least, most = -behind.ours.max(), -behind.ours.min()
+    assert f"an LSTM with layer normalization, by {least:.2f} to {most:.2f} BPC on the test text" in opening
     chance = lab.probes.claims().set_index("claim").loc["hm_rnn.boundaries_on_words"]
-    assert f"random detector's {chance.value:.2f} [{chance.low:.2f}, {chance.high:.2f}]" in opening
+    assert f"random detector's: {chance.value:.2f} [{chance.low:.2f}, {chance.high:.2f}]" in opening
     failed = lab.runs.failures("ptb_char_hmlstm_step+straight_through=identity", "small")
     assert list(failed["seed"]) == [0, 1, 2]
+
+
+def test_what_it_says_of_gradients_and_of_the_article_is_what_the_probes_say() -> None:
+    units = ("gru", "lstm", "nlstm")
+    runs = [lab.runs.load(f"autocomplete_{unit}", seed, "small") for unit in units for seed in range(3)]
+    dead = lab.runs.dead_shares(lab.runs.histories(runs)).query("memory == 'inner'").dead.mean()
+    assert f"{100 * dead:.0f} % of its inner memory is dead there, too" in opening_of()
+    networks = [(run, run.model()) for run in runs]
+    texts = lab.datasets.Sequences(runs[0].experiment.task, "test", 20)  # type: ignore[arg-type]
+    found = lab.probes.gather(networks, lab.probes.studies.gradients, texts).query("where == 'input'")
+    left = found.set_index(["condition", "experiment", "seed", "lag"])["value"].unstack()
+    lost = (left[0] - left[30]).rename("lost").reset_index()
+    pair = {"experiment": "autocomplete_nlstm"}, {"experiment": "autocomplete_lstm"}
+    before, after = (
+        lab.probes.paired(lost[lost["condition"] == condition], "lost", *pair).difference
+        for condition in ("as initialized", "trained")
+    )
+    assert f"any training: {before.mean:.1f} powers of ten of {after.mean:.1f} over thirty characters" in opening_of()
+    assert before.low > 0
+    curves = lab.runs.curves(runs)
+    first = curves[(curves["split"] == "valid") & (curves["update"] == 100)]
+    for rival in ("autocomplete_gru", "autocomplete_lstm"):
+        assert lab.probes.paired(first, "value", pair[0], {"experiment": rival}).difference.high < 0, rival

@@ -31,7 +31,7 @@ from nlstm_lab.figures.slowness import timescale_baselines, timescale_distributi
 from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, look, override, styled
 from nlstm_lab.figures.units import nested_architecture, unit_diagrams
 from nlstm_lab.figures.verdicts import verdict_table
-from nlstm_lab.figures.wording import as_it_stands, ordering, with_interval
+from nlstm_lab.figures.wording import as_it_stands, dead_memories, ordering, with_interval
 
 __all__ = [
     "COLUMN",
@@ -55,6 +55,7 @@ __all__ = [
     "cut_along_text",
     "cut_effects",
     "data",
+    "dead_memories",
     "distribution_by_memory",
     "effect_frame",
     "first_updates_and_epochs",

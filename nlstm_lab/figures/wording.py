@@ -60,6 +60,24 @@ def as_it_stands(frame: pd.DataFrame) -> str:
     return f"As it stands, {'; '.join(kinds)}.\n\n{told}"
 
 
+def dead_memories(dead: pd.DataFrame | None) -> str:
+    """How much of each memory of each experiment is dead: one line each, the mean over seeds and their range.
+
+    dead: of `lab.runs.dead_shares`, or None where nothing is recorded.
+
+    >>> two = pd.DataFrame({"experiment": ["ptb_char_nlstm"] * 2, "memory": ["inner"] * 2, "dead": [0.9, 0.8]})
+    >>> dead_memories(two)
+    '- ptb_char_nlstm, inner: 85% dead (seeds: 80%, 90%)'
+    """
+    if dead is None:
+        return "Nothing is run at this scale yet."
+    lines = []
+    for (experiment, memory), shares in dead.groupby(["experiment", "memory"], sort=False)["dead"]:
+        seeds = ", ".join(f"{share:.0%}" for share in sorted(shares))
+        lines.append(f"- {experiment}, {memory}: {shares.mean():.0%} dead (seeds: {seeds})")
+    return "\n".join(lines)
+
+
 def ordering(compared: Compared, first: str, second: str, more: str, less: str, form: str = "+.2f") -> str:
     """Which of the two is more, as far as the interval of their paired difference tells.
 
