@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nlstm_lab.statistics import Interval, t_interval
 
@@ -45,12 +45,6 @@ def bootstrap(
     told = statistic(rows[drawn].reshape(resamples, -1), axis=1)
     low, high = np.quantile(told, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(centre, float(low), float(high))
-
-
-def curves(values: NDArray[np.floating[Any]], **options: Any) -> dict[str, NDArray[np.float64]]:
-    """`bootstrap` of each column of values [n, m], as arrays `mean`, `low`, `high` [m]."""
-    intervals = [bootstrap(column, **options) for column in np.asarray(values).T]
-    return {name: np.array([getattr(interval, name) for interval in intervals]) for name in Interval._fields}
 
 
 def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence: float = 0.95) -> Comparison:
