@@ -1,7 +1,7 @@
 """Instruments: arrays and frames in and out, no plots."""
 
 from nlstm_lab.probes import nested_language, segment_studies, studies
-from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
+from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.boundaries import boundaries, plain
 from nlstm_lab.probes.claims import claims, note
 from nlstm_lab.probes.completion import Completer, Completion, complete, continued, offered
@@ -31,7 +31,6 @@ __all__ = [
     "Completion",
     "along",
     "attribute",
-    "autoregressive",
     "bootstrap",
     "boundaries",
     "claims",
