@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from tqdm.auto import tqdm
 
 from nlstm_lab.cells.base import Record
+from nlstm_lab.cells.memories import memories
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.completion import likeliest
@@ -35,7 +36,6 @@ from nlstm_lab.probes.wording import (
     windows,
     words_of,
 )
-from nlstm_lab.training.liveness import memories
 
 Mode = Literal["l2", "as_coded", "gradient_x_input", "integrated_gradients"]
 Target = Literal["true", "predicted"]

@@ -90,7 +90,7 @@ def cuts(
         half = len(text) // 2
         moments = np.linspace(SKIP, half - DISTANCE - 2, MOMENTS).astype(int).tolist()
         frames = []
-        for memory in [*names(model.unit), *hidden_names(model.unit)]:
+        for memory in [*names(model.unit), *hidden_names(model.unit.num_layers)]:
             for kind in kinds:
                 other = text[half:] if kind == "swap" else None
                 cut = interventions.intervene(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import autocorrelation, liveness
+from nlstm_lab.probes.reading import hidden_states, memory_states
 
 Array = NDArray[np.floating[Any]]
 
@@ -45,7 +46,8 @@ def state_timescales(trace: xr.Dataset, values: Iterable[str] = tuple(VALUES), *
     trace = trace.isel(time=slice(skip, None))
     if trace.sizes["time"] < 2:
         raise UsageError(f"there is nothing left of the text after the first {skip} steps")
-    states, lives = _states(trace)
+    states = memory_states(trace) or hidden_states(trace)
+    lives = _lives(liveness.classes(trace)) if "c" in trace else {}
     frames = []
     for value in values:
         if value not in VALUES:
@@ -93,15 +95,6 @@ def gate_timescales(trace: xr.Dataset) -> pd.DataFrame:
             reason = np.where(np.isfinite(frame["from_mean_f"]), "", "the forget gate is 1 throughout")
         frames.append(_without_dead(frame, reason))
     return pd.concat(frames, ignore_index=True)
-
-
-def _states(trace: xr.Dataset) -> tuple[dict[str, xr.DataArray], dict[str, NDArray[np.str_]]]:
-    """The states by the name of their memory, and the lives of their cells."""
-    if "c" in trace:
-        lives = _lives(liveness.classes(trace))
-        return {str(memory): trace["c"].sel(memory=memory) for memory in trace.memory.values}, lives
-    layers = trace.layer.values
-    return {"h" if len(layers) == 1 else f"layer {k} h": trace["h"].sel(layer=k) for k in layers}, {}
 
 
 def _lives(frame: pd.DataFrame) -> dict[str, NDArray[np.str_]]:

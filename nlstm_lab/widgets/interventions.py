@@ -88,7 +88,7 @@ class InterventionLab(LabWidget):
         text, run = given["text"], given["run"]
         read = self._reader.trace(run, text, step)
         network = self._networks[run]
-        memories = [*names(network.unit)[::-1], *hidden_names(network.unit)[::-1]]
+        memories = [*names(network.unit)[::-1], *hidden_names(network.unit.num_layers)[::-1]]
         memory = given["memory"] if given["memory"] in memories else memories[0]
         size = network.unit.hidden_size
         if not -1 <= given["unit"] < size:
