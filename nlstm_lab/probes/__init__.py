@@ -10,7 +10,8 @@ from nlstm_lab.probes.context import context_accuracy, repetition, suggested, su
 from nlstm_lab.probes.decoding import decode, labels
 from nlstm_lab.probes.flushing import flushes
 from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, needed, paired, quantities, reach
-from nlstm_lab.probes.interventions import attribute, horizon, intervene, reread
+from nlstm_lab.probes.horizons import horizon
+from nlstm_lab.probes.interventions import attribute, intervene, reread
 from nlstm_lab.probes.jacobians import persistence
 from nlstm_lab.probes.lags import profile, survey, within_seed
 from nlstm_lab.probes.liveness import along, classes, effective_rank, shares
