@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.connectivity import Mode, rows_of
+from nlstm_lab.probes.attribution import Mode
+from nlstm_lab.probes.connectivity import together
 from nlstm_lab.probes.statistics import bootstrap
 
 LAGS = 100  # characters back in a lag profile
@@ -88,7 +89,7 @@ def survey(
 ) -> pd.DataFrame:
     """`measure` of the connectivity of every text, one under the other, with the column `text` (0, 1, ...).
 
-    The arguments are those of `connectivity.rows_of`. places: so many positions of each text, drawn from `seed`, stand
+    The arguments are those of `connectivity.together`. places: so many positions of each text, drawn from `seed`, stand
     for all of them (None), which cost as much as so many matrices: keep the frame with `ensure`. A text without a word
     that the network knows at those positions has no rows.
     """
@@ -96,7 +97,7 @@ def survey(
         raise UsageError("a survey needs at least one text")
     draw = np.random.default_rng(seed)
     at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in texts]
-    found = rows_of(model, texts, at, words, mode=mode, memory=memory)
+    found = together(model, texts, at, words, mode=mode, memory=memory)
     parts = [measure(data, lags).assign(text=number) for number, data in enumerate(found) if data.sizes["time"]]
     if not parts:
         raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")

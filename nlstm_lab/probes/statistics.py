@@ -11,7 +11,7 @@ from nlstm_lab.statistics import Interval, t_interval
 Ordering = Literal["holds", "fails", "undecided", "not measured"]
 
 
-class Comparison(NamedTuple):
+class Paired(NamedTuple):
     """A paired difference over seeds, and whether the first is the larger one."""
 
     difference: Interval
@@ -47,7 +47,7 @@ def bootstrap(
     return Interval(centre, float(low), float(high))
 
 
-def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence: float = 0.95) -> Comparison:
+def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence: float = 0.95) -> Paired:
     """Is `first` larger than `second`? Both hold a value for each seed; only seeds that both have are paired.
 
     `holds` where the t interval of the paired differences lies above 0, `fails` where it lies below,
@@ -57,6 +57,6 @@ def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence:
     seeds = [seed for seed in first if seed in second]
     interval = t_interval([first[seed] - second[seed] for seed in seeds], confidence)
     if not np.isfinite(interval).all():
-        return Comparison(interval, len(seeds), "not measured")
+        return Paired(interval, len(seeds), "not measured")
     ordering: Ordering = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "undecided"
-    return Comparison(interval, len(seeds), ordering)
+    return Paired(interval, len(seeds), ordering)

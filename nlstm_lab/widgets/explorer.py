@@ -15,7 +15,7 @@ from nlstm_lab.figures.activations import activation_frame
 from nlstm_lab.probes.reading import hidden_states, memory_states
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.networks import Given, Networks
-from nlstm_lab.widgets.reading import Reader, likeliest, surprise
+from nlstm_lab.widgets.reading import Reader, next_symbols, surprise
 
 GATES = ("i", "f", "g", "o")
 LIVES = ("alive", "silent", "latched", "not finite")
@@ -91,7 +91,7 @@ class CellExplorer(LabWidget):
             "states": _half(states),
             "vocabulary": [str(symbol) for symbol in trace["vocabulary"].values],
         }
-        codes, chances = likeliest(trace)
+        codes, chances = next_symbols(trace)
         bits = surprise(trace)
         labels = probes.labels(given["text"])[list(LABELS)].to_numpy(np.float32).T
         told |= {"likely": codes.tobytes(), "chances": chances.tobytes(), "surprises": bits.tobytes()}

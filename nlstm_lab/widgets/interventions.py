@@ -11,7 +11,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.reading import hidden_names, names
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.networks import Given, Networks
-from nlstm_lab.widgets.reading import Reader, likeliest, surprise
+from nlstm_lab.widgets.reading import Reader, next_symbols, surprise
 
 DISTANCE = 60  # predictions that are made after a cut: few networks remember it longer
 KINDS = ("zero", "freeze", "swap")
@@ -125,8 +125,8 @@ class InterventionLab(LabWidget):
         bits = -np.take_along_axis(told, _next(read, moment, len(told)), 1)[:, 0] / np.log(2)
         if moment + len(told) == len(text):
             bits[-1] = np.nan
-        codes, chances = likeliest(read)
-        cut_codes, cut_chances = likeliest(cut)
+        codes, chances = next_symbols(read)
+        cut_codes, cut_chances = next_symbols(cut)
         divergence = (np.exp(intact) * (intact - told)).sum(1).clip(0)
         return {
             "memory": memory,
