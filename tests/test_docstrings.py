@@ -17,7 +17,7 @@ MET_FIRST = [
     *(getattr(lab.runs, name) for name in ("ensure", "load", "table", "recorded", "histories", "dead_shares")),
     *(lab.experiments.Experiment, lab.experiments.base.Registry.variant),
     *(lab.experiments.parameters, lab.experiments.width_for_parameters),
-    *(lab.probes.classes, lab.probes.summary, lab.probes.intervals, lab.probes.boundaries),
+    *(lab.probes.classes, lab.probes.intervals, lab.probes.boundaries),
     *(lab.probes.complete, lab.probes.continued, lab.probes.connectivity),
     *(lab.probes.trace, lab.probes.state_timescales, lab.probes.gate_timescales, lab.probes.persistence),
     *(lab.probes.intervene, lab.probes.attribute, lab.probes.horizon, lab.probes.decode, lab.probes.shares),

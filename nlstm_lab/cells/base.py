@@ -6,7 +6,7 @@ and `unpack` translate it to and from what users see.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
@@ -194,7 +194,7 @@ class GatedCell(Cell):
         further_rows: int = 0,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        init.check(initialization)
+        choice("initialization", initialization, get_args(init.Initialization))
         self.initialization, self.takes_input, self.gate_bias = initialization, takes_input, gate_bias
         rows, new = len(self.gates) * hidden_size + further_rows, {"device": device, "dtype": dtype}
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size, **new))

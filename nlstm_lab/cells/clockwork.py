@@ -1,14 +1,14 @@
 """The clockwork RNN (Koutník et al. 2014, arXiv 1402.3511), also layer-normalized: a baseline of HM-RNN."""
 
 import itertools
-from typing import Any
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Record, State, positive, product
+from nlstm_lab.cells.base import Cell, Record, State, choice, positive, product
 from nlstm_lab.cells.recurrent import Recurrent
 
 
@@ -40,7 +40,7 @@ class ClockworkRNNCell(Cell):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        init.check(initialization)
+        choice("initialization", initialization, get_args(init.Initialization))
         for period in periods:
             positive("every one of periods", period)
         if not periods or any(fast >= slow for fast, slow in itertools.pairwise(periods)):

@@ -40,17 +40,6 @@ class HierarchicalRNNCell(MultiscaleCell):
         super().__init__(input_size, hidden_size, top, bias, forget_bias, initialization, takes_input, device, dtype)
         self.reset_parameters()
 
-    def forward(
-        self,
-        input: Tensor,
-        state: Any = None,
-        z_below: Tensor | None = None,
-        h_above: Tensor | None = None,
-        boundary: Tensor | None = None,
-    ) -> Any:
-        beside = {"z_below": z_below, "h_above": h_above, "boundary": boundary}
-        return self.forward_beside(input, state, **{k: part for k, part in beside.items() if part is not None})
-
     def recur(
         self,
         projected: Tensor,

@@ -122,12 +122,6 @@ class HMLSTMCell(MultiscaleCell):
             if norm is not None:
                 norm.reset_parameters()
 
-    def forward(
-        self, input: Tensor, state: Any = None, z_below: Tensor | None = None, h_above: Tensor | None = None
-    ) -> Any:
-        beside = {"z_below": z_below, "h_above": h_above}
-        return self.forward_beside(input, state, **{k: part for k, part in beside.items() if part is not None})
-
     def recur(
         self,
         projected: Tensor,

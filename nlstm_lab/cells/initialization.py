@@ -7,18 +7,12 @@ orthogonal.
 """
 
 import math
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 Initialization = Literal["paper", "glorot", "torch"]
-
-
-def check(initialization: str) -> None:
-    """Raise ValueError unless `initialization` is one of the names above."""
-    if initialization not in get_args(Initialization):
-        raise ValueError(f"initialization must be one of {get_args(Initialization)}, not {initialization!r}")
 
 
 @torch.no_grad()

@@ -59,6 +59,17 @@ class MultiscaleCell(GatedCell):
     def project(self, x: Tensor) -> Tensor:
         return product(x, self.weight_ih)  # without the bias, which z of the layer below does not gate
 
+    def forward(
+        self,
+        input: Tensor,
+        state: Any = None,
+        z_below: Tensor | None = None,
+        h_above: Tensor | None = None,
+        boundary: Tensor | None = None,
+    ) -> Any:
+        beside = {"z_below": z_below, "h_above": h_above, "boundary": boundary}
+        return self.forward_beside(input, state, **{k: part for k, part in beside.items() if part is not None})
+
     @abstractmethod
     def recur(
         self,

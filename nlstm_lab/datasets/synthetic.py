@@ -116,7 +116,7 @@ def integrated_time(timescale: float) -> float:
 
 
 def _decay(timescale: float) -> float:
-    if timescale <= 0:
+    if not timescale > 0:  # NaN, too
         raise UsageError(f"a timescale is a positive number of steps, not {timescale}")
     return exp(-1 / timescale)
 

@@ -1,7 +1,7 @@
 """Instruments: arrays and frames in and out, no plots."""
 
 from nlstm_lab.probes import nested_language, segment_studies, studies
-from nlstm_lab.probes.baselines import autoregressive, shuffled, untrained
+from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.boundaries import boundaries, plain
 from nlstm_lab.probes.claims import claims, note
 from nlstm_lab.probes.completion import Completer, Completion, complete, continued, offered
@@ -10,17 +10,18 @@ from nlstm_lab.probes.context import context_accuracy, repetition, suggested, su
 from nlstm_lab.probes.decoding import decode, labels
 from nlstm_lab.probes.flushing import flushes
 from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, needed, paired, quantities, reach
-from nlstm_lab.probes.interventions import attribute, horizon, intervene, reread
+from nlstm_lab.probes.horizons import horizon
+from nlstm_lab.probes.interventions import attribute, intervene, reread
 from nlstm_lab.probes.jacobians import persistence
-from nlstm_lab.probes.lags import over_seeds, profile, seed_means, survey, within_seed
+from nlstm_lab.probes.lags import profile, survey, within_seed
 from nlstm_lab.probes.liveness import along, classes, effective_rank, shares
 from nlstm_lab.probes.memorization import gradient_by_distance
 from nlstm_lab.probes.published import published_accuracy, published_connectivity, published_training
 from nlstm_lab.probes.records import digest, ensure
 from nlstm_lab.probes.segment_studies import pen
 from nlstm_lab.probes.segments import mutual_information
-from nlstm_lab.probes.statistics import bootstrap, compare, curves
-from nlstm_lab.probes.timescales import gate_timescales, state_timescales, summary
+from nlstm_lab.probes.statistics import bootstrap, compare
+from nlstm_lab.probes.timescales import gate_timescales, state_timescales
 from nlstm_lab.probes.tracing import trace
 from nlstm_lab.probes.updates import updates
 from nlstm_lab.probes.writing import write
@@ -31,7 +32,6 @@ __all__ = [
     "Completion",
     "along",
     "attribute",
-    "autoregressive",
     "bootstrap",
     "boundaries",
     "claims",
@@ -42,7 +42,6 @@ __all__ = [
     "connectivity",
     "context_accuracy",
     "continued",
-    "curves",
     "decode",
     "digest",
     "effective_rank",
@@ -62,7 +61,6 @@ __all__ = [
     "nested_language",
     "note",
     "offered",
-    "over_seeds",
     "paired",
     "pen",
     "persistence",
@@ -75,7 +73,6 @@ __all__ = [
     "reach",
     "repetition",
     "reread",
-    "seed_means",
     "segment_studies",
     "shares",
     "shuffled",
@@ -83,7 +80,6 @@ __all__ = [
     "studies",
     "suggested",
     "suggestions",
-    "summary",
     "survey",
     "t_interval",
     "trace",

@@ -1,4 +1,7 @@
-"""What a finding must be held against: an untrained network, a text without order, signals that are known."""
+"""What a finding must be held against: an untrained network, a text without order.
+
+Signals whose timescale is known are `nlstm_lab.datasets.synthetic.signals`.
+"""
 
 import copy
 import re
@@ -6,8 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.signal import lfilter
 from torch import nn
 
 from nlstm_lab.errors import UsageError
@@ -62,16 +63,3 @@ def shuffled(text: str, by: Literal["characters", "words"], seed: int = 0) -> st
             pieces[place] = word
         return "".join(pieces)
     raise UsageError(f"a text is shuffled by 'characters' or by 'words', not by {by!r}")
-
-
-def autoregressive(timescale: float, length: int, number: int = 1, seed: int = 0) -> NDArray[np.float64]:
-    """Signals [length, number] of unit variance with rho_k = exp(-k / timescale), stationary from the first step.
-
-    Each is x_t = phi x_{t-1} + sqrt(1 - phi^2) noise with phi = exp(-1 / timescale).
-    """
-    if not timescale > 0:
-        raise UsageError(f"a timescale is a positive number of steps, not {timescale}")
-    phi = np.exp(-1 / timescale)
-    noise = np.random.default_rng(seed).standard_normal((length, number))
-    noise[1:] *= np.sqrt(1 - phi**2)
-    return np.asarray(lfilter([1.0], [1.0, -phi], noise, axis=0))

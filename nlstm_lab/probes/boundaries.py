@@ -23,7 +23,7 @@ from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM, Boundary, HMLSTMCell, Operation
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, predicts_symbols, reading
+from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, predicts_symbols, reading, symbols_of
 
 OPERATIONS = tuple(operation.name for operation in Operation)  # by their codes: COPY, UPDATE, FLUSH
 LAYERWISE = ("z", "z_tilde", "operation", "norm")
@@ -107,7 +107,7 @@ def together(
         _dataset(
             {name: array[: len(one), :, k] for name, array in arrays.items()},
             surprise[: len(one), k],
-            _symbols(model, one),
+            symbols_of(model, one),
             attributes,
         )
         for k, one in enumerate(coded)
@@ -195,13 +195,6 @@ def _flushed(operation: IntArray, z: Array) -> IntArray:
     """Where a layer acts on the step after a boundary, it flushes."""
     last = np.concatenate([np.zeros_like(z[:1]), z[:-1]])
     return np.where((operation == Operation.UPDATE) & (last > 0), np.int8(Operation.FLUSH), operation)
-
-
-def _symbols(model: Network, codes: Tensor) -> list[Any] | None:
-    if codes.is_floating_point():
-        return None
-    read: list[int] = codes.tolist()
-    return read if model.vocabulary is None else [model.vocabulary.symbols[code] for code in read]
 
 
 def _dataset(

@@ -12,7 +12,16 @@ from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import reading
-from nlstm_lab.probes.wording import LONGEST, Unknown, composed, encode, outputs_of, special, unit_input, vocabulary_of
+from nlstm_lab.probes.wording import (
+    LONGEST,
+    Unknown,
+    composed,
+    encode_leniently,
+    outputs_of,
+    special,
+    unit_input,
+    vocabulary_of,
+)
 
 NO_SYMBOLS = (PADDING, UNKNOWN)
 REMEMBERED = 256  # prefixes whose states a Completer keeps
@@ -77,7 +86,7 @@ class Completer:
         known = next((n for n in range(len(text), 0, -1) if text[:n] in self._read), 0)
         hidden, state = self._read.get(text[:known], (None, None))
         if known < len(text):
-            codes, _ = encode(self.vocabulary, text[known:], self.unknown)
+            codes, _ = encode_leniently(self.vocabulary, text[known:], self.unknown)
             read = (part.unsqueeze(1) for part in unit_input(self.model, codes))
             output, state = self.model.unit(*read, state)
             hidden = output[-1]
@@ -134,7 +143,7 @@ def continued(model: Network, text: str, length: int, seed: int = 0, temperature
         raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
     generator = torch.Generator().manual_seed(seed)
     nothing = torch.tensor([vocabulary.symbols.index(symbol) for symbol in NO_SYMBOLS if symbol in vocabulary.symbols])
-    codes, state = encode(vocabulary, text)[0].unsqueeze(1).to(model.device), None
+    codes, state = encode_leniently(vocabulary, text)[0].unsqueeze(1).to(model.device), None
     drawn: list[int] = []
     with reading(model):
         for _ in range(length):

@@ -11,15 +11,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 import xarray as xr
-from captum.attr import InputXGradient, IntegratedGradients, Saliency
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from tqdm.auto import tqdm
 
-from nlstm_lab.cells.base import Record
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.probes.attribution import Attribute, Mode, Read, attribution
 from nlstm_lab.probes.completion import likeliest
 from nlstm_lab.probes.reading import evaluating
 from nlstm_lab.probes.wording import (
@@ -28,25 +27,19 @@ from nlstm_lab.probes.wording import (
     Words,
     code_of,
     composed,
-    encode,
+    encode_leniently,
     outputs_of,
     unit_input,
     vocabulary_of,
     windows,
     words_of,
 )
-from nlstm_lab.training.liveness import memories
 
-Mode = Literal["l2", "as_coded", "gradient_x_input", "integrated_gradients"]
 Target = Literal["true", "predicted"]
-Read = tuple[Tensor, ...]  # what the unit is called with, [S, features] each, or [n, S, features] side by side
-Attribute = Callable[[Read, Tensor, Tensor], Tensor]  # also positions [n] and codes [n], to [n, S]
 
 NO_CODE = -1
 CHUNK = 50  # targets side by side: bounds the memory
 ROWS = 100  # likewise, of many texts
-STEPS, MOST_STEPS = 50, 800  # from zero to the input, for integrated gradients: doubled until they are complete
-INCOMPLETE = 0.01  # how much of their absolute sum may be missing
 TOP = 3  # words that the article shows for every position
 DELAY = 2  # seconds after which a progress bar is worth its line
 
@@ -99,8 +92,8 @@ def connectivity(
     """
     vocabulary, words = vocabulary_of(model), model.words if words is None else words
     text = composed(text, unknown)
-    codes, read = encode(vocabulary, text, unknown)
-    attribute = _attribution(model, mode, memory)
+    codes, read = encode_leniently(vocabulary, text, unknown)
+    attribute = attribution(model, mode, memory)
     pieces, asked = windows(read, window), _asked(at, len(text))
     if len(pieces) > 1:
         warnings.warn(
@@ -122,7 +115,7 @@ def connectivity(
     return _dataset(found, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
 
 
-def rows_of(
+def together(
     model: Network,
     texts: Sequence[str],
     at: Sequence[Sequence[int]],
@@ -138,10 +131,10 @@ def rows_of(
     window.
     """
     vocabulary, words = vocabulary_of(model), model.words if words is None else words
-    attribute = _attribution(model, mode, memory)
+    attribute = attribution(model, mode, memory)
     if longer := [len(text) for text in texts if len(text) > LONGEST]:
         raise UsageError(f"texts that are read side by side have at most {LONGEST} characters, not {longer[0]}")
-    heard = [unit_input(model, encode(vocabulary, text)[0]) for text in texts]
+    heard = [unit_input(model, encode_leniently(vocabulary, text)[0]) for text in texts]
     with evaluating(model), tqdm(total=sum(map(len, at)), delay=DELAY, leave=False, unit=" characters") as bar:
         names = _predict(model, tuple(part[:1] for part in heard[0]), words)[1] if texts else ()
         known = {name: code for code, name in enumerate(names)}
@@ -223,88 +216,6 @@ def _attributed(
     if np.any(np.nan_to_num(values[np.arange(values.shape[1]) > rows[:, None]])):
         raise UsageError("this network is not autoregressive: a prediction hangs on characters that come after it")
     return values
-
-
-def _attribution(model: Network, mode: Mode, memory: str | None) -> Attribute:
-    if mode not in get_args(Mode):
-        raise UsageError(f"mode must be one of {', '.join(map(repr, get_args(Mode)))}, not {mode!r}")
-    if memory is None:
-        return lambda read, positions, codes: _from_input(model, mode, read, positions, codes)
-    if mode == "integrated_gradients":
-        raise UsageError("integrated gradients need an input to start from zero: for a memory choose another mode")
-    return lambda read, positions, codes: _from_memory(model, mode, memory, read, positions, codes)
-
-
-def _from_input(model: Network, mode: Mode, read: Read, positions: Tensor, codes: Tensor) -> Tensor:
-    x, *given = read
-
-    def predict(inputs: Tensor, positions: Tensor, *given: Tensor) -> Tensor:
-        """[n, S, features] to the logits [n, outputs] of each row's own position."""
-        beside = (part.transpose(0, 1) for part in given)
-        hidden = model.unit(inputs.transpose(0, 1), *beside)[0]
-        return model.readout(hidden[positions, torch.arange(len(inputs), device=x.device)])  # type: ignore[no-any-return]
-
-    inputs = x.clone().requires_grad_()
-    asked: dict[str, Any] = {"target": codes, "additional_forward_args": (positions, *given)}
-    if mode == "gradient_x_input":
-        signed: Tensor = InputXGradient(predict).attribute(inputs, **asked)
-        return signed.sum(-1).detach()
-    if mode == "integrated_gradients":
-        return _integrated(predict, inputs, asked)
-    gradient: Tensor = Saliency(predict).attribute(inputs, abs=False, **asked)
-    if model.embedding is not None:
-        with torch.no_grad():
-            table = model.embedding(torch.arange(len(vocabulary_of(model)), device=x.device))
-            gradient = gradient @ table.t()  # with respect to the one-hot vector
-    return _sized(gradient, mode)
-
-
-def _integrated(predict: Callable[..., Tensor], inputs: Tensor, asked: dict[str, Any]) -> Tensor:
-    """Integrated gradients, [n, S], with steps enough that they sum to what they explain."""
-    steps, gap = STEPS, float("inf")
-    while gap > INCOMPLETE and steps <= MOST_STEPS:
-        parts, missing = IntegratedGradients(predict).attribute(
-            inputs, n_steps=steps, internal_batch_size=len(inputs), return_convergence_delta=True, **asked
-        )
-        signed: Tensor = parts.sum(-1).detach()
-        gap = float((missing.abs() / signed.abs().sum(-1).clamp(min=1e-12)).max())
-        steps *= 2
-    if gap > INCOMPLETE:
-        warnings.warn(f"integrated gradients leave up to {gap:.0%} of a prediction unexplained", stacklevel=2)
-    return signed
-
-
-def _from_memory(model: Network, mode: Mode, memory: str, read: Read, positions: Tensor, codes: Tensor) -> Tensor:
-    """The states are read off the traced loop, where they are nodes of the graph; captum knows inputs and layers."""
-    unit, number = model.unit, len(positions)
-    steps: list[list[Record]] = [[] for _ in unit.cells]
-    x, *given = (part.transpose(0, 1).clone() for part in read)
-    beside = {"boundaries": given[0]} if given else {}
-    output, _ = unit.run(x.requires_grad_(), [cell.initial_state(number) for cell in unit.cells], steps, **beside)
-    rows = torch.arange(number, device=x.device)
-    logits = model.readout(output[positions, rows])
-    nodes = [memory_state(list(layers), memory) for layers in zip(*steps, strict=True)]
-    gradients = torch.autograd.grad(logits[rows, codes].sum(), nodes, materialize_grads=True)
-    gradient = torch.stack(gradients, 1)
-    if mode == "gradient_x_input":
-        return (gradient * torch.stack(nodes, 1)).sum(-1).detach()
-    return _sized(gradient, mode)
-
-
-def _sized(gradient: Tensor, mode: Mode) -> Tensor:
-    """The size of gradients [..., features]: the article's formula, or its code."""
-    squares = gradient.square().sum(-1)
-    return squares if mode == "as_coded" else squares.sqrt()
-
-
-def memory_state(layers: list[Record], memory: str) -> Tensor:
-    """The state of one memory in the records of one step, [n, hidden_size]; a UsageError names those there are."""
-    known = memories(layers)
-    if memory not in known:
-        there = f"it has {', '.join(known)}" if known else "it has none"
-        raise UsageError(f"the unit has no memory {memory!r}: {there}")
-    state: Tensor = known[memory]["c"]
-    return state
 
 
 def _described(

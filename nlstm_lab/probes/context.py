@@ -18,7 +18,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.probes.completion import likeliest_codes
 from nlstm_lab.probes.connectivity import connectivity
 from nlstm_lab.probes.reading import reading
-from nlstm_lab.probes.wording import LONGEST, Words, encode, outputs_of, vocabulary_of, words_of
+from nlstm_lab.probes.wording import LONGEST, Words, encode_leniently, outputs_of, vocabulary_of, words_of
 
 TOPS = 3  # suggestions that may hold the word
 SHORTEST = 4  # characters of a word whose repetition is looked at
@@ -84,7 +84,7 @@ def _readings(model: Network, texts: Sequence[str], words: Sequence[str] | None)
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
         # what comes after a text's end changes nothing before it
-        inputs = torch.nn.utils.rnn.pad_sequence([encode(vocabulary, text)[0] for text in batch]).to(device)
+        inputs = torch.nn.utils.rnn.pad_sequence([encode_leniently(vocabulary, text)[0] for text in batch]).to(device)
         with reading(model):
             logits = model(inputs)[0]
             found = likeliest_codes(logits, outputs_of(model, names, logits.shape[-1]), TOPS)[1].cpu().numpy()

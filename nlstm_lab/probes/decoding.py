@@ -16,6 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
+from nlstm_lab.probes.reading import hidden_states, memory_states
 
 Array = NDArray[Any]
 
@@ -103,11 +104,8 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
 
 def _memories(trace: xr.Dataset) -> dict[str, Array]:
     """What the rest of the network sees of each memory, tanh c, and the hidden states, [T, unit] each."""
-    told = {}
-    if "c" in trace:
-        told = {str(name): np.tanh(trace["c"].sel(memory=name).values) for name in trace.memory.values}
-    layers = trace.layer.values
-    return told | {"h" if len(layers) == 1 else f"layer {k} h": trace["h"].sel(layer=k).values for k in layers}
+    cells = {name: np.tanh(states.values) for name, states in memory_states(trace).items()}
+    return cells | {name: states.values for name, states in hidden_states(trace).items()}
 
 
 def _standardized(x: Array, split: int) -> Array:

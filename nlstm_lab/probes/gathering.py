@@ -10,7 +10,7 @@ from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import studies
-from nlstm_lab.probes.statistics import Comparison, compare
+from nlstm_lab.probes.statistics import Paired, compare
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.together import about
 from nlstm_lab.statistics import t_interval
@@ -147,7 +147,7 @@ def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def paired(frame: pd.DataFrame, column: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Comparison:
+def paired(frame: pd.DataFrame, column: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Paired:
     """Whether `column` is larger in the rows that `first` describes than in those of `second`, seed by seed.
 
     A seed that lacks one of the two (NaN) is left out and not counted.

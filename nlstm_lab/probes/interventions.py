@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import pandas as pd
 import torch
-import torch.nn.functional as F
 import xarray as xr
 from torch import Tensor
 
@@ -163,45 +162,6 @@ def attribute(
             kl += divergence.mean(0) / len(moments)
             more += (after - before).mean(0) / len(moments)
     return pd.DataFrame({"memory": memory, "unit": np.arange(size), "kl": kl, "loss_increase": more})
-
-
-def horizon(
-    model: Network, text: Text, *, contexts: Sequence[int] = (1, 2, 5, 10, 20, 50, 100, 200, 500), positions: int = 200
-) -> xr.DataArray:
-    """The loss, in nats, of predicting a symbol from the last so many symbols alone, (context, position).
-
-    Each reading starts from a zero state `context` symbols before the position; the positions are the same for all
-    contexts, evenly spread over the text. Where the loss no longer falls, the network's memory ends.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> text = "the company said that it would not sell the old bank " * 20
-    >>> loss = lab.probes.horizon(model, text, contexts=(1, 5, 20), positions=50).mean("position")
-    >>> bool(loss.sel(context=20) < loss.sel(context=1))
-    True
-    """
-    codes = encode_symbols(model, text)
-    if not len(contexts) or min(contexts) < 1 or positions < 1:
-        raise UsageError("at least one context is needed, each of at least one symbol, and at least one position")
-    longest = max(contexts)
-    if len(codes) < longest + positions:
-        raise UsageError(
-            f"contexts from 1 to {longest} symbols at {positions} positions need a text of at least "
-            f"{longest + positions} symbols, not {len(codes)}"
-        )
-    where = np.linspace(longest, len(codes) - 1, positions).round().astype(int)
-    loss = np.empty((len(contexts), positions))
-    with reading(model):
-        for row, context in enumerate(contexts):
-            for start in range(0, positions, ROWS):
-                at = where[start : start + ROWS]
-                x = torch.stack([codes[p - context : p] for p in at], 1)
-                hidden = model.unit(*model.unit_arguments(x))[0][-1:]
-                targets = codes[torch.as_tensor(at, device=codes.device)]
-                told = F.cross_entropy(model.readout(hidden)[0].float(), targets, reduction="none")
-                loss[row, start : start + ROWS] = told.cpu().numpy()
-    coords = {"context": list(contexts), "position": where}
-    return xr.DataArray(loss, coords, ("context", "position"), name="loss", attrs={"model": model.name})
 
 
 def _chosen(model: Network, units: Sequence[int] | None, seed: int) -> tuple[Tensor, Tensor]:

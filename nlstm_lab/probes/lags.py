@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.connectivity import Mode, rows_of
+from nlstm_lab.probes.attribution import Mode
+from nlstm_lab.probes.connectivity import together
 from nlstm_lab.probes.statistics import bootstrap
-from nlstm_lab.statistics import t_interval
 
 LAGS = 100  # characters back in a lag profile
 KEYS = ["where", "quantity", "lag"]
@@ -89,7 +89,7 @@ def survey(
 ) -> pd.DataFrame:
     """`measure` of the connectivity of every text, one under the other, with the column `text` (0, 1, ...).
 
-    The arguments are those of `connectivity.rows_of`. places: so many positions of each text, drawn from `seed`, stand
+    The arguments are those of `connectivity.together`. places: so many positions of each text, drawn from `seed`, stand
     for all of them (None), which cost as much as so many matrices: keep the frame with `ensure`. A text without a word
     that the network knows at those positions has no rows.
     """
@@ -97,7 +97,7 @@ def survey(
         raise UsageError("a survey needs at least one text")
     draw = np.random.default_rng(seed)
     at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in texts]
-    found = rows_of(model, texts, at, words, mode=mode, memory=memory)
+    found = together(model, texts, at, words, mode=mode, memory=memory)
     parts = [measure(data, lags).assign(text=number) for number, data in enumerate(found) if data.sizes["time"]]
     if not parts:
         raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
@@ -114,25 +114,3 @@ def within_seed(frame: pd.DataFrame, resamples: int = 1000, seed: int = 0, confi
         interval = bootstrap(group["value"], resamples=resamples, seed=seed, confidence=confidence)
         rows.append([*key, *interval, len(group)])
     return pd.DataFrame(rows, columns=[*KEYS, "mean", "low", "high", "texts"])
-
-
-def seed_means(frame: pd.DataFrame) -> pd.DataFrame:
-    """Each seed's mean over its texts: what figures draw, and what an ordering compares.
-
-    frame: measurements with the columns `seed` and `text`, and `model` where there are several. Returns model (if it
-    was there), seed, where, quantity, lag, value.
-    """
-    keys = [key for key in ("model", "seed") if key in frame] + KEYS
-    return frame.groupby(keys, dropna=False, sort=False)["value"].mean().reset_index()
-
-
-def over_seeds(frame: pd.DataFrame, confidence: float = 0.95) -> pd.DataFrame:
-    """Means over seeds with Student t intervals (from three seeds on) of `seed_means`.
-
-    Returns model (if it was there), where, quantity, lag, mean, low, high, seeds.
-    """
-    keys = [key for key in ("model",) if key in frame] + KEYS
-    rows = []
-    for key, group in seed_means(frame).groupby(keys, dropna=False, sort=False):
-        rows.append([*key, *t_interval(group["value"], confidence), len(group)])
-    return pd.DataFrame(rows, columns=[*keys, "mean", "low", "high", "seeds"])

@@ -25,7 +25,7 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, 
     that it remembers (the article's delta_l^t, which is what reaches h_t of layer l).
 
     Returns a row for each sequence, layer and distance in the columns text, where ("input", "layer 1", ...),
-    quantity ("log10_gradient"), lag (the distance) and value: `within_seed` and `over_seeds` make intervals of it.
+    quantity ("log10_gradient"), lag (the distance) and value: `within_seed` makes intervals of it.
     """
     if projections < 1:
         raise UsageError(f"at least one projection is needed, not {projections}")

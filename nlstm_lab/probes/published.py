@@ -10,7 +10,7 @@ import xarray as xr
 
 from nlstm_lab.datasets import registry
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.connectivity import Mode
+from nlstm_lab.probes.attribution import Mode
 from nlstm_lab.probes.wording import words_of
 
 Unit = Literal["gru", "lstm", "nlstm"]
@@ -70,5 +70,5 @@ def published_training() -> pd.DataFrame:
 
 def _read(name: str) -> bytes:
     """One of the files, verified."""
-    names = [file.path.rpartition("/")[2] for file in registry.get("madsen").files]
+    names = [file.name for file in registry.get("madsen").files]
     return dict(zip(names, registry.contents("madsen"), strict=True))[name]

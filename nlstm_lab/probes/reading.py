@@ -8,10 +8,10 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from nlstm_lab.cells.memories import memory_names
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.training.liveness import memory_names
 
 CHUNK = 1000  # steps that are read at once
 WATCHED = 25  # likewise, where somebody watches and may end it
@@ -66,6 +66,14 @@ def encode_symbols(model: Network, text: Text) -> Tensor:
     return codes
 
 
+def symbols_of(model: Network, codes: Tensor) -> list[Any] | None:
+    """What was read, of codes [T]: characters, or the codes where there is no vocabulary; None for vectors."""
+    if codes.is_floating_point():
+        return None
+    read: list[int] = codes.tolist()
+    return read if model.vocabulary is None else [model.vocabulary.symbols[code] for code in read]
+
+
 def predicts_symbols(model: Network) -> bool:
     """Whether what a network predicts at every step is the next of the symbols that it reads.
 
@@ -89,14 +97,25 @@ def names(unit: Recurrent) -> list[str]:
     return memory_names(unit.num_layers, depth) if depth else []
 
 
-def hidden_names(unit: Recurrent) -> list[str]:
-    """What the hidden state of each layer is called where a state is cut: 'h', or 'layer 1 h' and so on."""
-    return ["h"] if unit.num_layers == 1 else [f"layer {k + 1} h" for k in range(unit.num_layers)]
+def hidden_names(num_layers: int) -> list[str]:
+    """What the hidden state of each layer is called where it stands beside memories: 'h', or 'layer 1 h' and so on."""
+    return ["h"] if num_layers == 1 else [f"layer {k + 1} h" for k in range(num_layers)]
+
+
+def memory_states(trace: xr.Dataset) -> dict[str, xr.DataArray]:
+    """The states of each memory of a trace, (time, unit), layer by layer, outermost first; none without cells."""
+    return {str(name): trace["c"].sel(memory=name) for name in trace["memory"].values} if "c" in trace else {}
+
+
+def hidden_states(trace: xr.Dataset) -> dict[str, xr.DataArray]:
+    """The hidden states of each layer of a trace, (time, unit), the lowest first."""
+    layers = trace["layer"].values
+    return {name: trace["h"].sel(layer=k) for name, k in zip(hidden_names(len(layers)), layers, strict=True)}
 
 
 def part(unit: Recurrent, state: Any, name: str) -> Tensor:
     """The part of a packed state that is called `name` (a memory or a layer's h), a view [B, hidden_size]."""
-    memories, hidden = names(unit), hidden_names(unit)
+    memories, hidden = names(unit), hidden_names(unit.num_layers)
     if name in hidden:
         layers: Tensor = state[0] if isinstance(state, tuple) else state
         return layers[hidden.index(name)]
@@ -152,6 +171,6 @@ def state_of(model: Network, codes: Tensor, read: xr.Dataset, moment: int) -> An
     before = read.isel(time=moment - 1)
     for name in names(unit):
         part(unit, state, name)[0] = torch.as_tensor(before["c"].sel(memory=name).values)
-    for layer, name in enumerate(hidden_names(unit), start=1):
+    for layer, name in enumerate(hidden_names(unit.num_layers), start=1):
         part(unit, state, name)[0] = torch.as_tensor(before["h"].sel(layer=layer).values)
     return state

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.stats.contingency import crosstab
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.boundaries import OPERATIONS
@@ -153,9 +154,7 @@ def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
         raise UsageError(
             f"series of {len(one)} and {len(other)} steps tell nothing of each other: equal lengths, please"
         )
-    joint = np.zeros((len(np.unique(one)), len(np.unique(other))))
-    np.add.at(joint, (np.unique(one, return_inverse=True)[1], np.unique(other, return_inverse=True)[1]), 1)
-    joint /= joint.sum()
+    joint = crosstab(one, other).count / len(one)
     apart = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
     there = joint > 0
     return float((joint[there] * np.log2(joint[there] / apart[there])).sum())

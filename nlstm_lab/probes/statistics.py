@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nlstm_lab.statistics import Interval, t_interval
 
 Ordering = Literal["holds", "fails", "undecided", "not measured"]
 
 
-class Comparison(NamedTuple):
+class Paired(NamedTuple):
     """A paired difference over seeds, and whether the first is the larger one."""
 
     difference: Interval
@@ -47,13 +47,7 @@ def bootstrap(
     return Interval(centre, float(low), float(high))
 
 
-def curves(values: NDArray[np.floating[Any]], **options: Any) -> dict[str, NDArray[np.float64]]:
-    """`bootstrap` of each column of values [n, m], as arrays `mean`, `low`, `high` [m]."""
-    intervals = [bootstrap(column, **options) for column in np.asarray(values).T]
-    return {name: np.array([getattr(interval, name) for interval in intervals]) for name in Interval._fields}
-
-
-def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence: float = 0.95) -> Comparison:
+def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence: float = 0.95) -> Paired:
     """Is `first` larger than `second`? Both hold a value for each seed; only seeds that both have are paired.
 
     `holds` where the t interval of the paired differences lies above 0, `fails` where it lies below,
@@ -63,6 +57,6 @@ def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence:
     seeds = [seed for seed in first if seed in second]
     interval = t_interval([first[seed] - second[seed] for seed in seeds], confidence)
     if not np.isfinite(interval).all():
-        return Comparison(interval, len(seeds), "not measured")
+        return Paired(interval, len(seeds), "not measured")
     ordering: Ordering = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "undecided"
-    return Comparison(interval, len(seeds), ordering)
+    return Paired(interval, len(seeds), ordering)

@@ -12,7 +12,7 @@ import torch
 
 from nlstm_lab.datasets.excerpt import Excerpt, Sequences
 from nlstm_lab.models import Network
-from nlstm_lab.probes import context, interventions, jacobians, lags, memorization, published, timescales
+from nlstm_lab.probes import context, horizons, interventions, jacobians, lags, memorization, published, timescales
 from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.reading import encode, hidden_names, names, reading
 from nlstm_lab.probes.records import ensure, find
@@ -90,7 +90,7 @@ def cuts(
         half = len(text) // 2
         moments = np.linspace(SKIP, half - DISTANCE - 2, MOMENTS).astype(int).tolist()
         frames = []
-        for memory in [*names(model.unit), *hidden_names(model.unit)]:
+        for memory in [*names(model.unit), *hidden_names(model.unit.num_layers)]:
             for kind in kinds:
                 other = text[half:] if kind == "swap" else None
                 cut = interventions.intervene(
@@ -108,7 +108,7 @@ def horizon(model: Network, excerpt: Excerpt, positions: int = 500) -> pd.DataFr
     """The loss against how much context the network was allowed to see: columns context, loss (nats, mean)."""
 
     def measure() -> pd.DataFrame:
-        loss = interventions.horizon(model, excerpt.read(), positions=positions)
+        loss = horizons.horizon(model, excerpt.read(), positions=positions)
         return loss.mean("position").to_dataframe().reset_index()
 
     return ensure("horizon", measure, weights=model, text=str(excerpt), positions=positions)

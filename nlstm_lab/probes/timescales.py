@@ -1,7 +1,7 @@
 """Timescales of every unit of every memory: of its states, of its forget gates.
 
 A dead cell gets no timescale: a counter has an infinite autocorrelation time and remembers nothing. Frames
-keep it, with NaN and the reason; summaries are over live cells, and say beside them how many are not.
+keep it, with NaN and the reason; medians over live cells (`gathering.medians`) say beside them how many are not.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import autocorrelation, liveness
-from nlstm_lab.probes.statistics import bootstrap
+from nlstm_lab.probes.reading import hidden_states, memory_states
 
 Array = NDArray[np.floating[Any]]
 
@@ -39,14 +39,15 @@ def state_timescales(trace: xr.Dataset, values: Iterable[str] = tuple(VALUES), *
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> text = lab.probes.shuffled("the company said that it would not sell the old bank " * 40, "words")
     >>> frame = lab.probes.state_timescales(lab.probes.trace(model, text), ["tanh"])
-    >>> medians = lab.probes.summary(frame).set_index("memory")["median"]  # in characters, over the living cells
+    >>> medians = frame.groupby("memory")["timescale"].median()  # in characters; a dead cell has NaN
     >>> bool(medians["inner"] > medians["outer"])
     True
     """
     trace = trace.isel(time=slice(skip, None))
     if trace.sizes["time"] < 2:
         raise UsageError(f"there is nothing left of the text after the first {skip} steps")
-    states, lives = _states(trace)
+    states = memory_states(trace) or hidden_states(trace)
+    lives = _lives(liveness.classes(trace)) if "c" in trace else {}
     frames = []
     for value in values:
         if value not in VALUES:
@@ -94,52 +95,6 @@ def gate_timescales(trace: xr.Dataset) -> pd.DataFrame:
             reason = np.where(np.isfinite(frame["from_mean_f"]), "", "the forget gate is 1 throughout")
         frames.append(_without_dead(frame, reason))
     return pd.concat(frames, ignore_index=True)
-
-
-def summary(frame: pd.DataFrame, columns: Iterable[str] = ("timescale",), by: Iterable[str] = ()) -> pd.DataFrame:
-    """The median over live cells of each memory, with what it leaves out beside it; one row a memory, value, column.
-
-    Columns: memory (and `value`, if the frame has one, and `by`), `column`, `median` with `low` and `high` (a
-    bootstrap over units, 95 %), `mean_ln` (of the natural logarithm: what is compared between seeds),
-    `measured` (number of cells with a number), and the shares of all cells `latched`, `silent`, `dead` (the
-    two, and the not finite) and `unmeasured` (alive, yet without a number).
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
-    >>> told = summary(gate_timescales(trace), ["from_mean_f"]).set_index("memory")
-    >>> bool(told.low["inner"] < told["median"]["inner"] < told.high["inner"]), float(told.unmeasured["outer"])
-    (True, 1.0)
-    """
-    keys = [*by, "memory", *(["value"] if "value" in frame else [])]
-    rows = []
-    for key, group in frame.groupby(keys, sort=False):
-        lives = group["life"]
-        dead = lives != "alive"
-        for column in columns:
-            numbers = group.loc[~dead, column].dropna().to_numpy(float)
-            interval = bootstrap(numbers, np.median)
-            rows.append(
-                dict(zip(keys, key, strict=True))
-                | {"column": column, "median": interval.mean, "low": interval.low, "high": interval.high}
-                | {"mean_ln": float(np.log(numbers).mean()) if len(numbers) and (numbers > 0).all() else np.nan}
-                | {
-                    "measured": len(numbers),
-                    "latched": (lives == "latched").mean(),
-                    "silent": (lives == "silent").mean(),
-                }
-                | {"dead": dead.mean(), "unmeasured": (~dead).mean() - len(numbers) / len(group)}
-            )
-    return pd.DataFrame(rows)
-
-
-def _states(trace: xr.Dataset) -> tuple[dict[str, xr.DataArray], dict[str, NDArray[np.str_]]]:
-    """The states by the name of their memory, and the lives of their cells."""
-    if "c" in trace:
-        lives = _lives(liveness.classes(trace))
-        return {str(memory): trace["c"].sel(memory=memory) for memory in trace.memory.values}, lives
-    layers = trace.layer.values
-    return {"h" if len(layers) == 1 else f"layer {k} h": trace["h"].sel(layer=k) for k in layers}, {}
 
 
 def _lives(frame: pd.DataFrame) -> dict[str, NDArray[np.str_]]:

@@ -15,9 +15,9 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from nlstm_lab.cells.base import Record
+from nlstm_lab.cells.memories import memories
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, names, reading, state_of
-from nlstm_lab.training.liveness import memories
+from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, names, reading, state_of, symbols_of
 
 GATES = ("c", "i", "f", "g", "o")
 CHOICES = ("z", "active")  # one number a layer and step
@@ -40,7 +40,7 @@ def trace(
 
     Returns a dataset of float32 with the dimensions
     - time, with the coordinate `symbol`, what was read at that step (where the input is symbols);
-    - memory: `cell`, or `outer` and `inner`, ... (see `memory_names`), with the coordinate `leaks`, true where
+    - memory: `cell`, or `outer` and `inner`, ... (see `cells.memories`), with the coordinate `leaks`, true where
       c_t = f c_{t-1} + i g; absent for a unit without memory cells;
     - layer: 1, 2, ...; unit: 0, 1, ...; vocabulary: the symbols that are predicted;
     and the variables
@@ -63,7 +63,7 @@ def trace(
     >>> inner = trace.c.sel(memory="inner", unit=7)  # one cell along the text
     """
     codes = encode(model, text)
-    symbols = _symbols(model, codes)
+    symbols = symbols_of(model, codes)
     store: _Store | None = None
     begun = 0 if known is None else _shared(known, symbols)
     hidden, chunk = len(codes) < SHOW_PROGRESS, CHUNK if watch is None else WATCHED
@@ -122,7 +122,7 @@ def _on_disk(shape: tuple[int, ...]) -> Array:
         return np.memmap(file, np.float32, "w+", shape=shape)
 
 
-def _shared(known: xr.Dataset, symbols: list[str] | list[int] | None) -> int:
+def _shared(known: xr.Dataset, symbols: list[Any] | None) -> int:
     """How many steps of a text are those of the known one; its last step is always read."""
     if symbols is None or "symbol" not in known.coords:
         return 0
@@ -134,15 +134,8 @@ def beginning(one: Sequence[Any], other: Sequence[Any]) -> int:
     return sum(1 for _ in takewhile(bool, map(eq, one, other)))
 
 
-def _symbols(model: Network, codes: Tensor) -> list[str] | list[int] | None:
-    if codes.is_floating_point():
-        return None
-    read: list[int] = codes.tolist()
-    return read if model.vocabulary is None else [model.vocabulary.symbols[code] for code in read]
-
-
 def _dataset(
-    model: Network, arrays: dict[str, Array], symbols: list[str] | list[int] | None, leaks: list[bool], run: str
+    model: Network, arrays: dict[str, Array], symbols: list[Any] | None, leaks: list[bool], run: str
 ) -> xr.Dataset:
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(GATES, ("time", "memory", "unit"))
     dims |= dict.fromkeys(CHOICES, ("time", "layer"))

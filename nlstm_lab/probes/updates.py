@@ -27,9 +27,8 @@ def updates(model: Network, found: xr.Dataset) -> pd.DataFrame:
         below, own = cell.weight_ih.numel(), cell.weight_hh.numel()
         above = 0 if cell.weight_th is None else cell.weight_th.numel()
         steps, number, anew = len(operation), int(acts.sum()), int(flushed.sum())
-        given = (
-            found.attrs["boundary"] == "given"
-        )  # there a new segment has h of the layer above in the place of its own
+        # where boundaries are given, a new segment has h of the layer above in the place of its own
+        given = found.attrs["boundary"] == "given"
         stands = int((acts[:-1] & ~acts[1:]).sum()) * (rows - 4 * units) * units  # of a new h, at its first COPY
         table.append(
             {

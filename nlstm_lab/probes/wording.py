@@ -48,7 +48,7 @@ def outputs_of(model: Network, words: Sequence[str] | None, size: int) -> Sequen
     return names
 
 
-def encode(vocabulary: Vocabulary, text: str, unknown: Unknown = "refuse") -> tuple[Tensor, str]:
+def encode_leniently(vocabulary: Vocabulary, text: str, unknown: Unknown = "refuse") -> tuple[Tensor, str]:
     """Codes [T] int64 of `text`, and the text that is read.
 
     Characters outside the vocabulary are refused; or mapped to their lower case, their base letter or, as text8's

@@ -7,12 +7,10 @@ though both look infinitely slow. Only the second half of the sequences is judge
 cell first has to move.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import Record
+from nlstm_lab.cells.memories import memories
 from nlstm_lab.models import Network
 
 CLASSES = ("alive", "silent", "latched")  # `liveness` returns positions in this
@@ -43,35 +41,6 @@ def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
     latched = (pinned.float().mean((0, 1)) >= STEPS) & (drift >= DRIFT)
     silent = ~latched & (seen.flatten(0, 1).std(0, correction=0) < CONSTANT)
     return silent.long() + 2 * latched.long()
-
-
-def memory_names(num_layers: int, depth: int) -> list[str]:
-    """What the memories of a unit are called, layer by layer, outermost first.
-
-    >>> memory_names(1, 1), memory_names(2, 1), memory_names(1, 3)
-    (['cell'], ['layer 1', 'layer 2'], ['outer', 'middle', 'inner'])
-    >>> memory_names(2, 2), memory_names(1, 4)[1:]
-    (['layer 1 outer', 'layer 1 inner', 'layer 2 outer', 'layer 2 inner'], ['inner 1', 'inner 2', 'inner 3'])
-    """
-    if depth == 1:
-        return ["cell"] if num_layers == 1 else [f"layer {k + 1}" for k in range(num_layers)]
-    known = {2: ["outer", "inner"], 3: ["outer", "middle", "inner"]}
-    names = known.get(depth) or ["outer", *(f"inner {k}" for k in range(1, depth))]
-    return names if num_layers == 1 else [f"layer {k + 1} {name}" for k in range(num_layers) for name in names]
-
-
-def memories(records: list[Record]) -> dict[str, Record]:
-    """The records of the layers, flattened into one for each memory that has a state `c`, by name."""
-    found: list[Record] = []
-    depth = 0
-    for layer in records:
-        inside: Any = layer
-        depth = 0
-        while inside and "c" in inside:
-            found.append(inside)
-            depth += 1
-            inside = inside.get("memory")
-    return dict(zip(memory_names(len(records), depth), found, strict=True)) if depth else {}
 
 
 @torch.inference_mode()

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from nlstm_lab.figures.boundaries import ROW, hidden_norms
 from nlstm_lab.models import Network
 from nlstm_lab.probes.boundaries import boundaries, described, plain
-from nlstm_lab.probes.wording import encode, vocabulary_of
+from nlstm_lab.probes.wording import encode_leniently, vocabulary_of
 from nlstm_lab.runs import Run
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
 
@@ -69,7 +69,7 @@ class BoundaryExplorer(LabWidget):
         slope: float | None,
         watch: Callable[[float], None] | None = None,
     ) -> xr.Dataset:
-        _, read = encode(vocabulary_of(self.network), text, "map")
+        _, read = encode_leniently(vocabulary_of(self.network), text, "map")
         return boundaries(self.network, read, threshold=threshold, slope=slope, run=self.run, watch=watch)
 
     @property

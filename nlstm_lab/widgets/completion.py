@@ -12,7 +12,7 @@ from nlstm_lab.figures.completions import completions
 from nlstm_lab.figures.style import in_order, look
 from nlstm_lab.models import Network
 from nlstm_lab.probes.completion import Completer
-from nlstm_lab.probes.wording import LONGEST, encode
+from nlstm_lab.probes.wording import LONGEST, encode_leniently
 from nlstm_lab.runs import Run
 from nlstm_lab.widgets.base import LabWidget, Step
 
@@ -66,7 +66,7 @@ class AutocompleteDemo(LabWidget):
     def _complete(self, name: str, text: str) -> dict[str, Any]:
         completer = self.completers[name]
         words = [[word, round(p, 5)] for word, p in completer(text, self.k)]
-        read = encode(completer.vocabulary, text, "map")[1] if text else ""
+        read = encode_leniently(completer.vocabulary, text, "map")[1] if text else ""
         return {"read": read, "words": words}
 
     def draw(self) -> Figure:

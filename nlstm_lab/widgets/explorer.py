@@ -12,9 +12,10 @@ from nlstm_lab import figures, probes
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import activation_frame
+from nlstm_lab.probes.reading import hidden_states, memory_states
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.networks import Given, Networks
-from nlstm_lab.widgets.reading import Reader, likeliest, surprise
+from nlstm_lab.widgets.reading import Reader, next_symbols, surprise
 
 GATES = ("i", "f", "g", "o")
 LIVES = ("alive", "silent", "latched", "not finite")
@@ -90,7 +91,7 @@ class CellExplorer(LabWidget):
             "states": _half(states),
             "vocabulary": [str(symbol) for symbol in trace["vocabulary"].values],
         }
-        codes, chances = likeliest(trace)
+        codes, chances = next_symbols(trace)
         bits = surprise(trace)
         labels = probes.labels(given["text"])[list(LABELS)].to_numpy(np.float32).T
         told |= {"likely": codes.tobytes(), "chances": chances.tobytes(), "surprises": bits.tobytes()}
@@ -142,12 +143,9 @@ class CellExplorer(LabWidget):
 
 def _states(trace: xr.Dataset) -> tuple[list[str], Array]:
     """The memories, innermost or highest first, and their states [memory, unit, time]; h where there are no cells."""
-    if "c" in trace:
-        memories = [str(memory) for memory in trace["memory"].values][::-1]
-        return memories, trace["c"].sel(memory=memories).transpose("memory", "unit", "time").values
-    layers = trace["layer"].values[::-1]
-    names = ["h"] if len(layers) == 1 else [f"layer {k} h" for k in layers]
-    return names, trace["h"].sel(layer=layers).transpose("layer", "unit", "time").values
+    states = memory_states(trace) or hidden_states(trace)
+    memories = [*states][::-1]
+    return memories, np.stack([states[memory].transpose("unit", "time").values for memory in memories])
 
 
 def _without_cells(memories: list[str], units: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.reading import hidden_names, names
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.networks import Given, Networks
-from nlstm_lab.widgets.reading import Reader, likeliest, surprise
+from nlstm_lab.widgets.reading import Reader, next_symbols, surprise
 
 DISTANCE = 60  # predictions that are made after a cut: few networks remember it longer
 KINDS = ("zero", "freeze", "swap")
@@ -88,7 +88,7 @@ class InterventionLab(LabWidget):
         text, run = given["text"], given["run"]
         read = self._reader.trace(run, text, step)
         network = self._networks[run]
-        memories = [*names(network.unit)[::-1], *hidden_names(network.unit)[::-1]]
+        memories = [*names(network.unit)[::-1], *hidden_names(network.unit.num_layers)[::-1]]
         memory = given["memory"] if given["memory"] in memories else memories[0]
         size = network.unit.hidden_size
         if not -1 <= given["unit"] < size:
@@ -125,8 +125,8 @@ class InterventionLab(LabWidget):
         bits = -np.take_along_axis(told, _next(read, moment, len(told)), 1)[:, 0] / np.log(2)
         if moment + len(told) == len(text):
             bits[-1] = np.nan
-        codes, chances = likeliest(read)
-        cut_codes, cut_chances = likeliest(cut)
+        codes, chances = next_symbols(read)
+        cut_codes, cut_chances = next_symbols(cut)
         divergence = (np.exp(intact) * (intact - told)).sum(1).clip(0)
         return {
             "memory": memory,

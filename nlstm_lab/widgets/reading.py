@@ -58,7 +58,7 @@ class Reader:
         return self._kept[run, text]
 
 
-def likeliest(trace: xr.Dataset) -> tuple[Array, Array]:
+def next_symbols(trace: xr.Dataset) -> tuple[Array, Array]:
     """The codes (i2) and probabilities (f4) of the `LIKELIEST` next characters, [time, LIKELIEST] each."""
     log_p = trace["log_p"].values
     codes = np.argsort(-log_p, axis=1, kind="stable")[:, :LIKELIEST]

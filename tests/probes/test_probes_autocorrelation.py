@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from nlstm_lab.datasets.synthetic import signals
 from nlstm_lab.probes.autocorrelation import LENGTHS, autocorrelation, timescales
-from nlstm_lab.probes.baselines import autoregressive
 
 
 def test_fft_is_the_direct_sum():
@@ -16,7 +16,7 @@ def test_fft_is_the_direct_sum():
 
 @pytest.mark.parametrize("tau", [2, 5, 20, 50, 100, 200, 500])
 def test_known_timescales_are_recovered(tau):
-    told = timescales(autoregressive(tau, 100_000, 30, seed=tau))
+    told = timescales(signals((tau,) * 30, 100_000, seed=tau))
     truth = 0.5 / np.tanh(0.5 / tau)  # 1/2 + the geometric sum
     assert (told.reason == "").mean() > 0.9  # at 500, a few come out long enough to be refused
     inside = (told.low <= truth) & (truth <= told.high)
@@ -28,7 +28,7 @@ def test_known_timescales_are_recovered(tau):
 
 def test_the_correction_takes_the_bias_of_short_series_away():
     tau, length = 5, 1200
-    x = autoregressive(tau, length, 2500, seed=1)
+    x = signals((tau,) * 2500, length, seed=1)
     told = timescales(x)
     naive = 0.5 + autocorrelation(x, 25)[1:].sum(0).mean()
     truth = 0.5 / np.tanh(0.5 / tau)
@@ -43,8 +43,21 @@ def test_white_noise_has_half_a_step_and_is_worth_its_length():
     assert told.samples.mean() == pytest.approx(50_000, rel=0.05)
 
 
+def test_below_a_step_only_the_exponential_one_is_the_decay():
+    told = timescales(signals((0.5,) * 20, 50_000))
+    assert told.integrated.mean() == pytest.approx(0.657, rel=0.02)  # 1/2 coth(1 / (2 tau))
+    assert told.e_folding.mean() == pytest.approx(0.731, rel=0.02)
+    assert told.exponential.mean() == pytest.approx(0.5, rel=0.02)
+
+
+def test_what_turns_back_at_each_step_has_less_than_half_a_step():
+    noise = np.random.default_rng(0).standard_normal((50_001, 20))
+    told = timescales(noise[1:] - 0.3 * noise[:-1])
+    assert told.integrated.mean() == pytest.approx(0.5 - 0.3 / 1.09, rel=0.05)
+
+
 def test_the_interval_covers_repeated_measurement_with_a_little_to_spare():
-    told = timescales(autoregressive(20, 20_000, 400, seed=2))
+    told = timescales(signals((20,) * 400, 20_000, seed=2))
     claimed = np.median(np.log(told.high / told.low)) / (2 * 1.96)
     assert 1 < claimed / np.log(told.integrated).std() < 1.5
 
@@ -58,7 +71,7 @@ def test_no_confident_number_where_there_is_none():
         "rounding": (np.float32(1) + np.float32(1e-8) * generator.standard_normal(5000).astype("f"), "constant"),
         "nan": (np.where(t == 7, np.nan, 0.0), "not finite"),
         "infinite": (np.where(t == 7, np.inf, 0.0), "not finite"),
-        "slow": (autoregressive(5000 / LENGTHS * 3, 5000, seed=3)[:, 0], "too short"),
+        "slow": (signals((5000 / LENGTHS * 3,), 5000, seed=3)[:, 0], "too short"),
         "alternating": ((-1) ** t, "anticorrelated"),
     }
     told = timescales(np.stack([x for x, _ in series.values()], 1))

@@ -13,11 +13,11 @@ from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.probes.connectivity import connectivity, rows_of
+from nlstm_lab.probes.connectivity import connectivity, together
 from nlstm_lab.probes.context import suggested
 from nlstm_lab.probes.lags import measure, positions
 from nlstm_lab.probes.published import published_accuracy, published_connectivity, published_training
-from nlstm_lab.probes.wording import encode, windows, words_of
+from nlstm_lab.probes.wording import encode_leniently, windows, words_of
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
@@ -184,11 +184,11 @@ def test_characters_outside_the_vocabulary_are_refused_mapped_or_shown():
     assert ("".join(mapped["symbol"].values), "".join(mapped["read"].values)) == (" Café", " cafe")
     same = connectivity(model, " cafe", WORDS)
     np.testing.assert_array_equal(mapped["connectivity"], same["connectivity"])
-    assert encode(ALPHABET, "a-b", "map")[1] == "a b"
+    assert encode_leniently(ALPHABET, "a-b", "map")[1] == "a b"
     shown = connectivity(model, " b?d", WORDS, given="bad", unknown="show", mode="gradient_x_input")
     assert not shown["connectivity"].values[:, 2].any()  # nothing was read there
     with pytest.raises(UsageError, match="lacks"):
-        encode(Vocabulary(("a", "b")), "a-b", "map")
+        encode_leniently(Vocabulary(("a", "b")), "a-b", "map")
 
 
 @pytest.mark.parametrize(
@@ -319,17 +319,17 @@ def test_only_what_is_asked_for_is_computed():
 def test_many_texts_side_by_side_are_as_one_by_one(unit):
     model = network(unit, words=True)
     texts = [TEXT, TEXT[:7], TEXT[3:]]
-    found = rows_of(model, texts, [range(len(text)) for text in texts], WORDS)
+    found = together(model, texts, [range(len(text)) for text in texts], WORDS)
     for text, data in zip(texts, found, strict=True):
         whole = connectivity(model, text, WORDS).sel(time=data["time"])
         for name in ("connectivity", "known", "word_start", "window"):
             np.testing.assert_allclose(data[name].values, whole[name].values, atol=1e-12)
         assert set(data["time"].values) == {t for t, word in enumerate(words_of(text).word) if word in WORDS}
-    some = rows_of(model, texts, [[5], [], [2, 3]], WORDS)
+    some = together(model, texts, [[5], [], [2, 3]], WORDS)
     np.testing.assert_allclose(some[0]["connectivity"], found[0]["connectivity"].sel(time=[5]), atol=1e-12)
     assert some[1].sizes["time"] == 0
     with pytest.raises(UsageError, match="at most 200 characters"):
-        rows_of(model, [TEXT * 99], [[0]], WORDS)
+        together(model, [TEXT * 99], [[0]], WORDS)
 
 
 def test_an_accent_of_its_own_splits_no_word():

@@ -10,7 +10,7 @@ from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.interventions import attribute, horizon, intervene, reread
+from nlstm_lab.probes.interventions import attribute, intervene, reread
 from nlstm_lab.probes.reading import part, reading, states_at
 from nlstm_lab.probes.tracing import trace
 
@@ -122,27 +122,6 @@ def test_layers_of_a_stack_have_their_own_memories(driven, text):
     assert intervene(model, text, "zero", ["layer 2 inner", "layer 2 h"], moments=MOMENTS).kl.max() > 0
 
 
-def test_the_horizon_is_the_loss_from_so_much_context(driven, text):
-    model = driven()
-    told = horizon(model, text, contexts=(1, 3, 50), positions=20)
-    codes = model.vocabulary.encode(text)
-    for context in (1, 3, 50):
-        p = int(told.position[7])
-        with torch.no_grad():
-            log_p = model(codes[p - context : p, None])[0][-1, 0].log_softmax(-1)
-        assert float(told.sel(context=context)[7]) == pytest.approx(-float(log_p[codes[p]]), abs=1e-5)
-
-
-def test_the_horizon_ends_where_the_memory_does(network, text):
-    model = network(LSTM)
-    cell = model.unit.layers[0]
-    gate_bias(cell, "f", -1e4)
-    with torch.no_grad():
-        cell.weight_hh.zero_()  # neither c nor h carries anything from step to step
-    told = horizon(model, text, contexts=(1, 5, 50), positions=30)
-    np.testing.assert_allclose(told[0], told[2], atol=1e-6)
-
-
 def test_bad_requests_are_refused_in_a_sentence(network, text):
     model = network()
     good = {"moments": MOMENTS, "distance": 10}
@@ -162,10 +141,6 @@ def test_bad_requests_are_refused_in_a_sentence(network, text):
         request = {"kind": "zero", "memory": "inner"} | good | change
         with pytest.raises(UsageError, match=sentence):
             intervene(model, text, request.pop("kind"), request.pop("memory"), **request)
-    with pytest.raises(UsageError, match="need a text of at least 700"):
-        horizon(model, text)
-    with pytest.raises(UsageError, match="at least one context"):
-        horizon(model, text, contexts=())
     with pytest.raises(UsageError, match="cannot be shuffled"):
         attribute(model, text, "inner", moments=MOMENTS, kind="shuffle")
 
@@ -210,8 +185,6 @@ def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol
             attribute(model, text, "inner", moments=MOMENTS, distance=5)
         with pytest.raises(UsageError, match="does not predict the symbols that it reads"):
             reread(model, text, trace(model, text), "zero", "inner", moment=60, distance=5)
-        with pytest.raises(UsageError, match="does not predict the symbols that it reads"):
-            horizon(model, text, contexts=(1, 5), positions=20)
     named = network()
     named.words = named.vocabulary.symbols
-    assert horizon(named, text, contexts=(1, 5), positions=20).sizes["position"] == 20
+    assert intervene(named, text, "zero", "inner", moments=MOMENTS, distance=5).sizes["distance"] == 5

@@ -10,7 +10,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.connectivity import connectivity
 from nlstm_lab.probes.context import suggested
-from nlstm_lab.probes.lags import measure, over_seeds, positions, profile, survey, within_seed
+from nlstm_lab.probes.lags import measure, positions, profile, survey, within_seed
 from nlstm_lab.probes.wording import words_of
 
 
@@ -84,37 +84,16 @@ def test_word_starts_and_the_rest_make_up_the_whole():
     assert along["lag"].tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def sample(generator, texts, seeds=1, between=0.0):
-    """Mean lags around 10 of so many texts and seeds."""
-    return pd.DataFrame(
-        [
-            {"seed": seed, "text": text, "where": "all", "quantity": "mean_lag", "lag": np.nan, "value": value}
-            for seed in range(seeds)
-            for text, value in enumerate(generator.normal(10 + generator.normal(0, between), 2, texts))
-        ]
-    )
-
-
 def test_a_bootstrap_over_texts_covers_as_often_as_it_promises():
     generator = np.random.default_rng(0)
     hits = 0
     for _ in range(60):
-        (row,) = within_seed(sample(generator, 200), resamples=300).to_dict("records")
+        lags = pd.DataFrame({"text": range(200), "value": generator.normal(10, 2, 200)})
+        frame = lags.assign(where="all", quantity="mean_lag", lag=np.nan)
+        (row,) = within_seed(frame, resamples=300).to_dict("records")
         hits += row["low"] <= 10 <= row["high"]
     assert row["texts"] == 200
     assert 52 <= hits <= 60  # of 60, 95 % of the time
-
-
-def test_intervals_over_seeds_are_students_and_need_three():
-    generator = np.random.default_rng(0)
-    hits = 0
-    for _ in range(100):
-        (row,) = over_seeds(sample(generator, 20, seeds=3, between=1.0)).to_dict("records")
-        hits += row["low"] <= 10 <= row["high"]
-    assert 88 <= hits <= 100
-    (row,) = over_seeds(sample(generator, 20, seeds=2)).to_dict("records")
-    assert row["seeds"] == 2
-    assert np.isnan(row["low"])
 
 
 def test_a_bootstrap_knows_of_lags_that_only_long_texts_reach():

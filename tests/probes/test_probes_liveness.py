@@ -4,11 +4,12 @@ import pytest
 import torch
 
 from nlstm_lab.cells.lstm import LSTM, LSTMCell
+from nlstm_lab.cells.memories import memories
 from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.models import Network
 from nlstm_lab.probes import trace
-from nlstm_lab.training.liveness import CLASSES, liveness, memories, shares
+from nlstm_lab.training.liveness import CLASSES, liveness, shares
 
 T, B = 99, 16
 

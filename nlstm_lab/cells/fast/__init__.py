@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nlstm_lab.cells.base import State
 from nlstm_lab.errors import UsageError
 
-State = tuple[Tensor, ...]
 Way = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
 
 Reader = Callable[[Any, Tensor, list[State]], tuple[Tensor, list[State]] | None]

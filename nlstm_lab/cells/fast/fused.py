@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import GatedCell, product
-from nlstm_lab.cells.fast import State, nested, serves
+from nlstm_lab.cells.base import GatedCell, State, product
+from nlstm_lab.cells.fast import nested, serves
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.precision import exact_kernels, product_type
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.fast import State, compiling, memory, refuse_second_derivative, serves
+from nlstm_lab.cells.base import State
+from nlstm_lab.cells.fast import compiling, memory, refuse_second_derivative, serves
 from nlstm_lab.cells.fast.fused import fused_input
+from nlstm_lab.cells.fast.pointwise import Tensors
 from nlstm_lab.cells.gru import GRUCell
 from nlstm_lab.cells.precision import exact_kernels, exact_products, product_type, times
-
-Tensors = tuple[Tensor, ...]
 
 
 @serves(GRUCell)

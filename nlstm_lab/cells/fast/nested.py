@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import look_up
-from nlstm_lab.cells.fast import State, compiling, memory, pointwise, refuse_second_derivative, serves
+from nlstm_lab.cells.base import State, look_up
+from nlstm_lab.cells.fast import compiling, memory, pointwise, refuse_second_derivative, serves
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
 from nlstm_lab.cells.precision import exact_products, product_type, times

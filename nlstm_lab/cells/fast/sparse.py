@@ -9,7 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.fast import State, reads
+from nlstm_lab.cells.base import State
+from nlstm_lab.cells.fast import reads
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
 
 
