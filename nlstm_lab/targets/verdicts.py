@@ -16,6 +16,7 @@ from nlstm_lab.targets.entries import HIGHER_IS_BETTER, Claim, Document, Number,
 
 Kind = Literal["number", "reference", "ordering", "claim"]
 NOT_RUN, SMALLER = "not run", "smaller scale"  # a printed number is judged at paper scale alone
+CITED = "cited"  # by a document from others
 SCALES = ("paper", "small", "smoke")  # the largest speaks
 ENOUGH = 3  # seeds for an interval
 TABLE = ["experiment", "scale", "seed", "split", "reader", "metric", "value"]
@@ -32,6 +33,7 @@ class Row:
     setting: of a number how the output bias starts, of an ordering the substitute that was read.
     printed, ours, low, high: in the metric's unit, NaN where there is none; for an ordering, by how much the
     better one is better. as_printed: with the document's digits. seeds: how many; values: every seed's value.
+    verdict: "" of a number that was run in a setting that no document prints.
     """
 
     document: str
@@ -134,7 +136,7 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
         place=place.name,
         where=place.where,
         kind="number" if number.experiment else "reference",
-        anchor=number.anchor and number.setting == "as printed" and number.experiment is not None,
+        anchor=number.anchor and number.printed is not None and number.experiment is not None,
         own=False,
         subject=number.model,
         experiment=number.experiment or "",
@@ -143,15 +145,15 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
         metric=number.metric,
         split=number.split,
         says=number.note,
-        printed=float(number.printed),
-        as_printed=str(number.printed),
+        printed=math.nan if number.printed is None else float(number.printed),
+        as_printed="" if number.printed is None else str(number.printed),
         ours=mean,
         low=low,
         high=high,
         seeds=len(values),
         values=_listed(values),
         scale=scale,
-        verdict=_beside(number.tolerance, number.printed, mean, scale),
+        verdict=_beside(number.tolerance, number.printed, mean, scale) if number.experiment else CITED,
     )
 
 
@@ -231,11 +233,13 @@ def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str,
     )
 
 
-def _beside(tolerance: Tolerance, printed: Decimal, ours: float, scale: str) -> str:
-    """A printed number's verdict."""
-    if scale == "paper":
-        return tolerance.verdict(float(printed), ours)
-    return SMALLER if scale else NOT_RUN
+def _beside(tolerance: Tolerance, printed: Decimal | None, ours: float, scale: str) -> str:
+    """A printed number's verdict; none where nothing is printed."""
+    if not scale:
+        return NOT_RUN
+    if printed is None:
+        return ""
+    return tolerance.verdict(float(printed), ours) if scale == "paper" else SMALLER
 
 
 def _side(low: float, high: float, bound: float) -> str:
