@@ -16,7 +16,7 @@ HEAD = """# Notebooks
 One notebook is one figure or table; the tens digit is the document: 0 overview, 1 Nested LSTMs, 2 Hierarchical
 Multiscale RNNs, 3 Exploration of Recurrent Units, 9 questions and instruments of our own. `make lab` opens them in
 JupyterLab, and `nlstm-lab figures 12` executes one, in about the seconds shown (from committed records, on two cores;
-nothing is trained). Verdicts are counted over the printed numbers and claims that a notebook judges.
+nothing is trained, except by 01). Verdicts are counted over the printed numbers and claims that a notebook judges.
 `nlstm-lab table --readme` renews this page.
 
 | notebook | figure | seconds | verdicts |
