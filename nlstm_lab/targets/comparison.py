@@ -9,7 +9,8 @@ import pandas as pd
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.targets.documents import load
-from nlstm_lab.targets.verdicts import Runs, frame, judge
+from nlstm_lab.targets.evidence import Runs
+from nlstm_lab.targets.verdicts import frame, judge
 
 
 @dataclass(frozen=True)

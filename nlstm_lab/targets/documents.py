@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from nlstm_lab import paths
 from nlstm_lab.errors import DamagedFile, UsageError
-from nlstm_lab.targets.entries import HIGHER_IS_BETTER, Claim, Document, Number, Ordering, Place, Tolerance
+from nlstm_lab.settings import HIGHER_IS_BETTER
+from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
 
 T = TypeVar("T")
 DOCUMENTS = ("nested_lstm", "hm_rnn", "madsen")

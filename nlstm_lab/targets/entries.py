@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Literal
 
 Setting = Literal["as printed", "log-frequencies"]  # how the output bias starts
-HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct", "log_likelihood_nats"})
 
 
 @dataclass(frozen=True)
