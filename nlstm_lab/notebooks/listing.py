@@ -36,12 +36,7 @@ def update_listing(verdicts: pd.DataFrame) -> bool:
         measured, told = float(stamped(Job(name)).get("seconds", 0)), standing.get(name, 0)
         if measured and not measured / 2 <= told <= measured * 2:
             standing[name] = max(1, round(measured))
-    text = render(verdicts, standing)
-    if _page().is_file() and _page().read_text(encoding="utf-8") == text:
-        return False
-    with paths.atomic(_page()) as partial:
-        partial.write_text(text, encoding="utf-8")
-    return True
+    return paths.write(_page(), render(verdicts, standing))
 
 
 def listing_is_fresh(verdicts: pd.DataFrame) -> bool:

@@ -40,8 +40,7 @@ class Comparison:
             + "".join(f"% † {note}\n" for note in notes(self.frame)),
         }
         for suffix, text in texts.items():
-            with paths.atomic(folder / f"{stem}.{suffix}") as partial:
-                partial.write_text(text, encoding="utf-8")
+            paths.write(folder / f"{stem}.{suffix}", text)
         return [folder / f"{stem}.{suffix}" for suffix in texts]
 
     def _repr_html_(self) -> str:

@@ -47,12 +47,7 @@ def update_readme(path: Path, frame: pd.DataFrame) -> bool:
 
     Raises UsageError where the file has not exactly one pair of markers of each.
     """
-    text = _renewed(path, frame)
-    if text == path.read_text(encoding="utf-8"):
-        return False
-    with paths.atomic(path) as partial:
-        partial.write_text(text, encoding="utf-8")
-    return True
+    return paths.write(path, _renewed(path, frame))
 
 
 def is_fresh(path: Path, frame: pd.DataFrame) -> bool:
