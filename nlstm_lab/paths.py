@@ -6,6 +6,7 @@ instead, so that its users' runs and figures are theirs. `NLSTM_LAB_ROOT` names 
 """
 
 import contextlib
+import errno
 import os
 import re
 import tempfile
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nlstm_lab.errors import UsageError
+from nlstm_lab.errors import LabError, UsageError
 
 PACKAGE = Path(__file__).resolve().parent
 PARTIAL = re.compile(r"\..+\.(\d+)\.[a-z0-9_]{8}")  # `.<target>.<process>.<random>`: what is being written
@@ -123,6 +124,34 @@ def atomic(target: Path) -> Iterator[Path]:
         flush(target.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write(target: Path, text: str) -> bool:
+    """Write a text to `target`, whole or not at all; False where that text is there already, and nothing is touched.
+
+    LabError: the system refuses; the sentence says why, and what to do.
+    """
+    content = text.encode()
+    try:
+        if target.is_file() and target.read_bytes() == content:
+            return False
+        with atomic(target) as partial:
+            partial.write_bytes(content)
+    except OSError as error:
+        raise LabError(f"cannot write {target} ({reason(error)})") from error
+    return True
+
+
+def reason(error: OSError) -> str:
+    """The operating system's words for why a file was not written, with the way out where there is one."""
+    words = (error.strerror or str(error)).lower()
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{words}: free some space"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{words}: make its folder writable"
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return f"{words}: a file stands where a folder belongs, move it away"
+    return words
 
 
 def flush(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the fields of a config may hold, told by their annotations."""
+"""What the fields of a config may hold, told by their annotations; the scales, and which metrics are better high."""
 
 import math
 from collections.abc import Collection
@@ -9,6 +9,10 @@ from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
 from nlstm_lab.errors import UsageError
+
+Scale = Literal["smoke", "small", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
+HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct", "log_likelihood_nats"})
 
 
 def check(config: Any, zero: Collection[str] = ("seed",)) -> None:

@@ -91,8 +91,8 @@ def test_an_unknown_notebook_is_refused(write):
     [
         ("1 / 0", "failed at `1 / 0`: ZeroDivisionError: division by zero"),
         ("import os; os._exit(0)", "kernel of notebook 10_a died"),
-        ("import sys; sys.exit(0)", "stopped before its last cell"),
-        ("import time; time.sleep(60)", "time limit"),
+        ("import sys; sys.exit(0)", r"stopped before its last cell \(does a cell call exit\(\)\?\)"),
+        ("import time; time.sleep(60)", "time limit; `--timeout` sets it"),
     ],
 )
 def test_a_failure_is_one_sentence_and_leaves_no_output(write, cell, sentence):

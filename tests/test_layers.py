@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 import nlstm_lab
+from nlstm_lab import paths
 
 LAYERS = (
     "errors",
     "settings",
     "paths",
+    "statistics",
     "cluster",
     "datasets",
     "cells",
@@ -19,7 +21,6 @@ LAYERS = (
     "training",
     "experiments",
     "runs",
-    "statistics",
     "targets",
     "probes",
     "figures",
@@ -58,6 +59,11 @@ def test_a_module_imports_only_from_layers_above_it(path: Path) -> None:
     for name in imported(path):
         other = name.split(".")[1]
         assert LAYERS.index(other) <= own, f"{path.relative_to(PACKAGE)} imports {name}"
+
+
+def test_contributing_names_the_layers_in_this_order() -> None:
+    rows = re.findall(r"^\| (`.+?`) \|", (paths.root() / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert re.findall(r"`(\w+)`", " ".join(rows)) == [name for name in LAYERS if name != "__main__"]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -1,5 +1,6 @@
 """Where things lie, and that a power cut takes nothing that was finished."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from nlstm_lab import experiments, paths
+from nlstm_lab.errors import LabError
 from nlstm_lab.runs.attempt import Attempt
 
 
@@ -63,6 +65,35 @@ def test_a_folder_that_cannot_be_flushed_is_no_failure(tmp_path: Path, monkeypat
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="not here"):
         paths.flush(tmp_path / "file")
+
+
+def test_a_text_is_written_once(tmp_path: Path) -> None:
+    target = tmp_path / "pages" / "here.txt"
+    assert paths.write(target, "größer")
+    before = target.stat()
+    assert not paths.write(target, "größer")
+    assert target.stat() == before
+    assert paths.write(target, "kleiner")
+    assert target.read_text(encoding="utf-8") == "kleiner"
+    assert os.listdir(target.parent) == [target.name]
+
+
+def test_a_text_that_cannot_be_written_leaves_what_was_there_and_says_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "here.txt"
+    target.write_text("before")
+    with pytest.raises(LabError, match=r"cannot write .*here\.txt.* \(.*: a file stands where a folder belongs"):
+        paths.write(target / "here.txt", "after")
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LabError, match=r"cannot write .*here\.txt \(no space left on device: free some space\)"):
+        paths.write(target, "after")
+    assert target.read_text() == "before"
+    assert os.listdir(tmp_path) == [target.name]
 
 
 @pytest.mark.parametrize("kind", ["root", "runs", "probes", "figures", "cache"])

@@ -127,7 +127,7 @@ def test_the_numbers_cited_from_others_are_there_and_never_run():
     assert {name: values for name, values in found.items() if values} == CITED
     frame = targets.verdicts(runs())
     cited = frame[frame["kind"] == "reference"]
-    assert set(cited["verdict"]) == {"not run"}
+    assert set(cited["verdict"]) == {"cited"}
     assert not cited["anchor"].any()
 
 
@@ -141,9 +141,8 @@ def test_the_counts_of_updates_are_targets_of_figure_4():
 def test_107_printed_numbers_in_all():
     frame = targets.verdicts(runs())
     printed = frame[frame["as_printed"].ne("") & frame["kind"].ne("ordering")]
-    printed = printed[printed["setting"].ne("log frequencies")]
     assert Counter(printed["document"]) == {"nested_lstm": 50, "hm_rnn": 14 + 22 + 3, "madsen": 18}
-    assert set(frame["verdict"]) == {"not run"}
+    assert set(frame.loc[frame["kind"].ne("reference"), "verdict"]) == {"not run"}
 
 
 def test_default_tolerances_each_with_a_reason():
@@ -309,15 +308,18 @@ def test_validation_anchors_where_it_is_printed_and_both_are_shown():
 
 
 def test_the_rescued_rows_are_shown_but_never_counted():
-    frame = targets.verdicts(runs(("ptb_char_nlstm_logfreq", "paper", "valid", [1.437])))
-    row = only(frame[frame["seeds"] > 0], kind="number")
-    assert (row["setting"], row["verdict"], row["anchor"]) == ("log frequencies", "match", False)
-    assert "0 match" in targets.readme_block(frame)
+    ran = runs(*(("ptb_char_nlstm_logfreq", "paper", split, [1.437]) for split in ("valid", "test")))
+    frame = targets.verdicts(ran)
+    row = only(frame[frame["seeds"] > 0], kind="number", split="valid")
+    assert (row["setting"], row["verdict"], row["anchor"]) == ("log-frequencies", "", False)
+    block = targets.readme_block(frame)
+    assert "0 match" in block
+    assert "|  | NLSTM 2 × 600, bpc, log-frequencies |  | 1.4370 / 1.4370 | 1 | paper |  |" in block
     rescued = {
         number.experiment
         for place in targets.load("nested_lstm").places.values()
         for number in place.numbers
-        if number.setting == "log frequencies"
+        if number.setting == "log-frequencies"
     }
     tasks = ("ptb_char", "poetry", "text8")
     assert rescued == {f"{task}_{row}_logfreq" for task in tasks for row in (*BASELINES, "nlstm")}
@@ -491,6 +493,26 @@ def test_compare_shows_one_table_and_saves_it_for_a_paper(tmp_path):
     assert [path.read_bytes() for path in comparison.save(tmp_path)] == before
 
 
+def test_nothing_is_printed_beside_rows_that_no_document_has_and_ours_keeps_the_tables_digits(tmp_path):
+    table = runs(("ptb_char_nlstm_logfreq", "paper", "valid", [1.43, 1.44, 1.45]))
+    comparison = targets.compare("nested_lstm.table1", table)
+    own = comparison.frame["setting"] == "log-frequencies"
+    assert own.sum() == 2 * len(BASELINES) + 2
+    assert comparison.frame.loc[own, "printed"].isna().all()
+    row = only(comparison.shown(), **{"": "NLSTM 2 × 600, log-frequencies", "split": "valid"})
+    assert list(row[["printed", "ours", "95 % interval", "verdict"]]) == ["", "1.4400", "1.4152 to 1.4648", ""]
+    assert "1.437" in comparison.shown()["printed"].tolist()  # of the row as printed
+
+
+def test_rows_that_a_document_cites_are_called_so_in_every_form(tmp_path):
+    comparison = targets.compare("hm_rnn.table1_ptb", runs())
+    csv, tex = comparison.save(tmp_path)
+    assert pd.read_csv(csv)["verdict"].eq("cited").sum() == len(CITED["table1_ptb"])
+    lines = [line for line in tex.read_text().splitlines() if line.startswith("CW-RNN (Koutník")]
+    assert len(lines) == 1
+    assert lines[0].endswith(r"cited \\")
+
+
 def test_a_comparison_in_a_notebook_escapes_what_it_shows():
     comparison = targets.compare("nested_lstm.table1", runs(("ptb_char_nlstm", "paper", "valid", [1.44])))
     hostile = targets.Comparison("a.b", "<script>", "<b>", comparison.frame.assign(subject="<i>x</i>"))
@@ -633,7 +655,7 @@ def test_the_readme_is_fresh_only_while_its_blocks_are_what_the_frame_gives(tmp_
     assert targets.is_fresh(path, frame)
     assert not targets.update_readme(path, frame)
     text = path.read_text()
-    assert text.startswith("# Lab\n\n<!-- report:begin -->\n| | replicated |")
+    assert text.startswith("# Lab\n\n<!-- report:begin -->\n| | replicated or close |")
     assert "<!-- verdicts:begin -->\n60 printed" in text
     assert text.endswith("<!-- verdicts:end -->\n\nThe end.\n")
     assert not targets.is_fresh(path, targets.verdicts(runs()))  # a run more or less makes it stale
@@ -663,6 +685,18 @@ def test_the_report_names_a_command_for_what_was_not_run_and_its_pattern_matches
     patterns = re.findall(r"`([a-z0-9_]+_\*)`", targets.report(frame))
     assert patterns
     assert all(lab.experiments.names(pattern) for pattern in patterns)
+
+
+@pytest.mark.parametrize(("seeds", "named"), [(1, True), (2, True), (3, False)])
+def test_the_report_names_a_command_for_what_has_too_few_seeds_to_be_told(seeds, named):
+    values = {"mnist_nlstm": [0.08, 0.09, 0.10], "mnist_lstm1": [0.09, 0.09, 0.09]}  # cannot be told with three either
+    others = dict.fromkeys(("mnist_lstm1_large", "mnist_lstm2", "mnist_lstm3"), [0.09] * 3)
+    rows = [
+        runs(*((name, "paper", split, each[:seeds]) for name, each in (values | others).items()), metric=metric)
+        for metric in ("nll_nats", "top1_accuracy_pct")
+        for split in ("valid", "test")
+    ]
+    assert ("`mnist_*`" in targets.report(targets.verdicts(pd.concat(rows)))) == named
 
 
 def test_the_projects_own_readme_is_fresh() -> None:

@@ -134,8 +134,7 @@ def save(frame: pd.DataFrame, readings: Sequence[Reading], path: Path, rounds: i
         "training": rows,
         "reading": [asdict(reading) for reading in readings],
     }
-    with paths.atomic(path) as partial:
-        partial.write_text(json.dumps(content, indent=1) + "\n")
+    paths.write(path, json.dumps(content, indent=1) + "\n")
 
 
 @dataclass(frozen=True)

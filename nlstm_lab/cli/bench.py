@@ -34,7 +34,7 @@ def units(
 @app.command()
 def data(seconds: Annotated[float, typer.Option(help="How long each task is read.")] = 1.0) -> None:
     """Open each data set that is here, and read predictions from it."""
-    from nlstm_lab.datasets.bench import bench
+    from nlstm_lab.bench.data import bench
 
     for speed in bench(seconds):
         typer.echo(f"{1e3 * speed.open_s:8.1f} ms to open {speed.predictions_per_s:14,.0f} predictions/s  {speed.task}")

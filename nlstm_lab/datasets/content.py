@@ -48,7 +48,7 @@ def opened(path: Path, packing: str | None = None) -> Iterator[IO[bytes]]:
 def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     files = [member for member in archive.infolist() if not member.is_dir()]
     if len(files) != 1:
-        raise DamagedFile(f"{archive.filename} holds {len(files)} files where exactly one was expected")
+        raise DamagedFile(f"{archive.filename} holds {len(files)} files where exactly one was expected; get it again")
     return files[0]
 
 

@@ -47,7 +47,7 @@ def _working_folder() -> tempfile.TemporaryDirectory[str]:
         paths.data().mkdir(parents=True, exist_ok=True)
         return tempfile.TemporaryDirectory(prefix=".fetching-", dir=paths.data())
     except OSError as error:
-        raise LabError(f"{paths.data()} cannot be written ({error.strerror})") from error
+        raise _refused(error) from error
 
 
 def _fetch(dataset: Dataset, file: File, folder: Path, downloads: dict[str, Path], progress: bool) -> Path:
@@ -74,7 +74,7 @@ def _fetch(dataset: Dataset, file: File, folder: Path, downloads: dict[str, Path
             except OSError as error:
                 if isinstance(error, LabError):
                     raise
-                raise LabError(f"{paths.data()} cannot be written ({error.strerror}); nothing was changed") from error
+                raise _refused(error) from error
     raise LabError(
         f"no mirror had {file.name} of {dataset.title} ({'; '.join(dict.fromkeys(failures))}); behind a firewall "
         f"download it elsewhere and take it over with `nlstm-lab data import {dataset.name} PATH`"
@@ -97,6 +97,13 @@ def _place(file: File, download: Path, member: str) -> Path:
     if (source := storing.in_archive(file, download)) is None:
         raise DamagedFile(f"{download.name} holds no {file.name}")
     return storing.place(file, source)
+
+
+def _refused(error: OSError) -> LabError:
+    why = paths.reason(error)
+    return LabError(
+        f"{paths.data()} cannot be written ({why}); nothing was changed; NLSTM_LAB_ROOT can name another folder"
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.datasets import iamondb
-from nlstm_lab.datasets.base import Batch, Metric, Mixture, Reader, Split, Vectors, Vocabulary
+from nlstm_lab.datasets.base import Batch, Metric, Mixture, Reader, Split, Vectors, Vocabulary, parted
 from nlstm_lab.datasets.cache import Parsed, cached
-from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import check
 
 
@@ -61,19 +60,12 @@ class HandwritingTask:
         self.names: list[str] = parsed.facts["names"]
         self.transcripts: list[str] = parsed.facts["transcripts"]
         long = np.flatnonzero(self.sizes >= max(config.minimum, 2))
-        if len(long) < 20:
-            raise UsageError(f"{len(long)} lines have {config.minimum} points or more, too few to split 90/5/5")
         order = np.random.default_rng(config.seed).permutation(long)
-        train, valid = int(len(long) * 0.9), int(len(long) * 0.05)
-        self.lines: dict[Split, np.ndarray] = {
-            "train": order[:train],
-            "valid": order[train : train + valid],
-            "test": order[train + valid :],
-        }
+        self.lines = parted(order, f"{len(long)} lines have {config.minimum} points or more")
         key = {"lines": self.fingerprint, "minimum": config.minimum, "seed": config.seed}
         moments = cached("moments", (), self._moments, **key).facts
         self.mean, self.deviation = np.array(moments["mean"]), np.array(moments["deviation"])
-        self.updates_per_epoch = -(-train // config.batch_size)
+        self.updates_per_epoch = -(-len(self.lines["train"]) // config.batch_size)
 
     def _moments(self) -> Parsed:
         """`mean` and `deviation` of x and y over the offsets within the training lines, in the tablet's units."""

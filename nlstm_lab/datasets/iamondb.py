@@ -34,7 +34,7 @@ def _parse(strokes: Path, forms: Path) -> Parsed:
     for name, data in content.members(strokes):
         match = LINE.fullmatch(Path(name).name)
         if match is None:
-            raise DamagedFile(f"{strokes}: {name} is not named after a form and a line")
+            raise DamagedFile(f"{strokes}: {name} is not named after a form and a line; get the archive again")
         xy, pen = _line(data, name)
         text = texts.get(match[1], [])
         number = int(match[2]) - 1
@@ -43,7 +43,7 @@ def _parse(strokes: Path, forms: Path) -> Parsed:
         points.append(xy)
         lifted.append(pen)
     if not names:
-        raise DamagedFile(f"{strokes} holds no lines")
+        raise DamagedFile(f"{strokes} holds no lines; get the archive again")
     order = sorted(range(len(names)), key=names.__getitem__)  # whatever order an archive has
     arrays = {
         "points": np.concatenate([points[k] for k in order]),

@@ -106,6 +106,8 @@ def _poems(data: bytes, split: str) -> list[str]:
     for number, line in enumerate(text.split("\r\n"), 1):
         verses = [verse.split() for verse in line.split("\t")]
         if [len(verse) for verse in verses] != [CHARACTERS] * LINES:
-            raise DamagedFile(f"line {number} of the quatrains ({split}) is no poem of 4 verses of 5 characters")
+            raise DamagedFile(
+                f"line {number} of the quatrains ({split}) is no poem of 4 verses of 5 characters; get them again"
+            )
         poems.append("".join("".join(verse) for verse in verses))
     return poems

@@ -138,4 +138,7 @@ def _writing(target: Path) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, LabError) or error.errno is None:
             raise
-        raise LabError(f"{target} cannot be written ({error.strerror}); nothing there was changed") from error
+        raise LabError(
+            f"{target} cannot be written ({paths.reason(error)}); nothing there was changed; NLSTM_LAB_ROOT can name "
+            "another folder"
+        ) from error

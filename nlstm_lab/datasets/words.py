@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vocabulary
+from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vocabulary, parted
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, open_corpus
 from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
@@ -97,20 +97,13 @@ class PackedTask(ABC):
         self.firsts, self.sizes = packed.arrays["firsts"], packed.arrays["sizes"]
         self.batch_size, self.fingerprint = batch_size, corpus.fingerprint
         count = len(self.firsts)
-        if count < 20:
-            raise UsageError(f"{corpus.name} fills {count} sequences of {length} characters, too few to split 90/5/5")
         # the legacy generator is the article's: with text8 this is its very split
         order = np.random.RandomState(SEED).permutation(count)
-        train, valid = int(count * 0.9), int(count * 0.05)
-        self.rows: dict[Split, np.ndarray] = {
-            "train": order[:train],
-            "valid": order[train : train + valid],
-            "test": order[train + valid :],
-        }
+        self.rows = parted(order, f"{corpus.name} fills {count} sequences of {length} characters")
         self.vocabulary: Vocabulary | None = Vocabulary((*self.special, *ALPHABET))
         self.input = Symbols(len(self.special) + len(ALPHABET), padded=True)
         self.output = Symbols(self.input.size)
-        self.updates_per_epoch = max(1, train // batch_size)  # the article counts whole batches only
+        self.updates_per_epoch = max(1, len(self.rows["train"]) // batch_size)  # the article counts whole batches only
 
     @cached_property
     def log_frequencies(self) -> Tensor:

@@ -1,14 +1,14 @@
 """Every row of every table in the documents as a named experiment."""
 
 from nlstm_lab.experiments import hm_rnn, madsen, nested_lstm
-from nlstm_lab.experiments.base import SCALES, Experiment, Registry, Scale
+from nlstm_lab.experiments.base import Experiment, Registry
 from nlstm_lab.experiments.sizes import parameters, width_for_parameters
+from nlstm_lab.settings import SCALES, Scale
 
-REGISTRY = Registry([*nested_lstm.experiments(), *hm_rnn.experiments(), *madsen.experiments()])
-get, names, scales, variant = REGISTRY.get, REGISTRY.names, REGISTRY.scales, REGISTRY.variant
+_registry = Registry([*nested_lstm.experiments(), *hm_rnn.experiments(), *madsen.experiments()])
+get, names, scales, variant = _registry.get, _registry.names, _registry.scales, _registry.variant
 
 __all__ = [
-    "REGISTRY",
     "SCALES",
     "Experiment",
     "Scale",

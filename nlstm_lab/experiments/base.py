@@ -7,14 +7,12 @@ import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import UNITS, ModelConfig
+from nlstm_lab.settings import SCALES, Scale
 from nlstm_lab.training import TrainingConfig
-
-Scale = Literal["smoke", "small", "paper"]
-SCALES: tuple[Scale, ...] = get_args(Scale)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from typing import Any
 
 from nlstm_lab.datasets.handwriting import Handwriting
 from nlstm_lab.datasets.text import CharacterModelling
-from nlstm_lab.experiments.base import Experiment, Scale
+from nlstm_lab.experiments.base import Experiment
 from nlstm_lab.experiments.nested_lstm import SMOKE_CORPUS
 from nlstm_lab.models import ModelConfig
+from nlstm_lab.settings import Scale
 from nlstm_lab.training import TrainingConfig
 
 

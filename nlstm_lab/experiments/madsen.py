@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nlstm_lab.datasets.words import Autocomplete, TextGeneration
-from nlstm_lab.experiments.base import Experiment, Scale
+from nlstm_lab.experiments.base import Experiment
 from nlstm_lab.experiments.nested_lstm import SMOKE_CORPUS
 from nlstm_lab.models import ModelConfig
+from nlstm_lab.settings import Scale
 from nlstm_lab.training import TrainingConfig
 
 

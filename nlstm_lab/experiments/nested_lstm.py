@@ -10,8 +10,9 @@ from typing import Any
 from nlstm_lab.datasets.glimpses import MNISTGlimpses
 from nlstm_lab.datasets.poetry import ChinesePoetry
 from nlstm_lab.datasets.text import CharacterModelling
-from nlstm_lab.experiments.base import Experiment, Scale
+from nlstm_lab.experiments.base import Experiment
 from nlstm_lab.models import ModelConfig
+from nlstm_lab.settings import Scale
 from nlstm_lab.training import TrainingConfig
 
 SMOKE_CORPUS = "python_docs"  # what every Python carries, so that smoke scale needs no data set

@@ -9,9 +9,8 @@ from typing import Any
 import pandas as pd
 
 from nlstm_lab import paths
-from nlstm_lab.errors import LabError
 from nlstm_lab.figures import style
-from nlstm_lab.figures.saving import manifest, read_text
+from nlstm_lab.figures.saving import manifest
 
 FEW = 4  # groups of runs that a card lists without being asked
 SUFFIXES = ("pdf", "svg", "png", "csv")
@@ -71,15 +70,11 @@ def gallery(verdicts: pd.DataFrame | None = None) -> Path:
         _card(record, notebook := made_in.get(record["name"], ""), told.get(notebook, {})) for record in records
     )
     count = f"{len(records)} figure" + ("s" if len(records) != 1 else "")
-    css, js = (read_text(paths.PACKAGE / "figures" / f"index.{kind}") for kind in ("css", "js"))
+    folder = paths.PACKAGE / "figures"
+    css, js = ((folder / f"index.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     page = PAGE.format(count=count, cards=cards, tables=_tables(), css=css, js=js)
     target = paths.figures() / "index.html"
-    if read_text(target) != page:
-        try:
-            with paths.atomic(target) as partial:
-                partial.write_text(page, encoding="utf-8")
-        except OSError as error:
-            raise LabError(f"cannot write {target}: {error.strerror or error}") from error
+    paths.write(target, page)
     return target
 
 

@@ -15,7 +15,7 @@ from nlstm_lab.figures.curves import AXES, SPLITS
 from nlstm_lab.figures.panels import LOGARITHMIC, STARTS, below, logarithmic, panels, seeds_and_mean, starts
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import MEMORIES, MODELS, PAGE, styled
-from nlstm_lab.targets.entries import HIGHER_IS_BETTER
+from nlstm_lab.settings import HIGHER_IS_BETTER
 
 # the rows that tables 1 to 4 share: by the end of an experiment's name, what it is called, its colour, its dashes
 ROWS: dict[str, tuple[str, str, Any]] = {

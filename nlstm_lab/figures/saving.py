@@ -62,7 +62,7 @@ def save(figure: Figure, name: str, runs: Iterable[Named | str] = (), caption: s
         try:
             _write(figure, target, record, table)
         except OSError as error:
-            raise LabError(f"cannot write {target.name} into {target.parent}: {error.strerror or error}") from error
+            raise LabError(f"cannot write {target.name} into {target.parent} ({paths.reason(error)})") from error
     update_manifest()
     return target
 
@@ -125,11 +125,8 @@ def update_manifest() -> None:
     Two processes may do so at once: whoever writes last looks again whether it knew every sidecar.
     """
     target = paths.figures() / "manifest.json"
-    try:
-        while read_text(target) != (wanted := as_json(manifest()).decode()):
-            _store(target, wanted.encode())
-    except OSError as error:
-        raise LabError(f"cannot write {target.name} into {target.parent}: {error.strerror or error}") from error
+    while paths.write(target, as_json(manifest()).decode()):
+        pass
 
 
 def manifest() -> list[dict[str, Any]]:
@@ -145,11 +142,6 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def read_text(path: Path) -> str:
-    """The text of a file, empty where there is none."""
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def as_json(content: Any) -> bytes:

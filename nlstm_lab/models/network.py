@@ -3,7 +3,7 @@
 import copy
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from nlstm_lab import cells
 from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.errors import MissingRun
-from nlstm_lab.models.config import Interface, ModelConfig, OutputBias
+from nlstm_lab.models.config import Interface, ModelConfig
 from nlstm_lab.models.inputs import PaddedEmbedding
 from nlstm_lab.models.readouts import MixtureDensity, OutputModule, dense
 from nlstm_lab.models.scoring import MANY, Score, nats_of_many
@@ -156,7 +156,7 @@ def digest(weights: Mapping[str, Tensor]) -> str:
 def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") -> Network:
     """The network of `config` between `ends`, its parameters drawn from `seed` on the CPU, whatever device follows.
 
-    Raises ValueError for an unknown unit or output bias; the unit raises for bad sizes and flags.
+    Raises ValueError for an unknown unit; the unit raises for bad sizes and flags.
 
     >>> import torch, nlstm_lab as lab
     >>> config = lab.models.ModelConfig("nlstm", hidden_size=12)
@@ -166,9 +166,10 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
     torch.Size([7, 3, 50])
     """
     if config.unit not in UNITS:
-        raise ValueError(f"unit must be one of {sorted(UNITS)}, not {config.unit!r}")
-    if config.output_bias not in get_args(OutputBias):
-        raise ValueError(f"output_bias must be one of {get_args(OutputBias)}, not {config.output_bias!r}")
+        raise ValueError(
+            f"unit must be one of {sorted(UNITS)}, not {config.unit!r}; one of your own is imported first: "
+            "lab.models.unit('module:Class')"
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return _assemble(config, ends, name)

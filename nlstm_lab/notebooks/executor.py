@@ -58,12 +58,11 @@ def execute(
             # a cell that calls exit(0) ends the kernel politely, and papermill calls that success
             code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
             if any(cell.execution_count is None for cell in code):
-                raise LabError(f"notebook {job.name} stopped before its last cell")
+                raise LabError(f"notebook {job.name} stopped before its last cell (does a cell call exit()?)")
         inputs.stamp(notebook, job, made_from, time.perf_counter() - started)
-        with paths.atomic(job.output) as partial:
-            partial.write_text(nbformat.writes(notebook), encoding="utf-8")  # type: ignore[no-untyped-call]
+        paths.write(job.output, nbformat.writes(notebook))  # type: ignore[no-untyped-call]
     except OSError as error:
-        raise LabError(f"cannot write {job.output}: {error.strerror or error}") from error
+        raise LabError(f"cannot write {job.output} ({paths.reason(error)})") from error
     return job.output
 
 
@@ -76,7 +75,7 @@ def _as_sentence(job: Job) -> Iterator[None]:
         lines = error.source.strip().splitlines() or ["an empty cell"]
         raise LabError(f"notebook {job.name} failed at `{lines[0]}`: {error.ename}: {error.evalue}") from error
     except CellTimeoutError as error:
-        raise LabError(f"notebook {job.name}: a cell ran into the time limit") from error
+        raise LabError(f"notebook {job.name}: a cell ran into the time limit; `--timeout` sets it") from error
     except DeadKernelError as error:
         raise LabError(f"the kernel of notebook {job.name} died (killed, or out of memory?)") from error
     except RuntimeError as error:  # nbclient's words for a kernel that does not start

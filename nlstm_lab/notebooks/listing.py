@@ -16,7 +16,7 @@ HEAD = """# Notebooks
 One notebook is one figure or table; the tens digit is the document: 0 overview, 1 Nested LSTMs, 2 Hierarchical
 Multiscale RNNs, 3 Exploration of Recurrent Units, 9 questions and instruments of our own. `make lab` opens them in
 JupyterLab, and `nlstm-lab figures 12` executes one, in about the seconds shown (from committed records, on two cores;
-nothing is trained). Verdicts are counted over the printed numbers and claims that a notebook judges.
+nothing is trained, except by 01). Verdicts are counted over the printed numbers and claims that a notebook judges.
 `nlstm-lab table --readme` renews this page.
 
 | notebook | figure | seconds | verdicts |
@@ -36,12 +36,7 @@ def update_listing(verdicts: pd.DataFrame) -> bool:
         measured, told = float(stamped(Job(name)).get("seconds", 0)), standing.get(name, 0)
         if measured and not measured / 2 <= told <= measured * 2:
             standing[name] = max(1, round(measured))
-    text = render(verdicts, standing)
-    if _page().is_file() and _page().read_text(encoding="utf-8") == text:
-        return False
-    with paths.atomic(_page()) as partial:
-        partial.write_text(text, encoding="utf-8")
-    return True
+    return paths.write(_page(), render(verdicts, standing))
 
 
 def listing_is_fresh(verdicts: pd.DataFrame) -> bool:

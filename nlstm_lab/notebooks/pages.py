@@ -67,9 +67,9 @@ def export() -> list[Path]:
         for stale in {path.name for path in folder.glob("*.html")} - content.keys():
             (folder / stale).unlink()
         for name, text in content.items():
-            _write(folder / name, text)
+            paths.write(folder / name, text)
     except OSError as error:
-        raise LabError(f"cannot write into {folder}: {error.strerror or error}") from error
+        raise LabError(f"cannot write into {folder} ({paths.reason(error)})") from error
     return [folder / f"{job.name}.html" for job in executed]
 
 
@@ -101,9 +101,3 @@ def _formula(found: re.Match[str]) -> str:
     source = f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}"
     image = f'<img class="formula" style="vertical-align:-{depth:.1f}pt" alt="{escape(tex)}" src="{source}">'
     return f'<div class="formula">{image}</div>' if found[1] else image
-
-
-def _write(target: Path, text: str) -> None:
-    if not target.is_file() or target.read_text(encoding="utf-8") != text:
-        with paths.atomic(target) as partial:
-            partial.write_text(text, encoding="utf-8")

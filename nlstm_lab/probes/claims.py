@@ -5,7 +5,7 @@ import pandas as pd
 
 from nlstm_lab import paths
 from nlstm_lab.statistics import Interval
-from nlstm_lab.targets.verdicts import CLAIMS
+from nlstm_lab.targets.evidence import CLAIMS
 
 
 def claims() -> pd.DataFrame:

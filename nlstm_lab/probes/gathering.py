@@ -40,7 +40,9 @@ def gather(
         told = study(network, *arguments, **seed, **options)
         parts.append(pd.DataFrame({**about(run)}, index=told.index).join(told))
     if not parts:
-        raise UsageError("there are no runs to study")
+        raise UsageError(
+            "there are no runs to study; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
+        )
     return pd.concat(parts, ignore_index=True)
 
 

@@ -39,7 +39,6 @@ __all__ = [
     "resolve",
     "setting",
     "table",
-    "training_device",
 ]
 
 
@@ -76,11 +75,11 @@ def ensure(
         else:
             check_text(run)
             return run
-    _train(experiment, seed, training_device(device), precision, again, progress)
+    _train(experiment, seed, _device(device), precision, again, progress)
     return load(experiment, seed)
 
 
-def training_device(name: str) -> torch.device:
+def _device(name: str) -> torch.device:
     """`auto` is the GPU where there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -20,7 +20,7 @@ from nlstm_lab import paths
 from nlstm_lab.errors import LabError, StaleRun
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
-from nlstm_lab.training.checkpoint import reason, writing
+from nlstm_lab.training.checkpoint import writing
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def alone(folder: Path) -> Iterator[None]:
                     break
             lock.close()  # the process that held it has removed the file meanwhile
     except OSError as error:
-        raise LabError(f"cannot write to {path.parent} ({reason(error)})") from error
+        raise LabError(f"cannot write to {path.parent} ({paths.reason(error)})") from error
     with lock:
         try:
             yield

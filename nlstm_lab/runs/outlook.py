@@ -2,18 +2,15 @@
 
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from nlstm_lab import experiments
 from nlstm_lab.experiments import sizes
-
-if TYPE_CHECKING:
-    from nlstm_lab.runs import Run
+from nlstm_lab.runs.run import Run
 
 
-def outlook(runs: "Sequence[Run]", pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:
+def outlook(runs: Sequence[Run], pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:
     """One row for each experiment that lacks a run: `experiment`, `seeds` that lack, `hours` for each, `command`.
 
     runs: all that are recorded here. The hours are those of one processor thread at the rate at which the recorded

@@ -13,8 +13,8 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.errors import DamagedFile
 from nlstm_lab.experiments import Experiment
+from nlstm_lab.settings import HIGHER_IS_BETTER
 
-LOWER_IS_BETTER = {"nll_nats", "bpc", "perplexity"}
 ABSENT = object()
 
 
@@ -76,7 +76,7 @@ def summary(history: pd.DataFrame) -> list[dict[str, Any]]:
     valid = history[(history.split == "valid") & ~history.metric.str.contains("/")]
     for (reader, metric), group in valid.groupby(["reader", "metric"], sort=False):
         values = group.value.to_numpy()
-        best = values.argmin() if metric in LOWER_IS_BETTER else values.argmax()
+        best = values.argmax() if metric in HIGHER_IS_BETTER else values.argmin()
         epoch = int(group.epoch.iloc[int(best)])
         at = history[(history.reader == reader) & (history.metric == metric) & (history.epoch == epoch)]
         for split, value in at[at.split.isin(["train", "valid", "test"])][["split", "value"]].itertuples(index=False):

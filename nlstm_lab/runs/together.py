@@ -15,6 +15,9 @@ from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, load, seeds_of
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # how a history calls what training.liveness told
+NO_RUNS = (
+    "there are no runs to put together; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
+)
 KEYS = ("setting", "experiment", "model", "start", "seed", "memory", "update")
 
 
@@ -132,7 +135,7 @@ def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame
         for run in some
     ]
     if not parts:
-        raise UsageError("there are no runs to put together")
+        raise UsageError(NO_RUNS)
     told: pd.DataFrame = pd.concat(parts, ignore_index=True)
     return told if isinstance(runs, Mapping) else told.drop(columns="setting")
 
@@ -160,7 +163,7 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
         parts = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **about(run))
         told.append(parts[[*about(run), "split", "update", "minutes", "value"]])
     if not told:
-        raise UsageError("there are no runs to put together")
+        raise UsageError(NO_RUNS)
     return pd.concat(told, ignore_index=True)
 
 

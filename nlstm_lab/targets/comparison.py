@@ -9,7 +9,8 @@ import pandas as pd
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.targets.documents import load
-from nlstm_lab.targets.verdicts import Runs, frame, judge
+from nlstm_lab.targets.evidence import Runs
+from nlstm_lab.targets.verdicts import frame, judge
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,7 @@ class Comparison:
             + "".join(f"% † {note}\n" for note in notes(self.frame)),
         }
         for suffix, text in texts.items():
-            with paths.atomic(folder / f"{stem}.{suffix}") as partial:
-                partial.write_text(text, encoding="utf-8")
+            paths.write(folder / f"{stem}.{suffix}", text)
         return [folder / f"{stem}.{suffix}" for suffix in texts]
 
     def _repr_html_(self) -> str:
@@ -72,6 +72,7 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
 
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
     """A frame of verdicts as text for readers, with the digits of the document and one more for ours."""
+    written = verdicts.assign(digits=digits(verdicts))
     text = [
         {
             "": row["subject"]
@@ -81,14 +82,14 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
             "metric": row["metric"],
             "split": row["split"],
             "printed": row["as_printed"],
-            "ours": number(row["ours"], row["as_printed"]),
-            "95 % interval": interval(row["low"], row["high"], row["as_printed"]),
+            "ours": number(row["ours"], row["digits"]),
+            "95 % interval": interval(row["low"], row["high"], row["digits"]),
             "seeds": str(row["seeds"]),
             "each seed": row["values"],
             "scale": row["scale"],
             "verdict": row["verdict"],
         }
-        for row in verdicts.to_dict("records")
+        for row in written.to_dict("records")
     ]
     return pd.DataFrame(text, index=verdicts.index)
 
@@ -100,6 +101,12 @@ def notes(verdicts: pd.DataFrame) -> list[str]:
         f"{says} ({'; '.join(dict.fromkeys(about['where'] + ', ' + about['subject']))})."
         for says, about in noted.groupby("says", sort=False)
     ]
+
+
+def digits(verdicts: pd.DataFrame) -> "pd.Series[str]":
+    """With whose digits each row's numbers are written: its own printed number, else its table's first, else ""."""
+    alike = verdicts.groupby(["document", "place", "metric"])["as_printed"].transform("first")
+    return verdicts["as_printed"].where(verdicts["as_printed"].ne(""), alike)
 
 
 def decimals(as_printed: str) -> int:

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from nlstm_lab import paths
 from nlstm_lab.errors import DamagedFile, UsageError
-from nlstm_lab.targets.entries import HIGHER_IS_BETTER, Claim, Document, Number, Ordering, Place, Tolerance
+from nlstm_lab.settings import HIGHER_IS_BETTER
+from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
 
 T = TypeVar("T")
 DOCUMENTS = ("nested_lstm", "hm_rnn", "madsen")
@@ -121,7 +122,9 @@ def _place(name: str, keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Place
     ours = keys.maybe("ours", bool) or False
     if keys.maybe("rescued", bool):
         numbers += [
-            dataclasses.replace(number, experiment=f"{number.experiment}_logfreq", setting="log frequencies")
+            dataclasses.replace(
+                number, experiment=f"{number.experiment}_logfreq", setting="log-frequencies", printed=None
+            )
             for number in numbers
             if number.experiment
         ]
@@ -175,6 +178,7 @@ def _orderings(keys: _Keys, head: _Head, numbers: list[Number]) -> list[Ordering
             pair = [rows.get((experiment, metric, split)) for experiment in (better, worse)]
             if numbers and None in pair:
                 raise DamagedFile(f"{keys.where}: {better!r} or {worse!r} is no row of the table")
+            printed = [row.printed for row in pair if row and row.printed is not None]
             labels = [row.model if row else name for row, name in zip(pair, (better, worse), strict=True)]
             sign = 1 if metric in HIGHER_IS_BETTER else -1
             orderings.append(
@@ -186,7 +190,7 @@ def _orderings(keys: _Keys, head: _Head, numbers: list[Number]) -> list[Ordering
                     metric=metric,
                     split=split,
                     reader=head.reader,
-                    printed=sign * (pair[0].printed - pair[1].printed) if pair[0] and pair[1] else None,
+                    printed=sign * (printed[0] - printed[1]) if printed else None,
                     anchor=head.anchors(split),
                     says=says,
                 )

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-Setting = Literal["as printed", "log frequencies"]  # how the output bias starts
-HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct", "log_likelihood_nats"})
+Setting = Literal["as printed", "log-frequencies"]  # how the output bias starts
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Number:
-    """One printed number of one row. No experiment: a reference line that the document cites from others."""
+    """One number of one row. No experiment: a reference line that the document cites from others."""
 
     place: str
     model: str
@@ -37,7 +36,7 @@ class Number:
     metric: str
     split: str
     reader: str
-    printed: Decimal  # with the digits of the document
+    printed: Decimal | None  # with the digits of the document; None in the setting that no document prints
     tolerance: Tolerance
     anchor: bool
     parameters: str

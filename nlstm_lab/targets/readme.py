@@ -8,7 +8,7 @@ import pandas as pd
 
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
-from nlstm_lab.targets.comparison import notes, number
+from nlstm_lab.targets.comparison import digits, notes, number
 from nlstm_lab.targets.documents import load
 from nlstm_lab.targets.report import report
 from nlstm_lab.targets.verdicts import printed_numbers
@@ -22,6 +22,7 @@ def readme_block(frame: pd.DataFrame) -> str:
 
     A table of which nothing was run takes one line. Cells show validation / test where both are printed.
     """
+    frame = frame.assign(digits=digits(frame))
     lines = [*_counts(frame[~frame["own"]]), ""]
     for name in dict.fromkeys(frame["document"]):
         document, mine = load(name), frame[(frame["document"] == name) & ~frame["own"]]
@@ -46,12 +47,7 @@ def update_readme(path: Path, frame: pd.DataFrame) -> bool:
 
     Raises UsageError where the file has not exactly one pair of markers of each.
     """
-    text = _renewed(path, frame)
-    if text == path.read_text(encoding="utf-8"):
-        return False
-    with paths.atomic(path) as partial:
-        partial.write_text(text, encoding="utf-8")
-    return True
+    return paths.write(path, _renewed(path, frame))
 
 
 def is_fresh(path: Path, frame: pd.DataFrame) -> bool:
@@ -86,7 +82,8 @@ def _counts(frame: pd.DataFrame) -> list[str]:
         f"({references} more are cited by the documents from others, and not run here.)",
         "",
         f"{len(claims)} orderings and claims, judged by 95 % intervals over seeds at the scale shown: "
-        f"{_tally(claims, ('holds', 'fails', 'undecided', 'not run'))}.",
+        f"{_tally(claims, ('holds', 'fails', 'undecided', 'not run'))}. A row that stands for several comparisons "
+        "shows the smallest of their differences (“at the least”), and how many have which verdict.",
     ]
 
 
@@ -112,7 +109,7 @@ def _numbers(rows: pd.DataFrame, caption: str) -> list[str]:
         cells: Rows = row.to_dict("records")
         mark = "†" if cells[0]["says"] else ""
         label = f"{subject}, {metric}" + ("" if setting == "as printed" else f", {setting}") + mark
-        printed = " / ".join(cell["as_printed"] for cell in cells)
+        printed = " / ".join(cell["as_printed"] for cell in cells if cell["as_printed"])
         ours = " / ".join(_spread(cell) for cell in cells if cell["seeds"])
         verdict = cells[0]["verdict"]
         if others := [f"{cell['split']}: {cell['verdict']}" for cell in cells[1:] if cell["verdict"] != verdict]:
@@ -124,7 +121,7 @@ def _numbers(rows: pd.DataFrame, caption: str) -> list[str]:
 def _spread(cell: dict[Hashable, Any]) -> str:
     """A mean with half the width of its interval."""
     mean, half = cell["ours"], (cell["high"] - cell["low"]) / 2
-    return number(mean, cell["as_printed"]) + ("" if pd.isna(half) else f" ± {number(half, cell['as_printed'])}")
+    return number(mean, cell["digits"]) + ("" if pd.isna(half) else f" ± {number(half, cell['digits'])}")
 
 
 def _statements(frame: pd.DataFrame) -> list[str]:

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 import pandas as pd
 
 from nlstm_lab.targets.documents import load
-from nlstm_lab.targets.verdicts import printed_numbers
+from nlstm_lab.targets.verdicts import ENOUGH, printed_numbers
 
 OUTCOMES = {  # column of the report: the verdicts that it counts, worded as they are counted
-    "replicated": {"match": "match", "close": "close", "holds": "hold"},
+    "replicated or close": {"match": "match", "close": "close", "holds": "hold"},
     "not replicated": {"differs": "differ", "fails": "fail"},
     "could not be told": {"undecided": "undecided"},
     "not run": {"not run": "not run", "smaller scale": "at a smaller scale alone"},
@@ -16,11 +16,11 @@ OUTCOMES = {  # column of the report: the verdicts that it counts, worded as the
 
 
 def report(frame: pd.DataFrame) -> str:
-    """The whole frame of `verdicts` as a small Markdown table, and the commands that run what was not run.
+    """The whole frame of `verdicts` as a small Markdown table, and the commands that run what lacks runs.
 
     >>> import nlstm_lab as lab
     >>> print(lab.targets.report(lab.targets.verdicts(lab.runs.table())).splitlines()[0])
-    | | replicated | not replicated | could not be told | not run |
+    | | replicated or close | not replicated | could not be told | not run |
     """
     counted = frame[frame["anchor"]]
     numbers = printed_numbers(counted)
@@ -32,8 +32,9 @@ def report(frame: pd.DataFrame) -> str:
         lines.append(_line(f"**{title}**, orderings and claims", counted[mine & ~numbers]["verdict"]))
     if counted["own"].any():
         lines.append(_line("**Questions of our own**", counted[counted["own"]]["verdict"]))
-    silent = counted["verdict"].isin(OUTCOMES["not run"]) & counted["kind"].ne("claim")
-    return "\n".join([*lines, "", *_rest(counted[silent])]) + "\n"
+    few = counted["verdict"].isin(OUTCOMES["could not be told"]) & counted["seeds"].lt(ENOUGH)
+    lacking = (counted["verdict"].isin(OUTCOMES["not run"]) | few) & counted["kind"].ne("claim")
+    return "\n".join([*lines, "", *_rest(counted[lacking])]) + "\n"
 
 
 def _line(label: str, verdicts: Iterable[str]) -> str:
@@ -45,10 +46,10 @@ def _line(label: str, verdicts: Iterable[str]) -> str:
     return f"| {label} | " + " | ".join(cell or "0" for cell in cells) + " |"
 
 
-def _rest(silent: pd.DataFrame) -> list[str]:
+def _rest(lacking: pd.DataFrame) -> list[str]:
     """What it would take: the experiments of tables that were not run in full, as patterns of one command."""
     patterns = []
-    for document, place in dict.fromkeys(zip(silent["document"], silent["place"], strict=True)):
+    for document, place in dict.fromkeys(zip(lacking["document"], lacking["place"], strict=True)):
         found = load(str(document)).places[str(place)]
         names = [one.experiment or "" for one in found.numbers]
         names += [name for one in found.orderings for name in (one.better, one.worse)]
@@ -57,8 +58,8 @@ def _rest(silent: pd.DataFrame) -> list[str]:
         return ["Everything was run."]
     return [
         "Orderings and claims are judged by intervals over seeds, also at small scale, and by their direction, not by "
-        "the margin printed with them; printed numbers at the paper's own scale alone. What was not run takes a "
-        "GPU, or patience on a processor, and one command a task: `nlstm-lab sweep PATTERN --scale paper --seeds 0-4`, "
-        "where the pattern is "
+        "the margin printed with them; printed numbers at the paper's own scale alone. What was not run, or with too "
+        "few seeds for an interval, takes a GPU, or patience on a processor, and one command a task: `nlstm-lab sweep "
+        "PATTERN --scale paper --seeds 0-4`, where the pattern is "
         f"{', '.join(dict.fromkeys(patterns))}."
     ]

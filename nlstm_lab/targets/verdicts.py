@@ -1,25 +1,24 @@
 """Verdicts: what the documents print beside what our runs and probes measured."""
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Literal
 
 import pandas as pd
 
-from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES
 from nlstm_lab.statistics import t_interval
 from nlstm_lab.targets.documents import DOCUMENTS, load
-from nlstm_lab.targets.entries import HIGHER_IS_BETTER, Claim, Document, Number, Ordering, Place, Tolerance
+from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
+from nlstm_lab.targets.evidence import Runs, measurements
 
 Kind = Literal["number", "reference", "ordering", "claim"]
 NOT_RUN, SMALLER = "not run", "smaller scale"  # a printed number is judged at paper scale alone
-SCALES = ("paper", "small", "smoke")  # the largest speaks
+CITED = "cited"  # by a document from others
+LARGEST_FIRST = SCALES[::-1]  # the largest speaks
 ENOUGH = 3  # seeds for an interval
-TABLE = ["experiment", "scale", "seed", "split", "reader", "metric", "value"]
-CLAIMS = ["claim", "scale", "value", "low", "high", "n"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,7 @@ class Row:
     setting: of a number how the output bias starts, of an ordering the substitute that was read.
     printed, ours, low, high: in the metric's unit, NaN where there is none; for an ordering, by how much the
     better one is better. as_printed: with the document's digits. seeds: how many; values: every seed's value.
+    verdict: "" of a number that was run in a setting that no document prints.
     """
 
     document: str
@@ -65,7 +65,7 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
     """Every entry of every document with its verdict, in the documents' order, with the columns of `Row`.
 
     table: one row a run, split, reader and metric, as `nlstm_lab.runs.table` gives it. claims: what probes
-    measured, one row a claim ("nested_lstm.inner_slower_than_outer") and scale, with the columns of `CLAIMS`.
+    measured, one row a claim ("nested_lstm.inner_slower_than_outer") and scale, with the columns of `evidence.CLAIMS`.
     Numbers are judged at paper scale alone ("smaller scale" where they were run at another); orderings and claims at
     the largest scale with three seeds, which the row names (a substitute text comes after the document's own). Raises
     UsageError for a frame that lacks a column or has a row twice, and for a claim that nobody registered.
@@ -76,7 +76,7 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
     True
     """
     documents = [load(name) for name in DOCUMENTS]
-    runs, measured = Runs.of(table), _measured(claims, documents)
+    runs, measured = Runs.of(table), measurements(claims, documents)
     rows: list[Row] = []
     for document in documents:
         for place in document.places.values():
@@ -97,26 +97,6 @@ def printed_numbers(frame: pd.DataFrame) -> "pd.Series[bool]":
     return frame["as_printed"].ne("") & frame["kind"].ne("ordering")
 
 
-@dataclass(frozen=True)
-class Runs:
-    """Measured values by (experiment, reader, metric, split), then scale, then seed."""
-
-    values: Mapping[tuple[str, str, str, str], dict[str, dict[int, float]]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, table: pd.DataFrame) -> "Runs":
-        _check(table, TABLE, TABLE[:-1], "the table of runs")
-        values: dict[tuple[str, str, str, str], dict[str, dict[int, float]]] = {}
-        for experiment, scale, seed, split, reader, metric, value in table[TABLE].itertuples(index=False):
-            scales = values.setdefault((experiment, reader, metric, split), {})
-            scales.setdefault(scale, {})[int(seed)] = float(value)
-        return cls(values)
-
-    def get(self, experiment: str, entry: Number | Ordering, scale: str) -> dict[int, float]:
-        """Values of an experiment at a scale by seed, in the entry's reader, metric and split."""
-        return self.values.get((experiment, entry.reader, entry.metric, entry.split), {}).get(scale, {})
-
-
 def judge(document: Document, place: Place, runs: Runs) -> list[Row]:
     """The rows of one table: its numbers, then its orderings."""
     return [_number(document, place, number, runs) for number in place.numbers] + [
@@ -134,7 +114,7 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
         place=place.name,
         where=place.where,
         kind="number" if number.experiment else "reference",
-        anchor=number.anchor and number.setting == "as printed" and number.experiment is not None,
+        anchor=number.anchor and number.printed is not None and number.experiment is not None,
         own=False,
         subject=number.model,
         experiment=number.experiment or "",
@@ -143,15 +123,15 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
         metric=number.metric,
         split=number.split,
         says=number.note,
-        printed=float(number.printed),
-        as_printed=str(number.printed),
+        printed=math.nan if number.printed is None else float(number.printed),
+        as_printed="" if number.printed is None else str(number.printed),
         ours=mean,
         low=low,
         high=high,
         seeds=len(values),
         values=_listed(values),
         scale=scale,
-        verdict=_beside(number.tolerance, number.printed, mean, scale),
+        verdict=_beside(number.tolerance, number.printed, mean, scale) if number.experiment else CITED,
     )
 
 
@@ -191,9 +171,9 @@ def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) 
 def _evidence(place: Place) -> list[tuple[str, str, str]]:
     """What may decide an ordering, the best first: scale, the substitute that was read, suffix of the names."""
     if place.substitute is None:
-        return [(scale, "", "") for scale in SCALES]
-    variation = (SCALES[0], place.substitute, f"+corpus={place.substitute}")
-    return [(SCALES[0], "", ""), variation, *((scale, place.substitute, "") for scale in SCALES[1:])]
+        return [(scale, "", "") for scale in LARGEST_FIRST]
+    variation = (LARGEST_FIRST[0], place.substitute, f"+corpus={place.substitute}")
+    return [(LARGEST_FIRST[0], "", ""), variation, *((scale, place.substitute, "") for scale in LARGEST_FIRST[1:])]
 
 
 def _margins(ordering: Ordering, runs: Runs, scale: str, suffix: str) -> dict[int, float]:
@@ -231,11 +211,13 @@ def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str,
     )
 
 
-def _beside(tolerance: Tolerance, printed: Decimal, ours: float, scale: str) -> str:
-    """A printed number's verdict."""
-    if scale == "paper":
-        return tolerance.verdict(float(printed), ours)
-    return SMALLER if scale else NOT_RUN
+def _beside(tolerance: Tolerance, printed: Decimal | None, ours: float, scale: str) -> str:
+    """A printed number's verdict; none where nothing is printed."""
+    if not scale:
+        return NOT_RUN
+    if printed is None:
+        return ""
+    return tolerance.verdict(float(printed), ours) if scale == "paper" else SMALLER
 
 
 def _side(low: float, high: float, bound: float) -> str:
@@ -247,34 +229,9 @@ def _side(low: float, high: float, bound: float) -> str:
 
 def _speaks(seeds: Mapping[str, int]) -> str:
     """The largest scale with an interval, else the largest that was run at all, else ""."""
-    enough = [scale for scale in SCALES if seeds.get(scale, 0) >= ENOUGH]
-    return next(iter(enough or [scale for scale in SCALES if scale in seeds]), "")
+    enough = [scale for scale in LARGEST_FIRST if seeds.get(scale, 0) >= ENOUGH]
+    return next(iter(enough or [scale for scale in LARGEST_FIRST if scale in seeds]), "")
 
 
 def _listed(values: Mapping[int, float]) -> str:
     return ", ".join(f"{seed}: {value:.6g}" for seed, value in sorted(values.items()))
-
-
-def _measured(claims: pd.DataFrame | None, documents: Iterable[Document]) -> dict[str, dict[str, dict[str, float]]]:
-    """Claims' measurements by name, then scale; refuses names that no document registers."""
-    if claims is None or claims.empty:
-        return {}
-    _check(claims, CLAIMS, CLAIMS[:2], "the frame of claims")
-    known = [f"{document.name}.{claim.name}" for document in documents for claim in document.claims]
-    measured: dict[str, dict[str, dict[str, float]]] = {}
-    for claim, scale, *numbers in claims[CLAIMS].itertuples(index=False):
-        if claim not in known:
-            close = difflib.get_close_matches(str(claim), known, n=3) or known
-            raise UsageError(f"no document registers the claim {claim!r}; there are {', '.join(close)}")
-        measured.setdefault(claim, {})[scale] = dict(zip(CLAIMS[2:], map(float, numbers), strict=True))
-    return measured
-
-
-def _check(given: pd.DataFrame, columns: list[str], key: list[str], what: str) -> None:
-    if lacking := [column for column in columns if column not in given.columns]:
-        raise UsageError(f"{what} lacks the columns {', '.join(lacking)}; it needs {', '.join(columns)}")
-    if unknown := sorted(set(given["scale"]) - set(SCALES)):
-        raise UsageError(f"{what} has the scale {unknown[0]!r}; the scales are {', '.join(SCALES)}")
-    if given.duplicated(key).any():
-        twice = given[given.duplicated(key)].iloc[0]
-        raise UsageError(f"{what} has two rows for {', '.join(f'{name} {twice[name]}' for name in key)}; keep one")

@@ -1,9 +1,8 @@
 """One training loop for all tasks."""
 
-from nlstm_lab.errors import Interrupted
 from nlstm_lab.training.config import TrainingConfig
 from nlstm_lab.training.evaluation import evaluate
 from nlstm_lab.training.group import Group, joined
 from nlstm_lab.training.loop import Fit, fit
 
-__all__ = ["Fit", "Group", "Interrupted", "TrainingConfig", "evaluate", "fit", "joined"]
+__all__ = ["Fit", "Group", "TrainingConfig", "evaluate", "fit", "joined"]

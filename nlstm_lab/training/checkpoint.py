@@ -1,7 +1,6 @@
 """A training's state on disk: written whole or not at all, the one before it kept."""
 
 import contextlib
-import errno
 import io
 import warnings
 from collections.abc import Iterator
@@ -44,7 +43,7 @@ def load(path: Path) -> dict[str, Any] | None:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise LabError(f"cannot read the checkpoint {candidate} ({reason(error)})") from error
+            raise LabError(f"cannot read the checkpoint {candidate} ({paths.reason(error)})") from error
         try:
             state = torch.load(packed, map_location="cpu", weights_only=True)
         except Exception as error:  # torch raises whatever its reader meets in a cut or foreign file
@@ -73,19 +72,7 @@ def writing(target: Path, left: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise LabError(f"cannot write {target} ({reason(error)}); {left}; the same command goes on") from error
-
-
-def reason(error: OSError) -> str:
-    """The operating system's words, with the way out where there is one."""
-    words = (error.strerror or str(error)).lower()
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"{words}: free some space"
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"{words}: make its folder writable"
-    if error.errno in (errno.ENOTDIR, errno.EEXIST):
-        return f"{words}: a file stands where a folder belongs, move it away"
-    return words
+        raise LabError(f"cannot write {target} ({paths.reason(error)}); {left}; the same command goes on") from error
 
 
 def _put_aside(candidate: Path, why: str) -> None:

@@ -27,5 +27,7 @@ def evaluate(
         weighed = weight * torch.stack([part.double() for part in score])
         sums = weighed if sums is None else sums + weighed
     if sums is None:
-        raise LabError("there is nothing to evaluate: the split is shorter than one block")
+        raise LabError(
+            "there is nothing to evaluate: the split is shorter than one block; choose a shorter length or longer text"
+        )
     return metrics(group.sum(sums).tolist(), metric)

@@ -35,13 +35,12 @@ class AutocompleteDemo(LabWidget):
 
     text = traitlets.Unicode().tag(sync=True)
     at = traitlets.Int().tag(sync=True)  # the caret: what stands before it is read
-    networks: traitlets.List[Any] = traitlets.List().tag(
-        sync=True
-    )  # name, label, colour, and whether words (or characters) are predicted
-    found: traitlets.List[Any] = traitlets.List().tag(
-        sync=True
-    )  # for each network {"read": as it was read, "words": [[word, p], ...]}
-    prefixes: traitlets.List[Any] = traitlets.List().tag(sync=True)  # `found` for every caret, where there is no Python
+    # of each network: label, colour, and whether words (or characters) are predicted
+    networks: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    # of each network: {"read": as it was read, "words": [[word, p], ...]}
+    found: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    # `found` for every caret, where there is no Python
+    prefixes: traitlets.List[Any] = traitlets.List().tag(sync=True)
     longest = traitlets.Int(LONGEST).tag(sync=True)
 
     def __init__(self, networks: Mapping[str, Network | Run], text: str = "the study of gram", k: int = 5) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from nlstm_lab import paths
-from nlstm_lab.errors import LabError
 from nlstm_lab.widgets import source
 
 # nothing may be fetched, whatever a text or a name in the state says
@@ -47,11 +46,7 @@ def write(path: Path, title: str, state: dict[str, Any], script: str, picture: b
         state=_embedded(state),
         script=script,
     )
-    try:
-        with paths.atomic(path) as partial:
-            partial.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise LabError(f"cannot write {path}: {error.strerror or error}") from error
+    paths.write(path, content)
     return path
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nlstm_lab.datasets.base import Batch, Symbols, Task
+from nlstm_lab.datasets.base import Batch, Symbols, Task, parted
 from nlstm_lab.datasets.words import SEED, Autocomplete, TextGeneration, pack
 from nlstm_lab.errors import UsageError
 
@@ -32,6 +32,15 @@ def test_packing_is_greedy_and_leaves_out_what_never_fits() -> None:
     packed = pack(starts, len(text), 8).arrays
     assert packed["firsts"].tolist() == [0, 2, 4]  # "aa bbbb", "c", then nothing of eleven letters, "e ff"
     assert packed["sizes"].tolist() == [8, 2, 5]
+
+
+def test_an_order_is_cut_ninety_five_five_and_nothing_is_lost() -> None:
+    order = np.random.default_rng(0).permutation(39)
+    parts = parted(order, "here are 39 lines")
+    assert {split: len(part) for split, part in parts.items()} == {"train": 35, "valid": 1, "test": 3}
+    assert np.concatenate(list(parts.values())).tolist() == order.tolist()
+    with pytest.raises(UsageError, match=r"^here are 19 lines, too few to split 90/5/5$"):
+        parted(order[:19], "here are 19 lines")
 
 
 def test_every_character_and_the_space_before_it_predict_their_word(publish: Publish) -> None:

@@ -17,7 +17,7 @@ def comparison():
          "printed": value + (split == "test") / 100}
         for name, value in PRINTED.items() for split in ("valid", "test")
     ]  # fmt: skip
-    others = [{"kind": "number", "setting": "log frequencies"}, {"kind": "ordering", "setting": ""}]
+    others = [{"kind": "number", "setting": "log-frequencies"}, {"kind": "ordering", "setting": ""}]
     return pd.DataFrame([*rows, *({**rows[0], **other, "printed": 9.0} for other in others)])
 
 

@@ -128,7 +128,7 @@ def test_a_full_disk_leaves_nothing_half_written(trace, folder, monkeypatch):
 
     figure = draw(changed)
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(LabError, match="No space left on device"):
+    with pytest.raises(LabError, match="no space left on device: free some space"):
         save(figure)
     assert contents(folder) == before
 

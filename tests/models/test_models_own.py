@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nlstm_lab import experiments, models, paths, runs, widgets
+from nlstm_lab.datasets.base import Symbols
 from nlstm_lab.errors import UsageError
 
 MODULE = """
@@ -69,6 +70,12 @@ def test_the_browser_passes_over_the_runs_of_units_that_this_process_lacks(modul
 def test_what_is_no_unit_is_refused(module: str, name: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         models.unit(name)
+
+
+def test_building_an_unknown_unit_says_how_ones_own_gets_known() -> None:
+    ends = models.Interface(Symbols(5), Symbols(5))
+    with pytest.raises(ValueError, match=r"unit must be one of .*imported first: lab\.models\.unit\('module:Class'\)"):
+        models.build(models.ModelConfig("mine:Deeper", 4), ends, seed=0)
 
 
 def test_a_workspace_holds_runs_probes_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

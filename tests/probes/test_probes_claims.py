@@ -8,7 +8,7 @@ from nlstm_lab import paths, targets
 from nlstm_lab.probes.claims import claims, note
 from nlstm_lab.probes.statistics import compare
 from nlstm_lab.statistics import Interval
-from nlstm_lab.targets.verdicts import CLAIMS, TABLE
+from nlstm_lab.targets.evidence import CLAIMS, TABLE
 
 
 @pytest.fixture(autouse=True)
