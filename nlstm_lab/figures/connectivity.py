@@ -24,6 +24,7 @@ from nlstm_lab.statistics import t_interval
 Scale = Literal["row", "figure", "log"]
 STRENGTH = LinearSegmentedColormap.from_list("strength", ["#ffffff", "#c6def0", "#6aaad2", "#2166ac", "#053061"])
 DECADES = 4  # of a logarithmic scale: what is weaker is as good as nothing
+MARKS = (20, 20)  # lags: a line may leave the axis before its last point
 GREY, DASHED = "#404040", (0, (2, 1.2))
 INTERVAL, PUBLISHED = "95 % t interval", "published (one sentence)"
 LABELS = {
@@ -233,7 +234,7 @@ def seed_lines(ax: Axes, frame: pd.DataFrame, logarithmic: bool = False) -> None
             told = np.array([t_interval(values) for _, values in by_lag]).T
             mean, low, high = 10**told if logarithmic else told
             lags = np.sort(ours["lag"].unique())
-            ax.plot(lags, mean, **model_style(model))
+            ax.plot(lags, mean, **model_style(model) | {"markevery": MARKS})
             ax.fill_between(lags, low, high, color=colour, alpha=0.15, linewidth=0)
         if len(theirs):
             ax.plot(theirs["lag"], theirs["value"], color=colour, linestyle=DASHED, linewidth=0.9)

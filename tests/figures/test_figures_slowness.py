@@ -121,7 +121,7 @@ def test_cuts_have_a_column_a_network_and_a_row_an_effect_and_kind(cuts):
     figure = figures.cut_effects(cuts)
     axes = np.array(figure.axes).reshape(4, 4)
     assert axes[0, 0].get_title(loc="left").startswith("Nested LSTM\noutput bias at 0")
-    assert axes[0, 3].get_title(loc="left").startswith("stacked LSTM, output\nbias at")
+    assert axes[0, 3].get_title(loc="left").startswith("stacked LSTM\noutput bias at log")
     inner = [line for line in axes[0, 0].lines if line.get_color() == figures.look("inner").colour]
     (mean,) = [line for line in inner if line.get_alpha() is None]
     assert mean.get_ydata()[0] == pytest.approx(20)  # the mean over seeds of 10, 20, 30
