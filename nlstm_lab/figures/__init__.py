@@ -4,6 +4,7 @@
 `override` lays one's own style over the project's.
 """
 
+from nlstm_lab.figures.ablation import ablation
 from nlstm_lab.figures.activations import activation_summary, cell_activations
 from nlstm_lab.figures.autocomplete import accuracy_by_known, training_curves
 from nlstm_lab.figures.boundaries import boundary_rows, hidden_norms, update_counts
@@ -18,7 +19,7 @@ from nlstm_lab.figures.graphs import computational_graphs
 from nlstm_lab.figures.handwriting import handwriting_samples, handwriting_segments
 from nlstm_lab.figures.hierarchy import hierarchical_architectures, hierarchical_gating
 from nlstm_lab.figures.index import gallery
-from nlstm_lab.figures.judged import ablation, boundary_scores, segment_lengths
+from nlstm_lab.figures.judged import boundary_scores, segment_lengths
 from nlstm_lab.figures.memorization import unrolled_network, vanishing_gradients
 from nlstm_lab.figures.overview import all_cells, liveliest
 from nlstm_lab.figures.overview_verdicts import verdict_overview
@@ -30,7 +31,6 @@ from nlstm_lab.figures.saving import manifest, save
 from nlstm_lab.figures.slowness import timescale_baselines, timescale_distributions
 from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, look, override, styled
 from nlstm_lab.figures.units import nested_architecture, unit_diagrams
-from nlstm_lab.figures.verdicts import verdict_table
 from nlstm_lab.figures.wording import as_it_stands, dead_memories, ordering, with_interval
 
 __all__ = [
@@ -90,6 +90,5 @@ __all__ = [
     "update_counts",
     "vanishing_gradients",
     "verdict_overview",
-    "verdict_table",
     "with_interval",
 ]

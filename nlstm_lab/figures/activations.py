@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from nlstm_lab.figures.panels import memory_label
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import DIVERGING, PAGE, canvas, look, styled
+from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, look, sheet, styled
 
 MONO = "DejaVu Sans Mono"
 Values = Literal["printed", "tanh", "raw"]
@@ -63,13 +63,7 @@ def cell_activations(
     shown = list(dict.fromkeys(frame["unit"]))
     block = len(shown) * CELL + TEXT + LINE_GAP
     height = TITLE + block * len(lines) + BAR
-    figure, ax = canvas(ax, width, height)
-    if len(figure.axes) == 1:
-        ax.set_position((0, 0, 1, 1))
-        figure.set_layout_engine("none")
-    ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
-    ax.axis("off")
-
+    figure, ax = sheet(ax, width, height)
     grids = {
         memory: part.pivot(index="unit", columns="time", values="value").loc[shown].to_numpy()
         for memory, part in frame.groupby("memory")
@@ -205,14 +199,13 @@ def _block(
     """One line of text under its cells: [cells, characters] with the upper left corner at (x, y)."""
     rows, columns = grid.shape
     across, down = x + pitch * np.arange(columns + 1), y + CELL * np.arange(rows + 1)
-    ax.pcolormesh(across, down, grid, cmap=DIVERGING, norm=norm, edgecolors="white", linewidth=0.25)
+    ax.pcolormesh(across, down, grid, cmap=DIVERGING, norm=norm, edgecolors="#d9d9d9", linewidth=0.25)
     ax.plot([x, x + columns * pitch], [down[-1] + 0.006] * 2, color="#b0b0b0", linewidth=0.4)
     for k, symbol in enumerate(symbols):
-        glyph = {"\n": "¶", "\t": "⇥"}.get(symbol, symbol.strip())
         ax.text(
             x + (k + 0.5) * pitch,
             down[-1] + 0.095,
-            glyph,
+            glyph(symbol),
             ha="center",
             va="baseline",
             fontsize=font,

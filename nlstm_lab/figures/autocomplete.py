@@ -10,9 +10,9 @@ from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.curves import AXES, DASHES, SPLITS
-from nlstm_lab.figures.panels import below, panels, seeds_and_mean
+from nlstm_lab.figures.panels import below, model_handles, model_style, panels, seeds_and_mean
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import PAGE, in_order, look, styled
+from nlstm_lab.figures.style import PAGE, in_order, styled
 
 TOPS: dict[int, Any] = {1: "-", 2: (0, (3.5, 1.5)), 3: (0, (1, 1.2))}
 SOURCES = ("ours", "published")
@@ -53,7 +53,7 @@ def training_curves(
             panel.xaxis.set_major_locator(MaxNLocator(5))
         row[0].set_ylabel(AXES["nll_nats"])
         row[0].set_title(ours if source == "ours" else "as published", loc="left")
-    handles = [Line2D([], [], color=look(name).colour, label=look(name).label) for name in in_order(frame["model"])]
+    handles = model_handles(frame["model"])
     for split in ("train", "valid"):
         handles.append(Line2D([], [], color="#404040", linestyle=DASHES[split], label=SPLITS[split]))
     below(figure, handles, columns=len(handles))
@@ -64,9 +64,9 @@ def _curve(ax: Axes, part: pd.DataFrame, x: str, split: str) -> None:
     """Seeds faint, their mean strong: against time too, at the same mini-batch."""
     if part.empty:
         return
-    style: dict[str, Any] = {"color": look(part["model"].iloc[0]).colour, "linestyle": DASHES[split]}
+    style = model_style(str(part["model"].iloc[0])) | {"linestyle": DASHES[split]}
     if split == "valid" and part["update"].nunique() < 20:
-        style |= {"marker": "o", "markersize": 3}
+        style["markevery"] = None  # at all of them
     if x == "update":
         seeds_and_mean(ax, part, x, "value", **style)
         return
@@ -112,14 +112,14 @@ def accuracy_by_known(
     for panel, source in zip(axes[0], SOURCES, strict=False):
         here = frame[frame["source"] == source]
         for (model, top), part in here.groupby(["model", "top"]):
-            seeds_and_mean(panel, part, "known", "value", color=look(str(model)).colour, linestyle=TOPS[int(str(top))])
+            seeds_and_mean(panel, part, "known", "value", **model_style(str(model)), linestyle=TOPS[int(str(top))])
         panel.set_title(ours if source == "ours" else "as published", loc="left")
         panel.set_xlabel("characters of the word that are known")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(axis="y")
     axes[0, 0].set_ylabel("the word is suggested (%)")
     axes[0, 0].set_ylim(bottom=0)
-    handles = [Line2D([], [], color=look(name).colour, label=look(name).label) for name in in_order(frame["model"])]
+    handles = model_handles(frame["model"])
     tops = {1: "likeliest", 2: "among two", 3: "among three"}
     handles += [Line2D([], [], color="#404040", linestyle=TOPS[top], label=label) for top, label in tops.items()]
     below(figure, handles, columns=len(handles))

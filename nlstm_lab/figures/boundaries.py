@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import MONO
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import NORMS, OPERATIONS, PAGE, canvas, styled
+from nlstm_lab.figures.style import NORMS, OPERATIONS, PAGE, glyph, sheet, styled
 
 ROW = 90  # characters, as in the paper
 BLOCKS = ListedColormap(["#000000", "#ffffff"])  # the paper's: white where a segment ends
@@ -35,7 +35,7 @@ def boundary_rows(found: xr.Dataset, row: int = ROW, width: float = PAGE, ax: Ax
     lines = _lines(found, row)
     layers = found["layer"].values[:-1].tolist()
     block = TEXT + len(layers) * (BAND + GAP) + LINE
-    figure, ax = _page(ax, width, block * len(lines) + KEY)
+    figure, ax = sheet(ax, width, block * len(lines) + KEY)
     pitch = (width - MARGIN - RIGHT) / row
     for k, (start, stop) in enumerate(lines):
         y = k * block
@@ -65,7 +65,7 @@ def hidden_norms(
     layers = found["layer"].values.tolist()
     block = TEXT + (len(layers) - 1) * (BAND + GAP) + 0.03 + len(layers) * (BAND + STRIP + GAP) + LINE
     height = block * len(lines) + FOOT
-    figure, ax = _page(ax, width, height)
+    figure, ax = sheet(ax, width, height)
     pitch = (width - MARGIN - RIGHT) / row
     norms = _since_first_update(found)
     low, high = np.nanmin(norms, 0), np.nanmax(norms, 0)
@@ -122,23 +122,10 @@ def _lines(found: xr.Dataset, row: int) -> list[tuple[int, int]]:
     return [(start, min(start + row, length)) for start in range(0, length, row)]
 
 
-def _page(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
-    """Axes in inches, y downward."""
-    new = ax is None
-    figure, ax = canvas(ax, width, height)
-    if new:
-        ax.set_position((0, 0, 1, 1))
-        figure.set_layout_engine("none")
-    ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
-    ax.axis("off")
-    return figure, ax
-
-
 def _write(ax: Axes, found: xr.Dataset, start: int, stop: int, y: float, pitch: float) -> None:
     for k, symbol in enumerate(found["symbol"].values[start:stop].astype(str)):
-        glyph = {"\n": "¶", "\t": "⇥"}.get(symbol, symbol.strip())
         place = (MARGIN + (k + 0.5) * pitch, y + TEXT - 0.035)
-        ax.text(*place, glyph, ha="center", va="baseline", fontsize=6.6, family=MONO)
+        ax.text(*place, glyph(symbol), ha="center", va="baseline", fontsize=6.6, family=MONO)
 
 
 def _z(ax: Axes, found: xr.Dataset, layer: int, start: int, stop: int, y: float, pitch: float) -> None:

@@ -1,6 +1,7 @@
 """Connectivity: the article's figure for one sentence, and how far it reaches over many texts and seeds."""
 
 from collections.abc import Mapping
+from textwrap import fill
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,13 +16,15 @@ from matplotlib.patches import Patch
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import MONO, wrap
+from nlstm_lab.figures.panels import model_handles, model_style
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, in_order, look, styled
+from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, in_order, look, sheet, styled
 from nlstm_lab.statistics import t_interval
 
 Scale = Literal["row", "figure", "log"]
 STRENGTH = LinearSegmentedColormap.from_list("strength", ["#ffffff", "#c6def0", "#6aaad2", "#2166ac", "#053061"])
 DECADES = 4  # of a logarithmic scale: what is weaker is as good as nothing
+MARKS = (20, 20)  # lags: a line may leave the axis before its last point
 GREY, DASHED = "#404040", (0, (2, 1.2))
 INTERVAL, PUBLISHED = "95 % t interval", "published (one sentence)"
 LABELS = {
@@ -53,12 +56,7 @@ def connectivity_sentence(
     lines = wrap(symbols, int((width - 2 * SIDE) / PITCH))
     facet = TITLE + LINE * len(lines) + GAP
     height = facet * len(names) + BAR
-    figure, ax = canvas(ax, width, height)
-    if len(figure.axes) == 1:
-        ax.set_position((0, 0, 1, 1))
-        figure.set_layout_engine("none")
-    ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
-    ax.axis("off")
+    figure, ax = sheet(ax, width, height)
     colours, norm = (DIVERGING, Normalize(-1, 1)) if signed else (STRENGTH, Normalize(0, 1))
     for k, name in enumerate(names):
         top = k * facet
@@ -126,7 +124,9 @@ def _bar(ax: Axes, width: float, height: float, colours: Colormap, norm: Normali
     left, top = width / 2 - 0.7, height - BAR + 0.06
     shades = np.linspace(low, high, 128)
     ax.pcolormesh(left + np.linspace(0, 1.4, 129), [top, top + 0.07], shades[None], cmap=colours, norm=norm)
-    whose = "of its own largest" if scale == "row" else "of the largest of all"
+    whose = {"row": "of its own largest", "log": "of the largest of all, logarithmic"}.get(
+        scale, "of the largest of all"
+    )
     weakest = f"10$^{{-{DECADES}}}$ or less" if scale == "log" else f"{low:.0f}"
     ax.text(left - 0.05, top + 0.06, weakest, ha="right", va="baseline", fontsize=6)
     ax.text(left + 1.45, top + 0.06, f"1, connectivity as a share {whose}", va="baseline", fontsize=6)
@@ -143,9 +143,10 @@ def lag_profiles(
 ) -> Figure:
     """The share of the connectivity at each lag: seeds faint, the mean strong, its t interval a band; five decades.
 
-    means: `lab.probes.seed_means`, with `model`. where: "all", "word start" or "within word". published: the same
-    columns without seeds, dashed. ours: what the legend calls what is not published. Mean and interval are those of
-    the logarithm, as the axis is: an interval of shares themselves would reach below zero.
+    means: `lab.probes.gather(networks, lab.probes.studies.connectivity_lags, sequences)`. where: "all", "word start" or
+    "within word". published: the same columns without seeds, dashed. ours: what the legend calls what is not published.
+    Mean and interval are those of the logarithm, as the axis is: an interval of shares themselves would reach below
+    zero.
 
     UsageError: nothing to draw.
     """
@@ -155,7 +156,10 @@ def lag_profiles(
     lowest = max(float(frame["value"].min()), 10.0**-DECADES / 10)
     ax.set(xlabel="lag (characters)", ylabel="share of the connectivity", yscale="log", ylim=(lowest, 1))
     ax.grid(axis="y")
-    ax.legend(handles=seed_handles(frame, ours), loc="lower left", bbox_to_anchor=(0, 1), ncols=2, columnspacing=1)
+    handles = seed_handles(frame, f"{ours}, geometric mean")
+    for handle in handles:
+        handle.set_label(fill(str(handle.get_label()), 25))  # two columns of them are as wide as the figure
+    ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, columnspacing=1)
     return attach(figure, frame)
 
 
@@ -170,7 +174,7 @@ def connectivity_reach(
 ) -> Figure:
     """The mean lag, or the share within the word, of each model at all positions, word starts and within words.
 
-    means: `lab.probes.seed_means`, with `model`: a dot for each seed, a bar for their mean, a line for its t interval
+    means: as for `lag_profiles`: a dot for each seed, a bar for their mean, a line for its t interval
     (from three seeds on). published: the article's own, without seeds, as open diamonds. ours: as for `lag_profiles`.
 
     UsageError: an unknown quantity, nothing to draw.
@@ -196,7 +200,7 @@ def connectivity_reach(
     ax.tick_params(axis="x", length=0)
     ax.set(ylabel=LABELS[quantity], ylim=(0, None))
     ax.grid(axis="y")
-    handles = [Line2D([], [], color=look(model).colour, linewidth=2, label=look(model).label) for model in models]
+    handles = model_handles(models, linewidth=2, marker="")
     handles.append(Line2D([], [], color=GREY, linewidth=2, label=f"{ours}, mean"))
     handles.append(Line2D([], [], color=GREY, marker="|", markersize=7, linestyle="", label=INTERVAL))
     if published is not None:
@@ -230,17 +234,18 @@ def seed_lines(ax: Axes, frame: pd.DataFrame, logarithmic: bool = False) -> None
             told = np.array([t_interval(values) for _, values in by_lag]).T
             mean, low, high = 10**told if logarithmic else told
             lags = np.sort(ours["lag"].unique())
-            ax.plot(lags, mean, color=colour)
+            ax.plot(lags, mean, **model_style(model) | {"markevery": MARKS})
             ax.fill_between(lags, low, high, color=colour, alpha=0.15, linewidth=0)
         if len(theirs):
             ax.plot(theirs["lag"], theirs["value"], color=colour, linestyle=DASHED, linewidth=0.9)
 
 
-def seed_handles(frame: pd.DataFrame, ours: str = "ours") -> list[Artist]:
-    """Legend entries of `seed_lines`: the models, the band, and what is ours and what published."""
-    models = in_order(frame["model"])
-    handles: list[Artist] = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in models]
+def seed_handles(frame: pd.DataFrame, line: str) -> list[Artist]:
+    """Legend entries of `seed_lines` on a logarithmic axis: models, what their `line` is, what is published, the band.
+
+    Mean and interval are those of logarithms, which one seed far above the others hardly moves.
+    """
+    handles: list[Artist] = [*model_handles(frame["model"]), Line2D([], [], color=GREY, label=line)]
     if (frame["source"] == "published").any():
-        handles.append(Line2D([], [], color=GREY, label=f"{ours}, mean"))
         handles.append(Line2D([], [], color=GREY, linestyle=DASHED, linewidth=0.9, label=PUBLISHED))
-    return [*handles, Patch(color=GREY, alpha=0.15, linewidth=0, label=INTERVAL)]
+    return [*handles, Patch(color=GREY, alpha=0.15, linewidth=0, label=f"{INTERVAL} of the logarithm")]

@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.panels import model_style
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import COLUMN, canvas, in_order, look, styled
 
@@ -75,7 +76,7 @@ def learning_curves(
             for _, one in part.groupby("seed"):
                 ax.plot(one[x], one["value"], linewidth=0.6, alpha=0.35, **style)
         mean = part.groupby(x)["value"].mean()
-        ax.plot(mean.index, mean, **style)
+        ax.plot(mean.index, mean, **{**model_style(str(named[0])), **style})
     if frame[x].nunique() > 5:  # the first steep fall would flatten all that differs between the models
         settled = frame.loc[frame[x] >= frame[x].min() + 0.15 * (frame[x].max() - frame[x].min()), "value"]
         margin = 0.06 * (settled.max() - settled.min())
@@ -84,7 +85,10 @@ def learning_curves(
     if x == "epoch":
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y")
-    handles = [Line2D([], [], color=colour, label=label) for colour, label in looks.values()]
+    handles = [
+        Line2D([], [], label=label, **{**model_style(model), "color": colour})
+        for (model, _), (colour, label) in looks.items()
+    ]
     if len(shown) > 1:
         handles += [Line2D([], [], color="#404040", linestyle=DASHES[split], label=SPLITS[split]) for split in shown]
     else:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import MONO
@@ -19,18 +20,20 @@ from nlstm_lab.figures.panels import (
     memories,
     memory_handles,
     memory_style,
+    model_handles,
     panels,
     seeds_and_mean,
     starts,
 )
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import COLUMN, PAGE, in_order, look, styled
+from nlstm_lab.figures.style import COLUMN, PAGE, glyph, in_order, look, styled
 
 EFFECTS = {"kl": "KL(intact ‖ cut), nats", "loss_increase": "loss increase, nats"}
 KINDS = {"zero": "set to zero", "swap": "swapped with\nanother text's"}
 DASHES: dict[str, Any] = {"zero": "-", "log_frequencies": (0, (3.5, 1.5))}
 LINEAR = 0.01  # nats; losses may fall, too: within this the axis of the loss is linear
 FLOOR = 1e-5  # nats, the lowest divergence that the axis reaches
+LAST = 40  # predictions after a cut that are drawn: later ones differ by nothing that can be seen
 BEFORE = 12  # characters that are drawn before a cut
 GREY = "#ededed"
 INTACT, CUT = "#4d4d4d", "#b2182b"
@@ -55,7 +58,8 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
     """Divergence and loss increase against the predictions since a cut, a column of panels for each network.
 
     cuts: `lab.probes.gather(networks, lab.probes.studies.cuts, excerpt)`. Every seed faint, the mean strong; a hidden
-    state is dashed. Both axes are logarithmic (that of the loss linear around 0, on grey).
+    state is dashed. Forty predictions are drawn, the frame has all. Both axes are logarithmic (that of the loss linear
+    around 0, on grey).
 
     UsageError: no cut of a kind that is drawn.
     """
@@ -85,10 +89,13 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
             line[0].set_ylim(max(FLOOR, 0.7 * positive.min()), 1.4 * positive.max())
         line[0].set_ylabel(f"{KINDS[kind]}\n{EFFECTS[effect]}", fontsize=7)
     for panel, (model, start) in zip(axes[0], networks, strict=True):
-        panel.set_title(f"{look(model).label}, output\n{STARTS[start].removeprefix('output ')}", fontsize=7)
+        panel.set_title(f"{look(model).label}\n{STARTS[start]}", fontsize=6.5)
     for panel in axes[-1]:
         panel.set_xlabel("predictions since the cut")
+        panel.set_xlim(right=LAST)
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_formatter(NullFormatter())
     for panel in axes[:-1].flat:
         panel.tick_params(axis="x", labelbottom=False, which="both")
     for panel in axes[:, 1:].flat:
@@ -139,7 +146,7 @@ def cut_along_text(effect: pd.DataFrame, what: str = "", width: float = PAGE, ax
         panel.axvline(moment - 0.5, color="#808080", linewidth=0.6, linestyle=(0, (3, 1.5)))
         panel.grid(axis="y")
     upper.set_title(what)
-    glyphs = [{"\n": "¶", "\t": "⇥"}.get(symbol, symbol.strip()) for symbol in effect["symbol"]]
+    glyphs = [glyph(symbol) for symbol in effect["symbol"]]
     lower.set_xticks(effect["time"], glyphs, family=MONO, fontsize=min(7.0, 560 / len(glyphs)))
     for label in lower.get_xticklabels():
         label.set_verticalalignment("baseline")
@@ -167,10 +174,7 @@ def memory_horizon(horizons: pd.DataFrame, width: float = COLUMN, ax: Axes | Non
     panel.set(xscale="log", xlabel="characters seen", ylabel="bits per character")
     panel.xaxis.set_major_formatter("{x:g}")
     panel.grid(axis="both")
-    handles = [
-        Line2D([], [], color=look(model).colour, marker=look(model).marker, markersize=3, label=look(model).label)
-        for model in models
-    ]
+    handles = model_handles(models, markersize=3)
     handles += [Line2D([], [], color="#404040", linestyle=DASHES[start], label=STARTS[start]) for start in biases]
     panel.legend(handles=handles, loc="upper right")
     return attach(figure, frame)

@@ -1,5 +1,7 @@
 """The death of the inner memory: what becomes of memory cells in the first updates of training."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -8,15 +10,17 @@ from matplotlib.lines import Line2D
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import (
     LOGARITHMIC,
-    STARTS,
     below,
     logarithmic,
     memories,
     memory_handles,
     memory_label,
     memory_style,
+    model_handles,
+    model_style,
     panels,
     seeds_and_mean,
+    start_label,
     starts,
 )
 from nlstm_lab.figures.plotted import attach
@@ -26,6 +30,7 @@ from nlstm_lab.statistics import t_interval
 SHARES = {"latched": "latched cells, share of all", "silent": "silent cells, share of all"}
 LOSSES = {"bpc": "bits per character", "perplexity": "perplexity"}
 LEGEND = 0.3  # of the lowest perplexity, where its axis begins: room for the legend
+MANY = 10  # epochs, after each of which a ring would be drawn: more run together
 ROUNDED = 0.005  # a share below this is 0 %
 LATCHED, SILENT = "#003d6b", "#b9c9d6"
 
@@ -52,8 +57,8 @@ def inner_memory_death(
 
     history: `lab.runs.histories(runs)`. metric: what tells the loss, "bpc" or "perplexity" (on a logarithmic axis). One
     row of panels for each start of the output bias. Every seed faint, the mean strong; circles are the validation loss
-    after each epoch. The training loss at an update is that of the updates since the point before. Where several
-    memories lie on one another at 0 %, the panel names them.
+    after each epoch, or a dashed line where there are many. The training loss at an update is that of the updates since
+    the point before. Where several memories lie on one another at 0 %, the panel names them.
 
     UsageError: the history has no share of latched cells, or no such metric.
     """
@@ -84,7 +89,7 @@ def inner_memory_death(
                 panel.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
             panel.set_xscale("log")
             panel.grid(axis="both")
-        line[0].set_ylabel(STARTS[start].replace(", ", ",\n").replace(" at ", "\nat "))
+        line[0].set_ylabel(start_label(start))
     for panel, name in zip(axes[0], quantities.values(), strict=True):
         panel.set_title(name)
     for panel in axes[-1]:
@@ -101,23 +106,27 @@ def _nothing(panel: Axes, part: pd.DataFrame) -> None:
     highest = part.groupby(["memory", "update"])["value"].mean().groupby("memory").max()
     still = memories(part[part["memory"].isin(highest.index[highest < ROUNDED])])
     if len(still) > 1:
-        names = "all memories" if len(still) == len(highest) else ",\n".join(map(memory_label, still))
+        names = "all memories" if len(still) == len(highest) else ";\n".join(map(memory_label, still))
         panel.text(0.04, 0.95, f"at 0 %: {names}", transform=panel.transAxes, va="top", fontsize=6.5)
 
 
 def _losses(panel: Axes, part: pd.DataFrame) -> None:
-    """The training loss of each model, and rings for its validation loss after an epoch."""
+    """The training loss of each model, and its validation loss after an epoch: rings, or a line through many."""
+    many = part.loc[part["split"] == "valid", "update"].nunique() > MANY
+    rings: dict[str, Any] = {"marker": "o", "markerfacecolor": "white", "markersize": 3.5, "linestyle": ""}
+    drawn = {"linestyle": (0, (3, 1.2)), "linewidth": 1.1} if many else rings
     for model in in_order(part["model"]):
-        mine, colour = part[part["model"] == model], look(model).colour
-        seeds_and_mean(panel, mine[mine["split"] == "early"], "update", "value", color=colour)
+        mine = part[part["model"] == model]
+        seeds_and_mean(panel, mine[mine["split"] == "early"], "update", "value", **model_style(model))
         valid = mine[mine["split"] == "valid"].groupby("update")["value"].mean()
-        panel.plot(valid.index, valid, "o", color=colour, markerfacecolor="white", markersize=3.5, zorder=4)
-    handles = [Line2D([], [], color=look(model).colour, label=look(model).label) for model in in_order(part["model"])]
-    ring = Line2D([], [], color="#404040", marker="o", markerfacecolor="white", markersize=3.5, linestyle="")
-    ring.set_label("validation, mean")
-    trained = Line2D([], [], color="#404040", label="training")
+        panel.plot(valid.index, valid, color=look(model).colour, zorder=4, **drawn)
+    told = [
+        Line2D([], [], color="#404040", label="training"),
+        Line2D([], [], color="#404040", label="validation, mean", **drawn),
+    ]
     if panel.get_subplotspec().is_first_row():  # type: ignore[union-attr]
-        panel.legend(handles=[*handles, trained, ring], loc="lower left", handlelength=1.2, borderaxespad=0.2)
+        handles = [*model_handles(part["model"]), *told]
+        panel.legend(handles=handles, loc="lower left", handlelength=1.6 if many else 1.2, borderaxespad=0.2)
 
 
 @styled
@@ -127,8 +136,8 @@ def inner_memory_ablations(
     """Dead cells of one memory after a few updates, a bar for each setting: latched dark, silent light.
 
     shares: `lab.runs.dead_shares(lab.runs.histories({setting: runs, ...}), updates=(10, 30, 100))`; settings are drawn
-    in the order in which they come, with how many seeds they have where that differs. Dots are the seeds' latched
-    shares, the line through them the t interval of their mean.
+    in the order in which they come, with how many seeds they have where that differs. Dots are the seeds' shares of
+    dead cells, which are both, the line through them the t interval of their mean.
 
     UsageError: no such memory.
     """
@@ -141,11 +150,12 @@ def inner_memory_ablations(
     for panel, update in zip(axes[0], updates, strict=True):
         for y, setting in enumerate(settings):
             here = frame[(frame["update"] == update) & (frame["setting"] == setting)]
-            mean, low, high = t_interval(here["latched"])
-            panel.barh(y, mean, height=0.62, color=LATCHED)
-            panel.barh(y, here["silent"].mean(), left=mean, height=0.62, color=SILENT)
+            latched, dead = here["latched"].mean(), here["latched"] + here["silent"]
+            panel.barh(y, latched, height=0.62, color=LATCHED)
+            panel.barh(y, here["silent"].mean(), left=latched, height=0.62, color=SILENT)
+            _, low, high = t_interval(dead)
             panel.plot([low, high], [y, y], color="#e69f00", linewidth=1.2, solid_capstyle="butt", zorder=3)
-            panel.plot(here["latched"], [y] * len(here), "o", color="#e69f00", markersize=2.6, zorder=4, clip_on=False)
+            panel.plot(dead, [y] * len(dead), "o", color="#e69f00", markersize=2.6, zorder=4, clip_on=False)
         panel.set(xlim=(0, 1), ylim=(len(settings) - 0.5, -0.5))
         panel.set_title(f"after {update} updates")
         panel.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
@@ -166,7 +176,7 @@ def inner_memory_ablations(
             color="#e69f00",
             marker="o",
             markersize=2.6,
-            label="latched: seeds, 95 % t interval of their mean",
+            label="dead, latched or silent: seeds, 95 % t interval",
         ),
     ]
     below(figure, handles, columns=3)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import canvas
+from nlstm_lab.figures.style import sheet
 
 INK = "#1c1c1c"
 GATE, CANDIDATE, PLAIN = "#dcebf5", "#fbe6c6", "#ffffff"
@@ -21,12 +21,8 @@ class Sheet:
     """A drawing of so many inches, the origin at the lower left; it keeps a list of what was put where."""
 
     def __init__(self, width: float, height: float, ax: Axes | None = None) -> None:
-        self.figure, self.ax = canvas(ax, width, height)
-        if ax is None:
-            self.ax.set_position((0, 0, 1, 1))
-            self.figure.set_layout_engine("none")
-        self.ax.set(xlim=(0, width), ylim=(0, height), aspect="equal")
-        self.ax.axis("off")
+        self.figure, self.ax = sheet(ax, width, height)
+        self.ax.set_ylim(0, height)
         self.placed: list[dict[str, object]] = []
 
     def finish(self) -> Figure:

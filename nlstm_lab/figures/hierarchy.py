@@ -19,10 +19,11 @@ QUIET = "#b4b4b4"  # a state that is copied
 STEP, LAYER, NODE = 0.335, 0.62, 0.105
 DOTS = (0, (1, 1.4))
 MARGIN = 0.4  # of figure 2, at the left
+BRIDGE = 0.05  # half of the gap that a wire leaves for the one it passes
 Kind = Literal["given", "found"]
 
 TEXT = "the_cat_s"
-WORDS = ([0, 0, 1, 0, 0, 0, 1, 0, 1],)  # the last character of every word, as the paper has it
+WORDS = ([0, 0, 1, 0, 0, 0, 1, 0, 0],)  # the last character of every word that ends, as the paper has it
 FOUND = ([0, 0, 0, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0, 1, 0])
 
 
@@ -148,7 +149,8 @@ def _choice(sheet: Sheet, top: float) -> None:
         sheet.wire([(0.35, y), (0.55, y)])
     sheet.wire([(2.3, 2.74), (3.95, 2.74)])
     sheet.text(4.0, 2.76, r"$c_t^{\ell}$", align="left")
-    sheet.wire([(2.3, 2.28), (2.42, 2.28), (2.42, 2.4), (3.95, 2.4)])
+    sheet.wire([(2.3, 2.4), (2.62 - BRIDGE, 2.4)], arrow=False)  # it passes behind the detector's wire
+    sheet.wire([(2.62 + BRIDGE, 2.4), (3.95, 2.4)])
     sheet.text(4.0, 2.38, r"$h_t^{\ell}=o\,\tanh c$", align="left")
     sheet.text(4.0, 2.2, "unless COPY", size=6.5, align="left")
 

@@ -13,8 +13,8 @@ from matplotlib.ticker import MaxNLocator
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import below, panels
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import COLUMN, PAGE, look, styled
-from nlstm_lab.statistics import Interval, t_interval
+from nlstm_lab.figures.style import PAGE, look, styled
+from nlstm_lab.statistics import t_interval
 
 # detectors: label, colour, marker, place in the line of its truth; the network's own first
 DETECTORS = {
@@ -23,6 +23,7 @@ DETECTORS = {
     "periodic": ("periodic (mean)", "#56b4e9", "|", 0.19),
     "random": ("random (mean)", "#4d4d4d", "x", 0.36),
 }
+AFTER = "or one after"  # the window of a boundary at a space or after it
 SEEDS = -0.16  # the place of the network's single seeds
 
 
@@ -33,20 +34,24 @@ def boundary_scores(
     """How well z of each layer meets each truth, beside detectors that fire as often: a panel a layer, a line a truth.
 
     scores: `lab.probes.gather(networks, lab.probes.segment_studies.scores, excerpt)` of the seeds of one experiment.
-    within: a window's name. Seeds are small, the bar is the t interval of their mean; rivals are means over seeds.
-    Each panel has an axis of its own, and says how often its layer fires.
+    within: a window's name; beside the exact spaces stands what the paper says of them, "or one after". Seeds are
+    small, the bar is the t interval of their mean, cut at 0; rivals are means over seeds. Each panel has an axis of its
+    own, and says how often its layer fires.
 
     UsageError: nothing was judged within that window, or more than one experiment.
     """
     rows = scores[scores["within"] == within]
+    after = scores[(scores["within"] == AFTER) & (scores["truth"] == "spaces")].assign(truth=f"spaces, {AFTER}")
     if rows.empty:
         raise UsageError(
             f"nothing was judged within {within!r}; there are {', '.join(sorted(scores['within'].unique()))}"
         )
     if rows["experiment"].nunique() > 1:
         raise UsageError("the figure shows the seeds of one experiment: choose one")
+    if within == "0":
+        rows = pd.concat([rows, after])
     frame = rows[["layer", "truth", "detector", "seed", "rate", metric]].rename(columns={metric: "value"})
-    layers, truths = sorted(frame["layer"].unique()), list(dict.fromkeys(frame["truth"]))
+    layers, truths = sorted(frame["layer"].unique()), list(dict.fromkeys([*after["truth"], *frame["truth"]]))
     figure, axes = panels(ax, 1, len(layers), width, 1.1 + 0.44 * len(truths), sharey=True)
     for panel, layer in zip(axes[0], layers, strict=True):
         own = frame[frame["layer"] == layer]
@@ -81,10 +86,10 @@ def _judged(panel: Axes, y: int, values: pd.Series) -> None:
 
 
 def _rates(rates: pd.Series) -> str:
-    """How often the seeds' detectors fire, with the range where they differ."""
-    percents = [100 * float(share) for share in (rates.mean(), rates.min(), rates.max())]
-    mean, low, high = (f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}" for percent in percents)
-    return f"{mean} % of steps" + ("" if low == high else f" (seeds: {low} to {high} %)")
+    """How often the detectors fire, seed by seed where they differ."""
+    percents = [100 * float(share) for share in rates]
+    told = [f"{percent:.0f}" if percent >= 10 or percent < 0.05 else f"{percent:.2g}" for percent in percents]
+    return f"{told[0] if len(set(told)) == 1 else ', '.join(told)} % of steps"
 
 
 def _metric(metric: str, within: str) -> str:
@@ -110,7 +115,8 @@ def segment_lengths(
 
     lengths, since, turned: `segment_studies.lengths`, `.since_flush` and `.flushes` of the seeds of one experiment,
     gathered. Every seed faint, the mean strong, as far as every seed has a value. Lengths from 20 on stand together;
-    what a run met fewer than 20 times is left out, and the legend says where a whole layer is.
+    what a run met fewer than 20 times is left out, and the legend says where a whole layer is. Colour is the layer; in
+    the right panel dashes are what was turned.
     """
     figure, axes = panels(ax, 1, 3, width, 2.35)
     parts = [
@@ -130,8 +136,7 @@ def _key(name: str, drawn: pd.DataFrame) -> Line2D:
         return Line2D([], [], **style | {"linestyle": ""}, label=f"{label}: fewer than {ENOUGH} in a run, not drawn")
     turned = [kind for kind in FLUSHES if (drawn["panel"] == kind).any()]
     if set(drawn["panel"]) == set(turned):
-        style["linestyle"] = FLUSHES[turned[0]]
-        label += f" (right alone: fewer than {ENOUGH} in a run)"
+        label = f"{name} (right panel alone: too few segments for the others)"
     return Line2D([], [], label=label, **style)
 
 
@@ -190,71 +195,3 @@ def _turned(panel: Axes, turned: pd.DataFrame) -> pd.DataFrame:
     panel.legend(handles=handles, loc="upper right")
     panel.grid(axis="y")
     return frame[["series", "seed", "x", "value"]].assign(panel=frame["kind"].to_numpy())
-
-
-@styled
-def ablation(
-    frame: pd.DataFrame, reference: str, unit: str = "bits per character", width: float = COLUMN, ax: Axes | None = None
-) -> Figure:
-    """One line a setting: every seed, the mean and its t interval; a thin line stands where the reference does.
-
-    frame: columns setting, seed, value (NaN: its loss or gradient overflowed), model (whose colour it has), in the
-    order of the lines. A setting that would take more than half of the axis is told at its edge.
-
-    UsageError: no such reference.
-    """
-    settings = list(dict.fromkeys(frame["setting"]))
-    if reference not in settings:
-        raise UsageError(f"there is no setting {reference!r}; there are {', '.join(settings)}")
-    figure, axes = panels(ax, 1, 1, width, 0.85 + 0.21 * len(settings))
-    panel: Axes = axes[0, 0]
-    told = {setting: t_interval(frame.loc[frame["setting"] == setting, "value"]) for setting in settings}
-    beyond = _beyond(told, reference)
-    for y, setting in enumerate(settings):
-        part = frame[frame["setting"] == setting]
-        colour, (mean, low, high) = look(part["model"].iloc[0]).colour, told[setting]
-        if setting == beyond:
-            words = f"{mean:.2f} ({low:.2f} to {high:.2f})"
-            _tell(panel, y, words)
-            panel.plot(1, y, ">", color=colour, transform=panel.get_yaxis_transform(), clip_on=False)
-            continue
-        if lost := int(part["value"].isna().sum()):
-            words = f"overflowed in {'every seed' if lost == len(part) else f'{lost} of {len(part)} seeds'}"
-            _tell(panel, y, words)
-        panel.plot(part["value"], [y + 0.26] * len(part), ".", color=colour, markersize=3, alpha=0.6)
-        panel.plot([low, high], [y, y], color=colour, linewidth=1.4, solid_capstyle="butt")
-        panel.plot(mean, y, "o", color=colour, markersize=4)
-    panel.axvline(told[reference].mean, color="#9a9a9a", linewidth=0.6, zorder=0)
-    panel.set(ylim=(len(settings) - 0.4, -0.6), xlabel=unit)
-    panel.set_yticks(range(len(settings)), settings)
-    panel.tick_params(axis="y", length=0)
-    panel.grid(axis="x")
-    below(figure, _ablation_key(reference), columns=2)
-    return attach(figure, frame.reset_index(drop=True))
-
-
-def _tell(panel: Axes, y: int, words: str) -> None:
-    """Words in a line of the data, near the right edge."""
-    place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "center"}
-    ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-    panel.annotate(words, (0.95, y), **place, fontsize=7, bbox=ground)
-
-
-def _beyond(told: Mapping[str, Interval], reference: str) -> str | None:
-    """The setting without which the axis would be less than half as long, if there is one beside the reference."""
-    ends = pd.DataFrame({name: [*one] for name, one in told.items()}).T.dropna()
-
-    def span(some: pd.DataFrame) -> float:
-        return float(some.to_numpy().max() - some.to_numpy().min())
-
-    others = [name for name in ends.index if name != reference and len(ends) > 2]
-    return next((name for name in others if span(ends.drop(name)) < span(ends) / 2), None)
-
-
-def _ablation_key(reference: str) -> list[Line2D]:
-    dark: dict[str, Any] = {"color": "#4d4d4d"}
-    return [
-        Line2D([], [], **dark, marker="o", markersize=4, linewidth=1.4, label="mean, 95 % t interval"),
-        Line2D([], [], **dark, marker=".", markersize=3, linestyle="", alpha=0.6, label="every seed"),
-        Line2D([], [], color="#9a9a9a", linewidth=0.6, label=reference),
-    ]

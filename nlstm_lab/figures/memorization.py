@@ -26,10 +26,12 @@ def vanishing_gradients(
 ) -> Figure:
     """How much of the gradient at distance 0 is left at each distance: seeds faint, the mean strong.
 
-    means: `lab.probes.seed_means` of `gradient_by_distance`, with `model`: log10 of the norm; and, for a panel each,
-    with `condition`, with an axis of its own. where: "input", which compares units, or a layer's h. Mean and interval
-    over seeds are those of the logarithm. The last distance, which is always a text's first character, read from a
-    zero state, is left out.   UsageError: nothing to draw.
+    means: `lab.probes.gather(networks, lab.probes.studies.gradients, sequences)`: log10 of the norm, a panel for each
+    condition, with an axis of its own. where: "input", which compares units, or a layer's h. Mean and interval over
+    seeds are those of the logarithm. The last distance, which is always a text's first character, read from a zero
+    state, is left out.
+
+    UsageError: nothing to draw.
     """
     frame = _relative(means if "condition" in means else means.assign(condition=""), where)
     conditions = list(frame["condition"].unique())
@@ -42,7 +44,7 @@ def vanishing_gradients(
         panel.yaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(axis="y")
     axes[0, 0].set_ylabel("gradient, relative to distance 0")
-    axes[0, -1].legend(handles=seed_handles(frame))
+    axes[0, -1].legend(handles=seed_handles(frame, "geometric mean over seeds"))
     return attach(figure, frame if any(conditions) else frame.drop(columns="condition"))
 
 
@@ -124,4 +126,5 @@ def _key(ax: Axes) -> None:
     shades = np.linspace(0, 1, 128)[None]
     ax.pcolormesh(np.linspace(left, right, 129), [y, y + 0.25], shades, cmap=STRENGTH, linewidth=0)
     ax.text(left - 0.1, y + 0.12, f"10$^{{-{DECADES}}}$", ha="right", va="center", fontsize=6)
-    ax.text(right + 0.1, y + 0.12, "1, gradient relative to the same row's at $t$", va="center", fontsize=6)
+    words = "1, gradient relative to the same row's at $t$, logarithmic"
+    ax.text(right + 0.1, y + 0.12, words, va="center", fontsize=6)

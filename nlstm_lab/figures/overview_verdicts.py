@@ -1,5 +1,7 @@
 """How the verdicts fall, document by document: one bar a table for its numbers, one for what is said about it."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,6 +16,7 @@ from nlstm_lab.targets.verdicts import printed_numbers
 
 SHORT = {"nested_lstm": "Nested LSTMs", "hm_rnn": "HM-RNN", "madsen": "Madsen"}
 OWN = "our own questions"
+AGAINST = ("differs", "fails")
 SIDES = {
     "printed numbers": ("match", "close", "differs", "smaller scale", "not run"),
     "orderings and claims": ("holds", "undecided", "fails", "not run"),
@@ -30,8 +33,10 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
     counted = verdicts[verdicts["anchor"] & (verdicts["kind"] != "reference")]
     if counted.empty:
         raise UsageError("there is no verdict to draw")
-    about = counted["document"].map(SHORT) + ", " + counted["where"].where(counted["kind"] != "claim", "claims")
-    sides = printed_numbers(counted).map({True: "printed numbers", False: "orderings and claims"})
+    number, claim = printed_numbers(counted), counted["kind"] == "claim"
+    places = counted["where"].str.rpartition(", ")[2]  # of a number that is claimed: the figure which it belongs to
+    about = counted["document"].map(SHORT) + ", " + places.where(number, "claims").where(claim, counted["where"])
+    sides = number.map({True: "printed numbers", False: "orderings and claims"})
     frame = counted.assign(about=about.where(~counted["own"], OWN), side=sides)
     frame = frame.groupby(["side", "about", "verdict"], sort=False).size().rename("count").reset_index()
     lines = [
@@ -43,7 +48,11 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
         wide = wide.reindex(index=names, columns=list(order), fill_value=0)
         start = pd.Series(0.0, index=names)
         for verdict in order:
-            panel.barh(range(len(names)), wide[verdict], left=start, height=0.66, color=_colour(verdict))
+            bars = panel.barh(range(len(names)), wide[verdict], left=start, height=0.66, **_fill(verdict))
+            counts = [f"{count:.0f}" if count else "" for count in wide[verdict]]
+            for words in panel.bar_label(bars, counts, label_type="center", fontsize=6, color=_ink(verdict)):
+                if verdict in AGAINST and words.get_text():
+                    words.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.7})
             start += wide[verdict]
         panel.set(ylim=(len(names) - 0.4, -0.6), title=side, xlabel="how many")
         panel.set_yticks(range(len(names)), names)
@@ -55,9 +64,19 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
     alike: dict[str, list[str]] = {}
     for verdict in dict.fromkeys(name for order in SIDES.values() for name in order):
         alike.setdefault(_colour(verdict), []).append(verdict)
-    below(figure, [Patch(color=colour, label=", ".join(names)) for colour, names in alike.items()], columns=5)
+    below(figure, [Patch(label=", ".join(names), **_fill(names[0])) for names in alike.values()], columns=5)
     return attach(figure, frame)
 
 
 def _colour(verdict: str) -> str:
     return {"smaller scale": "#b4b4b4", "not run": "#e2e2e2"}.get(verdict) or VERDICTS[verdict].colour
+
+
+def _fill(verdict: str) -> dict[str, Any]:
+    """A verdict's colour, hatched where the document is contradicted: a grey print tells these from the others."""
+    hatch = {"hatch": "////", "edgecolor": "white"} if verdict in AGAINST else {}
+    return {"facecolor": _colour(verdict), "linewidth": 0, **hatch}
+
+
+def _ink(verdict: str) -> str:
+    return "#1c1c1c" if verdict in (*AGAINST, "smaller scale", "not run") else "white"

@@ -1,6 +1,6 @@
 """Small multiples: panels that share a look, and curves over seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -29,7 +29,7 @@ def panels(
 ) -> tuple[Figure, NDArray[Any]]:
     """A new figure of so many inches, or the place of `ax`, divided into panels; with the axes [rows, columns].
 
-    share: sharex and sharey, as matplotlib takes them.
+    share: sharex, sharey, width_ratios and height_ratios, as matplotlib takes them.
     """
     if ax is None:
         figure = plt.figure(figsize=(width, height))
@@ -38,25 +38,19 @@ def panels(
     figure, ax = canvas(ax, width, height)
     ax.axis("off")
     whole = ax.get_subplotspec()
-    inside = whole.subgridspec(rows, columns) if whole else figure.add_gridspec(rows, columns)
-    places: list[list[Axes]] = []
-    for row in range(rows):
-        places.append([])
-        for column in range(columns):
-            like = {"sharex": (row, column), "sharey": (row, column)}
-            tied: dict[str, Any] = {}
-            for axis in like:
-                mode = share.get(axis)
-                first = {"col": (0, column), "row": (row, 0), True: (0, 0)}.get(mode)
-                if first and first != (row, column):
-                    tied[axis] = places[first[0]][first[1]]
-            places[-1].append(figure.add_subplot(inside[row, column], **tied))
-    return figure, np.array(places, dtype=object)
+    ratios = {name: share.pop(name) for name in ("width_ratios", "height_ratios") if name in share}
+    grid = (whole.subgridspec if whole else figure.add_gridspec)(rows, columns, **ratios)
+    return figure, grid.subplots(squeeze=False, **share)
 
 
 def starts(frame: pd.DataFrame) -> list[str]:
     """The output biases that a frame has, the printed one first."""
     return [start for start in STARTS if (frame["start"] == start).any()]
+
+
+def start_label(start: str) -> str:
+    """What stands beside the panels of a start of the output bias, in two lines."""
+    return STARTS[start].replace(" at ", "\nat ")
 
 
 def logarithmic(ax: Axes) -> None:
@@ -90,6 +84,16 @@ def seeds_and_mean(
             ax.plot(wide.index, wide[seed], **faint)
     mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
     ax.plot(wide.index, mean, **{"linewidth": strong, "zorder": 3, **style})
+
+
+def model_style(model: str) -> dict[str, Any]:
+    """Colour of a model, and its marker at the last point of a line: a grey print has no colours."""
+    return {"color": look(model).colour, "marker": look(model).marker, "markevery": [-1], "markersize": 3.5}
+
+
+def model_handles(models: Iterable[str], **style: Any) -> list[Line2D]:
+    """Legend entries of models in the order that every figure lists them in; style: what differs from `model_style`."""
+    return [Line2D([], [], label=look(name).label, **model_style(name) | style) for name in in_order(models)]
 
 
 def memory_style(memory: str) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.curves import AXES, learning_curves
-from nlstm_lab.figures.panels import STARTS, panels, seeds_and_mean, starts
+from nlstm_lab.figures.panels import STARTS, model_style, panels, seeds_and_mean, starts
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import PAGE, in_order, look, styled
+from nlstm_lab.figures.style import PAGE, in_order, styled
 
 
 @styled
@@ -32,7 +32,7 @@ def first_updates_and_epochs(
     for (above, below), start in zip(axes.T, columns, strict=True):
         for model in in_order(early["model"]):
             part = early[(early["model"] == model) & (early["start"] == start)]
-            seeds_and_mean(above, part, "update", "value", color=look(model).colour)
+            seeds_and_mean(above, part, "update", "value", **model_style(model))
         above.set(xscale="log", xlabel="updates")
         above.set_title(STARTS[start])
         above.xaxis.set_major_formatter("{x:g}")
@@ -49,4 +49,5 @@ def first_updates_and_epochs(
         panel.tick_params(axis="y", labelleft=False)
         if legend := panel.get_legend():
             legend.remove()
+    figure.align_ylabels()
     return attach(figure, early)

@@ -17,13 +17,22 @@ from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import MEMORIES, MODELS, PAGE, styled
 from nlstm_lab.settings import HIGHER_IS_BETTER
 
-# the rows that tables 1 to 4 share: by the end of an experiment's name, what it is called, its colour, its dashes
-ROWS: dict[str, tuple[str, str, Any]] = {
-    "_lstm1": ("LSTM, 1 layer", MEMORIES["layer 1"].colour, "-"),
-    "_lstm1_large": ("LSTM, 1 layer, wider", MEMORIES["layer 1"].colour, (0, (3, 1.2))),
-    "_lstm2": ("LSTM, 2 layers", MEMORIES["layer 2"].colour, "-"),
-    "_lstm3": ("LSTM, 3 layers", MEMORIES["layer 3"].colour, "-"),
-    "_nlstm": ("Nested LSTM", MODELS["nlstm"].colour, "-"),
+
+class Row(NamedTuple):
+    """How one of the rows that tables 1 to 4 share is drawn."""
+
+    label: str
+    colour: str
+    dashes: Any
+    marker: str
+
+
+ROWS = {  # by the end of an experiment's name; diamonds are what is printed
+    "_lstm1": Row("LSTM, 1 layer", MEMORIES["layer 1"].colour, "-", "o"),
+    "_lstm1_large": Row("LSTM, 1 layer, wider", MEMORIES["layer 1"].colour, (0, (3, 1.2)), "s"),
+    "_lstm2": Row("LSTM, 2 layers", MEMORIES["layer 2"].colour, "-", "P"),
+    "_lstm3": Row("LSTM, 3 layers", MEMORIES["layer 3"].colour, "-", "X"),
+    "_nlstm": Row("Nested LSTM", MODELS["nlstm"].colour, "-", "^"),
 }
 FEW = 5  # epochs, of which all are shown
 COLUMNS = ["start", "metric", "split", "row", "seed", "epoch", "value"]
@@ -53,11 +62,12 @@ def printed_and_measured(
     """The printed best values as diamonds at the right, our curves by epoch beside them; a column for each split.
 
     comparison: the frame of `lab.targets.compare(...)`. history: `lab.runs.histories(runs)` of whatever is recorded, or
-    None: then the panels hold what is printed, and say so. A row of panels for each metric, and for each start of the
-    output bias that was run; every seed faint, the mean strong, a dot at each seed's best validation epoch, which the
-    tables take. What is printed stands beside the start at zero. substitute: what the runs read instead of the
-    document's text; their curves then have panels of their own, since no printed number is about that text.
-    Perplexities are drawn on a logarithmic axis.
+    None: then the panels hold what is printed, within and in numbers. A row of panels for each metric, and for each
+    start of the output bias that was run; every seed faint, the mean strong (thin where it is one seed's), a mark at
+    each seed's best validation epoch, which the tables take. What is printed stands beside the start at zero.
+    substitute: what the runs read instead of the document's text; their curves then have panels of their own, since no
+    printed number is about that text. All panels of a metric have one axis, which is logarithmic for perplexities; only
+    a substitute, and training, which falls lower, have their own.
 
     UsageError: the comparison prints nothing of these metrics.
     """
@@ -66,7 +76,7 @@ def printed_and_measured(
         raise UsageError(f"the table prints no {', '.join(metrics)}; it has {', '.join(comparison['metric'].unique())}")
     bands = [band for metric in metrics for band in _bands(metric, starts(measured), substitute)]
     best = _best(measured)
-    figure, axes = panels(ax, len(bands), len(splits), width, 0.7 + 1.75 * len(bands), sharey="row")
+    figure, axes = panels(ax, len(bands), len(splits), width, 0.7 + 1.75 * len(bands))
     for band, across in zip(bands, axes, strict=True):
         part, dots = (
             rows[(rows["metric"] == band.metric) & (rows["start"] == band.start) & band.measured]
@@ -77,22 +87,43 @@ def printed_and_measured(
             _draw(panel, *(rows[rows["split"] == split] for rows in (part, dots, targets)))
             panel.set_title(f"{SPLITS[split]}, {band.title}" if band.title else SPLITS[split])
         across[0].set_ylabel(AXES.get(band.metric, band.metric))
-        log = band.metric in LOGARITHMIC
-        if len(part) or len(targets):
-            across[0].set_ylim(_limits(part, targets, log))
-        else:
-            across[0].set_yticks([])
-        for panel in across if log else ():
-            logarithmic(panel)
+        curves, marks = (
+            rows[(rows["metric"] == band.metric) & (band.measured or not substitute)] for rows in (measured, best)
+        )
+        values = printed[(printed["metric"] == band.metric) & (band.printed or not substitute)]
+        seen = pd.concat([values, marks[marks["split"] != "train"]])
+        _scale(across, splits, curves, seen, band.metric in LOGARITHMIC)
     for panel in axes[-1]:
-        panel.set_xlabel("epoch")
+        panel.set_xlabel("epoch" if len(measured) else "")
+    figure.align_ylabels()
     below(figure, _handles(printed, measured), columns=3)
     return attach(figure, pd.concat([printed, measured])[COLUMNS] if len(measured) else printed[COLUMNS])
 
 
+def _scale(
+    across: Sequence[Axes], splits: Sequence[str], measured: pd.DataFrame, seen: pd.DataFrame, log: bool
+) -> None:
+    """One axis for the splits that are evaluated, and one for training; numbers at the first panel of each.
+
+    seen: the rows that must be in sight, what is printed among them.
+    """
+    for group in ([split for split in splits if split != "train"], ["train"]):
+        mine = [panel for panel, split in zip(across, splits, strict=True) if split in group]
+        curves, targets = (rows[rows["split"].isin(group)] for rows in (measured, seen))
+        for panel in mine:
+            if len(curves) or len(targets):
+                panel.set_ylim(_limits(curves, targets, log))
+            else:
+                panel.set_yticks([])
+            if log:
+                logarithmic(panel)
+            if panel is not mine[0]:
+                panel.tick_params(axis="y", labelleft=False)
+
+
 def _bands(metric: str, found: Sequence[str], substitute: str) -> list[Band]:
-    if substitute:
-        own = [Band(metric, start, substitute, False, True) for start in found or ["zero"]]
+    if substitute and found:
+        own = [Band(metric, start, substitute, False, True) for start in found]
         return [Band(metric, "zero", "printed", True, False), *own]
     titles = [STARTS[start] if len(found) > 1 else "" for start in found]
     return [
@@ -132,21 +163,28 @@ def _best(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw(panel: Axes, measured: pd.DataFrame, best: pd.DataFrame, printed: pd.DataFrame) -> None:
-    for end, (_, colour, dashes) in ROWS.items():
+    for end, (_, colour, dashes, marker) in ROWS.items():
         if len(part := measured[measured["row"] == end]):
-            seeds_and_mean(panel, part, "epoch", "value", strong=1.0, color=colour, linestyle=dashes)
+            strong = 1.0 if part["seed"].nunique() > 1 else 0.6
+            seeds_and_mean(panel, part, "epoch", "value", strong=strong, color=colour, linestyle=dashes)
             dots = best[best["row"] == end]
-            panel.plot(dots["epoch"], dots["value"], "o", markersize=3.2, zorder=4, color=colour,
+            panel.plot(dots["epoch"], dots["value"], marker, markersize=4, zorder=4, color=colour, linestyle="",
                        markeredgecolor="white", markeredgewidth=0.5)  # fmt: skip
     for end, value in printed[["row", "value"]].itertuples(index=False):
-        place = 1.03 + 0.022 * list(ROWS).index(end)  # a column each, since some values nearly coincide
-        panel.plot([place], [value], "D", color=ROWS[end][1], markersize=3.5, transform=panel.get_yaxis_transform(),
-                   clip_on=False, **_filling(end))  # fmt: skip
+        k = list(ROWS).index(end)  # a column each, since some values nearly coincide
+        place = 0.12 + 0.19 * k if measured.empty else 1.03 + 0.022 * k
+        panel.plot([place], [value], "D", color=ROWS[end].colour, markersize=3.5, clip_on=False,
+                   transform=panel.get_yaxis_transform(), **_filling(end))  # fmt: skip
+        if measured.empty:
+            near: dict[str, Any] = {"xytext": (0, 4), "textcoords": "offset points", "ha": "center", "fontsize": 6.5}
+            panel.annotate(f"{value:g}", (place, value), xycoords=("axes fraction", "data"), **near)
     if measured.empty:
         panel.set(xticks=[], xlim=(0, 1))
-        panel.annotate("not run", (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color="#757575")
     else:
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    if measured.empty and printed.empty:
+        middle: dict[str, Any] = {"xycoords": "axes fraction", "ha": "center", "va": "center", "color": "#757575"}
+        panel.annotate("neither printed nor run", (0.5, 0.5), **middle)
     panel.grid(axis="y")
 
 
@@ -155,12 +193,12 @@ def _filling(end: str) -> dict[str, Any]:
     return {"markerfacecolor": "none"} if end == "_lstm1_large" else {}
 
 
-def _limits(measured: pd.DataFrame, printed: pd.DataFrame, log: bool) -> tuple[float, float]:
-    """Room for every printed value and for the curves after their first steep change, on an axis of either kind."""
+def _limits(measured: pd.DataFrame, seen: pd.DataFrame, log: bool) -> tuple[float, float]:
+    """Room for all that must be seen and for the curves after their first steep change, on an axis of either kind."""
     epochs = measured["epoch"].astype(float)
     few = epochs.nunique() <= FEW
     settled = measured if few else measured[epochs >= epochs.min() + 0.15 * (epochs.max() - epochs.min())]
-    values = np.array([*printed["value"], *settled["value"]], float)
+    values = np.array([*seen["value"], *settled["value"]], float)
     places = np.log(values) if log else values
     margin = 0.06 * np.ptp(places)
     limits = np.array([places.min() - margin, places.max() + margin])
@@ -170,15 +208,18 @@ def _limits(measured: pd.DataFrame, printed: pd.DataFrame, log: bool) -> tuple[f
 
 def _handles(printed: pd.DataFrame, measured: pd.DataFrame) -> list[Line2D]:
     drawn, shown = set(measured["row"]), set(printed["row"]) | set(measured["row"])
+    unrun = " (not run)" if drawn else ""
     handles = [
-        Line2D([], [], label=label, color=colour, linestyle=dashes)
+        Line2D([], [], label=label, color=colour, linestyle=dashes, marker=marker, markersize=4)
         if end in drawn
-        else Line2D([], [], label=f"{label} (not run)", color=colour, linestyle="", marker="D", **_filling(end))
-        for end, (label, colour, dashes) in ROWS.items()
+        else Line2D([], [], label=label + unrun, color=colour, linestyle="", marker="D", **_filling(end))
+        for end, (label, colour, dashes, marker) in ROWS.items()
         if end in shown
     ]
     grey: dict[str, Any] = {"color": "#404040", "linestyle": ""}
-    handles.append(Line2D([], [], label="printed best (hollow: wider)", marker="D", markersize=3.5, **grey))
+    where = "above only; " if drawn and measured["start"].nunique() > 1 else ""
+    told = f"printed best ({where}hollow: wider)" if drawn else "printed best; nothing is run yet"
+    handles.append(Line2D([], [], label=told, marker="D", markersize=3.5, **grey))
     if drawn:
-        handles.append(Line2D([], [], label="ours, best validation epoch", marker="o", markersize=3.2, **grey))
+        handles.append(Line2D([], [], label="marks: ours, best validation epoch", **grey))
     return handles

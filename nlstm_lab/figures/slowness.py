@@ -19,6 +19,7 @@ from nlstm_lab.figures.panels import (
     memory_style,
     panels,
     seeds_and_mean,
+    start_label,
     starts,
 )
 from nlstm_lab.figures.plotted import attach
@@ -73,7 +74,7 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
 
     cells: `lab.probes.quantities(states, gates)`. Every seed faint, the mean over seeds strong. A curve is a share of
     *all* cells: it ends where the live ones do, and what is missing above it is dead. Where a quantity is not defined
-    for a memory, the axis says so.
+    for a memory, the panel says so.
     """
     frame = cumulated(cells)
     rows, names = starts(frame), [name for name in QUANTITIES if (frame["quantity"] == name).any()]
@@ -90,13 +91,14 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
             panel.set_ylim(0, 1)
             panel.grid(axis="both")
         line[0].yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
-        line[0].set_ylabel(STARTS[start].replace(", ", ",\n").replace(" at ", "\nat ") + "\nshare of all cells")
+        line[0].set_ylabel(start_label(start) + "\nshare of all cells")
     for panel, name in zip(axes[0], names, strict=True):
         panel.set_title(QUANTITIES[name][0])
-    for panel, name in zip(axes[-1], names, strict=True):
         missing = set(frame["memory"]) - set(frame.loc[frame["quantity"] == name, "memory"])
-        told = [f"\nnot defined for\nthe {memory_label(memory)}" for memory in in_order(missing)]
-        panel.set_xlabel(QUANTITIES[name][1] + "".join(told))
+        told = "\n".join(f"not defined for\nthe {memory_label(memory)}" for memory in in_order(missing))
+        panel.text(0.04, 0.96, told, transform=panel.transAxes, va="top", fontsize=6.5)
+    for panel, name in zip(axes[-1], names, strict=True):
+        panel.set_xlabel(QUANTITIES[name][1])
     for panel in axes[:, 1:].flat:
         panel.tick_params(axis="y", labelleft=False)
     for panel in axes[:-1].flat:

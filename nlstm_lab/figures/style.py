@@ -46,7 +46,7 @@ MODELS = _table(
     ("gru", "GRU", "#009e73", "s"),
     ("lstm", "LSTM", "#e69f00", "o"),
     ("stacked_lstm", "stacked LSTM", "#c04b00", "D"),
-    ("layernorm_lstm", "LayerNorm LSTM", "#5b3200", "h"),
+    ("lnlstm", "LayerNorm LSTM", "#5b3200", "h"),
     ("nlstm", "Nested LSTM", "#0072b2", "^"),
     ("hrnn", "hierarchical RNN", "#e0a3c4", "P"),
     ("hmlstm", "HM-LSTM", "#a63a79", "p"),
@@ -70,10 +70,10 @@ VERDICTS = _table(
     ("smaller scale", "smaller scale", "#757575", "o"),
     ("not run", "not run", "#757575", "o"),
 )
-OPERATIONS = _table(  # of an HM-RNN's layer, by their codes
+OPERATIONS = _table(  # of an HM-RNN's layer, by their codes; light, middle and dark in grey, too
     ("COPY", "COPY", "#dedede", "s"),
-    ("UPDATE", "UPDATE", "#2380b8", "o"),
-    ("FLUSH", "FLUSH", "#d55e00", "D"),
+    ("UPDATE", "UPDATE", "#5aaee0", "o"),
+    ("FLUSH", "FLUSH", "#b34700", "D"),
 )
 
 # light is small, dark is large
@@ -89,6 +89,11 @@ DIVERGING = LinearSegmentedColormap.from_list(
 def look(name: str) -> Look:
     """The label, colour, marker and place of a model or a memory; a unit of your own is dark grey."""
     return MODELS.get(name) or MEMORIES.get(name) or Look(name, "#404040", "*", 99)
+
+
+def glyph(symbol: str) -> str:
+    """What stands for a symbol where a text is drawn: nothing for a space, a sign for what would break the line."""
+    return {"\n": "¶", "\t": "⇥"}.get(symbol, symbol.strip())
 
 
 def in_order(names: Iterable[str]) -> list[str]:
@@ -136,3 +141,15 @@ def canvas(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
     if root is None:
         raise ValueError("ax belongs to no figure any more")
     return root, ax
+
+
+def sheet(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
+    """Axes in inches, y downward, that are all of a new figure; `ax` of one's own stays where it is."""
+    new = ax is None
+    figure, ax = canvas(ax, width, height)
+    if new:
+        ax.set_position((0, 0, 1, 1))
+        figure.set_layout_engine("none")
+    ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
+    ax.axis("off")
+    return figure, ax

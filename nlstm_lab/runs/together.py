@@ -3,6 +3,7 @@
 import fnmatch
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -81,11 +82,12 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
 
 
 def setting(runs: Iterable[Run]) -> str:
-    """A sentence for a figure's caption: scale and width of its networks, how long they were trained, and on what text.
+    """A sentence for a figure's caption: scale and width of its networks, how long they were trained, on what text, and
+    how many seeds there are of each experiment.
 
     >>> import nlstm_lab as lab
     >>> lab.runs.setting(lab.runs.recorded("ptb_char_nlstm", "small"))
-    "Small scale: 150 units a layer, 3,136 updates; the Penn Treebank in Mikolov's version."
+    "Small scale: 150 units a layer, 3,136 updates; the Penn Treebank in Mikolov's version; 5 seeds."
     """
     runs = list(runs)
     tasks = [run.experiment.task for run in runs]
@@ -98,7 +100,9 @@ def setting(runs: Iterable[Run]) -> str:
         f"{_span({int(run.history['update'].max()) for run in runs})} updates",
     ]
     scales = " and ".join(dict.fromkeys(run.experiment.scale for run in runs)).capitalize()
-    return f"{scales} scale: {'; '.join([', '.join(told), *titles])}."
+    seeds = _span({*Counter((run.experiment.name, run.experiment.scale) for run in runs).values()})
+    seeds = "one seed" if seeds == "1" else f"{seeds} seeds"
+    return f"{scales} scale: {'; '.join([', '.join(told), *titles, seeds])}."
 
 
 def _span(values: set[int]) -> str:

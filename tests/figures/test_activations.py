@@ -108,6 +108,14 @@ def test_it_draws_into_axes_of_ones_own(trace):
     plt.close(figure)
 
 
+def test_axes_of_ones_own_stay_where_they_are(trace):
+    figure, ax = plt.subplots()
+    ax.set_position((0.2, 0.2, 0.5, 0.5))
+    figures.cell_activations(trace(), ax=ax)
+    assert ax.get_position(original=True).bounds == pytest.approx((0.2, 0.2, 0.5, 0.5))
+    plt.close(figure)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -105,7 +105,8 @@ def test_profiles_show_every_seed_the_mean_and_the_published_one():
     strong = ax.lines[3]
     assert strong.get_ydata()[0] == pytest.approx((1.0 * 1.1 * 1.2) ** (1 / 3))  # of the logarithm, as the axis is
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        "GRU", "Nested LSTM", "ours, small scale, mean", "published (one sentence)", "95 % t interval",
+        "GRU", "Nested LSTM", "ours, small scale,\ngeometric mean", "published (one sentence)",
+        "95 % t interval of the\nlogarithm",
     ]  # fmt: skip
     wide = means("share_at_lag", lambda seed, lag: 10.0 ** (-seed - lag), range(6))
     bands = [path.vertices[:, 1] for band in lag_profiles(wide).axes[0].collections for path in band.get_paths()]
@@ -142,7 +143,8 @@ def test_gradients_are_relative_to_distance_0():
     frame = figures.data(figure)
     assert (frame["value"] == -frame["lag"] / 2).all()
     assert frame["lag"].max() == 8, "the last is always a text's first character"
-    assert figure.axes[0].get_legend().get_texts()[-1].get_text() == "95 % t interval"
+    told = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert told[-2:] == ["geometric mean over seeds", "95 % t interval of the logarithm"]
     assert figure.axes[0].get_ylabel() == "gradient, relative to distance 0"
     with pytest.raises(UsageError, match="with respect to 'layer 9'"):
         vanishing_gradients(gradients(), "layer 9")

@@ -173,6 +173,11 @@ def test_scores_show_the_seeds_and_the_rivals(scores):
     assert second.get_xlim()[1] < 0.5 < first.get_xlim()[1], "each layer has an axis of its own"
     assert second.get_title(loc="left") == "$z^2$ fires at 0.31 % of steps"
     assert "95 % t interval" in figure.legends[0].get_texts()[0].get_text()
+    later = scores[scores["truth"] == "spaces"].assign(within="or one after", f1=0.4)
+    first, _ = figures.boundary_scores(pd.concat([scores, later])).axes
+    assert [text.get_text() for text in first.get_yticklabels()] == ["spaces, or one after", "spaces", "word ends"]
+    uneven = scores.assign(rate=scores["seed"] / 2)
+    assert figures.boundary_scores(uneven).axes[0].get_title(loc="left") == "$z^1$ fires at 0, 50, 100 % of steps"
     with pytest.raises(UsageError, match="nothing was judged within '±9'; there are 0"):
         figures.boundary_scores(scores, within="±9")
     with pytest.raises(UsageError, match="choose one"):
@@ -216,7 +221,7 @@ def test_a_mean_is_drawn_where_every_seed_has_a_value():
     assert mean.get_xdata()[np.isfinite(mean.get_ydata())].tolist() == [0, 1, 2, 3]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "segments of layer 1",
-        "segments of layer 2 (right alone: fewer than 20 in a run)",
+        "layer 2 (right panel alone: too few segments for the others)",
         "words: fewer than 20 in a run, not drawn",
     ]
 

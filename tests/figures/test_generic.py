@@ -69,33 +69,6 @@ def test_runs_that_nothing_tells_apart_are_refused(history):
 
 
 @pytest.fixture
-def comparison():
-    shared = {"kind": "number", "metric": "bpc", "setting": "as printed", "scale": "paper"}
-    rows = [
-        {"subject": "LSTM", "split": "valid", "printed": 1.489, "ours": 1.5, "low": 1.49, "high": 1.51,
-         "values": "0: 1.495, 1: 1.5, 2: 1.505", "verdict": "close"},
-        {"subject": "NLSTM", "split": "valid", "printed": 1.437, "ours": np.nan, "low": np.nan, "high": np.nan,
-         "values": "", "verdict": "not run", "scale": ""},
-        {"subject": "LSTM", "split": "test", "printed": 1.451, "ours": 1.4, "low": 1.3, "high": 1.5, "values": "",
-         "verdict": "differs"},
-    ]  # fmt: skip
-    return pd.DataFrame([shared | row for row in rows])
-
-
-def test_the_verdict_table_shows_printed_value_seeds_interval_and_verdict(comparison):
-    figure = figures.verdict_table(comparison, "bpc")
-    (ax,) = figure.axes
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["LSTM", "NLSTM"]
-    assert [text.get_text() for text in ax.texts] == ["close", "not run"]
-    seeds, interval, mean, printed = (line.get_xdata() for line in ax.lines[:4])
-    assert list(seeds) == [1.495, 1.5, 1.505]
-    assert list(interval) == [1.49, 1.51]
-    assert (*mean, *printed) == (1.5, 1.489)
-    with pytest.raises(UsageError, match="prints no valid 'perplexity'"):
-        figures.verdict_table(comparison, "perplexity")
-
-
-@pytest.fixture
 def cells():
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(

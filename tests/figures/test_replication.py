@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgba
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures import style
 
 PRINTED = {"some_lstm1": 1.5, "some_lstm1_large": 1.45, "some_lstm2": 1.4, "some_nlstm": 1.3}
 
@@ -38,11 +40,11 @@ def diamonds(ax):
 
 
 def curves(ax):
-    return [line for line in ax.lines if line.get_marker() not in ("D", "o")]
+    return [line for line in ax.lines if line.get_linestyle() != "None"]
 
 
 def dots(ax):
-    return [(float(x), float(y)) for line in ax.lines if line.get_marker() == "o" for x, y in line.get_xydata()]
+    return [(float(x), float(y)) for line in ax.lines if line.get_marker() in ("s", "^") for x, y in line.get_xydata()]
 
 
 def test_printed_values_stand_beside_the_curves(comparison, runs):
@@ -72,11 +74,17 @@ def test_a_logarithmic_axis_holds_what_falls_a_hundredfold(comparison, runs):
     assert 300 ** (2 - 0.3) < high < 2 * 300 ** (2 - 0.3)  # from the third epoch on, after the first steep change
 
 
-def test_what_was_not_run_says_so(comparison):
-    figure = figures.printed_and_measured(comparison, None, ["bpc"], splits=("train", "valid"))
+def test_what_was_not_run_shows_what_is_printed(comparison):
+    """No row of panels for the substitute, no curve in the legend, and the printed numbers within the panels."""
+    figure = figures.printed_and_measured(comparison, None, ["bpc"], splits=("train", "valid"), substitute="another")
     train, valid = figure.axes
-    assert [text.get_text() for ax in (train, valid) for text in ax.texts] == ["not run", "not run"]
+    assert [text.get_text() for text in train.texts] == ["neither printed nor run"]
+    assert sorted(text.get_text() for text in valid.texts) == ["1.3", "1.4", "1.45", "1.5"]
     assert (len(diamonds(train)), len(diamonds(valid))) == (0, 4)
+    assert all(line.get_xdata()[0] < 1 for line in valid.lines if line.get_marker() == "D")
+    entries = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert entries[-1] == "printed best; nothing is run yet"
+    assert not any("not run" in entry for entry in entries)
     with pytest.raises(UsageError, match="prints no perplexity; it has bpc"):
         figures.printed_and_measured(comparison, None, ["perplexity"])
 
@@ -94,6 +102,29 @@ def test_each_start_of_the_output_bias_has_its_row(comparison, runs):
     both = pd.concat([runs, runs.assign(start="log_frequencies", experiment=runs["experiment"] + "_logfreq")])
     above, _, below, _ = figures.printed_and_measured(comparison, both, ["bpc"]).axes
     assert (len(diamonds(above)), len(diamonds(below))) == (4, 0), "nobody printed what the other start does"
+    assert above.get_ylim() == below.get_ylim(), "which start is better is to be seen"
+
+
+def test_training_falls_lower_and_has_an_axis_of_its_own(comparison, runs):
+    low = runs["value"].where(runs["split"] != "train", runs["value"] / 100)
+    figure = figures.printed_and_measured(comparison, runs.assign(value=low), ["bpc"], ("train", "valid", "test"))
+    train, valid, test = figure.axes
+    assert train.get_ylim()[1] < 0.1
+    assert valid.get_ylim() == test.get_ylim()
+    assert valid.get_ylim()[0] > 1
+
+
+def test_a_best_epoch_is_in_sight_also_where_it_comes_early(comparison, runs):
+    early = runs["value"].where(runs["epoch"] > 1, 0.5)
+    valid, _ = figures.printed_and_measured(comparison, runs.assign(value=early), ["bpc"]).axes
+    assert valid.get_ylim()[0] < 0.5
+
+
+def test_a_row_of_one_seed_is_thinner_than_a_mean(comparison, runs):
+    few = runs[(runs["seed"] == 0) | (runs["experiment"] == "some_nlstm")]
+    valid, _ = figures.printed_and_measured(comparison, few, ["bpc"]).axes
+    width = {line.get_color(): line.get_linewidth() for line in curves(valid) if line.get_alpha() is None}
+    assert width[figures.look("nlstm").colour] > width[figures.look("layer 1").colour]
 
 
 def test_the_best_epoch_is_of_the_best_validation_value_in_the_metrics_own_sense(comparison, runs):
@@ -117,16 +148,20 @@ def test_verdicts_are_counted_by_table():
             ("Table 2", "reference", "1.4", True, False, "not run", 7),
             ("Table 1", "ordering", ".03", True, False, "fails", 1),
             ("Section 4", "claim", "", True, False, "holds", 4),
-            ("Section 4", "claim", "270", True, False, "not run", 2),
+            ("Section 4, figure 4", "claim", "270", True, False, "not run", 2),
             ("Section 5", "claim", "", True, True, "undecided", 1),
         ) for _ in range(times)
     ]  # fmt: skip
     figure = figures.verdict_overview(pd.DataFrame(rows))
     numbers, said = figure.axes
     labels = [[label.get_text() for label in ax.get_yticklabels()] for ax in (numbers, said)]
-    assert labels[0] == ["Nested LSTMs, Table 1", "Nested LSTMs, claims"]
-    assert labels[1] == [*labels[0], "our own questions"]
+    assert labels[0] == ["Nested LSTMs, Table 1", "Nested LSTMs, figure 4"]
+    assert labels[1] == ["Nested LSTMs, Table 1", "Nested LSTMs, claims", "our own questions"]
     assert [bar.get_width() for bar in numbers.patches] == [2, 0, 0, 0, 0, 0, 0, 0, 3, 2]
+    told = {text.get_text() for text in numbers.texts}
+    assert told == {"", "2", "3"}, "a count within every bar"
+    hatched = {bar.get_facecolor() for ax in figure.axes for bar in ax.patches if bar.get_hatch()}
+    assert hatched == {to_rgba(style.VERDICTS["fails"].colour)}
     assert figures.data(figure)["count"].sum() == 2 + 3 + 2 + 1 + 4 + 1
     assert numbers.get_xlim() == said.get_xlim()
     with pytest.raises(UsageError, match="no verdict to draw"):

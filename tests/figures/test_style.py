@@ -9,6 +9,7 @@ from matplotlib.colors import to_rgb
 
 from nlstm_lab import figures
 from nlstm_lab.figures import style
+from nlstm_lab.models.network import UNITS
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
 DEFICIENCIES = {
@@ -35,7 +36,7 @@ def lab(colour: str, deficiency: str) -> np.ndarray:
     "together",
     [
         ("rnn", "gru", "lstm", "stacked_lstm", "nlstm"),
-        ("lstm", "layernorm_lstm", "cwrnn", "hmlstm"),
+        ("lstm", "lnlstm", "cwrnn", "hmlstm"),
         ("layer 1", "layer 2", "layer 3"),
         ("layer 1", "layer 2", "outer", "inner"),
         ("outer", "middle", "inner"),
@@ -55,6 +56,15 @@ def test_the_diverging_map_is_white_at_zero_and_darkens_to_both_sides():
     lightness = [lab(figures.DIVERGING(place), "none")[0] for place in np.linspace(0, 1, 65)]
     assert (np.diff(lightness[:33]) > 0).all()
     assert (np.diff(lightness[32:]) < 0).all()
+
+
+def test_operations_are_told_apart_in_grey():
+    lightness = [lab(look.colour, "none")[0] for look in style.OPERATIONS.values()]
+    assert min(abs(a - b) for a, b in combinations(lightness, 2)) > 15
+
+
+def test_every_unit_has_a_look():
+    assert set(UNITS) <= set(style.MODELS)
 
 
 def test_a_unit_of_ones_own_has_a_look():
