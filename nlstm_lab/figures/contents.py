@@ -1,5 +1,7 @@
 """What memories carry: what can be read off them, and how much hangs on each of their cells."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -66,7 +68,7 @@ def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None
     for label, top, bottom in zip(labels, axes[0], axes[-1], strict=True):
         top.set_title(LABELS[label])
         bottom.set_xlabel(METRICS[frame.loc[frame["label"] == label, "metric"].iloc[0]])
-    dark = {"color": "#404040", "marker": "o", "markersize": 4}
+    dark: dict[str, Any] = {"color": "#404040", "marker": "o", "markersize": 4}
     handles = [
         Line2D([], [], **dark, linewidth=1.0, label="trained: mean, 95 % t interval"),
         Line2D([], [], **dark, linewidth=1.0, markerfacecolor="white", label="untrained"),
@@ -86,7 +88,7 @@ def _rows(panel: Axes, part: pd.DataFrame, order: list[str]) -> None:
         how = {"data": here, "y": "row", "native_scale": True, "orient": "h", "ax": panel}
         colour = memory_style(str(memory))["color"]
         sns.stripplot(**how, x="score", color=colour, jitter=False, size=2, alpha=0.45)
-        point = {"linestyle": "none", "markersize": 4, "err_kws": {"linewidth": 1.0, "solid_capstyle": "butt"}}
+        point = {"linestyle": "none", "markersize": 3.5, "err_kws": {"linewidth": 1.0, "solid_capstyle": "butt"}}
         inside = {"markerfacecolor": "white", "markeredgewidth": 0.8} if condition == "untrained" else {}
         sns.pointplot(**how, **point, **inside, x="score", color=colour, errorbar=_ends)
         if condition == "trained":
@@ -131,7 +133,7 @@ def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
     names = ["model", "start", "seed", "memory", "unit", "kl"]
     frame = cells[names].assign(drawn=cells["kl"].clip(lower=FLOOR))
     order, rows = memories(frame), starts(frame)
-    figure, axes = panels(ax, len(rows), 2, width, 0.7 + 1.65 * len(rows), sharex="col", sharey="col")
+    figure, axes = panels(ax, len(rows), 2, width, 0.7 + 1.65 * len(rows), sharex="col")
     for (left, right), start in zip(axes, rows, strict=True):
         here = frame[frame["start"] == start]
         for memory in order:
@@ -146,15 +148,24 @@ def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
             seeds_and_mean(right, part, "cells", "share", **memory_style(memory))
         right.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=(0, (3, 1.5)))
         left.set(xlabel="", ylabel=STARTS[start].replace(" at ", "\nat "))
-        left.set_yticks(range(len(order)), [memory_label(name) for name in order])
+        left.set_yticks(range(len(order)), [_named(here[here["memory"] == name], name) for name in order])
         left.tick_params(axis="y", length=0)
         left.grid(axis="x")
         right.set_ylabel("share of the sum")
         right.grid(axis="both")
         for axis in (right.xaxis, right.yaxis):
             axis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
+    for panel in axes[:-1].flat:
+        panel.tick_params(axis="x", labelbottom=False, which="both")
+    axes[-1, 0].xaxis.set_major_formatter(lambda kl, _: f"{'≤ ' if kl < 2 * FLOOR else ''}$10^{{{np.log10(kl):.0f}}}$")
     axes[-1, 0].set_xlabel("KL(intact ‖ one cell swapped), nats")
     axes[-1, 1].set_xlabel("the weightiest cells, of all")
     alike = Line2D([], [], color=GREY, linewidth=0.8, linestyle=(0, (3, 1.5)), label="all cells alike")
     below(figure, [*memory_handles(frame), alike], columns=5)
     return attach(figure, frame.drop(columns="drawn"))
+
+
+def _named(cells: pd.DataFrame, memory: str) -> str:
+    """A memory, and how many of its cells cost nothing where some do."""
+    idle = (cells["kl"] <= FLOOR).mean()
+    return memory_label(memory) + (f"\n{100 * idle:.0f} % at the edge" if idle >= 0.01 else "")

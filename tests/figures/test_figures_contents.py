@@ -85,6 +85,7 @@ def test_every_single_cell_is_drawn_and_what_costs_nothing_stands_at_the_edge(ce
     left, right = figure.axes[:2]
     dots = np.concatenate([part.get_offsets() for part in left.collections])
     assert len(dots) == 3 * 3 * 10
+    assert left.get_yticklabels()[0].get_text() == "inner memory\n10 % at the edge"
     assert dots[:, 0].min() == pytest.approx(FLOOR)
     assert (dots[:, 0] == dots[:, 0].min()).sum() == 3 * 3
     assert len(right.lines) == 3 * (3 + 1) + 1
