@@ -10,11 +10,11 @@ from nlstm_lab.figures.autocomplete import accuracy_by_known, training_curves
 from nlstm_lab.figures.boundaries import boundary_rows, hidden_norms, update_counts
 from nlstm_lab.figures.completions import completions
 from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
+from nlstm_lab.figures.contents import memory_contents, single_cells
 from nlstm_lab.figures.cost import cost
 from nlstm_lab.figures.curves import learning_curves, run_curves
 from nlstm_lab.figures.cuts import cut_along_text, cut_effects, effect_frame, memory_horizon
 from nlstm_lab.figures.death import inner_memory_ablations, inner_memory_death
-from nlstm_lab.figures.distributions import distribution_by_memory
 from nlstm_lab.figures.graphs import computational_graphs
 from nlstm_lab.figures.handwriting import handwriting_samples, handwriting_segments
 from nlstm_lab.figures.hierarchy import hierarchical_architectures, hierarchical_gating
@@ -56,7 +56,6 @@ __all__ = [
     "cut_effects",
     "data",
     "dead_memories",
-    "distribution_by_memory",
     "effect_frame",
     "first_updates_and_epochs",
     "gallery",
@@ -72,6 +71,7 @@ __all__ = [
     "liveliest",
     "look",
     "manifest",
+    "memory_contents",
     "memory_horizon",
     "nested_architecture",
     "ordering",
@@ -81,6 +81,7 @@ __all__ = [
     "run_curves",
     "save",
     "segment_lengths",
+    "single_cells",
     "styled",
     "timescale_baselines",
     "timescale_distributions",

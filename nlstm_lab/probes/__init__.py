@@ -9,7 +9,18 @@ from nlstm_lab.probes.connectivity import connectivity
 from nlstm_lab.probes.context import context_accuracy, repetition, suggested, suggestions
 from nlstm_lab.probes.decoding import decode, labels
 from nlstm_lab.probes.flushing import flushes
-from nlstm_lab.probes.gathering import conditions, gather, intervals, lost, medians, needed, paired, quantities, reach
+from nlstm_lab.probes.gathering import (
+    carriers,
+    conditions,
+    gather,
+    intervals,
+    lost,
+    medians,
+    needed,
+    paired,
+    quantities,
+    reach,
+)
 from nlstm_lab.probes.horizons import horizon
 from nlstm_lab.probes.interventions import attribute, intervene, reread
 from nlstm_lab.probes.jacobians import persistence
@@ -34,6 +45,7 @@ __all__ = [
     "attribute",
     "bootstrap",
     "boundaries",
+    "carriers",
     "claims",
     "classes",
     "compare",

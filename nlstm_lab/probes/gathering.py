@@ -106,6 +106,26 @@ def lost(cuts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def carriers(cells: pd.DataFrame) -> pd.DataFrame:
+    """On how many cells of each memory the prediction hangs, from `studies.single_cells`, gathered; one row a memory.
+
+    Columns: RUN's, memory, `kl`, the sum over all cells of what a swap of each alone costs (nats a prediction), and
+    `half`, the least number of cells that cost half of that together (NaN where no cell costs anything).
+
+    >>> costs = pd.DataFrame({"memory": "inner", "unit": range(4), "kl": [0.1, 0.4, 0.3, 0.2]})
+    >>> carriers(costs.assign(experiment="mine", model="nlstm", start="zero", seed=0))[["memory", "kl", "half"]]
+      memory   kl  half
+    0  inner  1.0     2
+    """
+    rows = []
+    for key, group in cells.groupby([*RUN, "memory"], sort=False):
+        total = group["kl"].sum()
+        part = group["kl"].sort_values(ascending=False).cumsum() / total
+        told = {"kl": total, "half": 1 + (part < 0.5).sum() if total > 0 else float("nan")}
+        rows.append(dict(zip([*RUN, "memory"], key, strict=True)) | told)
+    return pd.DataFrame(rows)
+
+
 def reach(horizons: pd.DataFrame, within: float = 0.01) -> pd.DataFrame:
     """How far back each run's network looks, from `studies.horizon`, gathered; one row a run.
 

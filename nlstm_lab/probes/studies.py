@@ -12,7 +12,17 @@ import torch
 
 from nlstm_lab.datasets.excerpt import Excerpt, Sequences
 from nlstm_lab.models import Network
-from nlstm_lab.probes import context, horizons, interventions, jacobians, lags, memorization, published, timescales
+from nlstm_lab.probes import (
+    context,
+    decoding,
+    horizons,
+    interventions,
+    jacobians,
+    lags,
+    memorization,
+    published,
+    timescales,
+)
 from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.reading import encode, hidden_names, names, reading
 from nlstm_lab.probes.records import ensure, find
@@ -23,6 +33,9 @@ Order = Literal["in order", "characters", "words"]
 SKIP = 1000  # steps at the start that no statistics look at: a network comes from its zero state
 MOMENTS = 100  # at which a memory is cut
 DISTANCE = 100  # predictions after a cut, characters that a gradient comes back
+# what a text of the Treebank varies in: it has no quotation marks, and no brackets but those of <unk>
+TOLD = (*decoding.NUMBERS, "word_class")
+SINGLY = 20  # moments at which single cells are cut, and predictions after each
 PLACES = 10  # positions of each text whose connectivity stands for all
 KNOWN = 6  # characters of a word, up to which the article draws accuracy
 POINTS = 150  # of a published training curve
@@ -102,6 +115,47 @@ def cuts(
         return pd.concat(frames, ignore_index=True)
 
     return ensure("cuts", measure, weights=model, text=str(excerpt), kinds=list(kinds), seed=seed)
+
+
+def contents(model: Network, excerpt: Excerpt, seed: int = 0) -> pd.DataFrame:
+    """What each memory, and each hidden state, tells of a text linearly (`decoding.decode`), one row a property.
+
+    condition: "trained", and "untrained" for the same network with its parameters drawn anew from `seed`. The labels
+    start where the statistics do, so that of the first characters the word before is not known.
+    """
+    both = {"trained": True, "untrained": False}
+    told = [_contents(model, excerpt, trained, seed).assign(condition=name) for name, trained in both.items()]
+    return pd.concat(told, ignore_index=True)
+
+
+def _contents(model: Network, excerpt: Excerpt, trained: bool, seed: int) -> pd.DataFrame:
+
+    def measure() -> pd.DataFrame:
+        text = excerpt.read()
+        read = trace(model if trained else untrained(model, seed), text, predictions=False)
+        return decoding.decode(read.isel(time=slice(SKIP, None)), text[SKIP:], TOLD)
+
+    known = {"trained": trained, "names": TOLD, "skip": SKIP, "seed": seed}
+    return ensure("contents", measure, weights=model, text=str(excerpt), **known)
+
+
+def single_cells(model: Network, excerpt: Excerpt) -> pd.DataFrame:
+    """What a swap of each single cell costs (`interventions.attribute`): one row a cell.
+
+    Columns: memory, unit, `kl` and `loss_increase`. Both are means over `SINGLY` moments spread evenly over the
+    text's first half, and as many predictions after each, in nats. As in `cuts`, a cell is given what it holds as far
+    into the second half.
+    """
+
+    def measure() -> pd.DataFrame:
+        text = excerpt.read()
+        half = len(text) // 2
+        moments = np.linspace(SKIP, half - SINGLY - 2, SINGLY).astype(int).tolist()
+        swap: dict[str, Any] = {"kind": "swap", "other": text[half:], "moments": moments, "distance": SINGLY}
+        cut = [interventions.attribute(model, text[:half], memory, **swap) for memory in names(model.unit)]
+        return pd.concat(cut, ignore_index=True)
+
+    return ensure("single_cells", measure, weights=model, text=str(excerpt), moments=SINGLY, distance=SINGLY)
 
 
 def horizon(model: Network, excerpt: Excerpt, positions: int = 500) -> pd.DataFrame:

@@ -68,39 +68,6 @@ def test_runs_that_nothing_tells_apart_are_refused(history):
         seeds_and_mean(None, pd.concat([one, one.assign(experiment="second")]), "epoch", "value")
 
 
-@pytest.fixture
-def cells():
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame(
-        [(model, memory, seed, unit, np.exp(rng.normal(centre)))
-         for model, memory, centre in (("nlstm", "inner", 2), ("nlstm", "outer", 0), ("stacked_lstm", "layer 1", 1))
-         for seed in range(3) for unit in range(20)],
-        columns=["model", "memory", "seed", "unit", "value"],
-    )  # fmt: skip
-    frame.loc[(frame["memory"] == "inner") & (frame["unit"] < 5), "value"] = np.nan
-    return frame
-
-
-def test_a_distribution_shows_each_cell_and_counts_those_left_out(cells):
-    figure = figures.distribution_by_memory(cells)
-    (ax,) = figure.axes
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["layer 1\n60", "outer\n60", "inner\n45 of 60"]
-    dots = [line for line in ax.lines if line.get_marker() == "."]
-    inner = cells.loc[cells["memory"] == "inner", "value"].dropna()
-    assert sorted(dots[2].get_ydata()) == sorted(inner)
-    assert figures.data(figure)["value"].isna().sum() == 15
-    medians = cells.groupby(["memory", "seed"])["value"].median()["outer"]
-    strong = [line.get_ydata()[0] for line in ax.lines if line.get_linewidth() == 1.8]
-    assert strong[1] == pytest.approx(np.exp(np.log(medians).mean()))
-
-
-def test_a_distribution_without_values_is_refused(cells):
-    with pytest.raises(UsageError, match="no value to draw above zero"):
-        figures.distribution_by_memory(cells.assign(value=-1.0))
-    with pytest.raises(UsageError, match=r"no value to draw$"):
-        figures.distribution_by_memory(cells.assign(value=np.nan), log=False)
-
-
 @pytest.mark.parametrize("draw", [figures.nested_architecture, figures.computational_graphs, figures.unit_diagrams])
 def test_a_diagram_stays_within_its_page_and_carries_its_parts(draw):
     figure = draw()

@@ -148,3 +148,15 @@ def test_no_run_is_a_sentence():
         probes.gather([], probes.studies.horizon)
     with pytest.raises(UsageError, match="no runs to put together"):
         curves([])
+
+
+def test_half_of_what_single_cells_cost_is_carried_by_so_many():
+    costs = {"inner": [0.0, 5.0, 3.0, 2.0], "outer": [1.0] * 4, "layer 1": [0.0] * 4}
+    cells = pd.DataFrame(
+        [{"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0, "memory": memory, "unit": unit, "kl": kl}
+         for memory, some in costs.items() for unit, kl in enumerate(some)]
+    )  # fmt: skip
+    told = probes.carriers(cells).set_index("memory")
+    assert told.kl.tolist() == [10, 4, 0]
+    assert told.half[["inner", "outer"]].tolist() == [1, 2]
+    assert np.isnan(told.half["layer 1"])

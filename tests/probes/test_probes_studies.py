@@ -16,7 +16,7 @@ ABC = Vocabulary(tuple(" abc."))
 def study(tmp_path, monkeypatch):
     """A network, and a text of a corpus that is not needed."""
     monkeypatch.setattr(paths, "probes", lambda: tmp_path)
-    for name, value in (("SKIP", 50), ("MOMENTS", 4), ("DISTANCE", 10)):
+    for name, value in (("SKIP", 50), ("MOMENTS", 4), ("DISTANCE", 10), ("SINGLY", 4)):
         monkeypatch.setattr(studies, name, value)
     torch.manual_seed(0)
     model = models.build(ModelConfig("nlstm", 6), Interface(Symbols(5), Symbols(5), ABC), seed=0).eval()
@@ -73,3 +73,36 @@ def test_pieces_are_judged_against_their_own_truth(study, monkeypatch):
     model = models.build(ModelConfig("hrnn", 4, 2, boundaries=(" ",)), ends, seed=0).eval()
     told = segment_studies.scores(model, excerpt).query("truth == 'spaces' and within == '0' and detector == 'network'")
     assert told["f1"].tolist() == [1.0]
+
+
+def test_contents_are_decoded_behind_the_start_of_both_networks(study):
+    model, excerpt, text = study
+    told = studies.contents(model, excerpt, seed=3).set_index("condition")
+    for condition, network in (("trained", model), ("untrained", probes.untrained(model, 3))):
+        expected = probes.decode(probes.trace(network, text).isel(time=slice(50, None)), text[50:])
+        found = told.loc[condition]
+        keys = ["memory", "label", "reason"]
+        assert found[keys].values.tolist() == expected[keys].values.tolist()
+        np.testing.assert_allclose(found["score"], expected["score"], rtol=1e-4)
+        np.testing.assert_allclose(found["control"], expected["control"], rtol=1e-3, atol=1e-5)
+    reasons = told[told["label"] == "in_quotation"]["reason"]
+    assert set(reasons) == {"the text does not vary in this"}
+    known = told[(told["label"] == "since_space") & (told["memory"] == "h")]
+    assert (known["score"] > known["control"] + 0.2).all()
+
+
+def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
+    """All other cells of the inner memory forget at every step, so that a swap of their past changes nothing."""
+    model, excerpt, _ = study
+    with torch.no_grad():
+        forget = model.unit.layers[0].memory.bias.view(4, -1)[1]  # of i, f, g, o
+        forget[[0, 1, 2, 3, 5]] = -1e4
+    told = studies.single_cells(model, excerpt)
+    assert told.groupby("memory", sort=False).size().to_dict() == {"outer": 6, "inner": 6}
+    inner = told[told["memory"] == "inner"].set_index("unit")["kl"]
+    assert inner.idxmax() == 4
+    assert inner.drop(4).max() < 0.01 * inner[4]
+    run = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0}
+    halves = probes.carriers(told.assign(**run)).set_index("memory")
+    assert halves.half["inner"] == 1
+    assert halves.kl["inner"] == pytest.approx(inner.sum())
