@@ -11,7 +11,6 @@ from matplotlib.lines import Line2D
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import (
-    STARTS,
     below,
     memories,
     memory_handles,
@@ -19,6 +18,7 @@ from nlstm_lab.figures.panels import (
     memory_style,
     panels,
     seeds_and_mean,
+    start_label,
     starts,
 )
 from nlstm_lab.figures.plotted import attach
@@ -62,7 +62,7 @@ def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None
             part = frame[(frame["start"] == start) & (frame["label"] == label)]
             _rows(panel, part, order)
             panel.tick_params(axis="y", length=0)
-        line[0].set_ylabel(STARTS[start].replace(" at ", "\nat "))
+        line[0].set_ylabel(start_label(start))
     axes[0, 0].set_yticks(range(len(order)), [memory_label(name) for name in order])
     axes[0, 0].set_ylim(len(order) - 0.5, -0.5)
     for label, top, bottom in zip(labels, axes[0], axes[-1], strict=True):
@@ -147,7 +147,7 @@ def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
             part = shares[(shares["start"] == start) & (shares["memory"] == memory)]
             seeds_and_mean(right, part, "cells", "share", **memory_style(memory))
         right.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=(0, (3, 1.5)))
-        left.set(xlabel="", ylabel=STARTS[start].replace(" at ", "\nat "))
+        left.set(xlabel="", ylabel=start_label(start))
         left.set_yticks(range(len(order)), [_named(here[here["memory"] == name], name) for name in order])
         left.tick_params(axis="y", length=0)
         left.grid(axis="x")
