@@ -35,6 +35,7 @@ LABELS = {
 METRICS = {"r_squared": "$R^2$", "balanced_accuracy": "balanced accuracy"}
 CONDITIONS = {"trained": -0.14, "untrained": 0.2}  # where in its memory's row each stands
 GREY = "#808080"
+REFERENCE: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": (0, (3, 1.5))}  # chance, or all alike
 FLOOR = 1e-7  # nats; a smaller divergence is rounding, and stands at the edge
 
 
@@ -74,7 +75,7 @@ def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None
         Line2D([], [], **dark, linewidth=1.0, markerfacecolor="white", label="untrained"),
         Line2D([], [], color="#404040", marker="o", markersize=2, linestyle="", alpha=0.45, label="every seed"),
         Line2D([], [], color=GREY, marker="|", markersize=5, linestyle="", label="labels shifted along the text"),
-        Line2D([], [], color=GREY, linewidth=0.8, linestyle=(0, (3, 1.5)), label="chance"),
+        Line2D([], [], **REFERENCE, label="chance"),
     ]
     below(figure, handles, columns=3)
     return attach(figure, frame)
@@ -82,7 +83,7 @@ def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None
 
 def _rows(panel: Axes, part: pd.DataFrame, order: list[str]) -> None:
     """Seeds, mean and interval of every memory, one below the other."""
-    panel.axvline(part["chance"].iloc[0], color=GREY, linewidth=0.8, linestyle=(0, (3, 1.5)), zorder=0)
+    panel.axvline(part["chance"].iloc[0], **REFERENCE, zorder=0)
     for (condition, memory), here in part.groupby(["condition", "memory"], sort=False):
         here = here.assign(row=order.index(str(memory)) + CONDITIONS[str(condition)])
         how = {"data": here, "y": "row", "native_scale": True, "orient": "h", "ax": panel}
@@ -146,7 +147,7 @@ def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
         for memory in reversed(order):
             part = shares[(shares["start"] == start) & (shares["memory"] == memory)]
             seeds_and_mean(right, part, "cells", "share", **memory_style(memory))
-        right.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=(0, (3, 1.5)))
+        right.plot([0, 1], [0, 1], **REFERENCE)
         left.set(xlabel="", ylabel=start_label(start))
         left.set_yticks(range(len(order)), [_named(here[here["memory"] == name], name) for name in order])
         left.tick_params(axis="y", length=0)
@@ -160,7 +161,7 @@ def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
     axes[-1, 0].xaxis.set_major_formatter(lambda kl, _: f"{'≤ ' if kl < 2 * FLOOR else ''}$10^{{{np.log10(kl):.0f}}}$")
     axes[-1, 0].set_xlabel("KL(intact ‖ one cell swapped), nats")
     axes[-1, 1].set_xlabel("the weightiest cells, of all")
-    alike = Line2D([], [], color=GREY, linewidth=0.8, linestyle=(0, (3, 1.5)), label="all cells alike")
+    alike = Line2D([], [], **REFERENCE, label="all cells alike")
     below(figure, [*memory_handles(frame), alike], columns=5)
     return attach(figure, frame.drop(columns="drawn"))
 

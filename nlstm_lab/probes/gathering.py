@@ -12,7 +12,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.probes import studies
 from nlstm_lab.probes.statistics import Paired, compare
 from nlstm_lab.runs import Run
-from nlstm_lab.runs.together import about
+from nlstm_lab.runs.together import NO_RUNS, about
 from nlstm_lab.statistics import t_interval
 
 ENOUGH = 3  # live cells with a number, below which a memory of a run has no median
@@ -40,9 +40,7 @@ def gather(
         told = study(network, *arguments, **seed, **options)
         parts.append(pd.DataFrame({**about(run)}, index=told.index).join(told))
     if not parts:
-        raise UsageError(
-            "there are no runs to study; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
-        )
+        raise UsageError(NO_RUNS)
     return pd.concat(parts, ignore_index=True)
 
 

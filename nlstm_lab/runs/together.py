@@ -16,9 +16,7 @@ from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, load, seeds_of
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # how a history calls what training.liveness told
-NO_RUNS = (
-    "there are no runs to put together; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
-)
+NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
 KEYS = ("setting", "experiment", "model", "start", "seed", "memory", "update")
 
 

@@ -144,9 +144,9 @@ def test_two_rows_of_a_seed_are_no_two_seeds():
 
 
 def test_no_run_is_a_sentence():
-    with pytest.raises(UsageError, match="no runs to study"):
+    with pytest.raises(UsageError, match="no runs to read"):
         probes.gather([], probes.studies.horizon)
-    with pytest.raises(UsageError, match="no runs to put together"):
+    with pytest.raises(UsageError, match="no runs to read"):
         curves([])
 
 
