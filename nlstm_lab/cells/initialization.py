@@ -2,25 +2,42 @@
 
 `paper`: Nested LSTMs, section 4: the matrices that take the input vector Glorot uniform, every other one
 orthogonal.
-`glorot`: every matrix Glorot uniform (the default of the framework that Madsen's article was written in).
+`glorot`: every matrix Glorot uniform.
+`tensorflow`: Glorot uniform as the cells of Madsen's framework start, which keep the matrices of several gates, for
+the input and for the hidden state, in one kernel [inputs, outputs], and draw it as one.
 `torch`: everything, biases included, uniform within 1 / sqrt(hidden_size), as `torch.nn.LSTM` starts.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-Initialization = Literal["paper", "glorot", "torch"]
+Initialization = Literal["paper", "glorot", "tensorflow", "torch"]
 
 
 @torch.no_grad()
-def fill(matrix: Tensor, initialization: Initialization, *, takes_input: bool, hidden_size: int) -> None:
-    """Fill `matrix` [gates * hidden_size, columns] in place, one gate block after the other."""
-    for block in torch.split(matrix, hidden_size):
+def fill(
+    matrix: Tensor,
+    initialization: Initialization,
+    *,
+    takes_input: bool,
+    hidden_size: int,
+    kernels: Sequence[int] | None = None,
+) -> None:
+    """Fill `matrix` [gates * hidden_size, columns] in place, one gate block after the other.
+
+    kernels: of each block in turn, the inputs plus the outputs of the kernel that it is part of; None where the matrix
+    is a kernel by itself.
+    """
+    blocks = torch.split(matrix, hidden_size)
+    for block, fans in zip(blocks, kernels or [sum(matrix.shape)] * len(blocks), strict=True):
         if initialization == "torch":
             nn.init.uniform_(block, -1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
+        elif initialization == "tensorflow":
+            nn.init.uniform_(block, -math.sqrt(6 / fans), math.sqrt(6 / fans))
         elif initialization == "glorot" or takes_input:
             nn.init.xavier_uniform_(block)
         else:

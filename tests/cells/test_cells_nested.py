@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nlstm_lab.cells import GRUCell, LayerNormLSTMCell, LSTMCell, NestedLSTM, NestedLSTMCell
+from nlstm_lab.cells import GRU, RNN, GRUCell, LayerNormLSTMCell, LSTMCell, NestedLSTM, NestedLSTMCell
 from nlstm_lab.cells.clockwork import ClockworkRNNCell
 
 T, B, D, H = 6, 3, 5, 4
@@ -126,6 +126,26 @@ def test_gates_start_at_their_biases_and_matrices_as_the_paper_says():
     first = unit.layers[0].weight_ih
     assert first.abs().max() <= (6 / (D + H)) ** 0.5
     assert NestedLSTM(D, H, initialization="torch", forget_bias=0.0).layers[0].bias.abs().max() <= H**-0.5
+
+
+def test_tensorflow_starts_every_gate_of_a_kernel_within_one_bound():
+    """Its cells keep one kernel [inputs, outputs]: 4 gates in an LSTM, r and u in a GRU, and the candidate alone."""
+    d, h = 30, 50
+    nested = NestedLSTM(d, h, initialization="tensorflow").layers[0]
+    gru = GRU(d, h, initialization="tensorflow").layers[0]
+    rnn = RNN(d, h, initialization="tensorflow").layers[0]
+    for matrices, fans in (
+        ((nested.weight_ih, nested.weight_hh), d + h + 4 * h),
+        ((nested.memory.weight_ih, nested.memory.weight_hh), 2 * h + 4 * h),
+        ((gru.weight_ih[: 2 * h], gru.weight_hh[: 2 * h]), d + h + 2 * h),
+        ((gru.weight_ih[2 * h :], gru.weight_hh[2 * h :]), d + h + h),
+        ((rnn.weight_ih, rnn.weight_hh), d + h + h),
+    ):
+        for matrix in matrices:
+            for block in matrix.split(h):
+                assert 0.95 < block.abs().max() / (6 / fans) ** 0.5 <= 1
+    assert nested.bias.view(4, h).mean(1).tolist() == [0, 1, 0, 0]
+    assert gru.bias.view(3, h).mean(1).tolist() == [1, 1, 0]
 
 
 @pytest.mark.parametrize(
