@@ -24,6 +24,7 @@ WRONG = [
     ("ptb_char_nlstm", "updates_per_epoch=-1", "updates_per_epoch must be a whole number of 1 or more or None, not -1"),
     ("ptb_char_nlstm", "hidden_size=x", "hidden_size must be a whole number of 1 or more, not 'x'"),
     ("ptb_char_nlstm", "output_bias=one", "output_bias must be zero or log_frequencies, not 'one'"),
+    ("ptb_char_nlstm", "output_weight=uniform", "output_weight must be glorot or orthogonal, not 'uniform'"),
     ("ptb_char_nlstm", "length=x", "length must be a whole number of 1 or more, not 'x'"),
     ("ptb_char_nlstm", "reader=stream", "reader must be blocks or streams, not 'stream'"),
     ("ptb_char_nlstm", "normalization=Text8", "normalization must be none or text8, not 'Text8'"),

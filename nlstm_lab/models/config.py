@@ -10,6 +10,8 @@ from nlstm_lab.datasets.base import Mixture, Symbols, Task, Vectors, Vocabulary
 from nlstm_lab.settings import check
 
 OutputBias = Literal["zero", "log_frequencies"]
+OutputWeight = Literal["glorot", "orthogonal"]
+EmbeddingWeight = Literal["normal", "glorot"]
 SEPARATOR = "\t"  # between the names of words in a record
 
 
@@ -19,7 +21,8 @@ class ModelConfig:
 
     unit: a key of `UNITS`. flags: further arguments of the unit, by their names. embedding_size: None for one-hot
     input (Nested LSTMs). output_embedding_size: width of the HM-RNN paper's output module (equations 11
-    and 12), None for one dense layer on the last layer's h. output_bias: how the readout's bias starts.
+    and 12), None for one dense layer on the last layer's h. output_bias, output_weight: how the readout's last layer
+    starts. embedding_weight: how an embedding of symbols starts, of which none is padding.
     boundaries: for `hrnn` alone, the symbols that end a segment of each level, the words' first.
     """
 
@@ -30,6 +33,8 @@ class ModelConfig:
     embedding_size: int | None = None
     output_embedding_size: int | None = None
     output_bias: OutputBias = "zero"
+    output_weight: OutputWeight = "glorot"
+    embedding_weight: EmbeddingWeight = "normal"
     boundaries: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

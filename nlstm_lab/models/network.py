@@ -181,6 +181,10 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
     if config.embedding_size is not None:
         embedding = _embedding(ends.input, config.embedding_size)
         size = config.embedding_size
+    if config.embedding_weight == "glorot":
+        if not isinstance(embedding, nn.Embedding):
+            raise ValueError("embedding_weight is for an embedding of symbols without padding, and here is none")
+        nn.init.xavier_uniform_(embedding.weight)
     wide = {"all_layers": True} if config.output_embedding_size else {}
     unit = UNITS[config.unit](size, config.hidden_size, config.num_layers, **wide, **config.flags)
     density = MixtureDensity(ends.output.components) if isinstance(ends.output, Mixture) else None
@@ -191,6 +195,8 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
         last = readout.output
     else:
         readout = last = dense(config.hidden_size, outputs)
+    if config.output_weight == "orthogonal":
+        nn.init.orthogonal_(last.weight)
     if config.output_bias == "log_frequencies" and ends.log_frequencies is not None:
         with torch.no_grad():
             last.bias.copy_(ends.log_frequencies)

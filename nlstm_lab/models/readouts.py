@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 def dense(inputs: int, outputs: int) -> nn.Linear:
-    """A dense layer, Glorot uniform with zero bias (the documents do not say how theirs start)."""
+    """A dense layer, Glorot uniform with zero bias (as of `ModelConfig.output_weight`)."""
     layer = nn.Linear(inputs, outputs)
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)

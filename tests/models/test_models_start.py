@@ -20,6 +20,26 @@ def test_the_output_bias_starts_where_it_is_told_to(wide):
         assert torch.equal((model.readout.output if wide else model.readout).bias, expected)
 
 
+@pytest.mark.parametrize("wide", [None, 7])
+def test_the_matrix_of_the_readout_starts_orthogonal_where_it_is_told_to(wide):
+    ends = Interface(Symbols(5), Symbols(5), ABC)
+    told = {"output_embedding_size": wide, "output_weight": "orthogonal"}
+    readout = models.build(ModelConfig("nlstm", 9, **told), ends, seed=0).readout
+    weight = (readout.output if wide else readout).weight
+    torch.testing.assert_close(weight @ weight.t(), torch.eye(5))
+
+
+def test_the_embedding_starts_glorot_where_it_is_told_to():
+    ends = Interface(Symbols(50), Symbols(50))
+    told = {"embedding_size": 30, "embedding_weight": "glorot"}
+    bound = models.build(ModelConfig("lstm", 4, **told), ends, seed=0).embedding.weight.abs().max() / (6 / 80) ** 0.5
+    assert 0.95 < bound <= 1
+    for config, inputs in ((ModelConfig("lstm", 4, embedding_weight="glorot"), Symbols(50)),
+                           (ModelConfig("lstm", 4, **told), Symbols(50, padded=True))):  # fmt: skip
+        with pytest.raises(ValueError, match="embedding_weight is for an embedding of symbols without padding"):
+            models.build(config, Interface(inputs, Symbols(50)), seed=0)
+
+
 def test_padding_is_read_as_nothing():
     embedding = PaddedEmbedding(4, 3)
     assert not embedding(torch.tensor([0])).any()
