@@ -14,9 +14,6 @@ from nlstm_lab.models import UNITS, ModelConfig
 from nlstm_lab.settings import SCALES, Scale
 from nlstm_lab.training import TrainingConfig
 
-# Fields that came after the first records, as those were trained: left out there, so that their configs stay the same.
-LATER = (("output_weight", "glorot"), ("embedding_weight", "normal"))
-
 
 @dataclass(frozen=True)
 class Experiment:
@@ -42,7 +39,6 @@ class Experiment:
         """Everything that decides the numbers, as plain JSON values."""
         parts = {"task": self.task, "model": self.model, "training": self.training}
         plain = {key: dataclasses.asdict(value) for key, value in parts.items()}
-        plain["model"] = {key: value for key, value in plain["model"].items() if (key, value) not in LATER}
         plain["task"] = {"kind": type(self.task).__name__, **plain["task"]}
         return json.loads(json.dumps({"name": self.name, "scale": self.scale, **plain}))  # type: ignore[no-any-return]
 
