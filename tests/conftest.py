@@ -3,12 +3,14 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from nlstm_lab import notebooks, paths
+from nlstm_lab import paths
+
+if TYPE_CHECKING:
+    from nlstm_lab.notebooks import Job
 
 PARAMETERS = (
     'seeds: list[int] = [0, 1]\nscale: str = "small"\nrate: float = 0.5\nquick: bool = False\nlimit: int | None = None'
@@ -31,8 +33,13 @@ def runs_folder(folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., notebooks.Job]:
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Callable[..., Job]":
     """Write notebooks into a root of their own, for every process: write("10_name", "cell", "cell", ...)."""
+    import nbformat  # here, so that tests of units and training run on machines without notebooks
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+    from nlstm_lab import notebooks
+
     shutil.copytree(paths.targets(), tmp_path / "data" / "targets")
     monkeypatch.setenv("NLSTM_LAB_ROOT", str(tmp_path))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -40,7 +47,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., note
         monkeypatch.delenv(f"NLSTM_LAB_{name}", raising=False)
     paths.notebooks().mkdir()
 
-    def written(name: str, *cells: str, parameters: str = PARAMETERS) -> notebooks.Job:
+    def written(name: str, *cells: str, parameters: str = PARAMETERS) -> "Job":
         code = [new_code_cell(parameters, metadata={"tags": ["parameters"]}), *map(new_code_cell, cells)]
         notebook = new_notebook(cells=[new_markdown_cell("# A title"), *code])
         notebook.metadata.kernelspec = {
