@@ -25,8 +25,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture
 def runs_folder(folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder of runs, for this process and those that it starts."""
+    """An empty folder of runs, for this process and those that it starts; here `auto` trains on the CPU, update by
+    update."""
     folder = tmp_path / "runs"
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     for name, value in {**folders, "NLSTM_LAB_RUNS": str(folder)}.items():
         monkeypatch.setenv(name, value)
     return folder
