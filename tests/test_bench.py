@@ -10,7 +10,7 @@ from nlstm_lab.bench import Reading, Size, bench, recorded, report, save, table
 from nlstm_lab.bench.naive import NaiveNestedLSTM
 from nlstm_lab.bench.reading import unit_with_rates
 from nlstm_lab.bench.steps import variants
-from nlstm_lab.bench.timing import alternate, peak_memory
+from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
 from nlstm_lab.cells import LSTM, NestedLSTM
 from nlstm_lab.errors import UsageError
 
@@ -47,6 +47,13 @@ def test_a_round_runs_every_step_in_turn():
     seconds = alternate([lambda: order.append("a"), lambda: order.append("b")], 3, CPU)
     assert order == ["a", "b"] * 4
     assert [len(measured) for measured in seconds] == [3, 3]
+
+
+@pytest.mark.parametrize(("device", "size"), [("cpu", 1024), ("cuda", 8192)])
+def test_the_peak_is_that_of_a_product_which_fills_the_device(device, size, monkeypatch):
+    monkeypatch.setattr("nlstm_lab.bench.timing.alternate", lambda steps, rounds, device: [[1.0]])
+    monkeypatch.setattr(torch, "randn", lambda *shape, device: torch.empty(shape, device="meta"))
+    assert product_peak("fp32", torch.device(device)) == 2 * size**3 / 1e9
 
 
 def test_the_paper_step_is_83_gflop():
