@@ -79,7 +79,12 @@ def packages() -> Iterator[Finding]:
     """The packages that the project asks for: absent, or of a version outside the range that it names."""
     from packaging.requirements import Requirement
 
-    asked = [Requirement(line) for line in metadata.requires("nlstm_lab") or [] if "extra ==" not in line]
+    try:
+        lines = metadata.requires("nlstm_lab") or []
+    except metadata.PackageNotFoundError:  # a checkout that Python finds by its path
+        yield Finding("packages", "not installed", "versions are not checked; `pip install -e .` installs the project")
+        return
+    asked = [Requirement(line) for line in lines if "extra ==" not in line]
     good = []
     for requirement in asked:
         name = requirement.name
