@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import GRU, LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled
-from nlstm_lab.cells.fast.compiling import compiled, has_compiler
+from nlstm_lab.cells.fast.compiling import compiled, has_compiler, lacking
 from nlstm_lab.cells.precision import exact_kernels, exact_products, has_bf16, onednn_is_exact, times
 from nlstm_lab.errors import UsageError
 
@@ -222,6 +222,22 @@ def test_compiled_functions_give_the_same(unit, name, dtype, tolerance):
         truth = everything(layer.double(), x.double(), None)
     for result, true in zip(results, truth, strict=True):
         assert (result - true).norm() <= tolerance * true.norm()
+
+
+def test_triton_needs_a_c_compiler_and_headers_as_well(monkeypatch, tmp_path):
+    """It builds its driver at its first kernel, which is the first update of a training."""
+    monkeypatch.setattr("torch.utils._triton.has_triton", lambda: True)
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    look = lacking.__wrapped__  # anew each time
+    assert look("cuda") == "Python's headers"
+    (tmp_path / "Python.h").touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    assert look("cuda") == "a C compiler"
+    (tmp_path / "gcc").touch(0o755)
+    assert look("cuda") == ""
+    monkeypatch.setenv("CC", "another")
+    assert look("cuda") == "a C compiler"
 
 
 @pytest.mark.parametrize("unit", [NestedLSTM, GRU])
