@@ -236,6 +236,22 @@ def test_torch_advises_users_on_their_own_weights_alone(caller, told):
     assert len(said) == told
 
 
+@pytest.mark.parametrize(("unit", "kernel"), [(LSTM(5, 6), "lstm"), (GRU(5, 6, reset="after"), "gru")])
+def test_kernels_are_given_contiguous_states(unit, kernel, monkeypatch):
+    """cuDNN's refuse others, as where one start is expanded to a batch."""
+    original, given = getattr(torch._VF, kernel), []
+
+    def noted(x, state, *arguments):
+        given.extend(state if isinstance(state, list) else [state])
+        return original(x, state, *arguments)
+
+    monkeypatch.setattr(torch._VF, kernel, noted)
+    first = torch.randn(6).expand(1, 3, 6)
+    unit(torch.randn(4, 3, 5), (first, first) if kernel == "lstm" else first)
+    assert given
+    assert all(part.is_contiguous() for part in given)
+
+
 def test_triton_needs_a_c_compiler_and_headers_as_well(monkeypatch, tmp_path):
     """It builds its driver at its first kernel, which is the first update of a training."""
     monkeypatch.setattr("torch.utils._triton.has_triton", lambda: True)
