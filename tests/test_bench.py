@@ -87,6 +87,13 @@ def test_frame_table_and_file(tmp_path, monkeypatch):
     assert "5.00 times as fast" in report([reading])
 
 
+def test_the_table_tells_what_autocast_means_on_a_gpu(monkeypatch):
+    monkeypatch.setattr("nlstm_lab.bench.steps.has_compiler", lambda device_type: False)
+    frame = bench([TINY], devices=["cpu"], rounds=1).head(1).assign(variant="nn.LSTM, autocast")
+    assert "fp16" not in table(frame)
+    assert "in fp16 here" in table(frame.assign(device="cuda"))
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to measure")
 def test_what_is_not_here_is_marked_and_not_claimed(monkeypatch):
     frame = bench([TINY], devices=["cuda"], rounds=1)
