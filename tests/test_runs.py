@@ -183,13 +183,6 @@ def test_a_field_that_came_later_counts_as_recorded_with_its_default() -> None:
     assert records.difference(recorded, turned) == "task.order was 'as before' and is 'another way'"
 
 
-def test_a_record_is_of_the_experiment_that_wrote_it() -> None:
-    """Also where its config leaves out fields at their default."""
-    for experiment in (experiments.get(NAME, "smoke"), experiments.get(f"{NAME}+output_weight=orthogonal", "smoke")):
-        assert records.difference(experiment.config(), experiment) == ""
-    assert records.difference(experiments.get(NAME, "smoke").config(), experiment).startswith("model.output_weight was")
-
-
 def test_a_field_that_was_there_and_a_flag_that_came_are_differences() -> None:
     experiment = experiments.get(NAME, "smoke")
     gone = experiment.config()

@@ -38,13 +38,11 @@ def difference(recorded: dict[str, Any], experiment: Experiment) -> str:
     A field that a config class has got since counts as recorded with its default: whoever adds a field gives it the
     default that means what was done before, so that the records of before stay what they are.
     """
-    then, now = dict(recorded), experiment.config()  # which leaves out such fields, too, at their defaults
+    then = dict(recorded)
     for part in ("task", "model", "training"):
-        defaults = _defaults(getattr(experiment, part))
-        now[part] = {**defaults, **now[part]}
         if isinstance(then.get(part), dict):
-            then[part] = {**defaults, **then[part]}
-    return _first_difference(then, now)
+            then[part] = {**_defaults(getattr(experiment, part)), **then[part]}
+    return _first_difference(then, experiment.config())
 
 
 def _defaults(config: Any) -> dict[str, Any]:
