@@ -8,9 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import dask
-import distributed
-
 from nlstm_lab.errors import LabError
 
 PERIOD = 0.5  # seconds between two looks at the scheduler
@@ -20,8 +17,16 @@ TIMEOUT = 10.0  # seconds in which a scheduler must answer
 def client(scheduler: str | None, workers: int) -> Any:
     """A client of the scheduler at that address, or of so many worker processes of our own, which end with it.
 
-    LabError: no scheduler answers there.
+    LabError: no scheduler answers there, or dask is absent.
     """
+    try:
+        import dask  # here, as most of the command line goes without it
+        import distributed
+    except ModuleNotFoundError as error:
+        raise LabError(
+            f"{error.name} is not installed, without which nothing runs on several workers: `pip install distributed` "
+            "brings it, and `nlstm-lab train NAME` goes without, also several side by side"
+        ) from error
     connect: Any = distributed.Client  # untyped
     if scheduler is not None:
         try:
@@ -61,6 +66,8 @@ def failure(future: Any) -> str:
     """Why a future has not finished, in a sentence; "" for one that has, or that still may."""
     if future.status not in ("error", "cancelled", "lost"):
         return ""
+    import distributed
+
     error = future.exception() if future.status == "error" else None
     if isinstance(error, distributed.KilledWorker):
         return "its worker was killed each time that it was tried (out of memory?)"

@@ -10,7 +10,7 @@ from nlstm_lab.bench import Reading, Size, bench, recorded, report, save, table
 from nlstm_lab.bench.naive import NaiveNestedLSTM
 from nlstm_lab.bench.reading import unit_with_rates
 from nlstm_lab.bench.steps import variants
-from nlstm_lab.bench.timing import alternate, peak_memory
+from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
 from nlstm_lab.cells import LSTM, NestedLSTM
 from nlstm_lab.errors import UsageError
 
@@ -49,6 +49,13 @@ def test_a_round_runs_every_step_in_turn():
     assert [len(measured) for measured in seconds] == [3, 3]
 
 
+@pytest.mark.parametrize(("device", "size"), [("cpu", 1024), ("cuda", 8192)])
+def test_the_peak_is_that_of_a_product_which_fills_the_device(device, size, monkeypatch):
+    monkeypatch.setattr("nlstm_lab.bench.timing.alternate", lambda steps, rounds, device: [[1.0]])
+    monkeypatch.setattr(torch, "randn", lambda *shape, device: torch.empty(shape, device="meta"))
+    assert product_peak("fp32", torch.device(device)) == 2 * size**3 / 1e9
+
+
 def test_the_paper_step_is_83_gflop():
     assert Size(steps=100).gflop == pytest.approx(85.2, abs=0.1)
     assert Size(steps=100, vocabulary=0).gflop == pytest.approx(82.9, abs=0.1)
@@ -78,6 +85,13 @@ def test_frame_table_and_file(tmp_path, monkeypatch):
     assert content["machine"]["threads"] == torch.get_num_threads()
     assert "6 units, 4 symbols, batch 3, 5 steps, cpu" in table(frame)
     assert "5.00 times as fast" in report([reading])
+
+
+def test_the_table_tells_what_autocast_means_on_a_gpu(monkeypatch):
+    monkeypatch.setattr("nlstm_lab.bench.steps.has_compiler", lambda device_type: False)
+    frame = bench([TINY], devices=["cpu"], rounds=1).head(1).assign(variant="nn.LSTM, autocast")
+    assert "fp16" not in table(frame)
+    assert "in fp16 here" in table(frame.assign(device="cuda"))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to measure")

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nlstm_lab.bench.graph import Captured
-from nlstm_lab.cells import GRU, LSTM, NestedLSTM
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, HierarchicalRNN, NestedLSTM
 
 WAITS = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "unique")
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
@@ -54,7 +54,7 @@ def test_a_captured_step_trains_as_the_plain_one(unit, device):
         torch.testing.assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize("unit", [NestedLSTM, GRU])
+@pytest.mark.parametrize("unit", [NestedLSTM, GRU, HMLSTM])
 def test_a_step_never_waits_for_the_device(unit):
     """From the checked input on: the check itself looks at symbols on the CPU alone."""
     layer, x = unit(7, 8), torch.randint(7, (6, 4))
@@ -62,3 +62,10 @@ def test_a_step_never_waits_for_the_device(unit):
     with NothingWaits():
         output, _ = layer.run(x, states)
         output.sum().backward()
+
+
+def test_given_boundaries_are_not_looked_at_off_the_cpu():
+    """Meta tensors have no values to look at."""
+    x, boundaries = torch.zeros(6, 4, dtype=torch.int64, device="meta"), torch.zeros(6, 4, 1, device="meta")
+    output, _ = HierarchicalRNN(7, 8, num_layers=2, device="meta")(x, boundaries)
+    assert output.shape == (6, 4, 8)

@@ -58,6 +58,16 @@ def test_a_missing_or_foreign_package_is_told_apart(monkeypatch):
     assert "jupyterlab" not in found
 
 
+def test_a_checkout_that_is_not_installed_is_told(monkeypatch):
+    def requires(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "requires", requires)
+    (found,) = doctor.packages()
+    assert (found.part, found.found, found.essential) == ("packages", "not installed", False)
+    assert "`pip install -e .`" in found.cost
+
+
 def test_a_compiler_that_lacks_something_is_named(monkeypatch):
     monkeypatch.setattr("nlstm_lab.cells.fast.compiling.lacking", lambda device_type: "Python's headers")
     assert doctor.compiler().found == "needs Python's headers"

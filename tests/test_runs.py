@@ -68,6 +68,15 @@ def test_a_record_tells_how_it_was_made(run: runs.Run) -> None:
     assert result["parameters"] == sum(value.numel() for value in run.model().parameters())
 
 
+def test_tests_train_on_the_cpu_also_where_there_is_a_gpu(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU looks at losses every fifty updates, and promises no digits."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    request.getfixturevalue("runs_folder")
+    assert runs._device("auto") == torch.device("cpu")
+
+
 def git(folder: Path, *arguments: str) -> str:
     line = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
     return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import distributed
@@ -114,4 +115,11 @@ def test_a_pattern_that_matches_nothing_is_refused(runs_folder: Path) -> None:
 def test_a_scheduler_that_does_not_answer_is_named(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
     with pytest.raises(LabError, match=r"no scheduler answers at tcp://127.0.0.1:9: start one with `dask scheduler`"):
+        sweep.run(sweep.plan("ptb_char_lstm1", [0], "smoke"), scheduler="tcp://127.0.0.1:9")
+
+
+def test_without_dask_a_sweep_is_one_sentence(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dask", None)
+    monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
+    with pytest.raises(LabError, match=r"dask is not installed, .*`pip install distributed` .*`nlstm-lab train NAME`"):
         sweep.run(sweep.plan("ptb_char_lstm1", [0], "smoke"), scheduler="tcp://127.0.0.1:9")

@@ -96,7 +96,7 @@ def _processor() -> str:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """The frame as text, a block for each size and device."""
+    """The frame as text, a block for each size and device; below those of a GPU, what autocast means there."""
     shown = {"vs_naive": "{:.2f}", "vs_naive_onednn": "{:.2f}", "vs_nn_lstm": "{:.2f}", "ms": "{:.1f}"}
     shown |= {"gflops": "{:.0f}", "of_peak": "{:.0%}", "memory_vs_naive": "{:.2f}"}
     blocks = []
@@ -108,7 +108,10 @@ def table(frame: pd.DataFrame) -> str:
             continue
         body = block.drop(columns=keys)
         formatters = {name: (lambda value, form=form: form.format(value)) for name, form in shown.items()}
-        blocks.append(f"{title}\n{body.to_string(index=False, formatters=formatters, na_rep='')}")
+        text = body.to_string(index=False, formatters=formatters, na_rep="")
+        fp16 = device == "cuda" and (block["variant"] == "nn.LSTM, autocast").any()
+        note = "\n(nn.LSTM, autocast: in fp16 here, as torch has it for cuDNN's kernels)" if fp16 else ""
+        blocks.append(f"{title}\n{text}{note}")
     return "\n\n".join(blocks)
 
 

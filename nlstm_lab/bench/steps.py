@@ -37,7 +37,11 @@ class Size:
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to compute the step; `products` are its factors, and the peak that its GFLOP/s are held against."""
+    """A way to compute the step; `products` are its factors, and the peak that its GFLOP/s are held against.
+
+    On CUDA "nn.LSTM, autocast" is in fp16, as torch has it for cuDNN's kernels whatever type is asked for; it counts
+    as bf16 all the same.
+    """
 
     name: str
     unit: Literal["NestedLSTM", "2-layer LSTM"]

@@ -10,6 +10,8 @@ import torch
 from nlstm_lab.cells.fast import memory
 from nlstm_lab.cells.precision import Precision, exact_products
 
+PEAK_SIZE = {"cpu": 1024, "cuda": 8192}  # rows and columns: of a GPU's time for fewer, launching takes the most
+
 
 def alternate(steps: Sequence[Callable[[], Any]], rounds: int, device: torch.device) -> list[list[float]]:
     """Seconds of each step in each of `rounds` rounds; every step runs once a round.
@@ -33,8 +35,9 @@ def alternate(steps: Sequence[Callable[[], Any]], rounds: int, device: torch.dev
     return seconds
 
 
-def product_peak(products: Precision, device: torch.device, size: int = 1024) -> float:
+def product_peak(products: Precision, device: torch.device) -> float:
     """GFLOP/s of a large square product, by the faster library: what no recurrent step can exceed."""
+    size = PEAK_SIZE[device.type]
     left, right = (torch.randn(size, size, device=device) for _ in range(2))
     if products == "bf16":
         left, right = left.bfloat16(), right.bfloat16()

@@ -74,7 +74,7 @@ class HierarchicalRNN(Multiscale):
     `boundaries` [T, B, num_layers - 1], laid out and if need be packed as the input, say where layer 1
     (words), 2 (phrases), ... end a segment; a segment ends only where one of the layer below does. Further
     shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Flags as in
-    `HierarchicalRNNCell`.
+    `HierarchicalRNNCell`. Boundaries that are not 0 or 1, or not nested, are refused on a CPU alone.
 
     >>> import torch, nlstm_lab as lab
     >>> ends = torch.tensor([0, 0, 1, 0, 1]).float().view(5, 1, 1)  # of the words, in one text
@@ -106,7 +106,8 @@ class HierarchicalRNN(Multiscale):
         wanted = [*input.shape[: input.dim() - input.is_floating_point()], self.num_layers - 1]
         if list(boundaries.shape) != wanted:
             raise ValueError(f"boundaries must be {wanted}, as the input is, not {list(boundaries.shape)}")
-        if not torch.compiler.is_compiling():  # a look at values, which a compiled graph cannot take
+        # a look at values, which a compiled graph cannot take, and for which a GPU would have to be waited for
+        if boundaries.device.type == "cpu" and not torch.compiler.is_compiling():
             if not ((boundaries == 0) | (boundaries == 1)).all():
                 raise ValueError("boundaries must be 0 or 1, not anything between or beyond")
             if (boundaries[..., 1:] > boundaries[..., :-1]).any():

@@ -16,7 +16,7 @@ PYTHONS = ((3, 11), (3, 13))  # the tested range, both ends included
 WIDTH = 120  # of lines in a file or a pipe
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DISPENSABLE = {  # what goes without them; without any other package nothing goes
-    "captum": "nothing can be probed; training works",
+    "captum": "nothing can be probed, `nlstm-lab table` and `figures` cannot run; training works",
     "papermill": "`nlstm-lab figures` cannot execute notebooks",
     "ipykernel": "notebooks cannot be executed",
     "jupyterlab": "notebooks cannot be opened here",
@@ -79,7 +79,12 @@ def packages() -> Iterator[Finding]:
     """The packages that the project asks for: absent, or of a version outside the range that it names."""
     from packaging.requirements import Requirement
 
-    asked = [Requirement(line) for line in metadata.requires("nlstm_lab") or [] if "extra ==" not in line]
+    try:
+        lines = metadata.requires("nlstm_lab") or []
+    except metadata.PackageNotFoundError:  # a checkout that Python finds by its path
+        yield Finding("packages", "not installed", "versions are not checked; `pip install -e .` installs the project")
+        return
+    asked = [Requirement(line) for line in lines if "extra ==" not in line]
     good = []
     for requirement in asked:
         name = requirement.name

@@ -12,8 +12,6 @@ from functools import partial
 from typing import Any, Literal
 from uuid import uuid4
 
-import distributed
-
 from nlstm_lab import cluster, paths
 from nlstm_lab.errors import Interrupted
 from nlstm_lab.notebooks.executor import execute
@@ -130,6 +128,8 @@ def _run(client: Any, outcomes: Sequence[Outcome], timeout: float | None, look: 
 
 def _execute(job: Job, timeout: float | None, threads: int, owner: str) -> tuple[float, str]:
     """What a worker does: one notebook, from its first cell, telling after each. Returns seconds and the inputs."""
+    import distributed
+
     started, done, worker = time.perf_counter(), 0, distributed.get_worker()
 
     def tell(**_: Any) -> None:

@@ -16,7 +16,7 @@ from nlstm_lab import cells
 from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Reader, Split, Task
-from nlstm_lab.errors import Interrupted, TrainingFailed
+from nlstm_lab.errors import Interrupted, LabError, TrainingFailed
 from nlstm_lab.models import Network, Score, metrics
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
@@ -137,6 +137,14 @@ class _Trainer:
         kept = f"saved after {self.state.progress.update} updates" if self.state.file else "nothing was saved"
         raise Interrupted(f"{self.request.name or 'another process was stopped'}: {kept}; the same command goes on")
 
+    def out_of_memory(self) -> LabError:
+        progress, file = self.state.progress, self.state.file
+        left = checkpoints.kept(file) if file else "nothing was saved"
+        return LabError(
+            f"the GPU's memory is full after update {progress.update} (epoch {progress.epoch + 1}); {left}. With fewer "
+            "trainings side by side the same command goes on; a smaller batch makes a variation with runs of its own"
+        )
+
     # -- one epoch
 
     def batches(self) -> Iterator[Batch]:
@@ -233,11 +241,14 @@ class _Trainer:
         state, progress = self.state, self.state.progress
         silent = not (show and state.group.first)
         with listening() as self.request, tqdm(total=self.updates, initial=progress.update, disable=silent) as bar:
-            while progress.epoch < self.config.epochs:
-                self.epoch(bar)
-            if not progress.finished:
-                self.finish()
-                state.save()
+            try:
+                while progress.epoch < self.config.epochs:
+                    self.epoch(bar)
+                if not progress.finished:
+                    self.finish()
+                    state.save()
+            except torch.OutOfMemoryError as error:
+                raise self.out_of_memory() from error
         return Fit(progress.history, progress.best_epoch, state.best, progress.seconds, progress.rate())
 
     def show(self, bar: "tqdm[Any]") -> None:
@@ -271,7 +282,7 @@ def fit(
     of its own choice, which changes last digits, and recurrence lets them grow.
 
     Raises TrainingFailed for a loss or gradient that is not finite, Interrupted after a signal, and LabError where the
-    checkpoint cannot be written; the last good checkpoint stays.
+    checkpoint cannot be written or a GPU's memory is full; the last good checkpoint stays.
     """
     where = torch.device(device)
     network.to(where)

@@ -1,6 +1,8 @@
 """The fast paths equal the oracle, the plain loop over `Cell.recur`: outputs, states and every gradient."""
 
 import copy
+import importlib
+import warnings
 
 import pytest
 import torch
@@ -9,8 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from nlstm_lab.cells import GRU, LSTM, NestedLSTM, precision
-from nlstm_lab.cells.fast import disabled
-from nlstm_lab.cells.fast.compiling import compiled, has_compiler
+from nlstm_lab.cells.fast import disabled, fused
+from nlstm_lab.cells.fast.compiling import compiled, has_compiler, lacking
 from nlstm_lab.cells.precision import exact_kernels, exact_products, has_bf16, onednn_is_exact, times
 from nlstm_lab.errors import UsageError
 
@@ -222,6 +224,48 @@ def test_compiled_functions_give_the_same(unit, name, dtype, tolerance):
         truth = everything(layer.double(), x.double(), None)
     for result, true in zip(results, truth, strict=True):
         assert (result - true).norm() <= tolerance * true.norm()
+
+
+@pytest.mark.parametrize(("caller", "told"), [("nlstm_lab.cells.fast.gru", 0), ("somebody.elses", 1)])
+def test_torch_advises_users_on_their_own_weights_alone(caller, told):
+    advice = UserWarning("RNN module weights are not part of single contiguous chunk of memory. This means ...")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        importlib.reload(fused)  # pytest puts back the filters that imports set
+        warnings.warn_explicit(advice, UserWarning, "a file", 1, module=caller)
+    assert len(said) == told
+
+
+@pytest.mark.parametrize(("unit", "kernel"), [(LSTM(5, 6), "lstm"), (GRU(5, 6, reset="after"), "gru")])
+def test_kernels_are_given_contiguous_states(unit, kernel, monkeypatch):
+    """cuDNN's refuse others, as where one start is expanded to a batch."""
+    original, given = getattr(torch._VF, kernel), []
+
+    def noted(x, state, *arguments):
+        given.extend(state if isinstance(state, list) else [state])
+        return original(x, state, *arguments)
+
+    monkeypatch.setattr(torch._VF, kernel, noted)
+    first = torch.randn(6).expand(1, 3, 6)
+    unit(torch.randn(4, 3, 5), (first, first) if kernel == "lstm" else first)
+    assert given
+    assert all(part.is_contiguous() for part in given)
+
+
+def test_triton_needs_a_c_compiler_and_headers_as_well(monkeypatch, tmp_path):
+    """It builds its driver at its first kernel, which is the first update of a training."""
+    monkeypatch.setattr("torch.utils._triton.has_triton", lambda: True)
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    look = lacking.__wrapped__  # anew each time
+    assert look("cuda") == "Python's headers"
+    (tmp_path / "Python.h").touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    assert look("cuda") == "a C compiler"
+    (tmp_path / "gcc").touch(0o755)
+    assert look("cuda") == ""
+    monkeypatch.setenv("CC", "another")
+    assert look("cuda") == "a C compiler"
 
 
 @pytest.mark.parametrize("unit", [NestedLSTM, GRU])

@@ -233,6 +233,21 @@ def test_a_failure_that_cannot_be_recorded_is_one_sentence(runs_folder: Path, mo
         runs.ensure(f"{NAME}+learning_rate=1e36+clip_norm=null", 0, "smoke", progress=False)
 
 
+def test_a_full_gpu_is_one_sentence_and_keeps_the_last_state(
+    runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, calls = training.loop._Trainer.update, itertools.count(1)
+
+    def update(*arguments: object) -> None:
+        if next(calls) == 3:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        original(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(training.loop._Trainer, "update", update)
+    with pytest.raises(LabError, match=r"memory is full after update 2 \(epoch 1\); the last good state is kept. With"):
+        fit(tmp_path / "checkpoint.pt")
+
+
 def test_a_validation_loss_that_is_not_finite_stops_the_training(
     runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

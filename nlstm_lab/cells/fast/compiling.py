@@ -7,7 +7,9 @@ much as the loop: a `Runner` is looked up by everything that the code depends on
 """
 
 import functools
+import os
 import re
+import shutil
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -49,20 +51,33 @@ def has_compiler(device_type: str) -> bool:
 
 @functools.cache
 def lacking(device_type: str) -> str:
-    """What inductor needs and does not find here, or nothing: Triton for CUDA, and for a CPU a C++ compiler, Python's
-    headers, and torch in a folder whose path, which it hands to the linker without quotes, holds no space.
+    """What inductor needs and does not find here, or nothing.
+
+    For CUDA Triton, which builds its driver at its first kernel, with a C compiler and Python's headers. For a CPU a
+    C++ compiler, Python's headers, and torch in a folder whose path, which goes to the linker without quotes, holds no
+    space.
     """
+    headers = Path(sysconfig.get_path("include"), "Python.h").is_file()
     if device_type != "cpu":
         from torch.utils._triton import has_triton
 
-        return "" if has_triton() else "Triton"
+        return "Triton" if not has_triton() else "Python's headers" if not headers else _lacking_c_compiler()
+    if re.search(r"\s", torch.__file__):
+        return "a path to torch without a space"
+    return "Python's headers" if not headers else _lacking_cpp_compiler()
+
+
+def _lacking_c_compiler() -> str:
+    """Triton's own search."""
+    named = os.environ.get("CC")
+    found = any(map(shutil.which, ("gcc", "clang") if named is None else (named,)))
+    return "" if found else "a C compiler"
+
+
+def _lacking_cpp_compiler() -> str:
     from torch._inductor.cpp_builder import get_cpp_compiler
     from torch._inductor.exc import InvalidCxxCompiler
 
-    if re.search(r"\s", torch.__file__):
-        return "a path to torch without a space"
-    if not Path(sysconfig.get_path("include"), "Python.h").is_file():
-        return "Python's headers"
     try:
         return "" if get_cpp_compiler() else "a C++ compiler"
     except InvalidCxxCompiler:

@@ -1,5 +1,7 @@
 """The plain LSTM, unrolled by the kernel behind `torch.nn.LSTM` where that is the fastest."""
 
+import warnings
+
 import torch
 from torch import Tensor
 
@@ -7,6 +9,10 @@ from nlstm_lab.cells.base import GatedCell, State, product
 from nlstm_lab.cells.fast import nested, serves
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.precision import exact_kernels, product_type
+
+# On a GPU torch advises the caller, who is always one of our modules, to lay out the weights as those of its own. They
+# are a cell's, each in its place; the results are the same, and no user could act upon it.
+warnings.filterwarnings("ignore", "RNN module weights are not part of", UserWarning, r"nlstm_lab\.cells\.fast\.")
 
 LARGEST_ONE_HOT = 100  # beyond, the look-up that only our own loop has saves more than the kernel does
 
@@ -23,7 +29,7 @@ def unroll(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | No
     weights: list[Tensor] = [cell.weight_ih, cell.weight_hh]
     if cell.bias is not None:
         weights += [cell.bias, torch.zeros_like(cell.bias)]
-    first = [part.unsqueeze(0) for part in state]
+    first = [part.contiguous().unsqueeze(0) for part in state]  # cuDNN refuses any other
     with exact_kernels():
         hidden, h, c = torch._VF.lstm(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
     return hidden, (h[0], c[0])

@@ -28,7 +28,7 @@ def unroll(cell: GRUCell, x: Tensor, state: State) -> tuple[Tensor, State] | Non
         weights: list[Tensor] = [cell.weight_ih, cell.weight_hh]
         if cell.bias is not None and cell.bias_hh is not None:
             weights += [cell.bias, cell.bias_hh]
-        first = state[0].unsqueeze(0)
+        first = state[0].contiguous().unsqueeze(0)  # cuDNN refuses any other
         with exact_kernels():
             hidden, h = torch._VF.gru(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
         return hidden, (h[0],)

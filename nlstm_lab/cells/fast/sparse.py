@@ -37,11 +37,11 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
 def _read(
     unit: HMLSTM, x: Tensor, states: list[State], steps: list[list[Told]] | None
 ) -> tuple[Tensor, list[State]] | None:
+    if torch.is_grad_enabled() or x.device.type != "cpu" or x.shape[1] != 1 or (unit.dropout and unit.training):
+        return None  # before any look at values, for which a GPU would have to be waited for
     cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell and _is_sparse(cell)]
     hard = all(bool(((z == 0) | (z == 1)).all()) for _, _, z in states)
-    if torch.is_grad_enabled() or x.shape[1] != 1 or (unit.dropout and unit.training):
-        return None
-    if not hard or bool(states[-1][2].any()) or len(cells) < unit.num_layers or x.device.type != "cpu":
+    if not hard or bool(states[-1][2].any()) or len(cells) < unit.num_layers:
         return None
     return _over_steps(unit, x, [Layer(cell, state) for cell, state in zip(cells, states, strict=True)], steps)
 
