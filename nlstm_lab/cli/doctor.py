@@ -16,7 +16,7 @@ PYTHONS = ((3, 11), (3, 13))  # the tested range, both ends included
 WIDTH = 120  # of lines in a file or a pipe
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DISPENSABLE = {  # what goes without them; without any other package nothing goes
-    "captum": "nothing can be probed, `nlstm-lab table` and `figures` cannot run; training works",
+    "captum": "no prediction can be attributed to what was read (connectivity); all else works",
     "papermill": "`nlstm-lab figures` cannot execute notebooks",
     "ipykernel": "notebooks cannot be executed",
     "jupyterlab": "notebooks cannot be opened here",

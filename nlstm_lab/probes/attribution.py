@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import torch
-from captum.attr import InputXGradient, IntegratedGradients, Saliency
 from torch import Tensor
 
 from nlstm_lab.cells.base import Record
@@ -45,6 +44,8 @@ def _from_input(model: Network, mode: Mode, read: Read, positions: Tensor, codes
         hidden = model.unit(inputs.transpose(0, 1), *beside)[0]
         return model.readout(hidden[positions, torch.arange(len(inputs), device=x.device)])  # type: ignore[no-any-return]
 
+    from captum.attr import InputXGradient, Saliency  # here, as every other probe goes without it
+
     inputs = x.clone().requires_grad_()
     asked: dict[str, Any] = {"target": codes, "additional_forward_args": (positions, *given)}
     if mode == "gradient_x_input":
@@ -62,6 +63,8 @@ def _from_input(model: Network, mode: Mode, read: Read, positions: Tensor, codes
 
 def _integrated(predict: Callable[..., Tensor], inputs: Tensor, asked: dict[str, Any]) -> Tensor:
     """Integrated gradients, [n, S], with steps enough that they sum to what they explain."""
+    from captum.attr import IntegratedGradients
+
     steps, gap = STEPS, float("inf")
     while gap > INCOMPLETE and steps <= MOST_STEPS:
         parts, missing = IntegratedGradients(predict).attribute(
