@@ -141,6 +141,13 @@ def test_a_record_is_loaded_and_not_trained_again(run: runs.Run, monkeypatch: py
     assert runs.load(NAME, 3).result == run.result  # the only scale that is recorded
 
 
+def test_without_a_scale_the_largest_that_is_recorded_is_meant(runs_folder: Path) -> None:
+    for scale in ("smoke", "small"):
+        (runs_folder / NAME / f"{scale}-seed0").mkdir(parents=True)
+        (runs_folder / NAME / f"{scale}-seed0" / "result.json").write_text("{}")
+    assert runs.resolve(NAME, None).scale == "small"
+
+
 def test_a_run_that_nobody_recorded_names_the_command(runs_folder: Path) -> None:
     with pytest.raises(MissingRun, match="`nlstm-lab train ptb_char_nlstm --scale small --seed 7`"):
         runs.load("ptb_char_nlstm", 7)

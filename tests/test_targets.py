@@ -363,6 +363,16 @@ def test_a_margin_is_positive_where_the_better_one_is_better():
     assert row["verdict"] == "holds"
 
 
+def test_a_larger_log_likelihood_is_the_better_one():
+    table = runs(
+        ("handwriting_hmlstm", "small", "test", [1100.0, 1101.0, 1102.0]),
+        ("handwriting_lstm", "small", "test", [1000.0, 1001.0, 1003.0]),
+        metric="log_likelihood_nats",
+    )
+    frame = targets.verdicts(table)
+    assert only(frame[frame["seeds"] > 0], kind="ordering")["verdict"] == "holds"
+
+
 def test_only_common_seeds_are_paired():
     table = runs(
         ("ptb_char_nlstm", "small", "valid", [1.6, 1.7, 1.8]),
@@ -418,6 +428,7 @@ def test_a_substitute_may_decide_an_ordering_but_is_never_set_beside_a_printed_n
         (2.0, 0.1, 3.9, "holds"),
         (-2.0, -3.9, -0.1, "fails"),
         (2.0, 0.0, 4.0, "undecided"),
+        (-2.0, -4.0, 0.0, "undecided"),
         (2.0, -0.1, 4.1, "undecided"),
         (2.0, math.nan, math.nan, "undecided"),
     ],
@@ -426,6 +437,13 @@ def test_a_claim_holds_when_its_whole_interval_lies_above(value, low, high, verd
     claims = measured(("nested_lstm.inner_slower_than_outer", "small", value, low, high, 5))
     row = only(targets.verdicts(runs(), claims), place="inner_slower_than_outer")
     assert (row["verdict"], row["scale"], row["seeds"]) == (verdict, "small", 5)
+
+
+def test_a_claims_largest_scale_with_three_seeds_speaks():
+    name = "nested_lstm.inner_slower_than_outer"
+    claims = measured((name, "small", 2.0, 1.0, 3.0, 5), (name, "paper", 9.0, math.nan, math.nan, 1))
+    row = only(targets.verdicts(runs(), claims), place="inner_slower_than_outer")
+    assert (row["scale"], row["seeds"], row["verdict"]) == ("small", 5, "holds")
 
 
 def test_a_claim_is_judged_against_its_own_bound():

@@ -108,6 +108,19 @@ def test_precisions_stay_close_to_float64(unit, name, tolerance):
         assert (result - true).norm() <= tolerance * true.norm()
 
 
+@pytest.mark.parametrize("symbols", [True, False])
+@pytest.mark.parametrize(("unit", "flags"), [(LSTM, {}), (GRU, {"reset": "after"})])
+def test_torchs_kernel_goes_on_from_a_given_state(unit, flags, symbols):
+    """In single precision, in which networks are trained: in double precision the LSTM takes another way."""
+    torch.manual_seed(0)
+    layer = unit(7, 5, 2, **flags)
+    x = torch.randint(7, (6, 3)) if symbols else torch.randn(6, 3, 7)
+    state = torch.randn(2, 3, 5) if unit is GRU else (torch.randn(2, 3, 5), torch.randn(2, 3, 5))
+    results = layer(x, state)
+    with disabled():
+        torch.testing.assert_close(results, layer(x, state), atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize("capability", ["AVX2", "AVX512"])
 @pytest.mark.parametrize("unit", [NestedLSTM, GRU])
 def test_either_library_keeps_fp32_accuracy(unit, capability, monkeypatch):

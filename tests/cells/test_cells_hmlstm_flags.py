@@ -62,6 +62,21 @@ def test_threshold_and_detection_on_copy():
         assert cell(torch.randn(2, D), z_below=z_below)[2].tolist() == expected
 
 
+def test_of_soft_boundaries_the_operation_is_noted_by_the_threshold():
+    torch.manual_seed(0)
+    unit = HMLSTM(D, H, L, boundary="soft", threshold=0.4)
+    for parameter in unit.parameters():
+        torch.nn.init.normal_(parameter)
+    layers, z_below, seen = unit.trace(torch.randn(T, B, D))[2], torch.ones(T, B), set()
+    for layer in layers:
+        z_last = torch.cat([torch.zeros(1, B), layer["z"][:-1]])
+        unflushed = torch.where(z_below > 0.4, Operation.UPDATE, Operation.COPY)
+        assert torch.equal(layer["operation"], torch.where(z_last > 0.4, Operation.FLUSH, unflushed))
+        seen |= set(layer["operation"].unique().tolist())
+        z_below = layer["z"]
+    assert seen == set(Operation)
+
+
 def test_layer_norm_leaves_the_detector_alone_unless_told():
     torch.manual_seed(0)
     x = torch.randn(50, D, dtype=DOUBLE)

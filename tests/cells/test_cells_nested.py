@@ -1,6 +1,7 @@
 """The Nested LSTM is its equations, at the paper's depth and deeper, and nests any cell."""
 
 import functools
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 from nlstm_lab.cells import GRU, RNN, GRUCell, LayerNormLSTMCell, LSTMCell, NestedLSTM, NestedLSTMCell
 from nlstm_lab.cells.clockwork import ClockworkRNNCell
+from nlstm_lab.cells.fast import disabled
 
 T, B, D, H = 6, 3, 5, 4
 
@@ -29,7 +31,11 @@ def random_unit(**flags):
     return unit
 
 
-def test_depth_2_is_equations_1_to_15():
+either_way = pytest.mark.parametrize("way", [nullcontext, disabled], ids=["the fast path", "the readable step"])
+
+
+@either_way
+def test_depth_2_is_equations_1_to_15(way):
     unit = random_unit()
     (Wi, Wf, Wc, Wo), (Ui, Uf, Uc, Uo), (bi, bf, bc, bo) = maps(unit.layers[0])
     (Vi, Vf, Vc, Vo), (Ri, Rf, Rc, Ro), (di, df, dc, do) = maps(unit.layers[0].memory)
@@ -49,14 +55,16 @@ def test_depth_2_is_equations_1_to_15():
         c = o_in * np.tanh(c_in)  # 14, 15
         h = o * np.tanh(c)  # 6
         expected.append(h)
-    output, (h_n, memories) = unit(x)
+    with way():
+        output, (h_n, memories) = unit(x)
     np.testing.assert_allclose(output.detach().numpy(), np.stack(expected), rtol=0, atol=1e-12)
     np.testing.assert_allclose(h_n[0].detach().numpy(), h, rtol=0, atol=1e-12)
     np.testing.assert_allclose(memories[0].detach().numpy(), np.stack([c, c_in]), rtol=0, atol=1e-12)
 
 
+@either_way
 @pytest.mark.parametrize("candidate", ["identity", "tanh"])
-def test_depth_3_is_the_equations_written_out(candidate):
+def test_depth_3_is_the_equations_written_out(candidate, way):
     unit = random_unit(depth=3, candidate=candidate)
     outer = unit.layers[0]
     (Wi, Wf, Wc, Wo), (Ui, Uf, Uc, Uo), (bi, bf, bc, bo) = maps(outer)
@@ -83,7 +91,8 @@ def test_depth_3_is_the_equations_written_out(candidate):
         c1 = o2 * np.tanh(c2)
         h = o1 * np.tanh(c1)
         expected.append(h)
-    output, (_h_n, memories) = unit(x)
+    with way():
+        output, (_h_n, memories) = unit(x)
     np.testing.assert_allclose(output.detach().numpy(), np.stack(expected), rtol=0, atol=1e-12)
     np.testing.assert_allclose(memories[0].detach().numpy(), np.stack([c1, c2, c3]), rtol=0, atol=1e-12)
 

@@ -101,6 +101,13 @@ def test_a_trajectory_is_the_line_that_was_written(publish: Publish) -> None:
         assert batch.targets[: size - 1, column, 2].tolist() == task.lifted[begin + 1 : begin + size].tolist()
 
 
+def test_in_the_tablets_units_a_density_is_the_normalized_one_over_the_deviations(publish: Publish) -> None:
+    publish("iamondb", [archive(lines(40)), forms(40)])
+    task = Handwriting(minimum=10).load()
+    nats = [-(task.sizes[k] - 1) * np.log(task.deviation).sum() for k in task.lines["valid"]]
+    assert task.raw_units_nats("valid") == pytest.approx(float(np.mean(nats)))
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

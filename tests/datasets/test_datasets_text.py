@@ -82,6 +82,12 @@ def test_training_blocks_are_shuffled_by_the_generator_alone() -> None:
     assert sorted(predicted(epochs[0])) == sorted(predicted(epochs[2]))
 
 
+def test_streams_are_entered_at_another_place_each_epoch() -> None:
+    task = small("streams")
+    batches = [next(iter(task.train(torch.Generator().manual_seed(seed)))) for seed in range(8)]
+    assert len({tuple(batch.inputs.flatten().tolist()) for batch in batches}) > 2
+
+
 @pytest.mark.parametrize("reader", ["blocks", "streams"])
 def test_epochs_have_as_many_updates_as_announced(reader: str) -> None:
     task = small(reader)

@@ -30,19 +30,21 @@ def test_output_module_is_equations_11_and_12() -> None:
     np.testing.assert_allclose(module(torch.from_numpy(h)).detach().numpy(), expected, atol=1e-12)
 
 
-def test_mixture_density_is_that_of_scipy() -> None:
+def test_mixture_density_is_that_of_scipy_with_the_parameters_of_graves_equations_18_to_22() -> None:
+    """From the raw outputs alone: nothing here asks `split`."""
     torch.manual_seed(1)
-    density = MixtureDensity(components=3)
+    n, density = 3, MixtureDensity(components=3)
     raw, points = torch.randn(7, density.size, dtype=torch.float64), torch.randn(7, 3, dtype=torch.float64)
     points[:, 2] = (points[:, 2] > 0).double()
-    log_weights, means, sigma, rho, pen = (part.numpy() for part in density.split(raw))
-    for k, nats in enumerate(density(raw, points).numpy()):
+    for y, point, nats in zip(raw.numpy(), points.numpy(), density(raw, points).numpy(), strict=True):
+        weights = np.exp(y[:n]) / np.exp(y[:n]).sum()
+        means, sigmas = y[n : 3 * n].reshape(n, 2), np.exp(y[3 * n : 5 * n]).reshape(n, 2)
+        rhos = density.RHO_BOUND * np.tanh(y[5 * n : 6 * n])
         p = 0.0
-        for j in range(3):
-            s, r = sigma[k, j], rho[k, j]
+        for weight, mean, s, r in zip(weights, means, sigmas, rhos, strict=True):
             covariance = [[s[0] ** 2, r * s[0] * s[1]], [r * s[0] * s[1], s[1] ** 2]]
-            p += np.exp(log_weights[k, j]) * multivariate_normal(means[k, j], covariance).pdf(points[k, :2].numpy())
-        p *= bernoulli(sigmoid(pen[k])).pmf(int(points[k, 2]))
+            p += weight * multivariate_normal(mean, covariance).pdf(point[:2])
+        p *= bernoulli(sigmoid(y[6 * n])).pmf(int(point[2]))
         np.testing.assert_allclose(nats, -np.log(p), rtol=1e-9)
 
 

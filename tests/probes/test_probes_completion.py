@@ -49,7 +49,12 @@ def test_a_text_beyond_the_window_is_read_from_a_space():
     model = network()
     text = " bad face" * 5
     assert complete(model, text, WORDS, window=20) == complete(model, text[31:], WORDS)
-    assert complete(model, "a" * 50, WORDS, window=20) == complete(model, "a" * 50, WORDS, window=20)
+
+
+def test_a_long_text_without_a_space_is_read_from_within_the_window():
+    characters, text = network(words=ALPHABET.symbols), "abcdefg" * 8
+    assert complete(characters, text, window=20) == complete(characters, text[40:])
+    assert complete(characters, text, window=20) != complete(characters, text[50:])
 
 
 def test_typing_forth_and_back_gives_what_a_fresh_reading_does():

@@ -69,6 +69,41 @@ def test_what_was_planted_is_found_where_it_was_planted(planted):
     assert told.control["word_class", "inner"] == pytest.approx(told.chance["word_class", "inner"], abs=0.06)
 
 
+def hidden(text, h):
+    """A trace of hidden states [T, unit]."""
+    data = {"h": (("time", "layer", "unit"), h[:, None])}
+    return xr.Dataset(data, {"layer": [1], "symbol": ("time", list(text))})
+
+
+def score(text, h, label):
+    return decode(hidden(text, h), text, (label,)).score.item()
+
+
+def test_what_was_learned_by_heart_does_not_count():
+    """Noise of 200 units fits 320 characters well, and says nothing of the last 80."""
+    text = "(ab) cd " * 50
+    noise = np.random.default_rng(0).standard_normal((400, 200))
+    assert score(text, noise, "since_space") < 0.1
+    assert score(text, noise, "in_bracket") == pytest.approx(0.5, abs=0.15)
+
+
+BRACKETS = ("(a)" + "bcdefghijklm no " * 2) * 60
+INSIDE = labels(BRACKETS).in_bracket.to_numpy()
+
+
+def test_a_rare_class_counts_as_much_as_a_frequent_one():
+    """A unit that marks every second bracket alone finds half of the rare class, and all of the other."""
+    marks = INSIDE & (np.arange(len(BRACKETS)) // 35 % 2 == 0)
+    h = marks[:, None] + 0.01 * np.random.default_rng(0).standard_normal((len(BRACKETS), 3))
+    assert score(BRACKETS, h, "in_bracket") == pytest.approx(0.75, abs=0.08)
+
+
+def test_a_rare_class_is_weighed_as_the_frequent_one_when_the_probe_is_fitted():
+    """The classes lie one deviation apart: with equal weights each is found with a probability of Phi(1/2)."""
+    h = INSIDE[:, None] + np.random.default_rng(0).standard_normal((len(BRACKETS), 1))
+    assert score(BRACKETS, h, "in_bracket") == pytest.approx(0.69, abs=0.06)
+
+
 def test_what_cannot_be_decoded_says_why(planted):
     text, trace = planted
     plain = text.translate(str.maketrans('()"7', "abcd"))

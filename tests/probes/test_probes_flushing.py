@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nlstm_lab import probes
@@ -31,6 +32,23 @@ def test_turning_a_boundary_moves_the_prediction(hierarchical, text):
     assert kl["forced"].iloc[0] > 1e-4
     assert (told["number"] == 20).all()
     assert list(kl["withheld"].index) == list(range(10))
+
+
+def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, text):
+    model = hierarchical()
+    told = flushes(model, text, 1, moments=1, distance=4)
+    codes, z = model.vocabulary.encode(text), probes.boundaries(model, text).z.values[:, 0]
+    for kind, was in (("withheld", 1), ("forced", 0)):
+        t = int(np.flatnonzero(z == was)[0]) + 1
+        read, following = codes[t : t + 4, None], codes[t + 1 : t + 5]
+        with torch.no_grad():
+            h, c, left = model.unit(codes[:t, None])[1]
+            turned = torch.cat([1 - left[:1], left[1:]])
+            intact, lost = (
+                F.cross_entropy(model(read, (h, c, each))[0][:, 0], following, reduction="none")
+                for each in (left, turned)
+            )
+        np.testing.assert_allclose(by_kind(told, "loss_increase")[kind], lost - intact, atol=1e-5)
 
 
 def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchical, text):

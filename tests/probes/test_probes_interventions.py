@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from nlstm_lab import probes
 from nlstm_lab.cells.gru import GRU
@@ -46,10 +47,14 @@ def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_say
     codes = model.vocabulary.encode(text)
     with torch.no_grad():
         _, (h, c) = model.unit(codes[:60, None])
-        out, _ = model.unit(codes[60:90, None], (h, torch.zeros_like(c)))
-        log_p = model.readout(out).log_softmax(-1).squeeze(1)
-    expected = -log_p.gather(1, codes[61:91, None]).squeeze(1)
+        intact, cut = (
+            model.readout(model.unit(codes[60:90, None], (h, held))[0]).log_softmax(-1).squeeze(1)
+            for held in (c, torch.zeros_like(c))
+        )
+    expected = -cut.gather(1, codes[61:91, None]).squeeze(1)
     np.testing.assert_allclose(told.loss_cut.sel(moment=60), expected, atol=1e-5)
+    divergence = F.kl_div(cut, intact, log_target=True, reduction="none").sum(-1)  # D(intact | cut), not the other
+    np.testing.assert_allclose(told.kl.sel(moment=60), divergence, atol=1e-5)
 
 
 def test_the_intact_loss_is_that_of_a_trace(driven, text, kind):

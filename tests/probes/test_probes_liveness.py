@@ -37,9 +37,26 @@ def test_a_leaky_counter_that_has_arrived_is_silent():
     assert classes(c, 1.0, 0.9, 1.0) == ["silent"]
 
 
-def test_a_constant_and_a_small_ripple_are_silent():
+def test_a_constant_is_silent():
     assert classes(torch.full((T, B, 1), 0.4), 0.5, 0.5, 0.4) == ["silent"]
-    assert classes(0.4 + 0.0005 * torch.randn(T, B, 1), 0.5, 0.5, 0.4) == ["silent"]
+
+
+@pytest.mark.parametrize(("deviation", "life"), [(0.0005, "silent"), (0.002, "alive")])
+def test_what_moves_by_more_than_a_thousandth_is_alive(deviation, life):
+    torch.manual_seed(0)
+    assert classes(deviation * torch.randn(T, B, 1), 0.5, 0.5, 0.0) == [life]
+
+
+@pytest.mark.parametrize(("drift", "life"), [(0.07, "silent"), (0.15, "latched")])
+def test_a_counter_counts_by_a_tenth_a_step_at_least(drift, life):
+    assert classes(10 + drift * steps(), drift, 1.0, 1.0) == [life]
+
+
+@pytest.mark.parametrize(("every", "life"), [(10, "silent"), (50, "latched")])
+def test_a_counter_counts_at_more_than_nine_tenths_of_the_steps(every, life):
+    """It moves on all the same: at one step in so many nothing is added, by its gates."""
+    push = torch.where(torch.arange(T) % every == 0, 0.0, 1.0)[:, None, None].expand(T, B, 1)
+    assert classes(steps(), push, 1.0, 1.0) == [life]
 
 
 def test_a_cell_that_tells_texts_apart_is_alive_though_it_never_moves():

@@ -1,5 +1,7 @@
 """The formula of the local persistence is the derivative that autograd takes of the cell's own step."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from nlstm_lab.cells.gru import GRUCell
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM, Operation
 from nlstm_lab.cells.lstm import LSTM
-from nlstm_lab.cells.nested import NestedLSTM
+from nlstm_lab.cells.nested import NestedLSTM, NestedLSTMCell
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -50,6 +52,7 @@ def by_autograd(model, text, layer, part, steps):
         (NestedLSTM, {"candidate": "tanh", "num_layers": 2}),
         (NestedLSTM, {"depth": 3}),
         (NestedLSTM, {"depth": 4}),
+        (NestedLSTM, {"memory": functools.partial(NestedLSTMCell, depth=2)}),  # whose candidate is the identity
     ],
 )
 def test_persistence_is_the_derivative(network, text, kind, flags):

@@ -52,6 +52,21 @@ def test_timescales_are_those_of_the_condition(study, how, reads):
     assert expected["timescale"].notna().any()
 
 
+def test_gates_and_persistence_are_those_behind_the_start(study):
+    model, excerpt, text = study
+    found = studies.gate_timescales(model, excerpt).set_index(["memory", "unit"])
+    read = probes.trace(model, text).isel(time=slice(50, None))
+    expected = probes.persistence(model, read).mean("time").to_series()[found.index]
+    np.testing.assert_allclose(found["persistence"], expected, rtol=1e-5)
+    np.testing.assert_allclose(found["from_mean_ln_f"], probes.gate_timescales(read)["from_mean_ln_f"], rtol=1e-5)
+
+
+def test_the_horizon_is_the_mean_over_positions(study):
+    model, excerpt, text = study
+    found = studies.horizon(model, excerpt, positions=10)["loss"]
+    np.testing.assert_allclose(found, probes.horizon(model, text, positions=10).mean("position"), rtol=1e-5)
+
+
 def test_cuts_are_means_over_moments_of_the_first_half(study):
     model, excerpt, text = study
     found = studies.cuts(model, excerpt).set_index(["memory", "kind", "distance"]).sort_index()

@@ -83,6 +83,14 @@ def test_the_forget_gate_tells_its_decay_for_innermost_memories_alone():
     assert set(gate_timescales(trace).reason[3:]) == {"the forget gate is 1 throughout"}
 
 
+def test_a_gate_that_moves_has_two_decays():
+    trace = made_up(cell=signals((5,) * 3, T))
+    trace["f"][::2] = 0.5
+    frame = gate_timescales(trace)
+    assert frame.from_mean_f.to_numpy() == pytest.approx(-1 / np.log(0.7), rel=1e-5)
+    assert frame.from_mean_ln_f.to_numpy() == pytest.approx(-2 / (np.log(0.5) + np.log(0.9)), rel=1e-5)
+
+
 def test_a_real_network_goes_through(network, text, kind):
     trace = probes.trace(network(kind, num_layers=2, scale=3.0), text * 3)
     frame = state_timescales(trace, skip=100)
@@ -122,6 +130,9 @@ def test_effective_rank_counts_directions():
     x = np.random.default_rng(0).standard_normal((5000, 3))
     assert liveness.effective_rank(x) == pytest.approx(3, rel=0.01)
     assert liveness.effective_rank(np.repeat(x[:, :1], 5, 1)) == pytest.approx(1, rel=0.01)
+    shares = np.array([0.9, 0.1])  # of the variance, not of the deviation
+    uneven = np.random.default_rng(0).standard_normal((20_000, 2)) * shares**0.5
+    assert liveness.effective_rank(uneven) == pytest.approx(np.exp(-(shares * np.log(shares)).sum()), rel=0.02)
     assert np.isnan(liveness.effective_rank(np.ones((10, 3))))
     assert np.isnan(liveness.effective_rank(np.full((10, 3), np.nan)))
 

@@ -48,56 +48,6 @@ def test_the_slope_rises_with_the_epoch_up_to_its_ceiling() -> None:
     assert TrainingConfig(epochs=1, learning_rate=1.0).slope_at(3) is None
 
 
-def test_the_learning_rate_is_divided_where_validation_does_not_fall(
-    runs_folder: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    experiment = experiments.get("ptb_char_lstm1+divide_on_plateau=50.0+epochs=5", "smoke")
-    losses = iter([3.0, 2.0, 2.0, 1.9, 2.5])
-    rates: list[float] = []
-    step = TrainingConfig.step
-
-    def noted(self: TrainingConfig, network: nn.Module, optimizer: torch.optim.Optimizer) -> torch.Tensor:
-        rates.append(optimizer.param_groups[0]["lr"])
-        return step(self, network, optimizer)
-
-    def told(network: object, batches: object, *_: object) -> dict[str, float]:
-        loss = next(losses) if len(told.calls) % 2 == 0 else 1.0  # type: ignore[attr-defined]
-        told.calls.append(loss)  # type: ignore[attr-defined]
-        return {"nll_nats": loss}
-
-    told.calls = []  # type: ignore[attr-defined]
-    monkeypatch.setattr(TrainingConfig, "step", noted)
-    monkeypatch.setattr(training.loop, "evaluate", told)
-    monkeypatch.setattr(training.loop._Trainer, "finish", lambda self: None)
-    task = experiment.task.load()
-    made = models.build(experiment.model, models.Interface.of(task), seed=0)
-    fit = training.fit(made, task, experiment.training, seed=0, progress=False)
-    assert rates[::3] == pytest.approx([0.002, 0.002, 0.002, 0.002 / 50, 0.002 / 50])
-    assert fit.best_epoch == 4
-
-
-def test_updates_are_taken_in_the_precision_and_readings_in_fp32(
-    runs_folder: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = importlib.import_module("nlstm_lab.cells.precision")
-
-    experiment = experiments.get("ptb_char_lstm1", "smoke")
-    task = experiment.task.load()
-    made = models.build(experiment.model, models.Interface.of(task), seed=0)
-    seen: set[tuple[bool, str]] = set()
-    read = made.read
-
-    def noted(*arguments: object) -> object:
-        seen.add((made.training, module._current.get()))
-        return read(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(made, "read", noted)
-    if not module.has_bf16(torch.device("cpu")):
-        pytest.skip("this processor has no bf16 instructions")
-    training.fit(made, task, experiment.training, seed=0, precision="bf16", progress=False)
-    assert seen == {(True, "bf16"), (False, "fp32")}
-
-
 def test_a_reading_is_cut_short_as_an_epoch_is(runs_folder: object, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = importlib.import_module("nlstm_lab.training.loop")
     read: list[int] = []

@@ -2,7 +2,7 @@
 
 import importlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,12 @@ from torch.nn import functional as F
 
 from nlstm_lab import models, training
 from nlstm_lab.datasets.base import Batch, Symbols
-from nlstm_lab.datasets.text import streams
+from nlstm_lab.datasets.text import blocks, streams
 from nlstm_lab.models import Interface, ModelConfig, Network
 from nlstm_lab.training import TrainingConfig, evaluate
 
 LOOP: Any = importlib.import_module("nlstm_lab.training.loop")  # what the package calls so is its function
+PRECISION: Any = importlib.import_module("nlstm_lab.cells.precision")  # likewise
 CPU = torch.device("cpu")
 TEXTS = [np.random.default_rng(k).integers(5, size=201).astype(np.uint8) for k in range(3)]
 
@@ -39,6 +40,15 @@ class Given:
 
     def evaluate(self, split: str, reader: str) -> Iterator[Batch]:
         return iter(list(streams(TEXTS[0], 7, 3)))
+
+
+class Cold(Given):
+    """The same, read as blocks of seven symbols, seven at a time, each from a cold state."""
+
+    updates_per_epoch = 4
+
+    def train(self, generator: torch.Generator) -> Iterator[Batch]:
+        return blocks(TEXTS[0][:196], 7, 7, np.arange(28))
 
 
 def network(unit: str = "nlstm", **more: Any) -> Network:
@@ -69,6 +79,75 @@ def test_a_reading_carries_the_state_and_says_it_in_the_documents_unit(metric: A
     told = evaluate(net, streams(TEXTS[0], 7, 3), CPU, metric)
     assert told["nll_nats"] == pytest.approx(truth(net, TEXTS[0]), rel=1e-12)
     assert told[metric] == pytest.approx(of(truth(net, TEXTS[0])), rel=1e-12)
+
+
+def test_a_reading_of_blocks_begins_cold_at_each() -> None:
+    net, batches = network(), list(Cold().train(torch.Generator()))
+    told = evaluate(net, batches, CPU, "bpc")["nll_nats"]
+    with torch.no_grad():
+        alone = [F.cross_entropy(net(b.inputs)[0].flatten(0, 1), b.targets.flatten()) for b in batches]
+    assert told == pytest.approx(float(torch.stack(alone).mean()), rel=1e-12)
+
+
+@pytest.mark.parametrize("task", [Given, Cold])
+def test_an_updates_gradient_is_that_of_the_mean_over_the_predictions_that_count(
+    task: type[Given], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last batch of the streams has a mask; a stream goes on from the batch before, a block begins cold."""
+    found: list[list[torch.Tensor]] = []
+    net = network()
+
+    def noted(config: TrainingConfig, net: Network, optimizer: Any) -> torch.Tensor:
+        found.append([parameter.grad.clone() for parameter in net.parameters()])  # type: ignore[union-attr]
+        return torch.zeros(())
+
+    monkeypatch.setattr(TrainingConfig, "step", noted)
+    training.fit(net, task(), TrainingConfig(1, 0.01), seed=0, progress=False)  # type: ignore[arg-type]
+    batches, state = list(task().train(torch.Generator())), None
+    assert len(found) == len(batches) > 1
+    for batch, gradients in zip(batches, found, strict=True):
+        outputs, after = net(batch.inputs, None if task is Cold else state)
+        told = F.cross_entropy(outputs.flatten(0, 1), batch.targets.flatten(), reduction="none")
+        counted = slice(None) if batch.mask is None else batch.mask.flatten()
+        expected = torch.autograd.grad(told[counted].mean(), list(net.parameters()))
+        torch.testing.assert_close(gradients, list(expected), rtol=1e-9, atol=1e-12)
+        state = tuple(part.detach() for part in after)
+    assert (batches[-1].mask is None) == (task is Cold)
+
+
+def looked_at(net: Network, monkeypatch: pytest.MonkeyPatch, look: Callable[[], Any]) -> set[Any]:
+    """A set that takes up what `look` tells whenever the network reads a batch."""
+    seen: set[Any] = set()
+    read = net.read
+
+    def noted(*given: Any) -> Any:
+        seen.add(look())
+        return read(*given)
+
+    monkeypatch.setattr(net, "read", noted)
+    return seen
+
+
+def test_updates_drop_and_readings_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = network("lstm", num_layers=2, flags={"dropout": 0.5})
+    seen = looked_at(net, monkeypatch, lambda: (net.training, torch.is_grad_enabled()))
+    config = TrainingConfig(1, 0.01, updates_per_epoch=2)
+    training.fit(net, Given(), config, seed=0, progress=False)  # type: ignore[arg-type]
+    assert seen == {(True, True), (False, False)}
+    net.train()
+    told = evaluate(net, streams(TEXTS[0], 7, 3), CPU, "bpc")
+    assert told["nll_nats"] == pytest.approx(truth(net.eval(), TEXTS[0]), rel=1e-12)
+
+
+def test_updates_are_taken_in_the_precision_and_readings_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By torch's own products, which need no bf16 instructions."""
+    monkeypatch.setattr(PRECISION, "has_bf16", lambda device: True)
+    monkeypatch.setattr(PRECISION, "_has_onednn", lambda: False)
+    net = network().float()
+    seen = looked_at(net, monkeypatch, lambda: (torch.is_grad_enabled(), PRECISION.product_type(torch.ones(()))))
+    config = TrainingConfig(1, 0.01, updates_per_epoch=2)
+    training.fit(net, Given(), config, seed=0, precision="bf16", progress=False)  # type: ignore[arg-type]
+    assert seen == {(True, torch.bfloat16), (False, torch.float32)}
 
 
 def test_an_epochs_training_loss_is_that_of_its_own_text_with_the_state_carried() -> None:
@@ -129,6 +208,31 @@ def test_the_weights_that_are_kept_are_the_best_epochs(losses: list[float], monk
     assert all(torch.equal(value, ends[1][name]) for name, value in fit.weights.items())
     assert all(torch.equal(value, ends[1][name]) for name, value in ends[3].items())  # the last reading is theirs
     assert not all(torch.equal(value, ends[2][name]) for name, value in fit.weights.items())
+
+
+def test_the_learning_rate_is_divided_where_validation_does_not_fall_below_the_epoch_before(
+    losses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third epoch is worse than the best one, and no plateau; the fourth is as good as the third, and is one."""
+    losses += [2.0, 3.0, 2.5, 2.5, 1.0]
+    rates: list[float] = []
+    step = TrainingConfig.step
+
+    def noted(config: TrainingConfig, net: Any, optimizer: torch.optim.Optimizer) -> torch.Tensor:
+        rates.append(optimizer.param_groups[0]["lr"])
+        return step(config, net, optimizer)
+
+    monkeypatch.setattr(TrainingConfig, "step", noted)
+    config = TrainingConfig(5, 0.01, divide_on_plateau=2.0, updates_per_epoch=1)
+    fit = training.fit(network(), Given(), config, seed=0, progress=False)  # type: ignore[arg-type]
+    assert rates == pytest.approx([0.01, 0.01, 0.005, 0.005, 0.0025])
+    assert fit.best_epoch == 5
+
+
+def test_of_equal_epochs_the_first_is_the_best(losses: list[float]) -> None:
+    losses += [2.0, 2.0]
+    config = TrainingConfig(2, 0.01, updates_per_epoch=1)
+    assert training.fit(network(), Given(), config, seed=0, progress=False).best_epoch == 1  # type: ignore[arg-type]
 
 
 def test_a_plateau_and_the_best_epoch_are_known_after_a_stop(losses: list[float], tmp_path: Path) -> None:
