@@ -311,12 +311,12 @@ def test_mnist_is_as_the_opening_says() -> None:
     nested = table[table.experiment == "mnist_nlstm"].sort_values("seed").value
     others = table[table.experiment != "mnist_nlstm"]
     assert "on validation {:.3f} and {:.3f} in the Nested LSTM's two seeds".format(*nested) in opening
-    assert f"{others.value.min():.3f} to {others.value.max():.3f} in the other rows (two seeds of a single" in opening
+    assert f"{others.value.min():.3f} to {others.value.max():.3f} in the other rows (two seeds each, one of the wider" in opening
     assert others.groupby("experiment").seed.count().to_dict() == {
         "mnist_lstm1": 2,
         "mnist_lstm1_large": 1,
-        "mnist_lstm2": 1,
-        "mnist_lstm3": 1,
+        "mnist_lstm2": 2,
+        "mnist_lstm3": 2,
     }
     told = lab.targets.compare("nested_lstm.table3", table).frame.query("kind == 'number' and anchor")
     losses = told[told.metric == "nll_nats"].set_index("experiment").printed
@@ -327,7 +327,7 @@ def test_mnist_is_as_the_opening_says() -> None:
     single = lab.runs.table("mnist_lstm1*", scale="small").query("metric == 'nll_nats' and split == 'valid'")
     otherwise = {
         flag: lab.probes.paired(single, "value", {"experiment": f"mnist_lstm1+{flag}"}, {"experiment": "mnist_lstm1"})
-        for flag in ("reading=phases", "forget_bias=0.0", "batch_size=20", "initialization=torch")
+        for flag in ("reading=phases", "forget_bias=0.0", "batch_size=20", "output_weight=orthogonal", "initialization=torch")
     }
     assert {(one.seeds, one.ordering) for one in otherwise.values()} == {(3, "undecided")}
     furthest = otherwise["batch_size=20"].difference
@@ -360,7 +360,12 @@ def test_what_it_says_can_be_told_is_what_the_probes_say() -> None:
 
 def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
     opening = opening_of()
-    for name, words in (("autocomplete_nlstm", "{} back on average {}"), ("autocomplete_lstm", "stacked LSTM's {} {}")):
+    said = {
+        "nlstm": "{} back on average {} in the Nested",
+        "lstm": "{} {} in the stacked LSTM",
+        "gru": "{} {} in the GRU",
+    }
+    for name, words in ((f"autocomplete_{unit}", words) for unit, words in said.items()):
         runs = [lab.runs.load(name, seed, "small") for seed in range(3)]
         texts = lab.datasets.Sequences(runs[0].experiment.task, "test", 200)  # type: ignore[arg-type]
         lags = lab.probes.gather([(run, run.model()) for run in runs], lab.probes.studies.connectivity_lags, texts)
@@ -377,7 +382,10 @@ def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
     assert len(behind) == 4
     assert behind.high.lt(0).all()
     least, most = -behind.ours.max(), -behind.ours.min()
-    assert f"an LSTM with layer normalization, by {least:.2f} to {most:.2f} BPC on the test text" in opening
+    assert (
+        f"an LSTM with layer normalization (of its cell, too), by {least:.2f} to {most:.2f} BPC on the test text"
+        in opening
+    )
     chance = lab.probes.claims().set_index("claim").loc["hm_rnn.boundaries_on_words"]
     assert f"random detector's: {chance.value:.2f} [{chance.low:.2f}, {chance.high:.2f}]" in opening
     failed = lab.runs.failures("ptb_char_hmlstm_step+straight_through=identity", "small")
@@ -385,23 +393,27 @@ def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
 
 
 def test_what_it_says_of_gradients_and_of_the_article_is_what_the_probes_say() -> None:
-    units = ("gru", "lstm", "nlstm")
+    units = ("nlstm", "lstm", "gru")
     runs = [lab.runs.load(f"autocomplete_{unit}", seed, "small") for unit in units for seed in range(3)]
-    dead = lab.runs.dead_shares(lab.runs.histories(runs)).query("memory == 'inner'").dead.mean()
-    assert f"{100 * dead:.0f} % of its inner memory is dead there, too" in opening_of()
+    dead = lab.runs.dead_shares(lab.runs.histories(runs)).groupby("memory").dead.mean()
+    assert f"{100 * dead['inner']:.0f} % of its inner memory is dead there, too" in opening_of()
+    assert f"{100 * dead['layer 2']:.0f} % of the stack's upper layer" in opening_of()
     networks = [(run, run.model()) for run in runs]
     texts = lab.datasets.Sequences(runs[0].experiment.task, "test", 20)  # type: ignore[arg-type]
     found = lab.probes.gather(networks, lab.probes.studies.gradients, texts).query("where == 'input'")
     left = found.set_index(["condition", "experiment", "seed", "lag"])["value"].unstack()
     lost = (left[0] - left[30]).rename("lost").reset_index()
-    pair = {"experiment": "autocomplete_nlstm"}, {"experiment": "autocomplete_lstm"}
-    before, after = (
-        lab.probes.paired(lost[lost["condition"] == condition], "lost", *pair).difference
-        for condition in ("as initialized", "trained")
-    )
-    assert f"any training: {before.mean:.1f} powers of ten of {after.mean:.1f} over thirty characters" in opening_of()
-    assert before.low > 0
+    nested, stacked, gru = ({"experiment": f"autocomplete_{unit}"} for unit in units)
+    for condition, words in (
+        ("as initialized", "{}, {} and {} powers of ten as initialized"),
+        ("trained", "{}, {} and {} trained"),
+    ):
+        here = lost[lost["condition"] == condition]
+        means = here.groupby("experiment")["lost"].mean()
+        assert words.format(*(f"{means[f'autocomplete_{unit}']:.1f}" for unit in units)) in opening_of()
+        assert lab.probes.paired(here, "lost", nested, stacked).difference.low > 0
+        assert lab.probes.paired(here, "lost", stacked, gru).difference.low > 0
     curves = lab.runs.curves(runs)
     first = curves[(curves["split"] == "valid") & (curves["update"] == 100)]
     for rival in ("autocomplete_gru", "autocomplete_lstm"):
-        assert lab.probes.paired(first, "value", pair[0], {"experiment": rival}).difference.high < 0, rival
+        assert lab.probes.paired(first, "value", nested, {"experiment": rival}).difference.high < 0, rival
