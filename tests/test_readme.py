@@ -311,7 +311,8 @@ def test_mnist_is_as_the_opening_says() -> None:
     nested = table[table.experiment == "mnist_nlstm"].sort_values("seed").value
     others = table[table.experiment != "mnist_nlstm"]
     assert "on validation {:.3f} and {:.3f} in the Nested LSTM's two seeds".format(*nested) in opening
-    assert f"{others.value.min():.3f} to {others.value.max():.3f} in the other rows (two seeds each, one of the wider" in opening
+    least, most = others.value.min(), others.value.max()
+    assert f"{least:.3f} to {most:.3f} in the other rows (two seeds each, one of the wider" in opening
     assert others.groupby("experiment").seed.count().to_dict() == {
         "mnist_lstm1": 2,
         "mnist_lstm1_large": 1,
@@ -325,9 +326,10 @@ def test_mnist_is_as_the_opening_says() -> None:
     dead = lab.runs.dead_shares(lab.runs.histories(lab.runs.recorded("mnist_*", "paper")))
     assert dead.dead.eq(0).all()
     single = lab.runs.table("mnist_lstm1*", scale="small").query("metric == 'nll_nats' and split == 'valid'")
+    flags = ("reading=phases", "forget_bias=0.0", "batch_size=20", "output_weight=orthogonal", "initialization=torch")
     otherwise = {
         flag: lab.probes.paired(single, "value", {"experiment": f"mnist_lstm1+{flag}"}, {"experiment": "mnist_lstm1"})
-        for flag in ("reading=phases", "forget_bias=0.0", "batch_size=20", "output_weight=orthogonal", "initialization=torch")
+        for flag in flags
     }
     assert {(one.seeds, one.ordering) for one in otherwise.values()} == {(3, "undecided")}
     furthest = otherwise["batch_size=20"].difference
