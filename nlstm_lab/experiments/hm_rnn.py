@@ -67,6 +67,7 @@ def _table(
 SOURCES = {
     "model.num_layers": "section 4.1: three layers; of the authors' own baselines our assumption",
     "model.embedding_size": "section 4.1: 128 without any non-linearity; less at small scale",
+    "model.embedding_weight": "not stated; standard normal, as torch's",
     "model.flags": "not stated: arithmetic selection, clamped straight-through gradient, forget bias 1",
     "model.output_bias": "not stated; zero",
     "training.optimizer": "section 4.1: Adam",

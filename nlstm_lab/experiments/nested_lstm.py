@@ -58,6 +58,8 @@ def rescued(row: Experiment) -> Experiment:
 MODEL_SOURCES = {
     "model.embedding_size": "not stated; the input as it is (one-hot) is forced by the printed parameter counts",
     "model.output_bias": "not stated; zero. log_frequencies is ours (notebook 93)",
+    "model.output_weight": "Glorot uniform; orthogonal if “the final output gate” of section 4 means it (tried in "
+    "notebooks 13, 14 and 93)",
     "model.flags": "section 4 for the activations; forget biases of 1 from the code the protocol descends from",
 }
 
