@@ -268,7 +268,8 @@ def test_it_trains_at_smoke_scale_on_its_data(name):
 
 def test_every_unit_of_the_project_has_an_experiment():
     used = {experiments.get(name, "paper").model.unit for name in experiments.names()}
-    assert used == set(UNITS), "a unit of UNITS is one that a row of nlstm_lab/experiments uses: write that row"
+    own = {name for name, unit in UNITS.items() if unit.__module__.startswith("nlstm_lab.")}  # others registered theirs
+    assert used == own, "a unit of UNITS is one that a row of nlstm_lab/experiments uses: write that row"
 
 
 def test_a_budget_gives_back_the_printed_width():
