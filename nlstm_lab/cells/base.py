@@ -202,15 +202,15 @@ class GatedCell(Cell):
         self.weight_hh = nn.Parameter(torch.empty(rows, hidden_size, **new))
         self.bias = nn.Parameter(torch.empty(rows, **new)) if bias else None
 
-    def kernels(self) -> list[int]:
+    def fans(self) -> list[int]:
         """Of each block of rows, the inputs and outputs of its kernel (`initialization.fill`): here one for all."""
         rows = len(self.weight_ih)
         return [self.input_size + self.hidden_size + rows] * math.ceil(rows / self.hidden_size)
 
     def reset_parameters(self) -> None:
-        size, kernels = self.hidden_size, self.kernels()
-        init.fill(self.weight_ih, self.initialization, takes_input=self.takes_input, hidden_size=size, kernels=kernels)
-        init.fill(self.weight_hh, self.initialization, takes_input=False, hidden_size=size, kernels=kernels)
+        size, fans = self.hidden_size, self.fans()
+        init.fill(self.weight_ih, self.initialization, takes_input=self.takes_input, hidden_size=size, fans=fans)
+        init.fill(self.weight_hh, self.initialization, takes_input=False, hidden_size=size, fans=fans)
         if self.bias is not None:
             init.fill_bias(self.bias, self.initialization, hidden_size=size)
             with torch.no_grad():

@@ -45,7 +45,7 @@ class GRUCell(GatedCell):
         self.bias_hh = nn.Parameter(torch.empty_like(self.weight_hh[:, 0])) if after else None
         self.reset_parameters()
 
-    def kernels(self) -> list[int]:
+    def fans(self) -> list[int]:
         inputs = self.input_size + self.hidden_size
         return [inputs + 2 * self.hidden_size] * 2 + [inputs + self.hidden_size]  # r and u share one, g has its own
 

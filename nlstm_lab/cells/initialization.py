@@ -25,19 +25,19 @@ def fill(
     *,
     takes_input: bool,
     hidden_size: int,
-    kernels: Sequence[int] | None = None,
+    fans: Sequence[int] | None = None,
 ) -> None:
     """Fill `matrix` [gates * hidden_size, columns] in place, one gate block after the other.
 
-    kernels: of each block in turn, the inputs plus the outputs of the kernel that it is part of; None where the matrix
+    fans: of each block in turn, the inputs plus the outputs of the kernel that it is part of; None where the matrix
     is a kernel by itself.
     """
     blocks = torch.split(matrix, hidden_size)
-    for block, fans in zip(blocks, kernels or [sum(matrix.shape)] * len(blocks), strict=True):
+    for block, fan in zip(blocks, fans or [sum(matrix.shape)] * len(blocks), strict=True):
         if initialization == "torch":
             nn.init.uniform_(block, -1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
         elif initialization == "tensorflow":
-            nn.init.uniform_(block, -math.sqrt(6 / fans), math.sqrt(6 / fans))
+            nn.init.uniform_(block, -math.sqrt(6 / fan), math.sqrt(6 / fan))
         elif initialization == "glorot" or takes_input:
             nn.init.xavier_uniform_(block)
         else:
