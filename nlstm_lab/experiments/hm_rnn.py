@@ -72,7 +72,7 @@ SOURCES = {
     "model.output_bias": "not stated; zero",
     "training.optimizer": "section 4.1: Adam",
     "training.clip_norm": "section 4.1: the norm of the gradient is clipped with a threshold of 1; of the mean over "
-    "symbols here, where equation 10 sums over a sequence (notebook 21 tries its reading)",
+    "symbols here, where equation 10 sums over a sequence (its reading: clip_norm=0.01)",
     "training.clip": "section 4.1: gradients are clipped",
     "training.divide_on_plateau": "section 4.1: divided by 50 when the validation loss stopped decreasing",
     "training.slope": "sections 4.1, 4.2: min(5, 1 + 0.04 epoch), min(3, 1 + 0.004 epoch), the current epoch (16); "

@@ -57,7 +57,8 @@ SOURCES = {
 }
 WORD_SOURCES = {"task.words": "Autocomplete Problem: 2^14 most frequent words; fewer at small scale"}
 OUTPUT_SOURCES = {
-    "model.output_embedding_size": "ours: as wide as a layer, since its upper layer rests most of the time"
+    "model.flags": "ours: Glorot uniform, gate by gate; the article's framework has no HM-LSTM",
+    "model.output_embedding_size": "ours: as wide as a layer, since its upper layer rests most of the time",
 }
 
 AUTOCOMPLETE_PARAMETERS = {"gru": 16200 + 4323600 + 9847986, "lstm": 16200 + 5764800 + 9847986}
