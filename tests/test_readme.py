@@ -307,22 +307,25 @@ def test_table_2_is_reproduced_as_far_as_the_opening_says() -> None:
 
 def test_mnist_is_as_the_opening_says() -> None:
     opening = opening_of()
-    table = lab.runs.table("mnist_*", scale="paper").query("metric == 'nll_nats' and split == 'valid'")
-    nested = table[table.experiment == "mnist_nlstm"].sort_values("seed").value
-    others = table[table.experiment != "mnist_nlstm"]
-    assert "on validation {:.3f} and {:.3f} in the Nested LSTM's two seeds".format(*nested) in opening
-    least, most = others.value.min(), others.value.max()
-    assert f"{least:.3f} to {most:.3f} in the other rows (two seeds each, one of the wider" in opening
-    assert others.groupby("experiment").seed.count().to_dict() == {
-        "mnist_lstm1": 2,
-        "mnist_lstm1_large": 1,
-        "mnist_lstm2": 2,
-        "mnist_lstm3": 2,
-    }
-    told = lab.targets.compare("nested_lstm.table3", table).frame.query("kind == 'number' and anchor")
-    losses = told[told.metric == "nll_nats"].set_index("experiment").printed
-    assert (table.value < table.experiment.map(losses)).all()
-    assert f"{losses.iloc[:-1].min():.4f} to {losses.iloc[:-1].max():.4f}" in opening
+    table = lab.runs.table("mnist_*", scale="paper")
+    told = lab.targets.compare("nested_lstm.table3", table).frame.query("metric == 'nll_nats'")
+    numbers = told.query("kind == 'number' and anchor").set_index("experiment")
+    assert set(told.seeds) == {3}
+    nested, others = numbers.loc["mnist_nlstm"], numbers.drop("mnist_nlstm")
+    assert f"on validation {nested.ours:.3f} [{nested.low:.3f}, {nested.high:.3f}] in the Nested LSTM" in opening
+    assert f"({nested.as_printed} in the paper), {others.ours.min():.3f} to {others.ours.max():.3f}" in opening
+    printed = f"{others.printed.min():.4f} to {others.printed.max():.4f}"
+    assert f"in the other rows ({printed}; three seeds a row so far)" in opening
+    losses = table.query("metric == 'nll_nats' and split == 'valid'")
+    assert (losses.value < losses.experiment.map(numbers.printed)).all()
+    orderings = told.query("kind == 'ordering' and anchor").set_index("subject")
+    for row, words in {"LSTM 1 × 100": "one layer of 100 units by", "LSTM 3 × 75": "three layers by"}.items():
+        margin = orderings.loc[f"NLSTM 2 × 75 better than {row}"]
+        assert f"{words} {margin.ours:.3f} [{margin.low:.3f}, {margin.high:.3f}]" in opening
+        assert margin.verdict == "holds"
+    for row in ("LSTM 1 × 130", "LSTM 2 × 75"):
+        assert orderings.verdict[f"NLSTM 2 × 75 better than {row}"] == "undecided"
+    assert set(told.query("kind == 'ordering' and not anchor").verdict) == {"undecided"}
     dead = lab.runs.dead_shares(lab.runs.histories(lab.runs.recorded("mnist_*", "paper")))
     assert dead.dead.eq(0).all()
     single = lab.runs.table("mnist_lstm1*", scale="small").query("metric == 'nll_nats' and split == 'valid'")
