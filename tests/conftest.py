@@ -18,6 +18,14 @@ PARAMETERS = (
 
 
 @pytest.fixture(scope="session")
+def own_units() -> set[str]:
+    """The project's names in `UNITS`; those that other tests registered stay out."""
+    from nlstm_lab.models import UNITS
+
+    return {name for name, unit in UNITS.items() if unit.__module__.startswith("nlstm_lab.")}
+
+
+@pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Environment variables for training at smoke scale, whose texts are in every Python: a cache, one thread."""
     return {"NLSTM_LAB_CACHE": str(tmp_path_factory.mktemp("cache")), "OMP_NUM_THREADS": "1"}

@@ -380,12 +380,12 @@ def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
         "metric == 'bpc' and split == 'valid' and reader == 'streams'"
     )
     told = {
-        "layer_norm=false": "{:.2f} BPC worse on validation [{:.2f}, {:.2f}]",
-        "normalize_cell=true": "the HM-LSTM is {:.2f} BPC better on validation [{:.2f}, {:.2f}]",
+        ("+layer_norm=false", ""): "{:.2f} BPC worse on validation [{:.2f}, {:.2f}]",
+        ("", "+normalize_cell=true"): "the HM-LSTM is {:.2f} BPC better on validation [{:.2f}, {:.2f}]",
     }
-    for flag, words in told.items():
-        sides = [{"experiment": f"ptb_char_hmlstm_step{turned}"} for turned in (f"+{flag}", "")]
-        one = lab.probes.paired(table, "value", *(sides if "worse" in words else reversed(sides))).difference
+    for turned, words in told.items():
+        sides = [{"experiment": f"ptb_char_hmlstm_step{flag}"} for flag in turned]
+        one = lab.probes.paired(table, "value", *sides).difference
         assert words.format(one.mean, one.low, one.high) in opening
     tested = lab.targets.compare("hm_rnn.table1_ptb", lab.runs.table("ptb_char_*", scale="small")).frame
     behind = tested[tested.subject.str.contains("better than LayerNorm LSTM")]

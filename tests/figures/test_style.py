@@ -9,7 +9,6 @@ from matplotlib.colors import to_rgb
 
 from nlstm_lab import figures
 from nlstm_lab.figures import style
-from nlstm_lab.models.network import UNITS
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
 DEFICIENCIES = {
@@ -63,10 +62,9 @@ def test_operations_are_told_apart_in_grey():
     assert min(abs(a - b) for a, b in combinations(lightness, 2)) > 15
 
 
-def test_every_unit_has_a_look():
-    own = {name for name, unit in UNITS.items() if unit.__module__.startswith("nlstm_lab.")}  # others registered theirs
-    assert own
-    assert own <= set(style.MODELS)
+def test_every_unit_has_a_look(own_units):
+    assert own_units
+    assert own_units <= set(style.MODELS)
 
 
 def test_a_unit_of_ones_own_has_a_look():
