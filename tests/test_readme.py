@@ -251,6 +251,19 @@ def test_how_slow_it_says_they_are_is_what_the_probes_say() -> None:
     assert deeper.high < 0, "through tanh the claim that the upper layer is slower fails, as the verdicts' notes say"
 
 
+def test_the_inner_memory_is_slower_once_trained_and_no_less_so_on_shuffled_words() -> None:
+    medians = lab.probes.medians(of_both_starts(lab.probes.conditions)).query("model == 'nlstm' and value == 'raw'")
+    slower = {
+        place: lab.probes.paired(part, "median", {"memory": "inner"}, {"memory": "outer"}).difference
+        for place, part in medians.groupby(["start", "condition"])
+    }
+    for start in ("zero", "log_frequencies"):
+        before, shuffled = slower[start, "untrained"], slower[start, "words shuffled"]
+        assert f"(untrained, {before.mean:.2f} [{before.low:.2f}, {before.high:.2f}])" in opening_of()
+        assert shuffled.low > 0
+        assert shuffled.mean == pytest.approx(slower[start, "trained"].mean, abs=0.02)
+
+
 def test_what_it_says_is_missed_is_what_the_cuts_say() -> None:
     swaps = lab.probes.lost(of_both_starts(lab.probes.studies.cuts)).query("kind == 'swap'")
     upper, later = {"model": "stacked_lstm", "memory": "layer 2"}, {}
@@ -393,13 +406,49 @@ def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
     assert behind.high.lt(0).all()
     least, most = -behind.ours.max(), -behind.ours.min()
     assert (
-        f"an LSTM with layer normalization (of its cell, too), by {least:.2f} to {most:.2f} BPC on the test text"
-        in opening
+        f"an LSTM with layer normalization (of its cell, too), by {least:.2f} to {most:.2f} BPC on the first" in opening
     )
     chance = lab.probes.claims().set_index("claim").loc["hm_rnn.boundaries_on_words"]
     assert f"random detector's: {chance.value:.2f} [{chance.low:.2f}, {chance.high:.2f}]" in opening
     failed = lab.runs.failures("ptb_char_hmlstm_step+straight_through=identity", "small")
     assert list(failed["seed"]) == [0, 1, 2]
+
+
+def test_a_classic_rnn_is_ahead_as_the_opening_says() -> None:
+    table = lab.runs.table("autocomplete_*", scale="small").query("metric == 'nll_nats' and split == 'valid'")
+    classic = {"experiment": "autocomplete_rnn"}
+    ahead = {
+        unit: lab.probes.paired(table, "value", {"experiment": f"autocomplete_{unit}"}, classic).difference
+        for unit in ("gru", "lstm", "nlstm")
+    }
+    assert all(one.low > 0 for one in ahead.values())
+    gru = ahead["gru"]
+    assert f"the GRU by {gru.mean:.2f} nats on validation [{gru.low:.2f}, {gru.high:.2f}]" in opening_of()
+    networks = [(run, run.model()) for run in lab.runs.recorded("autocomplete_rnn", "small")]
+    texts = lab.datasets.Sequences(networks[0][0].experiment.task, "test", 20)  # type: ignore[arg-type]
+    found = lab.probes.gather(networks, lab.probes.studies.gradients, texts)
+    left = found.query("where == 'input' and condition == 'trained'").groupby("lag")["value"].mean()
+    assert f"a classic RNN, whose gradient loses {left[0] - left[30]:.1f}, beats all three" in opening_of()
+
+
+def test_what_is_said_beside_the_verdicts_is_what_the_records_say() -> None:
+    beside = " ".join(README[README.index("## Verdicts") : README.index("<!-- verdicts:begin -->")].split())
+    verdicts = lab.targets.verdicts(lab.runs.table(), lab.probes.claims())
+    holds = verdicts.query("document == 'hm_rnn' and anchor and verdict == 'holds'")
+    weak = holds.subject.str.contains("CW-RNN") | holds.place.isin(
+        ["layer2_slower_than_layer1", "layer3_slower_than_layer2"]
+    )
+    assert len(holds) == 6
+    assert weak.all(), "the opening says that all of these have a caveat"
+    runs = lab.runs.recorded("ptb_char_nlstm", "small")
+    living = 1 - lab.runs.dead_shares(lab.runs.histories(runs)).query("memory == 'inner'").dead.mean()
+    assert f"holds, as printed, for the {living:.0%} of inner cells".replace("%", " %") in beside
+    table = lab.runs.table("textgen_*", scale="small").query("metric == 'nll_nats' and split == 'valid'")
+    loss = table.groupby("experiment").value.mean()
+    by = [
+        loss[f"textgen_{worse}"] - loss[f"textgen_{better}"] for better, worse in (("gru", "lstm"), ("lstm", "nlstm"))
+    ]
+    assert "stacked LSTM by {:.2f} nats on validation, and that of the Nested LSTM by {:.2f}".format(*by) in beside
 
 
 def test_what_it_says_of_gradients_and_of_the_article_is_what_the_probes_say() -> None:

@@ -112,7 +112,9 @@ def accuracy_by_known(
     for panel, source in zip(axes[0], SOURCES, strict=False):
         here = frame[frame["source"] == source]
         for (model, top), part in here.groupby(["model", "top"]):
-            seeds_and_mean(panel, part, "known", "value", **model_style(str(model)), linestyle=TOPS[int(str(top))])
+            marked = {} if top == 1 else {"marker": ""}  # three markers a model would hide each other
+            style = model_style(str(model)) | marked
+            seeds_and_mean(panel, part, "known", "value", **style, linestyle=TOPS[int(str(top))])
         panel.set_title(ours if source == "ours" else "as published", loc="left")
         panel.set_xlabel("characters of the word that are known")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -26,7 +26,7 @@ from nlstm_lab.figures.style import PAGE, styled
 from nlstm_lab.statistics import t_interval
 
 LABELS = {
-    "position_in_word": "letter of the word",
+    "position_in_word": "place in the word",
     "since_space": "characters\nsince the space",
     "in_quotation": "within a quotation",
     "in_bracket": "within brackets",

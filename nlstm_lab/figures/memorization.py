@@ -58,7 +58,7 @@ def unrolled_network(
 ) -> Figure:
     """A network unrolled back from its last step: each h and each input as dark as the gradient that reaches it.
 
-    means: as for `vanishing_gradients`, of one condition. The loss is asked for at the last step alone. A shade is a
+    means: as for `vanishing_gradients`, of one condition. What is asked for is the last hidden state. A shade is a
     logarithm over eight decades, relative to the same row's at distance 0, so that rows and networks are compared by
     how they fade. distances: the steps that are drawn, 0 first; dotted arrows stand for those between.
 
@@ -94,7 +94,7 @@ def unrolled_network(
         ax.text(x, -0.62, f"$t-{lag}$" if lag else "$t$", ha="center", fontsize=6)
     for y, where in enumerate(rows):
         ax.text(-0.42, y, f"$h^{{{where.split()[-1]}}}$" if y else "$x$", ha="right", va="center", fontsize=7)
-    ax.text(steps - 1, len(rows) + 0.02, "loss", ha="center", va="bottom", fontsize=6)
+    ax.text(steps - 1, len(rows) + 0.02, "asked for", ha="center", va="bottom", fontsize=6)
     ax.set_title(", ".join([look(model).label, *conditions]), fontsize=7)
     _key(ax)
     return attach(figure, frame.assign(model=model))
@@ -116,7 +116,7 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], last:
     (x, y), (to_x, to_y) = np.array(start), np.array(end)
     reach = 0.3 * np.array([to_x - x, to_y - y])
     style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0}
-    style |= {"color": "#404040" if last else "#d0d0d0", "linestyle": (0, (1, 1)) if dotted else "-"}
+    style |= {"color": "#404040" if last else "#d0d0d0", "linestyle": (0, (1, 2)) if dotted else "-"}
     ax.annotate("", (to_x - reach[0], to_y - reach[1]), (x + reach[0], y + reach[1]), arrowprops=style)
 
 

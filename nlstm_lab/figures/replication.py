@@ -91,8 +91,7 @@ def printed_and_measured(
             rows[(rows["metric"] == band.metric) & (band.measured or not substitute)] for rows in (measured, best)
         )
         values = printed[(printed["metric"] == band.metric) & (band.printed or not substitute)]
-        seen = pd.concat([values, marks[marks["split"] != "train"]])
-        _scale(across, splits, curves, seen, band.metric in LOGARITHMIC)
+        _scale(across, splits, curves, pd.concat([values, marks]), band.metric in LOGARITHMIC)
     for panel in axes[-1]:
         panel.set_xlabel("epoch" if len(measured) else "")
     figure.align_ylabels()
@@ -170,14 +169,14 @@ def _draw(panel: Axes, measured: pd.DataFrame, best: pd.DataFrame, printed: pd.D
             dots = best[best["row"] == end]
             panel.plot(dots["epoch"], dots["value"], marker, markersize=4, zorder=4, color=colour, linestyle="",
                        markeredgecolor="white", markeredgewidth=0.5)  # fmt: skip
-    for end, value in printed[["row", "value"]].itertuples(index=False):
+    for end, value, told in printed[["row", "value", "as_printed"]].itertuples(index=False):
         k = list(ROWS).index(end)  # a column each, since some values nearly coincide
         place = 0.12 + 0.19 * k if measured.empty else 1.03 + 0.022 * k
         panel.plot([place], [value], "D", color=ROWS[end].colour, markersize=3.5, clip_on=False,
                    transform=panel.get_yaxis_transform(), **_filling(end))  # fmt: skip
         if measured.empty:
             near: dict[str, Any] = {"xytext": (0, 4), "textcoords": "offset points", "ha": "center", "fontsize": 6.5}
-            panel.annotate(f"{value:g}", (place, value), xycoords=("axes fraction", "data"), **near)
+            panel.annotate(told, (place, value), xycoords=("axes fraction", "data"), **near)
     if measured.empty:
         panel.set(xticks=[], xlim=(0, 1))
     else:

@@ -11,7 +11,7 @@ OUTCOMES = {  # column of the report: the verdicts that it counts, worded as the
     "replicated or close": {"match": "match", "close": "close", "holds": "hold"},
     "not replicated": {"differs": "differ", "fails": "fail"},
     "could not be told": {"undecided": "undecided"},
-    "not run": {"not run": "not run", "smaller scale": "at a smaller scale alone"},
+    "not run": {"not run": "not run", "smaller scale": "at a smaller scale alone", "few": "with too few seeds"},
 }
 
 
@@ -23,6 +23,8 @@ def report(frame: pd.DataFrame) -> str:
     | | replicated or close | not replicated | could not be told | not run |
     """
     counted = frame[frame["anchor"]]
+    few = counted["verdict"].isin(OUTCOMES["could not be told"]) & counted["seeds"].lt(ENOUGH)
+    counted = counted.assign(verdict=counted["verdict"].mask(few, "few"))
     numbers = printed_numbers(counted)
     lines = ["| | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 1) + "|"]
     for name in dict.fromkeys(counted["document"]):
@@ -32,8 +34,7 @@ def report(frame: pd.DataFrame) -> str:
         lines.append(_line(f"**{title}**, orderings and claims", counted[mine & ~numbers]["verdict"]))
     if counted["own"].any():
         lines.append(_line("**Questions of our own**", counted[counted["own"]]["verdict"]))
-    few = counted["verdict"].isin(OUTCOMES["could not be told"]) & counted["seeds"].lt(ENOUGH)
-    lacking = (counted["verdict"].isin(OUTCOMES["not run"]) | few) & counted["kind"].ne("claim")
+    lacking = counted["verdict"].isin(OUTCOMES["not run"]) & counted["kind"].ne("claim")
     return "\n".join([*lines, "", *_rest(counted[lacking])]) + "\n"
 
 

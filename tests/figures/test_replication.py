@@ -16,7 +16,7 @@ PRINTED = {"some_lstm1": 1.5, "some_lstm1_large": 1.45, "some_lstm2": 1.4, "some
 def comparison():
     rows = [
         {"kind": "number", "setting": "as printed", "experiment": name, "metric": "bpc", "split": split,
-         "printed": value + (split == "test") / 100}
+         "printed": value + (split == "test") / 100, "as_printed": f"{value + (split == 'test') / 100:.2f}"}
         for name, value in PRINTED.items() for split in ("valid", "test")
     ]  # fmt: skip
     others = [{"kind": "number", "setting": "log-frequencies"}, {"kind": "ordering", "setting": ""}]
@@ -79,7 +79,7 @@ def test_what_was_not_run_shows_what_is_printed(comparison):
     figure = figures.printed_and_measured(comparison, None, ["bpc"], splits=("train", "valid"), substitute="another")
     train, valid = figure.axes
     assert [text.get_text() for text in train.texts] == ["neither printed nor run"]
-    assert sorted(text.get_text() for text in valid.texts) == ["1.3", "1.4", "1.45", "1.5"]
+    assert sorted(text.get_text() for text in valid.texts) == ["1.30", "1.40", "1.45", "1.50"]
     assert (len(diamonds(train)), len(diamonds(valid))) == (0, 4)
     assert all(line.get_xdata()[0] < 1 for line in valid.lines if line.get_marker() == "D")
     entries = [text.get_text() for text in figure.legends[0].get_texts()]
