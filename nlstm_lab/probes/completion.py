@@ -40,7 +40,8 @@ class Completer:
     model: predicts at every character. words: the names of what it predicts, in the order of their codes; None for
     the network's own, or where that is the next character. unknown: what happens to characters outside the
     vocabulary: "refuse", "map", or "show" (not read). window: of longer texts the last words within it are read, from
-    a zero state; where reading starts moves on by half a window, so that it seldom moves.
+    a zero state; where reading starts moves on by half a window, so that it seldom moves. A quarter of a window is read
+    at least, where no space is near from within a word.
 
     The network must not change meanwhile: a new one needs a new Completer. UsageError: a network that does not
     predict at every character, names that are not its.
@@ -79,7 +80,8 @@ class Completer:
     def _start(self, text: str) -> int:
         half = max(self.window // 2, 1)
         start = max(-(-(len(text) - self.window) // half) * half, 0)
-        return max(text.find(" ", start), start) if start else 0
+        # a space far behind would leave little to read; how far may not hang on what is typed, or reading began anew
+        return max(text.find(" ", start, start + half // 2 + 1), start) if start else 0
 
     def _hidden(self, text: str) -> Tensor:
         """h after the last character, [1, hidden_size], reading on from the longest prefix that was read before."""
