@@ -1,5 +1,6 @@
 """Autocomplete as a function: a text in, the likeliest words out (Madsen's article, its first figure)."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -130,7 +131,7 @@ def continued(model: Network, text: str, length: int, seed: int = 0, temperature
     """`text` with `length` characters that the network, which predicts the next one, draws from its own predictions.
 
     temperature: the logits are divided by it; towards 0 the likeliest character is always taken. The same seed gives
-    the same text. UsageError: a network that predicts words, a length or temperature that is not positive.
+    the same text. UsageError: a network that predicts words, a length or temperature that is not positive and finite.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_lstm2_logfreq", scale="small").model()
@@ -139,8 +140,8 @@ def continued(model: Network, text: str, length: int, seed: int = 0, temperature
     (37, True)
     """
     vocabulary = vocabulary_of(model)
-    if length < 1 or temperature <= 0:
-        raise UsageError(f"length and temperature must be positive, not {length} and {temperature}")
+    if length < 1 or not 0 < temperature < math.inf:
+        raise UsageError(f"length and temperature must be positive and finite, not {length} and {temperature}")
     if model.words is not None:
         raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
     generator = torch.Generator().manual_seed(seed)
