@@ -196,6 +196,13 @@ def test_a_cut_unit_that_another_network_lacks_gives_way_and_a_named_one_is_refu
         lab.widgets.InterventionLab(sized(64, "narrow"), TEXT, unit=140)
 
 
+def test_a_metric_without_a_curve_is_refused_in_a_sentence() -> None:
+    browser = lab.widgets.RunBrowser("autocomplete_gru", scale="small")
+    browser.metric = "top1_accuracy_unmasked_pct"
+    with pytest.raises(UsageError, match=r"no run with a curve of 'top1_accuracy_unmasked_pct'.* top1_accuracy_pct"):
+        browser.figure()
+
+
 def test_what_is_picked_and_cannot_be_read_becomes_a_sentence_and_changes_nothing() -> None:
     first, other = "ptb_char_nlstm/small-seed0", "ptb_char_nlstm/small-seed1"
     words = "autocomplete_gru/small-seed0"
