@@ -360,6 +360,11 @@ def test_misuse_is_one_sentence_and_leaves_nothing(
     assert not list(runs_folder.glob("*/*"))
 
 
+def test_no_runs_have_no_setting() -> None:
+    with pytest.raises(UsageError, match="no runs to read"):
+        runs.setting([])
+
+
 @pytest.mark.parametrize(
     ("metric", "best"),
     [("nll_nats", 2), ("bpc", 2), ("perplexity", 2), ("top1_accuracy_pct", 3), ("top1_accuracy_unmasked_pct", 3),

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import memory_label
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, look, sheet, styled
@@ -42,7 +43,7 @@ def cell_activations(
     outer memory of a Nested LSTM as it is), or "tanh" or "raw" of all.
     width: inches; the text is broken into lines that fit. Red is negative, blue positive.
 
-    ValueError: no such unit, an unknown `values`, or a trace that is empty.
+    ValueError: no such unit, an unknown `values`, or a trace that is empty or has no memory cells.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -110,6 +111,11 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
     """What the figure shows: a row for each memory (innermost or highest first), unit and character."""
     if values not in ("printed", "tanh", "raw"):
         raise ValueError(f"values must be 'printed', 'tanh' or 'raw', not {values!r}")
+    if "c" not in trace:
+        raise UsageError(
+            f"{trace.attrs.get('model') or 'this network'} has no memory cells to draw: choose one that has, or look "
+            "at its hidden state in lab.widgets.CellExplorer"
+        )
     c = trace["c"].transpose("memory", "unit", "time")
     wanted = list(range(units)) if isinstance(units, int) else list(units)
     if c.size == 0 or not wanted:

@@ -82,7 +82,8 @@ def handwriting_samples(
     if not lines or not all(lines.values()):
         raise UsageError("there is no line of handwriting to draw")
     placed = {setting: _below_each_other(written) for setting, written in lines.items()}
-    across, down = np.array([np.concatenate(drawn).max(0) for drawn in placed.values()]).T
+    # a dot, too, is as wide and as tall as the tablet's unit
+    across, down = np.array([np.concatenate(drawn).max(0).clip(1) for drawn in placed.values()]).T
     edge = 0.01 * across.sum()  # or a stroke would lose half its breadth there
     across, tall = across + 2 * edge, down.max() + 2 * edge
     height = min(0.3 + (width - 0.2) * tall / across.sum(), width)

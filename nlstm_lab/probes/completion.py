@@ -1,5 +1,6 @@
 """Autocomplete as a function: a text in, the likeliest words out (Madsen's article, its first figure)."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -40,7 +41,8 @@ class Completer:
     model: predicts at every character. words: the names of what it predicts, in the order of their codes; None for
     the network's own, or where that is the next character. unknown: what happens to characters outside the
     vocabulary: "refuse", "map", or "show" (not read). window: of longer texts the last words within it are read, from
-    a zero state; where reading starts moves on by half a window, so that it seldom moves.
+    a zero state; where reading starts moves on by half a window, so that it seldom moves. A quarter of a window is read
+    at least, where no space is near from within a word.
 
     The network must not change meanwhile: a new one needs a new Completer. UsageError: a network that does not
     predict at every character, names that are not its.
@@ -79,7 +81,8 @@ class Completer:
     def _start(self, text: str) -> int:
         half = max(self.window // 2, 1)
         start = max(-(-(len(text) - self.window) // half) * half, 0)
-        return max(text.find(" ", start), start) if start else 0
+        # a space far behind would leave little to read; how far may not hang on what is typed, or reading began anew
+        return max(text.find(" ", start, start + half // 2 + 1), start) if start else 0
 
     def _hidden(self, text: str) -> Tensor:
         """h after the last character, [1, hidden_size], reading on from the longest prefix that was read before."""
@@ -128,7 +131,7 @@ def continued(model: Network, text: str, length: int, seed: int = 0, temperature
     """`text` with `length` characters that the network, which predicts the next one, draws from its own predictions.
 
     temperature: the logits are divided by it; towards 0 the likeliest character is always taken. The same seed gives
-    the same text. UsageError: a network that predicts words, a length or temperature that is not positive.
+    the same text. UsageError: a network that predicts words, a length or temperature that is not positive and finite.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_lstm2_logfreq", scale="small").model()
@@ -137,8 +140,8 @@ def continued(model: Network, text: str, length: int, seed: int = 0, temperature
     (37, True)
     """
     vocabulary = vocabulary_of(model)
-    if length < 1 or temperature <= 0:
-        raise UsageError(f"length and temperature must be positive, not {length} and {temperature}")
+    if length < 1 or not 0 < temperature < math.inf:
+        raise UsageError(f"length and temperature must be positive and finite, not {length} and {temperature}")
     if model.words is not None:
         raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
     generator = torch.Generator().manual_seed(seed)

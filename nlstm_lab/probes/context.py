@@ -91,7 +91,9 @@ def _readings(model: Network, texts: Sequence[str], words: Sequence[str] | None)
         for column, text in enumerate(batch):
             said = words_of(text)
             true = np.array([codes.get(word, -1) for word in said.word])
-            yield Reading(said, true >= 0, found[: len(text), column] == true[:, None])
+            hit = found[: len(text), column] == true[:, None]
+            # of fewer words than `TOPS` there is no further one that may be right
+            yield Reading(said, true >= 0, np.pad(hit, ((0, 0), (0, TOPS - hit.shape[1]))))
 
 
 def _table(hits: Array, counted: Array, everything: Array) -> pd.DataFrame:

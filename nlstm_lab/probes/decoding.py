@@ -45,8 +45,8 @@ def labels(text: str) -> pd.DataFrame:
     - word_class: of the last word that is complete: 'function' (a closed list), 'number' (it has a digit, or is the N
       that stands for one), 'ing', 'ed', 'ly' by its ending, else 'other' (as before the first).
     """
-    space = np.array([character.isspace() for character in text])
-    letter = np.array([character.isalnum() for character in text])
+    space = np.array([character.isspace() for character in text], bool)
+    letter = np.array([character.isalnum() for character in text], bool)
     steps = np.arange(len(text))
     opened = np.array([character in OPENING for character in text]).astype(int)
     closed = np.array([character in CLOSING for character in text]).astype(int)
@@ -68,7 +68,8 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
     last `HELD_OUT`. Columns: memory, label, metric, `score`, `control`, `chance` (what knows nothing scores), reason. R
     squared for numbers, balanced accuracy (the mean over classes of the share that is found) for classes; NaN with a
     reason where the text does not vary in a property or a memory does not move. Hidden states serve as memory 'h',
-    'layer 1 h' and so on. Raises UsageError for a text that is not the one that was traced, or is too short.
+    'layer 1 h' and so on. Raises UsageError for a text that is not the one that was traced, or is too short,
+    or a trace of codes.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -77,6 +78,10 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
     >>> told.metric.tolist(), told.memory.tolist()
     (['r_squared', 'r_squared', 'r_squared'], ['outer', 'inner', 'h'])
     """
+    if "symbol" in trace.coords and trace.symbol.dtype.kind not in "UO":
+        raise UsageError(
+            "the trace is of codes, not of characters: trace a network with a vocabulary (lab.models.wrap takes one)"
+        )
     if len(text) != trace.sizes["time"] or ("symbol" in trace.coords and "".join(trace.symbol.values) != text):
         raise UsageError("the text is not the one that was traced: its characters must be the trace's symbols")
     unknown = [name for name in names if name not in (*NUMBERS, *CLASSES)]

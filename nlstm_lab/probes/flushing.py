@@ -23,8 +23,10 @@ def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distan
     loss_increase, both in nats and means over `moments`, as many of each kind as the text has; number, how many.
 
     UsageError: a layer without a detector, a network whose boundaries are not decided by a step function or that
-    does not predict the symbols that it reads, a text too short for the distance.
+    does not predict the symbols that it reads, no moment or distance, a text too short for the distance.
     """
+    if moments < 1 or distance < 1:
+        raise UsageError(f"moments and distance must be positive, not {moments} and {distance}")
     found = boundaries(model, text)
     if found.attrs["boundary"] != "step":
         raise UsageError(

@@ -13,6 +13,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from nlstm_lab.cells.hmlstm import HMLSTMCell
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import Text, encode, encode_symbols, part, reading, rows, state_of, states_at
@@ -65,7 +66,7 @@ def intervene(
     all where none are named. Returns `loss` (intact), `loss_cut` and `kl`, the divergence of the cut network's
     prediction from the intact one's, D(intact | cut), each (moment, distance). Raises UsageError for a memory or unit
     that the network lacks, a moment too early or too late, a text `other` that is too short, and a network that does
-    not predict the symbols that it reads.
+    not predict the symbols that it reads, or that samples its boundaries.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -75,7 +76,7 @@ def intervene(
     ({'moment': 2, 'distance': 20}, True)
     """
     codes, names = encode_symbols(model, text), _named(memory)
-    _check(codes, kind, moments, distance, other)
+    _check(model, codes, kind, moments, distance, other)
     cut = Cut(kind, names, *_chosen(model, units, seed))
     pieces = []
     with reading(model):
@@ -114,7 +115,7 @@ def reread(
     codes, names = encode_symbols(model, text), _named(memory)
     if not 1 <= moment <= len(codes) - distance:
         raise UsageError(f"a moment must have a symbol before it and {distance} behind it, and {moment} has not")
-    _check(codes, kind, (), distance, other)
+    _check(model, codes, kind, (), distance, other)
     with reading(model):
         state = state_of(model, codes, read, moment)
         donor = state if other is None else state_of(model, _donor(model, other[0], moment), other[1], moment)
@@ -145,7 +146,7 @@ def attribute(
     >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions hang on most
     """
     codes = encode_symbols(model, text)
-    _check(codes, kind, moments, distance, other)
+    _check(model, codes, kind, moments, distance, other)
     if kind == "shuffle":
         raise UsageError("one unit alone cannot be shuffled: attribute with 'zero', 'swap' or 'freeze'")
     size = model.unit.hidden_size
@@ -185,12 +186,19 @@ def _named(memory: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _check(codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: object) -> None:
+def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: object) -> None:
+    if any(isinstance(cell, HMLSTMCell) and cell.boundary == "sample" and not cell.top for cell in model.unit.cells):
+        raise UsageError(  # the intact and the cut reading would differ in their draws, whatever is cut
+            f"{model.name or 'this network'} samples its boundaries, anew in every reading: set `boundary` of its "
+            'cells to "step", or choose a network that decides on them'
+        )
     if kind not in get_args(Kind):
         raise UsageError(f"an intervention is one of {', '.join(get_args(Kind))}, not {kind!r}")
     if (kind == "swap") != (other is not None):
         raise UsageError("a swap, and nothing else, needs the text `other` whose memory is swapped in")
-    if distance < 1 or (len(moments) and max(moments) + distance >= len(codes)):
+    if distance < 1:
+        raise UsageError(f"a cut is judged by what is predicted after it: distance must be positive, not {distance}")
+    if len(moments) and max(moments) + distance >= len(codes):
         raise UsageError(f"a moment must leave {distance} + 1 symbols behind it, and the text has {len(codes)}")
 
 

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import Record
+from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.errors import UsageError
+from nlstm_lab.probes.reading import evaluating
 
 SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 counts as
 
@@ -17,25 +19,32 @@ SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 coun
 def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, seed: int = 0) -> pd.DataFrame:
     """log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for every distance T - t.
 
-    unit: any, trained or not, with or without memory cells. inputs: symbols [T, B] or vectors [T, B, features] as
-    the unit takes them; each sequence is read from a zero state. h_T is the output at the last step, and the norm
-    Frobenius's, estimated without bias from `projections` random directions v as the mean of |v' J|^2. In float64.
+    unit: any that reads its inputs alone, trained or not, with or without memory cells. inputs: symbols [T, B] or
+    vectors [T, B, features] as the unit takes them; each sequence is read from a zero state. h_T is the output at the
+    last step, and the norm Frobenius's, estimated without bias from `projections` random directions v as the mean of
+    |v' J|^2. In float64.
 
     Only the gradient with respect to the input compares units: it comes by every path, while a unit's h is not all
     that it remembers (the article's delta_l^t, which is what reaches h_t of layer l).
 
     Returns a row for each sequence, layer and distance in the columns text, where ("input", "layer 1", ...),
     quantity ("log10_gradient"), lag (the distance) and value: `within_seed` makes intervals of it.
+    UsageError: no projection, a unit whose boundaries are given.
     """
     if projections < 1:
         raise UsageError(f"at least one projection is needed, not {projections}")
-    unit = copy.deepcopy(unit).double().eval()
+    if isinstance(unit, HierarchicalRNN):
+        raise UsageError(
+            "a hierarchical RNN reads given boundaries beside its inputs, and here it would have none: choose another "
+            "unit, or ask lab.probes.connectivity for the gradients of its network"
+        )
+    unit = copy.deepcopy(unit).double()
     device, number = inputs.device, inputs.shape[1]
     if not inputs.is_floating_point():
         inputs = torch.nn.functional.one_hot(inputs, unit.input_size)
     x = inputs.double().repeat_interleave(projections, dim=1)
     steps: list[list[Record]] = [[] for _ in unit.cells]
-    with torch.enable_grad():
+    with evaluating(unit), torch.enable_grad():
         read = [step.requires_grad_() for step in x.unbind()]
         output, _ = unit.run(torch.stack(read), [cell.initial_state(x.shape[1]) for cell in unit.cells], steps)
         directions = torch.randn(output[-1].shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)

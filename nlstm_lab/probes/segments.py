@@ -68,8 +68,8 @@ def matched(found: Flags, true: Flags, within: Window = (0, 0)) -> int:
 
 def text_truths(symbols: Sequence[str]) -> dict[str, Flags]:
     """Where in a text there are spaces (line ends are), first and last characters of words, punctuation marks."""
-    space = np.array([symbol.isspace() for symbol in symbols])
-    mark = np.array([symbol in punctuation for symbol in symbols])
+    space = np.array([symbol.isspace() for symbol in symbols], bool)
+    mark = np.array([symbol in punctuation for symbol in symbols], bool)
     return {
         "spaces": space,
         "word starts": ~space & np.concatenate([[True], space[:-1]]),

@@ -4,6 +4,7 @@ import pandas as pd
 import xarray as xr
 
 from nlstm_lab.cells.multiscale import MultiscaleCell
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.boundaries import OPERATIONS
 
@@ -15,11 +16,15 @@ def updates(model: Network, found: xr.Dataset) -> pd.DataFrame:
     `flushes`; multiply-adds of matrices with states, in all: `sparse`, where a layer that copies computes nothing, one
     that acts hears the layer below where z of that is 1 and the layer above where it flushes (equations 5 to 7), a
     detector looks once at an h that stays; `dense`, all three products at every step; `stack`, an LSTM of as many
-    units. Embedding and output module are left out, and products with gates.
+    units. Embedding and output module are left out, and products with gates. UsageError: a network without boundaries.
     """
     table = []
     for k, cell in enumerate(model.unit.cells):
-        assert isinstance(cell, MultiscaleCell)  # boundaries have no other
+        if not isinstance(cell, MultiscaleCell):
+            raise UsageError(
+                f"{model.name or 'this network'} has no boundaries to count updates by: hand in the network whose "
+                "boundaries were read"
+            )
         operation = found["operation"].values[:, k]
         acts, flushed = operation != OPERATIONS.index("COPY"), operation == OPERATIONS.index("FLUSH")
         heard = int(acts.sum()) if k == 0 else int((found["z"].values[:, k - 1] > 0).sum())

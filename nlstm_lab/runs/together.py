@@ -81,13 +81,15 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
 
 def setting(runs: Iterable[Run]) -> str:
     """A sentence for a figure's caption: scale and width of its networks, how long they were trained, on what text, and
-    how many seeds there are of each experiment.
+    how many seeds there are of each experiment. UsageError: no run.
 
     >>> import nlstm_lab as lab
     >>> lab.runs.setting(lab.runs.recorded("ptb_char_nlstm", "small"))
     "Small scale: 150 units a layer, 3,136 updates; the Penn Treebank in Mikolov's version; 5 seeds."
     """
     runs = list(runs)
+    if not runs:
+        raise UsageError(NO_RUNS)
     tasks = [run.experiment.task for run in runs]
     texts = dict.fromkeys(task.corpus for task in tasks if hasattr(task, "corpus"))
     titles = [DATASETS[text].title if text in DATASETS else text for text in texts]

@@ -124,6 +124,8 @@ class ConnectivityExplorer(LabWidget):
 
     def shown(self) -> dict[str, Any]:
         """Where Python is absent, every target and mode must be there already: they are computed now."""
+        # a text that nobody waited for in the end may have been measured last
+        self.compute(self.settled, lambda share, doing: None)
         for target in ("true", "predicted"):
             for mode in ("l2", "gradient_x_input"):
                 key = _key(target, "", mode)

@@ -90,9 +90,11 @@ class InterventionLab(LabWidget):
         network = self._networks[run]
         memories = [*names(network.unit)[::-1], *hidden_names(network.unit.num_layers)[::-1]]
         memory = given["memory"] if given["memory"] in memories else memories[0]
-        size = network.unit.hidden_size
-        if not -1 <= given["unit"] < size:
-            raise UsageError(f"unit must be one of 0 to {size - 1}, or -1 for all, not {given['unit']}")
+        unit, size = given["unit"], network.unit.hidden_size
+        if size <= unit < self.units:  # a unit of the network that was shown before
+            unit = size - 1
+        if not -1 <= unit < size:
+            raise UsageError(f"unit must be one of 0 to {size - 1}, or -1 for all, not {unit}")
         if given["kind"] not in KINDS:
             raise UsageError(f"a cut is one of {', '.join(KINDS)}, not {given['kind']!r}")
         if len(text) < 2:
@@ -115,7 +117,7 @@ class InterventionLab(LabWidget):
             memory,
             moment=moment,
             distance=min(DISTANCE, len(text) - moment),
-            units=None if given["unit"] < 0 else [given["unit"]],
+            units=None if unit < 0 else [unit],
             other=donor,
         )
         intact = read["log_p"].values[moment : moment + len(told)]
@@ -130,6 +132,7 @@ class InterventionLab(LabWidget):
         divergence = (np.exp(intact) * (intact - told)).sum(1).clip(0)
         return {
             "memory": memory,
+            "unit": unit,
             "moment": moment,
             "cut_at": moment,
             **clamped(self, given, "step", len(text) - 1),

@@ -53,10 +53,13 @@ class RunBrowser(LabWidget):
         return [run for name, run in self._runs.items() if name in self.picked]
 
     def draw(self) -> Figure:
-        drawn = [run for run in self.chosen() if self.metric in {row["metric"] for row in run.result["metrics"]}]
-        if not drawn:
-            raise UsageError(f"no run with {self.metric!r} is picked: pick one in the table, or set `picked`")
         rows = {row["name"]: row for row in self.rows}
+        drawn = [run for run in self.chosen() if self.metric in rows[run.name]["curves"]]
+        if not drawn:
+            raise UsageError(
+                f"no run with a curve of {self.metric!r} is picked: pick one in the table, or set `picked`, or set "
+                f"`metric` to one of {', '.join(METRICS)}"
+            )
         frame = pd.DataFrame(
             [(run.name, about(run)["model"], update, value)
              for run in drawn for update, value in rows[run.name]["curves"][self.metric]["valid"]],

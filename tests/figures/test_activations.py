@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nlstm_lab import figures
+from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import wrap
 
 
@@ -129,6 +130,21 @@ def test_axes_of_ones_own_stay_where_they_are(trace):
 def test_a_wrong_argument_is_named(trace, arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         figures.cell_activations(trace(), **arguments)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        figures.cell_activations,
+        figures.liveliest,
+        lambda trace: figures.activation_summary([trace]),
+        lambda trace: figures.all_cells({"a GRU": trace}),
+    ],
+)
+def test_a_unit_without_memory_cells_is_refused_in_a_sentence(trace, draw):
+    hidden = trace(["h"]).rename(c="h", memory="layer").assign_attrs(model="gru")  # as a GRU's trace is
+    with pytest.raises(UsageError, match=r"gru has no memory cells to draw: .* lab\.widgets\.CellExplorer"):
+        draw(hidden)
 
 
 def test_words_stay_whole_where_they_can():

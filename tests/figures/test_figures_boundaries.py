@@ -145,6 +145,14 @@ def test_samples_are_drawn_by_their_setting(written):
         figures.handwriting_samples({})
 
 
+@pytest.mark.parametrize("points", [1, 2])
+def test_a_line_that_is_one_dot_is_drawn(points):
+    nowhere = np.zeros(points, int)
+    figure = figures.handwriting_samples({"warm": [{"x": nowhere, "y": nowhere, "lifted": nowhere}]})
+    figure.draw_without_rendering()
+    assert len(figures.data(figure)) == points
+
+
 @pytest.fixture
 def scores():
     rng = np.random.default_rng(2)

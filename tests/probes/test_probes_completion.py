@@ -57,6 +57,18 @@ def test_a_long_text_without_a_space_is_read_from_within_the_window():
     assert complete(characters, text, window=20) != complete(characters, text[50:])
 
 
+def test_a_word_that_is_long_does_not_push_everything_before_it_out_of_the_window():
+    """Each text beyond the window is read a quarter of the window at least, and mostly where the one before was."""
+    characters, text = network(words=ALPHABET.symbols), "abcdefg" * 6 + " a" + "bcdefg" * 5
+    completer = Completer(characters, window=20)
+    starts = [completer._start(text[:n]) for n in range(21, len(text) + 1)]
+    read = [n - start for n, start in enumerate(starts, start=21)]
+    assert min(read) >= 5
+    assert max(read) <= 20
+    assert complete(characters, text[:43], window=20) == complete(characters, text[30:43])  # and not " " alone
+    assert list(dict.fromkeys(starts)) == [10, 20, 30, 42, 50, 60]  # half a window on, or at the space near from there
+
+
 def test_typing_forth_and_back_gives_what_a_fresh_reading_does():
     model = network()
     model.train()

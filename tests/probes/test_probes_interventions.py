@@ -10,9 +10,11 @@ from nlstm_lab.cells.gru import GRU
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.cells.nested import NestedLSTM
+from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.interventions import attribute, intervene, reread
-from nlstm_lab.probes.reading import part, reading, states_at
+from nlstm_lab.probes.reading import hidden_names, names, part, reading, states_at
 from nlstm_lab.probes.tracing import trace
 
 MOMENTS = [5, 60, 61, 250]
@@ -137,6 +139,7 @@ def test_bad_requests_are_refused_in_a_sentence(network, text):
         ({"moments": [0]}, "from 1 to 400"),
         ({"moments": []}, "at least one"),
         ({"moments": [395]}, r"10 \+ 1 symbols behind"),
+        ({"distance": 0}, "distance must be positive, not 0"),
         ({"kind": "burn"}, "not 'burn'"),
         ({"kind": "swap"}, "needs the text `other`"),
         ({"other": text}, "nothing else"),
@@ -193,3 +196,33 @@ def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol
     named = network()
     named.words = named.vocabulary.symbols
     assert intervene(named, text, "zero", "inner", moments=MOMENTS, distance=5).sizes["distance"] == 5
+
+
+ALPHABET = Vocabulary(tuple(" abcdefghij"))
+UNITS = ("rnn", "lstm", "gru", "nlstm", "lnlstm", "cwrnn", "hrnn")
+SWAPPED = [*((unit, {}) for unit in UNITS), *(("hmlstm", {"boundary": one}) for one in ("step", "soft", "sample"))]
+
+
+@pytest.mark.parametrize(("unit", "flags"), SWAPPED)
+def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text) -> None:
+    """A network that samples is refused: its intact and its cut reading would draw differently."""
+    given = (" ",) if unit == "hrnn" else None
+    config = ModelConfig(unit, 8, 2, flags=flags, boundaries=given)
+    ends = Interface(Symbols(len(ALPHABET)), Symbols(len(ALPHABET)), vocabulary=ALPHABET)
+    model = build(config, ends, seed=0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 3
+    part_of_state = [*names(model.unit), *hidden_names(2)]
+    if "sample" in flags.values():
+        refusal = 'samples its boundaries.* set `boundary` of its cells to "step"'
+        with pytest.raises(UsageError, match=refusal):
+            intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)
+        with pytest.raises(UsageError, match=refusal):
+            attribute(model, text, "layer 1", moments=MOMENTS, distance=5)
+        with pytest.raises(UsageError, match=refusal):
+            reread(model, text, trace(model, text), "zero", "layer 1", moment=60, distance=5)
+        for cell in model.unit.cells:
+            cell.boundary = "step"
+    told = intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)
+    assert told.kl.max() == 0

@@ -176,6 +176,33 @@ def test_places_that_another_text_or_network_lacks_are_corrected() -> None:
     assert widget.figure()
 
 
+def test_a_cut_unit_that_another_network_lacks_gives_way_and_a_named_one_is_refused() -> None:
+    def sized(units, name):
+        unit, readout = lab.NestedLSTM(len(LETTERS), units), torch.nn.Linear(units, len(LETTERS))
+        return lab.models.wrap(unit, readout=readout, vocabulary=LETTERS, name=name)
+
+    widget = lab.widgets.InterventionLab([sized(150, "wide"), sized(64, "narrow")], TEXT, unit=140)
+    widget.run = "narrow"
+    assert (widget.run, widget.unit, widget.units) == ("narrow", 63, 64)
+    assert "unit 63" in repr(widget)
+    with pytest.raises(UsageError, match="one of 0 to 63"):
+        widget.unit = 140
+    widget.run = "wide"
+    widget.unit = 149
+    widget.set_state({"run": "narrow", "asked": widget.asked + 1})  # the browser's choice
+    widget.wait()
+    assert (widget.run, widget.unit, widget.error) == ("narrow", 63, "")
+    with pytest.raises(UsageError, match="one of 0 to 63"):
+        lab.widgets.InterventionLab(sized(64, "narrow"), TEXT, unit=140)
+
+
+def test_a_metric_without_a_curve_is_refused_in_a_sentence() -> None:
+    browser = lab.widgets.RunBrowser("autocomplete_gru", scale="small")
+    browser.metric = "top1_accuracy_unmasked_pct"
+    with pytest.raises(UsageError, match=r"no run with a curve of 'top1_accuracy_unmasked_pct'.* top1_accuracy_pct"):
+        browser.figure()
+
+
 def test_what_is_picked_and_cannot_be_read_becomes_a_sentence_and_changes_nothing() -> None:
     first, other = "ptb_char_nlstm/small-seed0", "ptb_char_nlstm/small-seed1"
     words = "autocomplete_gru/small-seed0"

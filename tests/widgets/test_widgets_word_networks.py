@@ -135,3 +135,14 @@ def test_a_refused_text_is_not_drawn(networks):
     widget.wait()
     assert "empty" in widget.error
     assert set(figures.data(widget.figure())["time"]) == set(range(len(TEXT)))
+
+
+@pytest.mark.parametrize("asked", [{}, {"target": "given", "word": "cage"}])
+def test_a_page_holds_one_text_though_another_was_measured_for_nobody(networks, asked):
+    widget = ConnectivityExplorer(networks, TEXT, **asked)
+    widget.compute({**widget.settled, "text": "zz"}, lambda share, doing: None)  # as a superseded worker has done
+    held = widget.shown()
+    assert len(held["about"]["symbols"]) == len(TEXT)
+    lengths = {name: {len(one["target"]) for one in matrix["networks"]} for name, matrix in held["matrices"].items()}
+    assert set(map(frozenset, lengths.values())) == {frozenset([len(TEXT)])}
+    assert len(lengths) == 4 + len(asked) // 2

@@ -1,0 +1,43 @@
+"""Reading leaves a network as it was, part by part."""
+
+import torch
+
+from nlstm_lab.cells.hmlstm import HMLSTM
+from nlstm_lab.cells.lstm import LSTM
+from nlstm_lab.probes.reading import evaluating, reading
+from nlstm_lab.probes.tracing import trace
+
+
+def test_every_part_keeps_its_own_mode(network) -> None:
+    model = network(LSTM)
+    model.train()
+    model.unit.eval()
+    before = {name: part.training for name, part in model.named_modules()}
+    with evaluating(model):
+        assert not any(part.training for part in model.modules())
+    assert {name: part.training for name, part in model.named_modules()} == before
+    assert len(set(before.values())) == 2
+
+
+def test_a_generator_of_the_cells_own_draws_the_same_at_every_reading_and_is_left_as_it_was(network, text) -> None:
+    own = torch.Generator().manual_seed(5)
+    model = network(HMLSTM, num_layers=3, boundary="sample", generator=own)
+    before = own.get_state()
+    first = trace(model, text)
+    assert torch.equal(own.get_state(), before)
+    torch.rand(3, generator=own)
+    assert trace(model, text).z.equals(first.z)
+
+
+def test_readings_within_each_other_leave_the_outer_one_its_numbers(network) -> None:
+    own = torch.Generator()
+    model = network(HMLSTM, num_layers=2, boundary="sample", generator=own)
+
+    def drawn(between: bool) -> tuple[float, float]:
+        with reading(model):
+            if between:
+                with reading(model):
+                    torch.rand(2), torch.rand(2, generator=own)
+            return float(torch.rand(())), float(torch.rand((), generator=own))
+
+    assert drawn(True) == drawn(False)

@@ -1,0 +1,58 @@
+"""What cannot be measured is refused in one sentence, and what is empty or small is measured as it is."""
+
+import numpy as np
+import pytest
+import torch
+
+from nlstm_lab import probes
+from nlstm_lab.cells import GRU, HMLSTM, LSTM
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import wrap
+from nlstm_lab.probes.context import context_accuracy
+from nlstm_lab.probes.segments import text_truths
+
+
+@pytest.fixture
+def hierarchical(network):
+    return network(HMLSTM, num_layers=3, scale=2.5)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"distance": 0}, {"distance": -5}, {"moments": -1}, {"moments": 0}, {"moments": 0, "distance": 0}]
+)
+def test_flushes_need_moments_and_a_distance(hierarchical, text, asked) -> None:
+    with pytest.raises(UsageError, match="moments and distance must be positive, not"):
+        probes.flushes(hierarchical, text, 1, **asked)
+
+
+@pytest.mark.parametrize("temperature", [float("nan"), float("inf"), 0.0])
+def test_a_temperature_is_positive_and_finite(network, temperature) -> None:
+    with pytest.raises(UsageError, match="must be positive and finite, not 3 and"):
+        probes.continued(network(), "abc", 3, temperature=temperature)
+
+
+def test_updates_are_those_of_a_network_with_boundaries(network, hierarchical) -> None:
+    with pytest.raises(UsageError, match="small has no boundaries to count updates by"):
+        probes.updates(network(GRU), probes.boundaries(hierarchical, "abc"))
+
+
+def test_codes_are_no_text_to_decode() -> None:
+    torch.manual_seed(0)
+    nameless = wrap(torch.nn.LSTM(5, 4), readout=torch.nn.Linear(4, 5))
+    with pytest.raises(UsageError, match="the trace is of codes, not of characters"):
+        probes.decode(probes.trace(nameless, torch.zeros(30, dtype=torch.long)), "a" * 30)
+
+
+def test_an_empty_text_has_no_labels_and_no_truths() -> None:
+    assert probes.labels("").shape == (0, 5)
+    truths = text_truths([])
+    assert truths.keys() == text_truths("a").keys()
+    assert not any(flags.size for flags in truths.values())
+
+
+def test_of_two_words_the_third_likeliest_is_none(network) -> None:
+    model = network(LSTM)
+    model.readout, model.words = torch.nn.Linear(8, 2), ("ab", "ba")
+    told = context_accuracy(model, [" ab ba cc"]).set_index(["top", "known"])["accuracy_pct"]
+    assert set(told.loc[2]) == {100.0}
+    np.testing.assert_array_equal(told.loc[3], told.loc[2])
