@@ -174,6 +174,18 @@ def write(target: Path, text: str) -> bool:
     return True
 
 
+def writable(folder: Path) -> None:
+    """Make a folder and try whether files can be written there, before what belongs there takes its time.
+
+    LabError: the system refuses; the sentence says why, and what to do.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise LabError(f"cannot write to {folder} ({reason(error)})") from error
+
+
 def reason(error: OSError) -> str:
     """The operating system's words for why a file was not written, with the way out where there is one."""
     words = (error.strerror or str(error)).lower()
