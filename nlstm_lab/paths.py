@@ -217,6 +217,13 @@ def tidy(folder: Path) -> None:
             partial.unlink(missing_ok=True)
 
 
+def strangers() -> list[str]:
+    """Which of $NLSTM_LAB_RUNS, _PROBES and _FIGURES name a folder that is not the one of `root`."""
+    own = {"RUNS": data() / "runs", "PROBES": data() / "probes", "FIGURES": root() / "figures"}
+    given = {name: _given(name) for name in own}
+    return [f"NLSTM_LAB_{name}" for name, at in given.items() if at and at.resolve() != own[name].resolve()]
+
+
 def _given(name: str) -> Path | None:
     """The folder that an environment variable of this project names, where there is one."""
     given = os.environ.get(f"NLSTM_LAB_{name}")
