@@ -189,3 +189,28 @@ def test_a_trial_does_not_enter_the_pages(say, elsewhere, monkeypatch, trial):
 def test_folders_named_where_they_are_anyway_are_no_trial(elsewhere, monkeypatch):
     monkeypatch.setenv("NLSTM_LAB_RUNS", str(paths.root() / "data" / "runs"))
     assert paths.strangers() == []
+
+
+def test_a_pattern_without_experiments_is_refused(say):
+    code, out, err = say("experiments", "zzz*")
+    assert (code, out) == (2, "")
+    assert "no experiment matches 'zzz*'" in sentence(err)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--rounds", "0"], 2, "at least 1"),
+        (["--output", "file/bench.json"], 1, "a file stands where a folder belongs"),
+    ],
+)
+def test_a_benchmark_that_leads_to_nothing_is_not_begun(say, tmp_path, monkeypatch, words, code, told):
+    def measured(*_, **__):
+        raise AssertionError("measured in vain")
+
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("nlstm_lab.bench.bench", measured)
+    monkeypatch.chdir(tmp_path)
+    found, _, err = say("bench", *words)
+    assert found == code
+    assert told in sentence(err)
