@@ -7,8 +7,10 @@ instead, so that its users' runs and figures are theirs. `NLSTM_LAB_ROOT` names 
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -126,6 +128,36 @@ def atomic(target: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+@contextmanager
+def locked(target: Path, waiting: str) -> Iterator[None]:
+    """Hold the lock of `target`, a file or a folder; a second process says that it is `waiting`, and waits.
+
+    The lock, `.<target>.lock` beside it, ends with the process that holds it, however that ends. Its file goes with
+    it, except after a kill. Raises LabError where the folder cannot be written to.
+    """
+    path = target.with_name(f".{target.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            lock = path.open("w")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print(f"{waiting}: waiting", file=sys.stderr)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                    break
+            lock.close()  # the process that held it has removed the file meanwhile
+    except OSError as error:
+        raise LabError(f"cannot write to {path.parent} ({reason(error)})") from error
+    with lock:
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
 def write(target: Path, text: str) -> bool:
     """Write a text to `target`, whole or not at all; False where that text is there already, and nothing is touched.
 
@@ -140,6 +172,18 @@ def write(target: Path, text: str) -> bool:
     except OSError as error:
         raise LabError(f"cannot write {target} ({reason(error)})") from error
     return True
+
+
+def writable(folder: Path) -> None:
+    """Make a folder and try whether files can be written there, before what belongs there takes its time.
+
+    LabError: the system refuses; the sentence says why, and what to do.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise LabError(f"cannot write to {folder} ({reason(error)})") from error
 
 
 def reason(error: OSError) -> str:
@@ -171,6 +215,13 @@ def tidy(folder: Path) -> None:
         process = PARTIAL.fullmatch(partial.name)
         if process and not _alive(int(process[1])):
             partial.unlink(missing_ok=True)
+
+
+def strangers() -> list[str]:
+    """Which of $NLSTM_LAB_RUNS, _PROBES and _FIGURES name a folder that is not the one of `root`."""
+    own = {"RUNS": data() / "runs", "PROBES": data() / "probes", "FIGURES": root() / "figures"}
+    given = {name: _given(name) for name in own}
+    return [f"NLSTM_LAB_{name}" for name, at in given.items() if at and at.resolve() != own[name].resolve()]
 
 
 def _given(name: str) -> Path | None:

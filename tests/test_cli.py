@@ -167,3 +167,50 @@ def test_a_task_without_a_text_takes_no_corpus(say, elsewhere):
     code, _, err = say("train", "mnist_nlstm", "--corpus", "mine.txt")
     assert code == 2
     assert "corpus" in sentence(err)
+
+
+@pytest.mark.parametrize("trial", ["RUNS", "PROBES", "FIGURES", "--json"])
+def test_a_trial_does_not_enter_the_pages(say, elsewhere, monkeypatch, trial):
+    """The pages of a root of its own, whose README.md would be renewed without a trial."""
+    pages = [paths.root() / name for name in ("README.md", "notebooks/README.md")]
+    shutil.copytree(paths.PACKAGE.parent / "data" / "targets", paths.targets())
+    for page in pages:
+        page.parent.mkdir(exist_ok=True)
+        shutil.copy(paths.PACKAGE.parent / page.relative_to(paths.root()), page)
+    before = [page.read_bytes() for page in pages]
+    if trial != "--json":
+        monkeypatch.setenv(f"NLSTM_LAB_{trial}", str(paths.root() / "workspaces" / trial))
+    code, _, err = say("table", "--readme", *(["--json"] if trial == "--json" else []))
+    assert code == 2
+    assert trial in sentence(err)
+    assert [page.read_bytes() for page in pages] == before
+
+
+def test_folders_named_where_they_are_anyway_are_no_trial(elsewhere, monkeypatch):
+    monkeypatch.setenv("NLSTM_LAB_RUNS", str(paths.root() / "data" / "runs"))
+    assert paths.strangers() == []
+
+
+def test_a_pattern_without_experiments_is_refused(say):
+    code, out, err = say("experiments", "zzz*")
+    assert (code, out) == (2, "")
+    assert "no experiment matches 'zzz*'" in sentence(err)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--rounds", "0"], 2, "at least 1"),
+        (["--output", "file/bench.json"], 1, "a file stands where a folder belongs"),
+    ],
+)
+def test_a_benchmark_that_leads_to_nothing_is_not_begun(say, tmp_path, monkeypatch, words, code, told):
+    def measured(*_, **__):
+        raise AssertionError("measured in vain")
+
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("nlstm_lab.bench.bench", measured)
+    monkeypatch.chdir(tmp_path)
+    found, _, err = say("bench", *words)
+    assert found == code
+    assert told in sentence(err)

@@ -142,6 +142,17 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == [".figure.png." + f"{os.getpid()}.abcd_123", ".gitignore"]
 
 
+def test_what_a_killed_notebook_left_among_the_records_is_removed(write: Write) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    job = write("10_a", "1 + 1")
+    pretend(job)
+    paths.probes().mkdir(parents=True)
+    (paths.probes() / f".cuts-0123.csv.{dead.pid}.abcd_123").touch()
+    notebooks.execute_all([job])
+    assert left_behind(paths.probes()) == []
+
+
 def test_time_left_is_judged_by_the_last_time(write: Write) -> None:
     jobs = [write("10_a"), write("11_b"), write("12_c")]
     outcomes = [notebooks.Outcome(job, expected=seconds) for job, seconds in zip(jobs, (10, 20, 30), strict=True)]

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from nlstm_lab import paths
+from nlstm_lab.errors import UsageError
 
 app = typer.Typer(
     help="Speed on this machine, ratios first: the units, or the readers of data.", invoke_without_command=True
@@ -23,12 +24,16 @@ def units(
     if context.invoked_subcommand is None:
         from nlstm_lab import bench
 
+        if rounds < 1:
+            raise UsageError(f"--rounds must be at least 1, not {rounds}")
+        kept = [path for path in (output, paths.bench() / f"{record}.json" if record else None) if path is not None]
+        for path in kept:
+            paths.writable(path.parent)
         frame = bench.bench(rounds=rounds)
         readings = [bench.read(rates=rates, rounds=rounds) for rates in bench.RATES]
         typer.echo(f"{bench.table(frame)}\n\n{bench.report(readings)}")
-        for path in (output, paths.bench() / f"{record}.json" if record else None):
-            if path is not None:
-                bench.save(frame, readings, path, rounds)
+        for path in kept:
+            bench.save(frame, readings, path, rounds)
 
 
 @app.command()

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nlstm_lab.errors import UsageError
+
 if TYPE_CHECKING:
     from nlstm_lab.experiments import Experiment
 
@@ -16,7 +18,10 @@ def experiments(
     """List the experiments: task, unit, sizes, parameters beside the printed ones, scales, where the row is printed."""
     from nlstm_lab.experiments import get, names, scales
 
-    rows = [_row([get(name, scale) for scale in scales(name)]) for name in names(pattern)]
+    matching = names(pattern)
+    if not matching:
+        raise UsageError(f"no experiment matches {pattern!r}: see nlstm-lab experiments for those there are")
+    rows = [_row([get(name, scale) for scale in scales(name)]) for name in matching]
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return

@@ -129,6 +129,10 @@ def table(
     """Every printed number and claim beside ours, with its verdict."""
     from nlstm_lab import probes, runs, targets
 
+    if readme and as_json:
+        raise UsageError("--json prints and --readme renews pages: choose one of them")
+    if readme and (given := paths.strangers()):
+        raise UsageError(f"the pages tell of this checkout's own records: unset {' and '.join(given)} for --readme")
     frame = targets.verdicts(runs.table(), probes.claims())
     if as_json:
         typer.echo(frame.to_json(orient="records", indent=1))

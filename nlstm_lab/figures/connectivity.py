@@ -61,7 +61,9 @@ def connectivity_sentence(
     for k, name in enumerate(names):
         top = k * facet
         ax.text(SIDE, top + TITLE - 0.06, look(name).label, color=look(name).colour, fontweight="bold")
-        ax.text(width - SIDE, top + TITLE - 0.06, _predicted(data[name].isel(time=at)), ha="right", fontsize=7)
+        # words are no formula, whatever dollar signs they have
+        told: dict[str, Any] = {"ha": "right", "fontsize": 7, "parse_math": False}
+        ax.text(width - SIDE, top + TITLE - 0.06, _predicted(data[name].isel(time=at)), **told)
         shades = frame.loc[frame["model"] == name, "shade"].to_numpy()
         for row, (start, stop) in enumerate(lines):
             y = top + TITLE + row * LINE
@@ -115,7 +117,8 @@ def _character(ax: Axes, x: float, y: float, symbol: str, shade: float, place: i
         corners = np.array([[-0.5, 0], [0.5, 0], [0.5, 1], [-0.5, 1], [-0.5, 0]]) * (PITCH, LINE - 0.03)
         ax.plot(x + corners[:, 0], y + corners[:, 1], color="#b2182b", linewidth=1.0)
     colour = "#b0b0b0" if place > 0 else "white" if abs(shade) > 0.6 else "#1c1c1c"
-    ax.text(x, y + 0.105, symbol.strip(), ha="center", va="baseline", fontsize=7, family=MONO, color=colour)
+    told: dict[str, Any] = {"fontsize": 7, "family": MONO, "color": colour, "parse_math": False}
+    ax.text(x, y + 0.105, symbol.strip(), ha="center", va="baseline", **told)
 
 
 def _bar(ax: Axes, width: float, height: float, colours: Colormap, norm: Normalize, scale: Scale) -> None:

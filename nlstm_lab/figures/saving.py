@@ -32,11 +32,11 @@ class Named(Protocol):
     def name(self) -> str: ...
 
 
-def save(figure: Figure, name: str, runs: Iterable[Named | str] = (), caption: str = "") -> Path:
+def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = (), caption: str = "") -> Path:
     """Write `figures/<name>.{pdf,svg,png,csv,json}` and the manifest; returns the path of the PDF.
 
     figure: drawn by a function of this package, so that it carries its data.
-    runs: what it shows, recorded with their seeds in every file's metadata.
+    runs: what it shows, one or several, recorded with their seeds in every file's metadata.
     caption: one sentence for the gallery.
 
     Where the stored numbers agree within 1e-5, of their size or absolutely, and nothing else changed, no file is
@@ -54,7 +54,8 @@ def save(figure: Figure, name: str, runs: Iterable[Named | str] = (), caption: s
             f"a figure's name is <paper>_<figure>_<slug> in lower case, like nlstm_fig3_cells, not {name!r}"
         )
     target = paths.figures() / f"{name}.pdf"
-    names = [run if isinstance(run, str) else run.name for run in runs]
+    several = runs if isinstance(runs, Iterable) and not isinstance(runs, str) else [runs]
+    names = [run if isinstance(run, str) else run.name for run in several]
     seeds = sorted({int(found[1]) for run in names if (found := re.search(r"seed(\d+)$", run))})
     table = data(figure).to_csv(index=False, float_format="%.7g", lineterminator="\n")
     record = {"name": name, "caption": caption, "runs": names, "seeds": seeds, "look": fingerprint(figure)}

@@ -74,7 +74,7 @@ def execute_all(
     except KeyboardInterrupt:
         raise Interrupted("stopped: what was finished stays, and the same command does the rest") from None
     finally:
-        for folder in (paths.figures(), paths.executed()):
+        for folder in (paths.figures(), paths.probes(), paths.executed()):
             paths.tidy(folder)
     watch(outcomes)
     return outcomes

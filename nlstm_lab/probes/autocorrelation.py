@@ -15,8 +15,13 @@ exponential  least squares of -ln rho_k on k through the origin, up to where rho
 
 On a series of finite length T whose mean is taken from itself rho is estimated too low, by (2 tau (1 - rho_k)
 + 2 k rho_k) / T for an exponential (Kendall 1954). The last two are computed after this was added back, with
-the integrated tau of the series, and then have no bias in the median (1.5 % are left at 100 timescales). The
-first is left as it is: its window follows its own error, which leaves a bias of less than 1 % in the mean.
+the integrated tau of the series. The first is left as it is: its window follows its own error. Near
+`LENGTHS` only the series that seem faster than they are have a number; of exponential signals with tau = 20:
+
+T / tau   with a number   integrated: mean, median   e-folding: median   exponential: median
+    100            66 %                -23 %, -23 %                 -7 %                 -5 %
+    200            99 %                 -2 %,  -6 %         less than 1 %        less than 1 %
+    500           100 %                 -1 %,  -3 %         less than 1 %        less than 1 %
 """
 
 from typing import Any, NamedTuple

@@ -5,7 +5,8 @@ import pandas as pd
 
 from nlstm_lab import paths
 from nlstm_lab.statistics import Interval
-from nlstm_lab.targets.evidence import CLAIMS
+from nlstm_lab.targets import DOCUMENTS, load
+from nlstm_lab.targets.evidence import CLAIMS, measurements
 
 
 def claims() -> pd.DataFrame:
@@ -17,13 +18,16 @@ def claims() -> pd.DataFrame:
 def note(claim: str, scale: str, interval: Interval, n: int) -> pd.DataFrame:
     """Enter what was measured of a claim ("nested_lstm.inner_slower_than_outer") at a scale; returns the whole table.
 
-    An earlier entry of that claim and scale is replaced, so that a notebook may be run again.
+    An earlier entry of that claim and scale is replaced, so that a notebook may be run again; several may note at
+    once. UsageError: no document registers the claim, or there is no such scale. LabError: the table cannot be written.
     """
     row = pd.DataFrame([[claim, scale, *np.round(interval, 6), n]], columns=CLAIMS)
-    before = claims()
-    others = before[~((before["claim"] == claim) & (before["scale"] == scale))]
-    table = pd.concat([others, row]) if len(others) else row
-    table = table.sort_values(CLAIMS[:2], ignore_index=True)
-    with paths.atomic(paths.probes() / "claims.csv") as partial:
-        table.to_csv(partial, index=False, lineterminator="\n")
+    measurements(row, map(load, DOCUMENTS))  # what this refuses would keep every verdict from being read
+    path = paths.probes() / "claims.csv"
+    with paths.locked(path, "another process is noting a claim"):
+        before = claims()
+        others = before[~((before["claim"] == claim) & (before["scale"] == scale))]
+        table = pd.concat([others, row]) if len(others) else row
+        table = table.sort_values(CLAIMS[:2], ignore_index=True)
+        paths.write(path, table.to_csv(index=False, lineterminator="\n"))
     return table

@@ -37,7 +37,7 @@ def gather(
     parts = []
     for run, network in networks:
         seed = {"seed": run.seed} if seeded else {}
-        told = study(network, *arguments, **seed, **options)
+        told = study(network, *arguments, **seed, **options).reset_index(drop=True)
         parts.append(pd.DataFrame({**about(run)}, index=told.index).join(told))
     if not parts:
         raise UsageError(NO_RUNS)
@@ -128,12 +128,12 @@ def reach(horizons: pd.DataFrame, within: float = 0.01) -> pd.DataFrame:
     """How far back each run's network looks, from `studies.horizon`, gathered; one row a run.
 
     Columns: `reach`, the shortest context from which on the loss stays within `within` nats of that with the longest
-    one, and `loss` with the longest.
+    one, and `loss` with the longest. Where that is not finite, there is no reach: NaN.
     """
     rows = []
     for key, group in horizons.sort_values("context").groupby(list(RUN), sort=False):
         end = group["loss"].iloc[-1]
-        far = group.loc[(group["loss"] - end).abs() > within, "context"]
+        far = group.loc[~((group["loss"] - end).abs() <= within), "context"]  # NaN is within nothing
         enough = group["context"] if far.empty else group.loc[group["context"] > far.max(), "context"]
         rows.append(dict(zip(RUN, key, strict=True)) | {"reach": enough.min(), "loss": end})
     return pd.DataFrame(rows)
@@ -154,6 +154,7 @@ def needed(frame: pd.DataFrame) -> pd.DataFrame:
 def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFrame:
     """The mean over seeds of a column and its t interval for each group: mean, low, high, n (seeds with a number).
 
+    What is NaN in `by` (no reader, no layer) is a group of its own.
     UsageError: a group has two rows of a seed, which would count as two.
 
     >>> values = pd.DataFrame({"memory": ["inner"] * 3, "seed": [0, 1, 2], "lag": [2.0, 2.5, 3.0]})
@@ -161,7 +162,7 @@ def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFra
     [{'memory': 'inner', 'mean': 2.5, 'low': 1.26, 'high': 3.74, 'n': 3}]
     """
     rows, by = [], list(by)
-    for key, group in frame.groupby(by, sort=False):
+    for key, group in frame.groupby(by, sort=False, dropna=False):
         values = _of_seeds(group, column, dict(zip(by, key, strict=True)))
         rows.append(dict(zip(by, key, strict=True)) | t_interval(values)._asdict() | {"n": len(values)})
     return pd.DataFrame(rows)

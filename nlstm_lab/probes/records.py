@@ -37,15 +37,15 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
     is its parameters and buffers here. Flags of its unit that were changed after training (a threshold), and constants
     of the code that measures, are not part of that: hand in what differs beside it, or delete the record. What comes
     back has been through the file both times, so that both times it is the same; the frame's index is dropped.
+    LabError, before anything is measured: it could not be recorded.
 
     >>> ensure("losses", lambda: pd.DataFrame({"loss": [1.5]}), weights=model, text=text, seed=0)  # doctest: +SKIP
     """
     key, path = _place(name, measured_with)
     if not path.is_file():
-        table = measure()
-        with paths.atomic(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
-            file.write(f"# {key}\n")
-            table.to_csv(file, index=False, na_rep="NaN", float_format="%.7g", lineterminator="\n")
+        paths.writable(path.parent)  # or what was measured at length would be lost
+        table = measure().to_csv(index=False, na_rep="NaN", float_format="%.7g", lineterminator="\n")
+        paths.write(path, f"# {key}\n{table}")
     return _read(path, key)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 
 from nlstm_lab.datasets.excerpt import Excerpt, Sequences
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import (
     context,
@@ -95,13 +96,14 @@ def cuts(
     """What is lost when each memory, and each hidden state, is cut: one row a memory, kind and distance.
 
     Columns: memory, kind, distance, `kl` and `loss_increase` (means over `MOMENTS` moments spread evenly over the
-    text, nats a prediction). A swap takes the memory from as far into the text's second half.
+    text, nats a prediction). A swap takes the memory from as far into the text's second half. UsageError: the text
+    ends before a half has moments behind its start.
     """
 
     def measure() -> pd.DataFrame:
         text = excerpt.read()
         half = len(text) // 2
-        moments = np.linspace(SKIP, half - DISTANCE - 2, MOMENTS).astype(int).tolist()
+        moments = _spread(half, MOMENTS, DISTANCE)
         frames = []
         for memory in [*names(model.unit), *hidden_names(model.unit.num_layers)]:
             for kind in kinds:
@@ -115,6 +117,15 @@ def cuts(
         return pd.concat(frames, ignore_index=True)
 
     return ensure("cuts", measure, weights=model, text=str(excerpt), kinds=list(kinds), seed=seed)
+
+
+def _spread(half: int, count: int, distance: int) -> list[int]:
+    """Moments of a text's first half, behind its start, each with so many predictions after it."""
+    last = half - distance - 2
+    if last < SKIP:
+        needed = 2 * (SKIP + distance + 2)
+        raise UsageError(f"an excerpt of {2 * half} characters is too short for cuts: read at least {needed}")
+    return [int(moment) for moment in np.linspace(SKIP, last, count)]
 
 
 def contents(model: Network, excerpt: Excerpt, seed: int = 0) -> pd.DataFrame:
@@ -144,13 +155,13 @@ def single_cells(model: Network, excerpt: Excerpt) -> pd.DataFrame:
 
     Columns: memory, unit, `kl` and `loss_increase`. Both are means over `SINGLY` moments spread evenly over the
     text's first half, and as many predictions after each, in nats. As in `cuts`, a cell is given what it holds as far
-    into the second half.
+    into the second half. UsageError: the text ends before a half has moments behind its start.
     """
 
     def measure() -> pd.DataFrame:
         text = excerpt.read()
         half = len(text) // 2
-        moments = np.linspace(SKIP, half - SINGLY - 2, SINGLY).astype(int).tolist()
+        moments = _spread(half, SINGLY, SINGLY)
         swap: dict[str, Any] = {"kind": "swap", "other": text[half:], "moments": moments, "distance": SINGLY}
         cut = [interventions.attribute(model, text[:half], memory, **swap) for memory in names(model.unit)]
         return pd.concat(cut, ignore_index=True)

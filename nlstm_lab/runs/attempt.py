@@ -5,19 +5,14 @@
                                      failed.json says that training could not go on
 """
 
-import contextlib
-import fcntl
-import os
 import shutil
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nlstm_lab import paths
-from nlstm_lab.errors import LabError, StaleRun
+from nlstm_lab.errors import StaleRun
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.training.checkpoint import writing
@@ -91,31 +86,9 @@ def _difference(begun: dict[str, Any], experiment: Experiment, data: str) -> str
     return records.difference(config, experiment) or other
 
 
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> AbstractContextManager[None]:
     """Hold the lock of the run at `folder`; a second process says that it waits, and waits until the first has ended.
 
-    The lock ends with the process that holds it, however that ends. Its file goes with it, except after a kill.
-    Raises LabError where the folder cannot be written to.
+    As `paths.locked`: LabError where the folder cannot be written to.
     """
-    path = folder.with_name(f".{folder.name}.lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            lock = path.open("w")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                print(f"another process is training {folder.parent.name}/{folder.name}: waiting", file=sys.stderr)
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
-                    break
-            lock.close()  # the process that held it has removed the file meanwhile
-    except OSError as error:
-        raise LabError(f"cannot write to {path.parent} ({paths.reason(error)})") from error
-    with lock:
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+    return paths.locked(folder, f"another process is training {folder.parent.name}/{folder.name}")

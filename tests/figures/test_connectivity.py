@@ -173,3 +173,12 @@ def test_the_unrolled_network_is_that_of_one_condition():
     assert unrolled_network(trained, "gru", distances=(0, 1)).axes[0].get_title(loc="left") == "GRU, trained"
     with pytest.raises(UsageError, match="choose one condition: there are trained, as initialized"):
         unrolled_network(pd.concat([trained, gradients().assign(condition="as initialized")]), "gru", distances=(0, 1))
+
+
+def test_dollar_signs_are_words_and_no_formula(folder):
+    found = measured(text="$ a $")
+    found["target"][:] = "$"
+    found["prediction"] = found["prediction"].where(found["prediction"] != "great", "$")
+    path = figures.save(connectivity_sentence({"nlstm": found}, 4), "madsen_connectivity_dollars")
+    drawn = path.with_suffix(".svg").read_text()
+    assert "target: $    likeliest: grammar 50 %,  $ 20 %,  good 10 %" in drawn

@@ -4,6 +4,7 @@ import json
 import re
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -175,3 +176,10 @@ def test_the_gallery_works_from_a_file(trace, folder, tmp_path, monkeypatch):
     before = times(folder)
     figures.gallery()
     assert times(folder) == before
+
+
+@pytest.mark.parametrize("one", [RUNS[0], SimpleNamespace(name=RUNS[0])])
+def test_a_single_run_is_taken_as_one(trace, folder, one):
+    save(draw(trace(text="to be")), runs=one)
+    (record,) = figures.manifest()
+    assert (record["runs"], record["seeds"]) == (RUNS[:1], [0])

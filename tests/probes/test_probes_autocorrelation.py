@@ -92,3 +92,11 @@ def test_a_handful_of_steps_is_too_short():
     told = timescales(np.random.default_rng(0).standard_normal((10, 2)))
     assert told.reason.tolist() == ["too short: 10 steps"] * 2
     assert np.isnan(told.integrated).all()
+
+
+@pytest.mark.parametrize(("lengths", "share", "bias"), [(100, 0.66, -0.23), (200, 0.99, -0.02)])
+def test_near_the_limit_the_biases_are_those_of_the_docstring(lengths, share, bias):
+    told = timescales(signals((20,) * 2000, 20 * lengths, seed=0))
+    known = np.isfinite(told.integrated)
+    assert known.mean() == pytest.approx(share, abs=0.03)
+    assert np.nanmean(told.integrated) / 20 - 1 == pytest.approx(bias, abs=0.02)

@@ -1,10 +1,14 @@
 """What is noted of a claim is what the verdicts read."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from nlstm_lab import paths, targets
+from nlstm_lab import targets
+from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.probes.claims import claims, note
 from nlstm_lab.probes.statistics import compare
 from nlstm_lab.statistics import Interval
@@ -13,7 +17,61 @@ from nlstm_lab.targets.evidence import CLAIMS, TABLE
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "probes", lambda: tmp_path)
+    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
+    return tmp_path
+
+
+NOTING = """
+import sys
+from pathlib import Path
+from nlstm_lab import probes
+from nlstm_lab.settings import SCALES
+from nlstm_lab.statistics import Interval
+from nlstm_lab.targets import load
+claims = [f"{name}.{claim.name}" for name in ("nested_lstm", "hm_rnn", "madsen") for claim in load(name).claims]
+claims = [(claim, scale) for claim in claims for scale in SCALES][:40]
+print("ready", flush=True)
+sys.stdin.readline()
+for claim, scale in claims[int(sys.argv[1]) :: 2]:
+    probes.note(claim, scale, Interval(1.0, 0.5, 1.5), 3)
+"""
+
+
+def test_two_notebooks_that_note_at_once_lose_nothing(folder):
+    command = [sys.executable, "-c", NOTING]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen([*command, str(k)], **pipes) for k in range(2)]
+    assert [process.stdout.readline() for process in both] == ["ready\n"] * 2
+    for process in both:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in both:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert len(claims()) == 40
+    assert [path.name for path in folder.iterdir()] == ["claims.csv"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "scale", "told"),
+    [
+        ("nested_lstm.inner_slower_than_outer", "smal", "the scales are smoke, small, paper"),
+        ("nested_lstm.inner_slower_then_outer", "small", "there are nested_lstm.inner_slower_than_outer"),
+    ],
+)
+def test_what_no_verdict_could_read_is_not_noted(folder, claim, scale, told):
+    note("nested_lstm.inner_slower_than_outer", "small", Interval(1.0, 0.5, 1.5), 3)
+    before = (folder / "claims.csv").read_bytes()
+    with pytest.raises(UsageError, match=told):
+        note(claim, scale, Interval(1.0, 0.5, 1.5), 3)
+    assert (folder / "claims.csv").read_bytes() == before
+
+
+def test_a_table_that_cannot_be_written_is_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "probes").write_text("a file where the folder should be")
+    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path / "probes"))
+    with pytest.raises(LabError, match="a file stands where a folder belongs"):
+        note("nested_lstm.inner_slower_than_outer", "small", Interval(1.0, 0.5, 1.5), 3)
 
 
 def test_nothing_measured_is_an_empty_table():

@@ -160,3 +160,27 @@ def test_half_of_what_single_cells_cost_is_carried_by_so_many():
     assert told.kl.tolist() == [10, 4, 0]
     assert told.half[["inner", "outer"]].tolist() == [1, 2]
     assert np.isnan(told.half["layer 1"])
+
+
+def test_a_study_keeps_its_rows_whatever_its_index():
+    def study(network):
+        halves = [pd.DataFrame({"value": [1.0, 2.0]}), pd.DataFrame({"value": [3.0]})]
+        return pd.concat(halves)  # index 0, 1, 0
+
+    told = probes.gather([(run(0), "a"), (run(1), "b")], study)
+    assert told["value"].tolist() == [1, 2, 3] * 2
+    assert told["seed"].tolist() == [0] * 3 + [1] * 3
+
+
+def test_a_loss_that_is_not_finite_has_no_reach():
+    about = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0}
+    frame = pd.DataFrame({**about, "context": [1, 2, 5], "loss": [2.0, 1.5, np.nan]})
+    assert np.isnan(probes.reach(frame)["reach"].item())
+    middle = frame.assign(loss=[1.5, np.nan, 1.5])
+    assert probes.reach(middle)["reach"].item() == 5
+
+
+def test_a_group_without_a_name_is_a_group():
+    frame = pd.DataFrame({"reader": ["blocks", None], "layer": [np.nan, 1.0], "seed": 0, "value": [1.0, 2.0]})
+    assert probes.intervals(frame, "value", by=["reader"])["mean"].tolist() == [1, 2]
+    assert probes.intervals(frame, "value", by=["reader", "layer"])["mean"].tolist() == [1, 2]

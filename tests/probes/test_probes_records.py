@@ -8,7 +8,7 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.datasets.excerpt import Excerpt
-from nlstm_lab.errors import DamagedFile, UsageError
+from nlstm_lab.errors import DamagedFile, LabError, UsageError
 from nlstm_lab.probes import segment_studies, segments
 from nlstm_lab.probes.boundaries import boundaries
 from nlstm_lab.probes.records import digest, ensure
@@ -100,3 +100,12 @@ def test_what_was_read_with_other_weights_is_not_recorded_of_these(network, text
     after = segment_studies.operations(model, excerpt)
     assert not before.equals(after)
     assert after["count"].tolist() == segments.operations([boundaries(model, text)])["count"].tolist()
+
+
+def test_where_nothing_can_be_recorded_nothing_is_measured(tmp_path, monkeypatch):
+    (tmp_path / "probes").write_text("a file where the folder should be")
+    monkeypatch.setattr(paths, "probes", lambda: tmp_path / "probes")
+    measure = Measured()
+    with pytest.raises(LabError, match=r"cannot write to .*probes \(.*: a file stands where a folder belongs, move it"):
+        ensure("timescales", measure, seed=0)
+    assert measure.times == 0

@@ -6,6 +6,7 @@ import torch
 
 from nlstm_lab import models, paths, probes
 from nlstm_lab.datasets.base import Symbols, Vocabulary
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.probes import segment_studies, studies
 
@@ -121,3 +122,13 @@ def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
     halves = probes.carriers(told.assign(**run)).set_index("memory")
     assert halves.half["inner"] == 1
     assert halves.kl["inner"] == pytest.approx(inner.sum())
+
+
+@pytest.mark.parametrize(("measure", "least"), [(studies.cuts, 124), (studies.single_cells, 112)])
+def test_a_text_without_moments_behind_its_start_is_refused(study, monkeypatch, measure, least):
+    model, excerpt, text = study
+    monkeypatch.setattr(excerpt, "read", lambda: text[: least - 2], raising=False)
+    with pytest.raises(UsageError, match=f"excerpt of {least - 2} characters is too short .*: read at least {least}"):
+        measure(model, excerpt)
+    monkeypatch.setattr(excerpt, "read", lambda: text[:least], raising=False)
+    assert len(measure(model, excerpt))
