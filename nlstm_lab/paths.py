@@ -50,12 +50,12 @@ def cache() -> Path:
 
 def runs() -> Path:
     """Committed records of training: `data/runs/<experiment>/<scale>-seed<k>/`; `$NLSTM_LAB_RUNS` overrides it."""
-    return _given("RUNS") or data() / "runs"
+    return _given("RUNS") or _own()["RUNS"]
 
 
 def probes() -> Path:
     """Committed records of expensive probes; `$NLSTM_LAB_PROBES` overrides it."""
-    return _given("PROBES") or data() / "probes"
+    return _given("PROBES") or _own()["PROBES"]
 
 
 def targets() -> Path:
@@ -65,7 +65,7 @@ def targets() -> Path:
 
 def figures() -> Path:
     """Where figures are written; `$NLSTM_LAB_FIGURES` overrides it."""
-    return _given("FIGURES") or root() / "figures"
+    return _given("FIGURES") or _own()["FIGURES"]
 
 
 def notebooks() -> Path:
@@ -219,9 +219,13 @@ def tidy(folder: Path) -> None:
 
 def strangers() -> list[str]:
     """Which of $NLSTM_LAB_RUNS, _PROBES and _FIGURES name a folder that is not the one of `root`."""
-    own = {"RUNS": data() / "runs", "PROBES": data() / "probes", "FIGURES": root() / "figures"}
-    given = {name: _given(name) for name in own}
-    return [f"NLSTM_LAB_{name}" for name, at in given.items() if at and at.resolve() != own[name].resolve()]
+    given = {name: (_given(name), own) for name, own in _own().items()}
+    return [f"NLSTM_LAB_{name}" for name, (at, own) in given.items() if at and at.resolve() != own.resolve()]
+
+
+def _own() -> dict[str, Path]:
+    """The folders of `root` that an environment variable can put elsewhere, by its last word."""
+    return {"RUNS": data() / "runs", "PROBES": data() / "probes", "FIGURES": root() / "figures"}
 
 
 def _given(name: str) -> Path | None:
