@@ -151,8 +151,9 @@ def continued(model: Network, text: str, length: int, seed: int = 0, temperature
     with reading(model):
         for _ in range(length):
             logits, state = model(codes, state)
-            scores = logits[-1, 0].double().cpu().index_fill(-1, nothing.long(), -torch.inf) / temperature
-            drawn.append(int(torch.multinomial(torch.softmax(scores, -1), 1, generator=generator)))
+            scores = logits[-1, 0].double().cpu().index_fill(-1, nothing.long(), -torch.inf)
+            behind = (scores - scores.max()) / temperature  # at most 0: no temperature is so low that it overflows
+            drawn.append(int(torch.multinomial(torch.softmax(behind, -1), 1, generator=generator)))
             codes = torch.full_like(codes[:1], drawn[-1])
     return text + vocabulary.decode(torch.tensor(drawn))
 

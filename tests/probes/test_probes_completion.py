@@ -124,6 +124,7 @@ def test_a_continuation_is_drawn_from_the_networks_own_predictions():
             logits = model(ALPHABET.encode(text).unsqueeze(1))[0][-1, 0]
         text += ALPHABET.symbols[int(logits.argmax())]
     assert continued(model, " bad", 4, temperature=1e-6) == text
+    assert continued(model, " bad", 4, temperature=5e-324) == text
     assert continued(model, " bad", 9, seed=3) == continued(model, " bad", 9, seed=3)
     with torch.no_grad():
         p = model(ALPHABET.encode(" bad").unsqueeze(1))[0][-1, 0].softmax(-1)
