@@ -202,6 +202,7 @@ def test_a_pattern_without_experiments_is_refused(say):
     [
         (["--rounds", "0"], 2, "at least 1"),
         (["--output", "file/bench.json"], 1, "a file stands where a folder belongs"),
+        (["--output", "."], 2, "is a folder: name a file in it"),
     ],
 )
 def test_a_benchmark_that_leads_to_nothing_is_not_begun(say, tmp_path, monkeypatch, words, code, told):

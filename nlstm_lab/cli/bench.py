@@ -28,6 +28,8 @@ def units(
             raise UsageError(f"--rounds must be at least 1, not {rounds}")
         kept = [path for path in (output, paths.bench() / f"{record}.json" if record else None) if path is not None]
         for path in kept:
+            if path.is_dir():
+                raise UsageError(f"{path} is a folder: name a file in it, such as {path / 'bench.json'}")
             paths.writable(path.parent)
         frame = bench.bench(rounds=rounds)
         readings = [bench.read(rates=rates, rounds=rounds) for rates in bench.RATES]
