@@ -131,7 +131,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
         nested = not re.fullmatch(r"cell|layer \d+", memory)
         gated = nested and memory not in innermost
         squash = values == "tanh" or (values == "printed" and not gated)
-        symbol = r"\tilde{c}_t" if nested and not gated else "c_t"
+        symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and not gated else "c_t")
         parts.append(
             pd.DataFrame(
                 {

@@ -134,7 +134,8 @@ class CellExplorer(LabWidget):
         if "c" in trace:
             return figures.cell_activations(trace, [self.unit], self.values)  # type: ignore[arg-type]
         hidden, states = _states(trace)
-        cells = xr.DataArray(states[::-1], {"memory": hidden[::-1]}, ("memory", "unit", "time"))
+        axes = ("memory", "unit", "time")
+        cells = xr.DataArray(states[::-1], {"memory": hidden[::-1]}, axes, attrs={"symbol": "h_t"})
         return figures.cell_activations(trace.assign(c=cells), [self.unit], "raw")
 
     def describe(self) -> str:

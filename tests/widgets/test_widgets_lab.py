@@ -73,7 +73,9 @@ def test_any_unit_is_explored_and_drawn(kind) -> None:
     widget = lab.widgets.CellExplorer(network(kind, num_layers=2), TEXT)
     assert len(widget.memories) == 2
     assert bool(widget.gates) == (kind is lab.LSTM)
-    assert len(lab.figures.data(widget.figure())) == 2 * len(TEXT)
+    drawn = lab.figures.data(widget.figure())
+    assert len(drawn) == 2 * len(TEXT)
+    assert set(drawn["quantity"]) == ({"$h_t$"} if kind is GRU else {r"$\tanh(c_t)$"})
 
 
 def test_the_explorer_takes_another_run_and_refuses_what_it_cannot_read() -> None:
