@@ -131,6 +131,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
         nested = not re.fullmatch(r"cell|layer \d+", memory)
         gated = nested and memory not in innermost
         squash = values == "tanh" or (values == "printed" and not gated)
+        # what is drawn in a memory's place, such as a hidden state, brings its own symbol
         symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and not gated else "c_t")
         parts.append(
             pd.DataFrame(
