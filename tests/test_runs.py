@@ -374,3 +374,22 @@ def test_the_best_epoch_is_the_metrics_own(metric: str, best: int) -> None:
     columns = ["epoch", "update", "split", "reader", "metric", "value"]
     rows = [(k, 0, "valid", "blocks", metric, value) for k, value in ((1, 5.0), (2, 4.0), (3, 6.0))]
     assert {row["epoch"] for row in records.summary(pd.DataFrame(rows, columns=columns))} == {best}
+
+
+def test_the_symbols_that_a_training_reads_are_those_that_it_took_its_time_for() -> None:
+    recorded = runs.recorded()
+    assert {type(run.experiment.task).__name__ for run in recorded} >= {"Autocomplete", "Handwriting", "ChinesePoetry"}
+    for run in recorded:
+        updates = experiments.sizes.symbols_read(run.experiment) / run.result["tokens_per_second"]  # in seconds
+        assert 0.4 < updates / run.result["seconds"] < 1.03, run.name  # the rest is reading the other splits
+
+
+def test_what_is_not_run_is_told_with_its_command() -> None:
+    one, other = (runs.load(name, 0, "small") for name in ("ptb_char_nlstm", "handwriting_lstm"))
+    told = runs.outlook([one, other], "ptb_char_nlstm*", "small", seeds=(0, 1, 2)).set_index("experiment")
+    assert list(told.index) == ["ptb_char_nlstm", "ptb_char_nlstm_logfreq"]
+    assert list(told["seeds"]) == ["1,2", "0,1,2"]
+    assert told["command"].iloc[0] == "nlstm-lab sweep ptb_char_nlstm --scale small --seeds 1,2"
+    assert len(runs.outlook([one], "ptb_char_nlstm", "paper", seeds=(0,))) == 1  # recorded at another scale
+    assert runs.outlook([one], "ptb_char_nlstm", "small", seeds=(0,)).empty
+    assert runs.outlook([], "autocomplete_nlstm_two_passes", "small", seeds=(0,)).empty  # has no such scale

@@ -1,7 +1,6 @@
 """How fast the units are: `nlstm-lab bench`. Ratios first, because they carry over to other machines."""
 
 import json
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,14 +13,28 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.bench.reading import Reading, read
 from nlstm_lab.bench.steps import Size, variants
-from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
+from nlstm_lab.bench.timing import alternate, machine, peak_memory, product_peak
+from nlstm_lab.bench.trainings import recorded_hours
 from nlstm_lab.errors import UsageError
 
 SIZES = (Size(), Size(hidden_size=200), Size(hidden_size=100, vocabulary=49, batch=128, steps=20))
 # shares of boundaries in layers 1 and 2 of an HM-LSTM that reads: many, those of figure 4 of its paper, few
 RATES = ((0.5, 0.2), (0.21, 0.033), (0.1, 0.01))
 
-__all__ = ["RATES", "SIZES", "Reading", "Record", "Size", "bench", "read", "recorded", "report", "save", "table"]
+__all__ = [
+    "RATES",
+    "SIZES",
+    "Reading",
+    "Record",
+    "Size",
+    "bench",
+    "read",
+    "recorded",
+    "recorded_hours",
+    "report",
+    "save",
+    "table",
+]
 
 
 def bench(sizes: Sequence[Size] = SIZES, devices: Sequence[str] = ("cpu", "cuda"), rounds: int = 7) -> pd.DataFrame:
@@ -73,26 +86,6 @@ def _measure(size: Size, device: torch.device, rounds: int) -> list[dict[str, An
 def _ratio(theirs: list[float] | None, ours: list[float]) -> float:
     """How many times faster ours is; NaN where there is nothing to compare with."""
     return median(a / b for a, b in zip(theirs, ours, strict=True)) if theirs else float("nan")
-
-
-def machine() -> dict[str, Any]:
-    """What the numbers were measured on."""
-    cards = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
-    return {
-        "processor": _processor(),
-        "threads": torch.get_num_threads(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),
-        "cuda": cards,
-        "torch": torch.__version__,
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def table(frame: pd.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""`nlstm-lab bench` and `nlstm-lab bench data`: how fast the units train and the data sets are read on this machine."""
+"""`nlstm-lab bench`, `bench trainings`, `bench data`: how fast units train and data sets are read on this machine."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,8 @@ from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
 
 app = typer.Typer(
-    help="Speed on this machine, ratios first: the units, or the readers of data.", invoke_without_command=True
+    help="Speed on this machine, ratios first: the units; the trainings of the tables; the readers of data.",
+    invoke_without_command=True,
 )
 
 
@@ -36,6 +37,25 @@ def units(
         typer.echo(f"{bench.table(frame)}\n\n{bench.report(readings)}")
         for path in kept:
             bench.save(frame, readings, path, rounds)
+
+
+@app.command()
+def trainings(
+    pattern: Annotated[str, typer.Argument(help="Experiments by a shell pattern in quotes.")] = "*",
+    record: Annotated[str | None, typer.Option(help="A word for this machine: the notebooks show its hours.")] = None,
+) -> None:
+    """Hours that each training takes at paper scale, by a few of its updates on random input; no data is needed."""
+    from nlstm_lab.bench.trainings import measured, record_hours
+
+    path = paths.bench() / f"trainings-{record}.csv" if record else None
+    if path is not None:
+        paths.writable(path.parent)
+    known = {}
+    for name, hours in measured(pattern):
+        known[name] = hours
+        typer.echo(f"{hours:10,.1f} h  {name}")
+    if path is not None:
+        record_hours(known, path)
 
 
 @app.command()

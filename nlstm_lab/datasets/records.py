@@ -185,7 +185,7 @@ IAMONDB = Dataset(
         File("iamondb/lineStrokes-all.tar", folder="lineStrokes", members=12_195),
         File("iamondb/ascii-all.tar", folder="ascii"),
     ),
-    {"lines": 12_195, "train": 10_465, "valid": 581, "test": 582},
+    {"lines": 12_195, "train": 10_465, "valid": 581, "test": 582, "points in train": 6_792_233},
     "recognized by its counts: the distributor publishes no checksum; the split is ours, seeded",
 )
 

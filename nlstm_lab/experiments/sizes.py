@@ -54,19 +54,22 @@ def parameters(experiment: Experiment) -> int:
 
 
 def symbols_read(experiment: Experiment) -> float:
-    """How many symbols (or glimpses) the training reads, from published counts; NaN where none are known."""
+    """How many symbols (points, glimpses) the training reads, from published counts; NaN where none are known."""
     task, training = experiment.task, experiment.training
     match task:
         case MNISTGlimpses():
-            epoch = registry.get("mnist").counts["train"] * STEPS
+            epoch, sequence = registry.get("mnist").counts["train"] * STEPS, STEPS
         case ChinesePoetry():
-            epoch = registry.get("poetry").counts["train"] * LINES * CHARACTERS
-        case CharacterModelling() if task.corpus in registry.DATASETS:
-            epoch = registry.get(task.corpus).counts["train"]
-            if training.updates_per_epoch:
-                epoch = min(epoch, training.updates_per_epoch * task.batch_size * task.length)
+            epoch, sequence = registry.get("poetry").counts["train"] * LINES * CHARACTERS, LINES * CHARACTERS
+        case Handwriting():
+            counts = registry.get("iamondb").counts
+            epoch, sequence = counts["points in train"], counts["points in train"] // counts["train"]
+        case CharacterModelling() | Autocomplete() | TextGeneration() if task.corpus in registry.DATASETS:
+            epoch, sequence = registry.get(task.corpus).counts["train"], task.length
         case _:
             return float("nan")
+    if training.updates_per_epoch:
+        epoch = min(epoch, training.updates_per_epoch * task.batch_size * sequence)
     return float(training.epochs * epoch)
 
 

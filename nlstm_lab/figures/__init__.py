@@ -25,7 +25,7 @@ from nlstm_lab.figures.overview import all_cells, liveliest
 from nlstm_lab.figures.overview_verdicts import verdict_overview
 from nlstm_lab.figures.plotted import attach, data
 from nlstm_lab.figures.printed_curves import first_updates_and_epochs
-from nlstm_lab.figures.prose import prose
+from nlstm_lab.figures.prose import prose, what_lacks
 from nlstm_lab.figures.replication import printed_and_measured
 from nlstm_lab.figures.saving import manifest, save
 from nlstm_lab.figures.slowness import timescale_baselines, timescale_distributions
@@ -91,5 +91,6 @@ __all__ = [
     "update_counts",
     "vanishing_gradients",
     "verdict_overview",
+    "what_lacks",
     "with_interval",
 ]

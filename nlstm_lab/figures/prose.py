@@ -1,4 +1,7 @@
-"""Sentences with computed numbers, shown by a notebook as text."""
+"""Sentences with computed numbers, shown by a notebook as text, and the table that may be a sentence."""
+
+import pandas as pd
+from pandas.io.formats.style import Styler
 
 
 class Prose(str):
@@ -17,3 +20,21 @@ def prose(text: str) -> Prose:
     'The mean over 3 seeds is 1.50.'
     """
     return Prose(text)
+
+
+def what_lacks(outlook: pd.DataFrame, hours: pd.DataFrame) -> Styler | Prose:
+    """What is not run (`lab.runs.outlook`), as a table for a notebook; a sentence where nothing lacks.
+
+    hours: of one training of each experiment, its index, a column for each machine (`lab.bench.recorded_hours`).
+
+    >>> import nlstm_lab as lab
+    >>> lab.figures.what_lacks(lab.runs.outlook([], "mnist_*", "paper", seeds=[]), lab.bench.recorded_hours([]))
+    'Nothing: every row was run with each of these seeds.'
+    """
+    if outlook.empty:
+        return prose("Nothing: every row was run with each of these seeds.")
+    told = outlook.set_index("experiment", drop=False)
+    for place, (machine, known) in enumerate(hours.items(), start=2):
+        shown = known.map(lambda one: f"{one:,.0f}" if one > 10 else f"{one:.1f}", na_action="ignore")
+        told.insert(place, f"hours, {machine}", shown.reindex(told.index))
+    return told.style.format(na_rep="").hide(axis="index")

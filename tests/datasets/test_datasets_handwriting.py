@@ -138,7 +138,8 @@ def test_a_truncated_archive_is_refused(home: Path, publish: Publish) -> None:
 def test_iamondb_has_the_papers_counts() -> None:
     task = Handwriting().load()
     sizes = {split: len(chosen) for split, chosen in task.lines.items()}
-    assert sizes | {"lines": len(task.names)} == registry.get("iamondb").counts
+    points = int(task.sizes[task.lines["train"]].sum())
+    assert sizes | {"lines": len(task.names), "points in train": points} == registry.get("iamondb").counts
     kept = np.concatenate(list(task.lines.values()))
     assert len(kept) == 11_628
     assert round(float(task.sizes[kept].mean()), 2) == 648.40

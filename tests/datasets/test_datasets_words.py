@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Batch, Symbols, Task, parted
 from nlstm_lab.datasets.words import SEED, Autocomplete, TextGeneration, pack
 from nlstm_lab.errors import UsageError
@@ -130,6 +131,8 @@ def test_hundred_million_characters_pack_as_the_articles_did() -> None:
     ):
         task = config.load()
         assert len(task.rows["train"]) == pytest.approx(sequences, rel=0.0025)
+        read = task.sizes[task.rows["train"]].sum()  # an epoch, as its hours are told beforehand
+        assert read == pytest.approx(registry.get(config.corpus).counts["train"], rel=0.01)
         batch = next(task.train(torch.Generator().manual_seed(SEEDED)))
         assert batch.inputs.shape == batch.targets.shape
         assert batch.inputs.shape[1] == 64

@@ -1,0 +1,103 @@
+"""How many hours the trainings of the tables take on this machine: `nlstm-lab bench trainings`."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from nlstm_lab import experiments, models, paths, training
+from nlstm_lab.bench.timing import machine
+from nlstm_lab.datasets.base import Batch, Metric, Mixture, Reader, Split, Symbols, Vocabulary
+from nlstm_lab.datasets.glimpses import MNISTGlimpses
+from nlstm_lab.errors import UsageError
+from nlstm_lab.experiments import Experiment, sizes
+
+STEPS = 20  # of a drawn sequence: in a longer one each step takes as long
+UPDATES = {"cpu": 3, "cuda": 300}  # a GPU's kernels are compiled for as many, and it takes no longer
+SAME = "_logfreq"  # rows that differ in the output bias alone, and take as long
+
+
+class Drawn:
+    """A task of random sequences, as wide as an experiment's and as many side by side, that needs no data set."""
+
+    metric: Metric = "nll_nats"
+    readers: tuple[Reader, ...] = ("blocks",)
+    fingerprint = ""
+    log_frequencies = torch.empty(0)
+
+    def __init__(self, experiment: Experiment, updates: int) -> None:
+        self.input, self.output = sizes.ends(experiment.task)
+        self.per_sequence = isinstance(experiment.task, MNISTGlimpses)
+        self.vocabulary: Vocabulary | None = Vocabulary(tuple(map(chr, range(ord(" "), ord(" ") + self.input.size))))
+        self.batch_size: int = experiment.task.batch_size
+        self.updates_per_epoch = updates
+
+    def train(self, generator: torch.Generator) -> Iterator[Batch]:
+        for _ in range(self.updates_per_epoch):
+            yield self._batch(self.batch_size, generator)
+
+    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+        yield self._batch(2, torch.Generator().manual_seed(0))
+
+    def _batch(self, rows: int, generator: torch.Generator) -> Batch:
+        if isinstance(self.input, Symbols):
+            inputs = torch.randint(int(self.input.padded), self.input.size, (STEPS, rows), generator=generator)
+        else:
+            inputs = torch.randn(STEPS, rows, self.input.size, generator=generator)
+        if isinstance(self.output, Mixture):
+            points = torch.randn(STEPS, rows, 3, generator=generator)
+            return Batch(inputs, torch.cat([points[..., :2], (points[..., 2:] > 0).float()], dim=-1))
+        shape = (rows,) if self.per_sequence else (STEPS, rows)
+        return Batch(inputs, torch.randint(self.output.size, shape, generator=generator))
+
+
+def hours(experiment: Experiment, device: str = "cpu") -> float:
+    """How long its training takes on `device`, by a few updates on random input; the readings come on top.
+
+    So does the padding of handwriting, whose lines wait for the longest beside them. NaN for a text of unknown length.
+    """
+    task = Drawn(experiment, UPDATES[device])
+    network = models.build(experiment.model, models.Interface.of(task), seed=0)
+    short = replace(experiment.training, epochs=1, updates_per_epoch=None, batches_per_reading=None)
+    for _ in range(2):  # the first time kernels are chosen and memory is found
+        fit = training.fit(network, task, short, seed=0, device=device, progress=False)
+    return sizes.symbols_read(experiment) / fit.tokens_per_second / 3600
+
+
+def measured(pattern: str = "*") -> Iterator[tuple[str, float]]:
+    """Each experiment that has a paper scale, and its hours: on the GPU where there is one, or else on the CPU.
+
+    UsageError: none matches the pattern, or one reads a text that is not here.
+    """
+    names = [name for name in experiments.names(pattern) if "paper" in experiments.scales(name)]
+    if not names:
+        raise UsageError(f"no experiment at paper scale matches {pattern!r}: `nlstm-lab experiments` lists them")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    for name in names:
+        if not name.endswith(SAME):
+            yield name, hours(experiments.get(name, "paper"), device)
+
+
+def record_hours(known: dict[str, float], path: Path) -> None:
+    """Keep the hours of each experiment, and the machine that they are of, as a CSV file."""
+    frame = pd.DataFrame({"experiment": list(known), "hours": list(known.values())}).assign(
+        **machine() | {"cuda": ", ".join(machine()["cuda"])}
+    )
+    paths.write(path, frame.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
+
+
+def recorded_hours(names: Iterable[str]) -> pd.DataFrame:
+    """Hours of a training at paper scale, a column for each machine that has a record; NaN where it has none.
+
+    >>> import nlstm_lab as lab
+    >>> lab.bench.recorded_hours(["ptb_char_nlstm"]).columns.tolist()
+    ['one thread']
+    """
+    names, columns = list(names), {}
+    for path in sorted(paths.bench().glob("trainings-*.csv")):
+        known = pd.read_csv(path, index_col="experiment")["hours"]
+        machine = path.stem.removeprefix("trainings-").replace("_", " ")
+        columns[machine] = known.reindex([name.removesuffix(SAME) for name in names]).to_numpy()
+    return pd.DataFrame(columns, index=names)
