@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -72,20 +73,25 @@ def measured(pattern: str = "*") -> Iterator[tuple[str, float]]:
     UsageError: none matches the pattern, or one reads a text that is not here.
     """
     names = [name for name in experiments.names(pattern) if "paper" in experiments.scales(name)]
-    if not names:
-        raise UsageError(f"no experiment at paper scale matches {pattern!r}: `nlstm-lab experiments` lists them")
+    if not (distinct := [name for name in names if not name.endswith(SAME)]):
+        raise UsageError(
+            f"no experiment to be measured at paper scale matches {pattern!r} (those that end in {SAME} take as long "
+            "as those without): `nlstm-lab experiments` lists them"
+        )
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    for name in names:
-        if not name.endswith(SAME):
-            yield name, hours(experiments.get(name, "paper"), device)
+    for name in distinct:
+        yield name, hours(experiments.get(name, "paper"), device)
 
 
-def record_hours(known: dict[str, float], path: Path) -> None:
-    """Keep the hours of each experiment, and the machine that they are of, as a CSV file."""
-    frame = pd.DataFrame({"experiment": list(known), "hours": list(known.values())}).assign(
-        **machine() | {"cuda": ", ".join(machine()["cuda"])}
-    )
-    paths.write(path, frame.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
+def record_hours(name: str, known: float, path: Path) -> None:
+    """Keep the hours of an experiment, and the machine that they are of, in a CSV file, beside those that it has."""
+    row = {"experiment": name, "hours": known} | machine() | {"cuda": ", ".join(machine()["cuda"])}
+    rows = [one for one in _rows(path) if one["experiment"] != name] + [row]
+    paths.write(path, pd.DataFrame(rows).to_csv(index=False, float_format="%.3g", lineterminator="\n"))
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return pd.read_csv(path, na_filter=False).to_dict("records") if path.is_file() else []  # type: ignore[return-value]
 
 
 def recorded_hours(names: Iterable[str]) -> pd.DataFrame:
@@ -98,6 +104,6 @@ def recorded_hours(names: Iterable[str]) -> pd.DataFrame:
     names, columns = list(names), {}
     for path in sorted(paths.bench().glob("trainings-*.csv")):
         known = pd.read_csv(path, index_col="experiment")["hours"]
-        machine = path.stem.removeprefix("trainings-").replace("_", " ")
-        columns[machine] = known.reindex([name.removesuffix(SAME) for name in names]).to_numpy()
+        name_of_machine = path.stem.removeprefix("trainings-").replace("_", " ")
+        columns[name_of_machine] = known.reindex([name.removesuffix(SAME) for name in names]).to_numpy()
     return pd.DataFrame(columns, index=names)

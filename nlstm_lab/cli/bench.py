@@ -50,12 +50,10 @@ def trainings(
     path = paths.bench() / f"trainings-{record}.csv" if record else None
     if path is not None:
         paths.writable(path.parent)
-    known = {}
     for name, hours in measured(pattern):
-        known[name] = hours
         typer.echo(f"{hours:10,.1f} h  {name}")
-    if path is not None:
-        record_hours(known, path)
+        if path is not None:
+            record_hours(name, hours, path)
 
 
 @app.command()
