@@ -15,8 +15,8 @@ from nlstm_lab.datasets.glimpses import MNISTGlimpses
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import Experiment, sizes
 
-STEPS = 20  # of a drawn sequence: in a longer one each step takes as long
-UPDATES = {"cpu": 3, "cuda": 300}  # a GPU's kernels are compiled for as many, and it takes no longer
+STEPS = 20  # of a drawn sequence: the rows' own have up to 649, and an update of theirs takes up to half a minute
+UPDATES = {"cpu": 3, "cuda": 300}  # on a GPU as many as its kernels are compiled for
 SAME = "_logfreq"  # rows that differ in the output bias alone, and take as long
 
 
@@ -55,9 +55,12 @@ class Drawn:
 
 
 def hours(experiment: Experiment, device: str = "cpu") -> float:
-    """How long its training takes on `device`, by a few updates on random input; the readings come on top.
+    """About how long its training takes on `device`, by a few updates on short random sequences.
 
-    So does the padding of handwriting, whose lines wait for the longest beside them. NaN for a text of unknown length.
+    Too long, since what an update costs beside its steps is shared by fewer of them: on one thread by a tenth for an
+    HM-LSTM on the Penn Treebank, a third for table 1's Nested LSTM, a half for its stack of two. Too short by what the
+    readings take, and by the padding of handwriting, whose lines wait for the longest beside them. NaN for a text of
+    unknown length.
     """
     task = Drawn(experiment, UPDATES[device])
     network = models.build(experiment.model, models.Interface.of(task), seed=0)
