@@ -7,6 +7,7 @@ from pathlib import Path
 
 import distributed
 import pytest
+import torch
 
 from nlstm_lab import cluster, experiments, runs, sweep
 from nlstm_lab.errors import LabError, UsageError
@@ -15,7 +16,9 @@ NAME = "ptb_char_lstm1+epochs=12"
 
 
 @pytest.mark.slow
-def test_a_killed_worker_loses_nothing(runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_worker_loses_nothing(
+    runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     killed: list[int] = []
     seen: set[tuple[str, ...]] = set()
     with (
@@ -42,6 +45,9 @@ def test_a_killed_worker_loses_nothing(runs_folder: Path, tmp_path: Path, monkey
     assert any("runs" in statuses for statuses in seen)
     histories = [runs.load(NAME, seed, "smoke").history for seed in range(3)]
     monkeypatch.setenv("NLSTM_LAB_RUNS", str(tmp_path / "unstopped"))
+    threads = torch.get_num_threads()
+    request.addfinalizer(lambda: torch.set_num_threads(threads))
+    torch.set_num_threads(1)  # as a worker has: digit for digit is promised for one number of threads
     for seed, history in enumerate(histories):
         assert history.equals(runs.ensure(NAME, seed, "smoke", device="cpu", progress=False).history)
 
