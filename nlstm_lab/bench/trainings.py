@@ -88,7 +88,8 @@ def measured(pattern: str = "*") -> Iterator[tuple[str, float]]:
 
 def record_hours(name: str, known: float, path: Path) -> None:
     """Keep the hours of an experiment, and the machine that they are of, in a CSV file, beside those that it has."""
-    row = {"experiment": name, "hours": known} | machine() | {"cuda": ", ".join(machine()["cuda"])}
+    here = machine()
+    row = {"experiment": name, "hours": known} | here | {"cuda": ", ".join(here["cuda"])}
     rows = [one for one in _rows(path) if one["experiment"] != name] + [row]
     paths.write(path, pd.DataFrame(rows).to_csv(index=False, float_format="%.3g", lineterminator="\n"))
 
