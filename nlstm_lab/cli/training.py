@@ -1,7 +1,7 @@
 """`nlstm-lab train` and `nlstm-lab sweep`."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -48,17 +48,8 @@ def train(
     own = {key: value for key, value in {"corpus": corpus, "normalization": normalization}.items() if value}
     experiment = experiments.variant(name, scale=scale, **own) if own else name
     show = sys.stderr.isatty()
-    run = runs.ensure(
-        experiment,
-        seed,
-        scale,
-        device,
-        precision=precision,  # type: ignore[arg-type]
-        again=again,
-        patience=patience,
-        finish=True,
-        progress=show,
-    )
+    how: Any = {"precision": precision, "again": again, "patience": patience, "finish": True, "progress": show}
+    run = runs.ensure(experiment, seed, scale, device, **how)
     for row in run.result["metrics"]:
         if row["split"] != "train":
             typer.echo(f"{row['split']:6}{row['reader']:9}{row['metric']:28}{row['value']:.4f}")

@@ -57,7 +57,7 @@ def under_way(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
         if not fnmatch.fnmatchcase(config["name"], pattern) or scale not in (None, config["scale"]):
             continue
         attempt = Attempt(file.parent.with_name(file.parent.name.removeprefix(".attempt-")))
-        data = config.pop("data_sha256", "")
+        config.pop("data_sha256", None)
         if not is_known(config["name"]) or (attempt.folder / "failed.json").exists():
             continue
         experiment = get(config["name"], config["scale"])
@@ -66,13 +66,11 @@ def under_way(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
         state = checkpoint.peek(attempt.checkpoint)
         progress = Progress(**state["progress"]) if state else Progress()
         saved = attempt.checkpoint.stat().st_mtime if state else 0.0
-        result = {
+        result: dict[str, Any] = {
             "experiment": experiment.name,
             "scale": experiment.scale,
             "seed": int(attempt.folder.name.rpartition("-seed")[2]),
             "parameters": sizes.parameters(experiment),
-            "config_digest": experiment.digest(),
-            "data_sha256": data,
             "best_epoch": progress.best_epoch,
             "metrics": records.summary(pd.DataFrame(progress.history, columns=list(COLUMNS))),
             "seconds": round(progress.seconds, 1),

@@ -118,22 +118,20 @@ def _row(run: Run) -> dict[str, Any]:
             **({} if run.state == "done" else {"state": run.state}),
             "best epoch": result["best_epoch"],
             "tokens a second": result["tokens_per_second"],
-            **_made(result),
-            "configuration": result["config_digest"],
-            "data": f"sha256 {result['data_sha256']}",
+            **(_made(result) if "commit" in result else {}),
         },
     }
 
 
 def _made(result: dict[str, Any]) -> dict[str, str]:
     """Where and with what a run was made, as its record says."""
-    if "commit" not in result:
-        return {}
     return {
         "device": result["device"],
         "precision": result.get("precision", "fp32"),
         "commit": result["commit"] + (" (with changes that were not committed)" if result["dirty"] else ""),
         "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
+        "configuration": result["config_digest"],
+        "data": f"sha256 {result['data_sha256']}",
     }
 
 
