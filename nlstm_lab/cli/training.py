@@ -1,6 +1,5 @@
 """`nlstm-lab train` and `nlstm-lab sweep`."""
 
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,18 +35,13 @@ def train(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Train although there is a record, and replace it.")] = False,
 ) -> None:
-    """Train one experiment, or go on where it was stopped, and record it.
-
-    On several GPUs or machines: torchrun --nproc-per-node 2 -m nlstm_lab train NAME.
-    """
+    """Train one experiment, or go on where it was stopped, and record it."""
     from nlstm_lab import experiments, runs
 
     own = {key: value for key, value in {"corpus": corpus, "normalization": normalization}.items() if value}
     experiment = experiments.variant(name, scale=scale, **own) if own else name
     show = sys.stderr.isatty()
     run = runs.ensure(experiment, seed, scale, device, precision=precision, again=again, progress=show)  # type: ignore[arg-type]
-    if os.environ.get("RANK", "0") != "0":  # of several processes one speaks
-        return
     for row in run.result["metrics"]:
         if row["split"] != "train":
             typer.echo(f"{row['split']:6}{row['reader']:9}{row['metric']:28}{row['value']:.4f}")

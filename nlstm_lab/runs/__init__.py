@@ -4,7 +4,6 @@ A run is done when `result.json` is there, and it is written last.
 """
 
 import shutil
-from contextlib import nullcontext
 from typing import Any
 
 import pandas as pd
@@ -55,7 +54,7 @@ def ensure(
     """Load a run, or train it (going on where an earlier attempt stopped) and save it.
 
     precision, device: of a training; a record that is there counts whatever it was made with. again: train although
-    there is a record, which stays until the new one takes its place. Under torchrun all processes call this alike.
+    there is a record, which stays until the new one takes its place.
     Where another process is training the run already, this waits for its end and loads what it has recorded.
     Raises StaleRun where the record is of another configuration, or of a text file that holds another text by now.
 
@@ -106,15 +105,10 @@ def _train(
     except (TypeError, ValueError) as error:  # a variation that its unit refuses
         raise UsageError(f"{experiment.name} cannot be built: {error}") from error
     attempt = Attempt(folder_of(experiment, seed))
-    with (
-        training.joined(device) as (group, own_device),
-        alone(attempt.folder) if group.first else nullcontext(),
-    ):
-        # another process may have finished it before this one held the lock
-        if not group.broadcast(again or not (attempt.folder / "result.json").exists()):
-            return
-        if group.first:
-            attempt.begin(experiment, task.fingerprint, again)
+    with alone(attempt.folder):
+        if (attempt.folder / "result.json").exists() and not again:
+            return  # another process has finished it before this one held the lock
+        attempt.begin(experiment, task.fingerprint, again)
         told = {
             "experiment": experiment.name,
             "scale": experiment.scale,
@@ -124,8 +118,7 @@ def _train(
             "interface": ends.record(),
             "data_sha256": task.fingerprint,
             "precision": precision,
-            "processes": group.size,
-            **records.provenance(own_device),
+            **records.provenance(device),
         }
         try:
             fit = training.fit(
@@ -134,18 +127,14 @@ def _train(
                 experiment.training,
                 seed=seed,
                 checkpoint=attempt.checkpoint,
-                device=own_device,
+                device=device,
                 precision=precision,
-                group=group,
                 progress=progress,
             )
         except TrainingFailed as error:
-            if group.first:
-                attempt.fail({**told, "what": error.what, "update": error.update}, experiment)
+            attempt.fail({**told, "what": error.what, "update": error.update}, experiment)
             raise
-        if group.first:
-            _record(attempt, experiment, fit, told)
-        group.broadcast(None)  # nobody looks for the record before it is there
+        _record(attempt, experiment, fit, told)
 
 
 def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result: dict[str, Any]) -> None:

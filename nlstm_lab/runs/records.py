@@ -38,11 +38,11 @@ def difference(recorded: dict[str, Any], experiment: Experiment) -> str:
     A field that a config class has got since counts as recorded with its default: whoever adds a field gives it the
     default that means what was done before, so that the records of before stay what they are.
     """
-    then = dict(recorded)
+    then, now = dict(recorded), experiment.config()
     for part in ("task", "model", "training"):
         if isinstance(then.get(part), dict):
-            then[part] = {**_defaults(getattr(experiment, part)), **then[part]}
-    return _first_difference(then, experiment.config())
+            then[part], now[part] = ({**_defaults(getattr(experiment, part)), **side[part]} for side in (then, now))
+    return _first_difference(then, now)
 
 
 def _defaults(config: Any) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from nlstm_lab.cells.precision import Precision
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Score
 from nlstm_lab.training import checkpoint
-from nlstm_lab.training.group import Group
 
 NOTHING = (0.0,) * len(Score._fields)
 Row = tuple[int, int, str, str, str, float]
@@ -54,44 +53,40 @@ class State:
         file: Path | None,
         device: torch.device,
         precision: Precision,
-        group: Group,
     ) -> None:
         self.network, self.optimizer, self.file = network, optimizer, file
-        self.device, self.precision, self.group = device, precision, group
+        self.device, self.precision = device, precision
         self.progress = Progress()
         self.carried: Any = None  # the unit's state between batches, where streams carry it
         self.best: dict[str, Tensor] = {}  # the weights of the best epoch
         self.began = self.saved = time.monotonic()
 
     def restore(self) -> None:
-        """Go on from the file, where there is one; UsageError for another precision or number of processes."""
-        group = self.group
-        found = group.broadcast(checkpoint.load(self.file) if self.file and group.first else None)
+        """Go on from the file, where there is one; UsageError for another precision."""
+        found = checkpoint.load(self.file) if self.file else None
         if found is None:
             return
-        if found["precision"] != self.precision or len(found["processes"]) != group.size:
+        if found["precision"] != self.precision:
             raise UsageError(
-                f"this training was begun in {found['precision']} by {len(found['processes'])} process(es) and would "
-                f"go on in {self.precision} by {group.size}: start it as it was begun"
+                f"this training was begun in {found['precision']} and would go on in {self.precision}: start it as it "
+                "was begun"
             )
         self.network.load_state_dict(found["network"])
         self.optimizer.load_state_dict(found["optimizer"])
         self.progress = Progress(**found["progress"])
         self.began -= self.progress.seconds
         self.best = {name: value.to(self.device) for name, value in found["best"].items()}
-        own = found["processes"][group.rank]
+        (own,) = found.get("processes", [found])  # older checkpoints hold a list, of one
         self.carried = mapped(own["carried"], lambda part: part.to(self.device))
         torch.set_rng_state(own["random"]["cpu"])
         if self.device.type == "cuda" and "cuda" in own["random"]:
             torch.cuda.set_rng_state(own["random"]["cuda"], self.device)
 
     def save(self, random: Random | None = None) -> None:
-        """Write everything, with `random` in the place of today's random states; all processes of a group call it."""
-        own = {"carried": mapped(self.carried, Tensor.cpu), "random": random or self.random()}
-        processes = self.group.gather(own)
+        """Write everything, with `random` in the place of today's random states."""
         self.saved = time.monotonic()
         self.progress.seconds = self.saved - self.began
-        if self.file is None or not self.group.first:
+        if self.file is None:
             return
         everything = {
             "network": self.network.state_dict(),
@@ -99,7 +94,8 @@ class State:
             "progress": vars(self.progress),
             "best": self.best,
             "precision": self.precision,
-            "processes": processes,
+            "carried": mapped(self.carried, Tensor.cpu),
+            "random": random or self.random(),
         }
         checkpoint.save(self.file, everything)
 
