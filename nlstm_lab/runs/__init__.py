@@ -4,6 +4,7 @@ A run is done when `result.json` is there, and it is written last.
 """
 
 import shutil
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -14,9 +15,9 @@ from safetensors.torch import save_file
 from nlstm_lab import cells, models, paths, training
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Task
-from nlstm_lab.errors import MissingRun, TrainingFailed, UsageError
+from nlstm_lab.errors import TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
-from nlstm_lab.runs import records
+from nlstm_lab.runs import records, stopping
 from nlstm_lab.runs.attempt import Attempt, alone
 from nlstm_lab.runs.outlook import outlook
 from nlstm_lab.runs.run import Run, check_text, folder_of, load, resolve
@@ -49,12 +50,16 @@ def ensure(
     *,
     precision: Precision = "fp32",
     again: bool = False,
+    patience: int | None = None,
+    finish: bool = False,
     progress: bool = True,
 ) -> Run:
     """Load a run, or train it (going on where an earlier attempt stopped) and save it.
 
     precision, device: of a training; a record that is there counts whatever it was made with. again: train although
-    there is a record, which stays until the new one takes its place.
+    there is a record, which stays until the new one takes its place. patience: the run ends when its validation loss
+    has not improved for so many epochs, and its record says so. finish: without a patience, a run that one has ended
+    goes on to its last epoch; otherwise its record is loaded as it is.
     Where another process is training the run already, this waits for its end and loads what it has recorded.
     Raises StaleRun where the record is of another configuration, or of a text file that holds another text by now.
 
@@ -66,15 +71,15 @@ def ensure(
     experiment = resolve(name, scale)
     if not isinstance(seed, int) or seed < 0:
         raise UsageError(f"seed must be an integer of 0 or more, not {seed!r}")
-    if not again:
-        try:
-            run = load(experiment, seed)
-        except MissingRun:
-            pass
-        else:
-            check_text(run)
-            return run
-    _train(experiment, seed, _device(device), precision, again, progress)
+    stopping.check(experiment, patience)
+
+    def settled() -> Run | None:
+        return None if again else stopping.settled(experiment, seed, patience, finish)
+
+    if run := settled():
+        check_text(run)
+        return run
+    _train(experiment, seed, _device(device), precision, again, patience, settled, progress)
     return load(experiment, seed)
 
 
@@ -94,7 +99,14 @@ def _device(name: str) -> torch.device:
 
 
 def _train(
-    experiment: Experiment, seed: int, device: torch.device, precision: Precision, again: bool, progress: bool
+    experiment: Experiment,
+    seed: int,
+    device: torch.device,
+    precision: Precision,
+    again: bool,
+    patience: int | None,
+    settled: Callable[[], Run | None],
+    progress: bool,
 ) -> None:
     with cells.precision(precision):
         pass  # refuses what this machine cannot do, before anything is begun
@@ -106,7 +118,7 @@ def _train(
         raise UsageError(f"{experiment.name} cannot be built: {error}") from error
     attempt = Attempt(folder_of(experiment, seed))
     with alone(attempt.folder):
-        if (attempt.folder / "result.json").exists() and not again:
+        if settled():
             return  # another process has finished it before this one held the lock
         attempt.begin(experiment, task.fingerprint, again)
         told = {
@@ -118,6 +130,8 @@ def _train(
             "interface": ends.record(),
             "data_sha256": task.fingerprint,
             "precision": precision,
+            "patience": patience,
+            "epochs": experiment.training.epochs,
             **records.provenance(device),
         }
         try:
@@ -129,6 +143,7 @@ def _train(
                 checkpoint=attempt.checkpoint,
                 device=device,
                 precision=precision,
+                patience=patience,
                 progress=progress,
             )
         except TrainingFailed as error:
@@ -142,6 +157,7 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result:
     history = pd.DataFrame(fit.history, columns=list(COLUMNS))
     half = {name: value.half().contiguous().cpu() for name, value in fit.weights.items()}
     measured = {
+        "epochs_run": fit.epochs,
         "best_epoch": fit.best_epoch,
         "weights_sha256": models.digest({name: value.float() for name, value in half.items()}),
         "metrics": records.summary(history),
@@ -158,4 +174,6 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result:
                 save_file(half, partial)
             except SafetensorError as error:  # its words for what the system said
                 raise OSError(str(error)) from error
+        if fit.epochs < result["epochs"]:
+            attempt.keep_checkpoint()
         attempt.publish({**result, **measured})

@@ -43,10 +43,11 @@ SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 class Fit:
     """What training leaves: the history, the best epoch and its weights, chosen by validation loss alone.
 
-    seconds: of everything, over all attempts. tokens_per_second: of the updates alone.
+    epochs: how many were trained. seconds: of everything, over all attempts. tokens_per_second: of the updates alone.
     """
 
     history: list[Row]
+    epochs: int
     best_epoch: int
     weights: dict[str, Tensor]
     seconds: float
@@ -172,8 +173,8 @@ class _Trainer:
 
     # -- readings
 
-    def evaluate(self, split: Split, reader: Reader, random: Random) -> dict[str, float]:
-        """Metrics of a split; `random` is what a signal on the way saves as the random states."""
+    def evaluate(self, split: Split, reader: Reader, random: Random | None = None) -> dict[str, float]:
+        """Metrics of a split; a signal on the way saves the state with `random` as the random states, where given."""
         all_batches = self.task.evaluate(split, reader)
         batches = self.interruptible(islice(all_batches, self.config.batches_per_reading), random)
         values = evaluate(self.network, batches, self.state.device, self.task.metric)
@@ -181,11 +182,12 @@ class _Trainer:
             self.fail(f"{split} loss")
         return values
 
-    def interruptible(self, batches: Iterable[Batch], random: Random) -> Iterator[Batch]:
+    def interruptible(self, batches: Iterable[Batch], random: Random | None) -> Iterator[Batch]:
         """`batches`; a signal between two of them saves and stops."""
         for batch in batches:
             if self.request.name is not None:
-                self.state.save(random)
+                if random is not None:
+                    self.state.save(random)
                 self.stop()
             yield batch
 
@@ -203,33 +205,39 @@ class _Trainer:
             progress.early_sums = list(NOTHING)
         progress.history += self.state.log(0, "early", reader, self.liveness())
 
-    def finish(self) -> None:
-        """The task's other evaluations, once, with the weights of the best epoch."""
-        progress, random = self.state.progress, self.state.random()
+    def finish(self) -> list[Row]:
+        """The task's other evaluations, with the weights of the best epoch.
+
+        Neither is saved: the checkpoint stays the last epoch's, from which a run that a rule has ended can go on.
+        """
+        if self.state.progress.finished:
+            return []
         self.network.load_state_dict(self.state.best)
-        rows = [
+        return [
             row
             for reader in self.task.readers[1:]
             for split in SPLITS
-            for row in self.state.log(progress.best_epoch, split, reader, self.evaluate(split, reader, random))
+            for row in self.state.log(self.state.progress.best_epoch, split, reader, self.evaluate(split, reader))
         ]
-        progress.history += rows
-        progress.finished = True
 
     # -- all of it
 
-    def run(self, show: bool) -> Fit:
+    def is_over(self, patience: int | None) -> bool:
+        """Whether the last epoch is done, or `patience` epochs have passed since the best validation loss."""
+        progress = self.state.progress
+        waited = progress.epoch - progress.best_epoch
+        return progress.epoch >= self.config.epochs or (patience is not None and waited >= patience)
+
+    def run(self, patience: int | None, show: bool) -> Fit:
         state, progress = self.state, self.state.progress
         with listening() as self.request, tqdm(total=self.updates, initial=progress.update, disable=not show) as bar:
             try:
-                while progress.epoch < self.config.epochs:
+                while not self.is_over(patience):
                     self.epoch(bar)
-                if not progress.finished:
-                    self.finish()
-                    state.save()
+                history = progress.history + self.finish()
             except torch.OutOfMemoryError as error:
                 raise self.out_of_memory() from error
-        return Fit(progress.history, progress.best_epoch, state.best, progress.seconds, progress.rate())
+        return Fit(history, progress.epoch, progress.best_epoch, state.best, state.seconds(), progress.rate())
 
     def show(self, bar: "tqdm[Any]") -> None:
         progress = self.state.progress
@@ -248,13 +256,15 @@ def fit(
     checkpoint: Path | None = None,
     device: torch.device | str = "cpu",
     precision: Precision = "fp32",
+    patience: int | None = None,
     save_every: float = 60.0,
     progress: bool = True,
 ) -> Fit:
     """Train `network` on `task`, going on from `checkpoint` where there is one.
 
     seed: of the batch order and of everything random in the network. precision: of the updates; every reading is taken
-    in fp32. save_every: seconds between checkpoints.
+    in fp32. patience: the training ends when the validation loss has not improved for so many epochs; None for all of
+    them. save_every: seconds between checkpoints.
 
     On the CPU the same seed gives the same history and weights, digit for digit, on one machine with one number of
     threads, whether it was stopped on the way or not. A GPU does not promise that: it sums in an order
@@ -268,4 +278,4 @@ def fit(
     state = State(network, config.make_optimizer(network), checkpoint, where, precision)
     torch.manual_seed(seed)
     state.restore()
-    return _Trainer(state, task, config, seed, save_every).run(progress)
+    return _Trainer(state, task, config, seed, save_every).run(patience, progress)

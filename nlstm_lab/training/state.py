@@ -30,7 +30,7 @@ class Progress:
     sums: list[float] = field(default_factory=lambda: list(NOTHING))  # of this epoch's training scores
     early_sums: list[float] = field(default_factory=lambda: list(NOTHING))  # since the last early row
     history: list[Row] = field(default_factory=list)
-    finished: bool = False  # the last reading is taken
+    finished: bool = False  # of older checkpoints: the last readings are in the history
     best_epoch: int = 0
     best_loss: float = math.inf
     last_loss: float = math.inf
@@ -84,8 +84,7 @@ class State:
 
     def save(self, random: Random | None = None) -> None:
         """Write everything, with `random` in the place of today's random states."""
-        self.saved = time.monotonic()
-        self.progress.seconds = self.saved - self.began
+        self.saved, self.progress.seconds = time.monotonic(), self.seconds()
         if self.file is None:
             return
         everything = {
@@ -98,6 +97,10 @@ class State:
             "random": random or self.random(),
         }
         checkpoint.save(self.file, everything)
+
+    def seconds(self) -> float:
+        """Since the training began, over all attempts."""
+        return time.monotonic() - self.began
 
     def random(self) -> Random:
         """Today's random states."""
