@@ -44,7 +44,8 @@ SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 class Fit:
     """What training leaves: the history, the best epoch and its weights, chosen by validation loss alone.
 
-    seconds: of everything, over all attempts. tokens_per_second: of the updates alone.
+    seconds: of everything, over all attempts. tokens_per_second: of the updates alone. machines: that took part; an
+    empty one is of an attempt that did not record its own.
     """
 
     history: list[Row]
@@ -52,6 +53,7 @@ class Fit:
     weights: dict[str, Tensor]
     seconds: float
     tokens_per_second: float
+    machines: list[dict[str, Any]]
 
 
 class _Scored(nn.Module):
@@ -249,7 +251,7 @@ class _Trainer:
                     state.save()
             except torch.OutOfMemoryError as error:
                 raise self.out_of_memory() from error
-        return Fit(progress.history, progress.best_epoch, state.best, progress.seconds, progress.rate())
+        return Fit(progress.history, progress.best_epoch, state.best, progress.seconds, progress.rate(), state.machines)
 
     def show(self, bar: "tqdm[Any]") -> None:
         progress = self.state.progress
@@ -278,8 +280,9 @@ def fit(
     in fp32. group: the processes that share the work (see `joined`). save_every: seconds between checkpoints.
 
     On the CPU the same seed gives the same history and weights, digit for digit, on one machine with one number of
-    threads and processes, whether it was stopped on the way or not. A GPU does not promise that: it sums in an order
-    of its own choice, which changes last digits, and recurrence lets them grow.
+    threads and processes, whether it was stopped on the way or not; resumed on another machine, it warns and goes on.
+    A GPU does not promise that: it sums in an order of its own choice, which changes last digits, and recurrence lets
+    them grow.
 
     Raises TrainingFailed for a loss or gradient that is not finite, Interrupted after a signal, and LabError where the
     checkpoint cannot be written or a GPU's memory is full; the last good checkpoint stays.

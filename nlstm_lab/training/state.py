@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Score
 from nlstm_lab.training import checkpoint
 from nlstm_lab.training.group import Group
+from nlstm_lab.training.machine import machine
 
 NOTHING = (0.0,) * len(Score._fields)
 Row = tuple[int, int, str, str, str, float]
@@ -61,19 +63,25 @@ class State:
         self.progress = Progress()
         self.carried: Any = None  # the unit's state between batches, where streams carry it
         self.best: dict[str, Tensor] = {}  # the weights of the best epoch
+        self.machines: list[dict[str, Any]] = []  # that took part, in their order; {} is one that was not recorded
         self.began = self.saved = time.monotonic()
 
     def restore(self) -> None:
-        """Go on from the file, where there is one; UsageError for another precision or number of processes."""
+        """Go on from the file, where there is one; a machine that took no part before is warned of.
+
+        UsageError: another precision or number of processes.
+        """
         group = self.group
         found = group.broadcast(checkpoint.load(self.file) if self.file and group.first else None)
         if found is None:
+            self.take_part([])
             return
         if found["precision"] != self.precision or len(found["processes"]) != group.size:
             raise UsageError(
                 f"this training was begun in {found['precision']} by {len(found['processes'])} process(es) and would "
                 f"go on in {self.precision} by {group.size}: start it as it was begun"
             )
+        self.take_part(found.get("machines", [{}]))
         self.network.load_state_dict(found["network"])
         self.optimizer.load_state_dict(found["optimizer"])
         self.progress = Progress(**found["progress"])
@@ -84,6 +92,24 @@ class State:
         torch.set_rng_state(own["random"]["cpu"])
         if self.device.type == "cuda" and "cuda" in own["random"]:
             torch.cuda.set_rng_state(own["random"]["cuda"], self.device)
+
+    def take_part(self, before: list[dict[str, Any]]) -> None:
+        """Add the machines of this attempt to those of the attempts before; all processes of a group call it."""
+        here = self.group.gather(machine())
+        if not self.group.first:
+            return
+        self.machines = list(before)
+        for one in here:
+            if one in self.machines:
+                continue
+            if any(before):
+                named = "{processor} ({instructions}, {threads} threads, torch {torch})".format
+                warnings.warn(
+                    f"this training was on {named(**before[-1])} and goes on on {named(**one)}: its last digits are"
+                    " no longer those of one machine",
+                    stacklevel=4,
+                )
+            self.machines.append(one)
 
     def save(self, random: Random | None = None) -> None:
         """Write everything, with `random` in the place of today's random states; all processes of a group call it."""
@@ -100,6 +126,7 @@ class State:
             "best": self.best,
             "precision": self.precision,
             "processes": processes,
+            "machines": self.machines,
         }
         checkpoint.save(self.file, everything)
 
