@@ -13,6 +13,7 @@ LAYERS = (
     "errors",
     "settings",
     "paths",
+    "committed",
     "statistics",
     "cluster",
     "datasets",
