@@ -15,6 +15,7 @@ LAYERS = (
     "errors",
     "settings",
     "paths",
+    "committed",
     "statistics",
     "cluster",
     "datasets",

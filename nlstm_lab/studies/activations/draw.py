@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import memory_label
-from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, look, sheet, styled
 
 MONO = "DejaVu Sans Mono"
@@ -104,7 +104,7 @@ def cell_activations(
                 )
         if not bounded or k == 0:
             _colour_bar(ax, x + (per_line * pitch - 1.1) / 2 if not bounded else width / 2 - 0.55, height, norm)
-    return attach(figure, frame)
+    return attach(figure, frame, {"value": LIVE})
 
 
 def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: Values = "printed") -> pd.DataFrame:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nlstm_lab.figures.panels import memory_label
-from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import DIVERGING, PAGE, canvas, styled
 from nlstm_lab.studies.activations.draw import Values, activation_frame
 
@@ -26,7 +26,7 @@ def liveliest(trace: xr.Dataset, count: int = 7, values: Values = "printed") -> 
     """
     frame = activation_frame(trace, trace.sizes["unit"], values)
     grid = _grid(frame, str(frame["memory"].iloc[0]))
-    return _movement(grid).sort_values(ascending=False, kind="stable").index[:count].tolist()
+    return _movement(grid).round(LIVE).sort_values(ascending=False, kind="stable").index[:count].tolist()
 
 
 @styled
@@ -36,7 +36,8 @@ def all_cells(
     """Every cell of every memory along the text, a row of panels for each named trace, drawn as figure 3 draws seven.
 
     Cells stand in the order in which they move, the calmest at the top: each memory has an order of its own. Values
-    beyond -1 and 1 (raw ones) are shown as those. The frame has a row a cell, with a column for each character.
+    beyond -1 and 1 (raw ones) are shown as those. The frame has a row a cell, in the network's order, with its movement
+    and a column for each character.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -52,21 +53,23 @@ def all_cells(
         memories = list(dict.fromkeys(told["memory"]))
         for column, memory in enumerate(memories):
             grid = _grid(told, memory)
-            grid = grid.loc[_movement(grid).sort_values(kind="stable").index]
+            movement = _movement(grid)
+            drawn = grid.loc[movement.sort_values(kind="stable").index]
             wide = 1 / len(memories)
             panel = ax.inset_axes((column * wide + 0.02, 1 - (row + 0.88) * tall, wide - 0.04, 0.76 * tall))
-            image = panel.imshow(grid, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
+            image = panel.imshow(drawn, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
             quantity = told.loc[told["memory"] == memory, "quantity"].iloc[0]
             panel.set_title(f"{name}: {memory_label(memory)}, {quantity}", loc="left", fontsize=7.5)
             panel.set(yticks=[], xlabel="position (characters)" if row == len(traces) - 1 else "")
             panel.set_ylabel("all cells, calmest first" if column == 0 else "")
-            frames.append(grid.round(4).reset_index().assign(network=name, memory=memory))
+            frames.append(grid.reset_index().assign(network=name, memory=memory, movement=movement.to_numpy()))
     bar = figure.colorbar(image, ax=ax, orientation="horizontal", fraction=0.03, pad=0.02, shrink=0.3)
     bar.set_label("activation")
     bar.set_ticks([-1, 0, 1], labels=["−1", "0", "1"])
     frame = pd.concat(frames, ignore_index=True)
     frame.columns = [f"t{name}" if isinstance(name, (int, np.integer)) else str(name) for name in frame.columns]
-    return attach(figure, frame[["network", "memory", "unit", *frame.filter(regex=r"^t\d+$").columns]])
+    computed = ["movement", *frame.filter(regex=r"^t\d+$").columns]
+    return attach(figure, frame[["network", "memory", "unit", *computed]], dict.fromkeys(computed, LIVE))
 
 
 def _grid(frame: pd.DataFrame, memory: str) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import NORMS, OPERATIONS, PAGE, glyph, sheet, styled
 from nlstm_lab.studies.activations.draw import MONO
 
@@ -44,7 +44,7 @@ def boundary_rows(found: xr.Dataset, row: int = ROW, width: float = PAGE, ax: Ax
             top = y + TEXT + place * (BAND + GAP)
             _z(ax, found, layer, start, stop, top, pitch)
     _squares(ax, MARGIN, block * len(lines) + 0.02)
-    return attach(figure, boundary_frame(found))
+    return attach(figure, boundary_frame(found), {"z": LIVE, "norm": LIVE})
 
 
 @styled
@@ -85,7 +85,7 @@ def hidden_norms(
             y += BAND + STRIP + GAP
     ranges = {layer: (float(low[layer - 1]), float(high[layer - 1])) for layer in layers}
     _foot(ax, height, update_counts(found), printed, ranges)
-    return attach(figure, boundary_frame(found))
+    return attach(figure, boundary_frame(found), {"z": LIVE, "norm": LIVE})
 
 
 def _since_first_update(found: xr.Dataset) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import model_handles, model_style
-from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, in_order, look, sheet, styled
 from nlstm_lab.statistics import t_interval
 from nlstm_lab.studies.activations.draw import MONO, wrap
@@ -73,7 +73,7 @@ def connectivity_sentence(
             for place in range(start, stop):
                 _character(ax, SIDE + (place - start + 0.5) * PITCH, y, symbols[place], shades[place], place - at)
     _bar(ax, width, height, colours, norm, scale)
-    return attach(figure, frame)
+    return attach(figure, frame, {"connectivity": LIVE, "shade": LIVE})
 
 
 def sentence_frame(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row") -> pd.DataFrame:

@@ -142,7 +142,7 @@ def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
             colours = [memory_style(memory)["color"]] * mine["seed"].nunique()
             sns.stripplot(
                 mine, x="drawn", y="memory", order=order, hue="seed", palette=colours, dodge=True, jitter=False,
-                log_scale=True, size=2, alpha=0.4, legend=False, ax=left,
+                log_scale=True, size=2, alpha=0.4, legend=False, ax=left, rasterized=True,  # thousands
             )  # fmt: skip
         for memory in reversed(order):
             part = shares[(shares["start"] == start) & (shares["memory"] == memory)]

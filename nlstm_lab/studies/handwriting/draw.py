@@ -97,7 +97,7 @@ def handwriting_samples(
         panel.set_aspect("equal", anchor="NW")
         panel.set(xlim=(-edge, wide - edge), ylim=(tall - edge, -edge))
         panel.axis("off")
-    return attach(figure, pd.concat(frames, ignore_index=True))
+    return attach(figure, pd.concat(frames, ignore_index=True), {"x": 0, "y": 0})
 
 
 def _below_each_other(written: Sequence[Mapping[str, NDArray[np.int_]]]) -> list[NDArray[np.float64]]:

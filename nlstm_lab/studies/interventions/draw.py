@@ -24,7 +24,7 @@ from nlstm_lab.figures.panels import (
     seeds_and_mean,
     starts,
 )
-from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import COLUMN, PAGE, glyph, in_order, look, styled
 from nlstm_lab.studies.activations.draw import MONO
 
@@ -153,7 +153,7 @@ def cut_along_text(effect: pd.DataFrame, what: str = "", width: float = PAGE, ax
     lower.tick_params(axis="x", length=0, pad=8)
     upper.tick_params(axis="x", length=0, labelbottom=False)
     lower.set_xlim(effect["time"].iloc[0] - 0.5, effect["time"].iloc[-1] + 0.5)
-    return attach(figure, effect)
+    return attach(figure, effect, dict.fromkeys(("bits", "bits_cut", "divergence"), LIVE))
 
 
 @styled

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import PAGE, canvas, in_order, look, styled
 from nlstm_lab.studies.activations.draw import MONO
 
@@ -46,4 +46,4 @@ def completions(found: pd.DataFrame, text: str, width: float = PAGE, ax: Axes | 
     ax.set_yticks([])
     ax.set_xlabel("probability among all words")
     ax.spines[["left", "bottom"]].set_visible(False)
-    return attach(figure, found)
+    return attach(figure, found, {"probability": LIVE})
