@@ -16,6 +16,9 @@ SCALES: tuple[Scale, ...] = get_args(Scale)
 # experiment's config and digest, so that those of the recorded runs are what they were; the default is what was done
 # before.
 ADDED = {"added": True}
+UNDER_WAY = "under way"  # ends the state of a run that is not done
+# what documents report, and what a run is listed by: the first that it has
+METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll_nats")
 HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct", "log_likelihood_nats"})
 
 

@@ -21,11 +21,13 @@ from nlstm_lab.runs import records, stopping
 from nlstm_lab.runs.attempt import Attempt, alone
 from nlstm_lab.runs.outlook import outlook
 from nlstm_lab.runs.run import Run, check_text, folder_of, load, resolve
-from nlstm_lab.runs.together import curves, dead_shares, failures, histories, recorded, setting, table
+from nlstm_lab.runs.together import curves, dead_shares, failures, histories, largest_scale, recorded, setting, table
+from nlstm_lab.runs.under_way import PartialRun, under_way
 from nlstm_lab.training.checkpoint import writing
 from nlstm_lab.training.state import COLUMNS
 
 __all__ = [
+    "PartialRun",
     "Run",
     "check_text",
     "curves",
@@ -33,12 +35,14 @@ __all__ = [
     "ensure",
     "failures",
     "histories",
+    "largest_scale",
     "load",
     "outlook",
     "recorded",
     "resolve",
     "setting",
     "table",
+    "under_way",
 ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.settings import SCALES
+from nlstm_lab.settings import SCALES, UNDER_WAY
 from nlstm_lab.targets.entries import Document, Number, Ordering
 
 TABLE = ["experiment", "scale", "seed", "split", "reader", "metric", "value"]
@@ -35,6 +35,12 @@ class Runs:
             scales.setdefault(scale, {})[int(seed)] = float(value)
         if "state" not in table:
             return cls(values)
+        if (unfinished := table[table["state"].str.endswith(UNDER_WAY)]).size:
+            run = unfinished.iloc[0]
+            raise UsageError(
+                f"{run['experiment']} with seed {run['seed']} is not done ({run['state']}), so no verdict rests on it: "
+                "hand in lab.runs.table(...) without partial=True"
+            )
         states = table[["experiment", "scale", "seed", "state"]].drop_duplicates().itertuples(index=False)
         return cls(values, {tuple(run): state for *run, state in states if state != "done"})
 

@@ -13,9 +13,12 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import model_style
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import COLUMN, canvas, in_order, look, styled
+from nlstm_lab.settings import UNDER_WAY
 
 DASHES: dict[str, Any] = {"valid": "-", "test": (0, (3.5, 1.5)), "train": (0, (1, 1.2))}
+ENDS = {UNDER_WAY: "o", "by the rule": "s"}  # a ring around the last point of a run that did not reach its last epoch
 SPLITS = {"train": "training", "valid": "validation", "test": "test"}  # as readers call them
+RING: dict[str, Any] = {"markersize": 7, "fillstyle": "none"}
 AXES = {
     "bpc": "bits per character",
     "perplexity": "perplexity",
@@ -42,6 +45,8 @@ def learning_curves(
     history: the histories of runs under each other, with their `model` and `seed`:
     `pd.concat(run.history.assign(model="nlstm", seed=run.seed) for run in runs)`; or `lab.runs.histories(runs)`, where
     experiments of one model are lines of their own, paler from one to the next.
+    The mean goes as far as all seeds do; where the history has the `state` of its runs, a ring marks the end of those
+    that a rule has ended, or that are under way.
     splits: solid for validation, dashed for test, dotted for training. reader: "blocks" or "streams", where both are.
 
     UsageError: no row of this metric, two readers and none chosen, or two runs that nothing tells apart.
@@ -60,7 +65,8 @@ def learning_curves(
         raise UsageError(f"choose a reader: the history has {', '.join(sorted(chosen['reader'].unique()))}")
     looks = _looks(chosen)
     line = ["model", "experiment"] if len(looks) > chosen["model"].nunique() else ["model"]
-    kept = [name for name in (*line, "start", "seed", "split", x, "value") if name in chosen]
+    ended = ["state"] if "state" in chosen and (chosen["state"] != "done").any() else []
+    kept = [name for name in (*line, "start", "seed", "split", *ended, x, "value") if name in chosen]
     frame = chosen[kept].sort_values([*line, "split", "seed", x])
     if (twice := frame[frame.duplicated([*line, "split", "seed", x])]).size:
         told = ", ".join(f"{name} {twice[name].iloc[0]}" for name in (*line, "split", "seed", x))
@@ -75,8 +81,11 @@ def learning_curves(
         if part["seed"].nunique() > 1:
             for _, one in part.groupby("seed"):
                 ax.plot(one[x], one["value"], linewidth=0.6, alpha=0.35, **style)
-        mean = part.groupby(x)["value"].mean()
+        mean = part.groupby(x)["value"].mean()[: part.groupby("seed")[x].max().min()]
         ax.plot(mean.index, mean, **{**model_style(str(named[0])), **style})
+        for end, marker in ENDS.items() if ended else ():
+            last = part[part["state"].str.endswith(end)].groupby("seed").tail(1)
+            ax.plot(last[x], last["value"], marker, color=colour, **RING)
     if frame[x].nunique() > 5:  # the first steep fall would flatten all that differs between the models
         settled = frame.loc[frame[x] >= frame[x].min() + 0.15 * (frame[x].max() - frame[x].min()), "value"]
         margin = 0.06 * (settled.max() - settled.min())
@@ -88,6 +97,11 @@ def learning_curves(
     handles = [
         Line2D([], [], label=label, **{**model_style(model), "color": colour})
         for (model, _), (colour, label) in looks.items()
+    ]
+    handles += [
+        Line2D([], [], color="#404040", linestyle="", marker=marker, label=end, **RING)
+        for end, marker in ENDS.items()
+        if ended and frame["state"].str.endswith(end).any()
     ]
     if len(shown) > 1:
         handles += [Line2D([], [], color="#404040", linestyle=DASHES[split], label=SPLITS[split]) for split in shown]
