@@ -128,7 +128,7 @@ def test_what_changed_is_executed_again(write: Write, change: str) -> None:
 
 
 def test_a_notebook_that_reads_all_claims_depends_on_them(write: Write) -> None:
-    job = write("00_a", "import nlstm_lab as lab", "lab.probes.claims()")
+    job = write("00_a", "import nlstm_lab as lab", "lab.probes.measured_claims()")
     pretend(job)
     assert unchanged(job, Inputs.now().of(job))
     paths.probes().mkdir(parents=True)

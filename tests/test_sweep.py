@@ -91,6 +91,31 @@ def test_a_plan_names_every_experiment_and_seed(runs_folder: Path) -> None:
     assert {job.status for job in jobs} == {"waits"}
 
 
+def test_a_rule_leaves_what_is_recorded_and_without_it_a_run_goes_on(runs_folder: Path) -> None:
+    name = "ptb_char_lstm1+learning_rate=0.5+epochs=8"
+    runs.ensure(name, 0, "smoke", progress=False)
+    ended = runs.ensure(name, 1, "smoke", patience=1, progress=False)
+    assert ended.state == "5 of 8 epochs, by the rule"
+    for patience, statuses in ((1, ["recorded"] * 2), (2, ["recorded", "waits"]), (None, ["recorded", "waits"])):
+        jobs = sweep.plan(name, [0, 1], "smoke", patience)
+        assert [job.status for job in jobs] == statuses, patience
+    (ended.folder / ".checkpoint.pt").unlink()
+    (job,) = sweep.plan(name, [1], "smoke")
+    assert job.status == "failed"
+    assert "its checkpoint, which is not committed, is not here" in job.reason
+    with pytest.raises(UsageError, match="patience must be a whole number from 1 to 8"):
+        sweep.plan(name, [2], "smoke", 9)
+
+
+@pytest.mark.slow
+def test_a_sweep_ends_its_runs_by_a_rule(runs_folder: Path) -> None:
+    name = "ptb_char_lstm1+learning_rate=0.5+epochs=8"
+    sweep.run(sweep.plan(name, [1], "smoke", 1), workers=1, device="cpu", patience=1)
+    assert runs.load(name, 1, "smoke").state == "5 of 8 epochs, by the rule"
+    sweep.run(sweep.plan(name, [1], "smoke"), workers=1, device="cpu")
+    assert runs.load(name, 1, "smoke").state == "done"
+
+
 def test_experiments_without_the_scale_are_passed_over(runs_folder: Path) -> None:
     lacking = [name for name in experiments.names("autocomplete_*") if "small" not in experiments.scales(name)]
     planned = [job.experiment.name for job in sweep.plan("autocomplete_*", [0], "small")]

@@ -14,6 +14,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 
 CHUNK = 1000  # steps that are read at once
+BURN_IN = 1000  # steps at the start that no statistics look at: a network comes from its zero state
 WATCHED = 25  # likewise, where somebody watches and may end it
 Text = str | Tensor  # characters, or their codes [T], or vectors [T, features]
 

@@ -33,6 +33,11 @@ class Run:
         return f"{self.experiment.name}/{self.experiment.scale}-seed{self.seed}"
 
     @property
+    def state(self) -> str:
+        """How far it got: "done", or "16 of 35 epochs, by the rule"."""
+        return records.state(self.result)
+
+    @property
     def has_weights(self) -> bool:
         """Whether its weights are kept here."""
         return (self.folder / "weights.safetensors").exists()

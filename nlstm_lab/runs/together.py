@@ -17,6 +17,14 @@ from nlstm_lab.runs.run import Run, load, seeds_of
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # how a history calls what training.liveness told
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
+RUN = [
+    "experiment",
+    "scale",
+    "seed",
+    "parameters",
+    "best_epoch",
+]  # of a result, in every row of a table
+VALUE = ["reader", "metric", "split", "epoch", "value"]
 KEYS = ("setting", "experiment", "model", "start", "seed", "memory", "update")
 
 
@@ -56,10 +64,9 @@ def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
         if fnmatch.fnmatchcase(result["experiment"], pattern) and scale in (None, result["scale"]):
             if is_known(result["experiment"]):
                 load(result["experiment"], result["seed"], result["scale"])
-            shared = {key: result[key] for key in ("experiment", "scale", "seed", "parameters", "best_epoch")}
+            shared = {**{key: result[key] for key in RUN}, "state": records.state(result)}
             rows += [{**shared, **row} for row in result["metrics"]]
-    columns = ["experiment", "scale", "seed", "parameters", "best_epoch", "reader", "metric", "split", "epoch", "value"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=[*RUN, "state", *VALUE])
 
 
 def is_known(name: str) -> bool:
@@ -81,7 +88,7 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
 
 def setting(runs: Iterable[Run]) -> str:
     """A sentence for a figure's caption: scale and width of its networks, how long they were trained, on what text, and
-    how many seeds there are of each experiment. UsageError: no run.
+    how many seeds there are of each experiment, and whether a rule ended some. UsageError: no run.
 
     >>> import nlstm_lab as lab
     >>> lab.runs.setting(lab.runs.recorded("ptb_char_nlstm", "small"))
@@ -101,8 +108,9 @@ def setting(runs: Iterable[Run]) -> str:
     ]
     scales = " and ".join(dict.fromkeys(run.experiment.scale for run in runs)).capitalize()
     seeds = _span({*Counter((run.experiment.name, run.experiment.scale) for run in runs).values()})
+    ended = dict.fromkeys(run.state for run in runs if run.state != "done")
     seeds = "one seed" if seeds == "1" else f"{seeds} seeds"
-    return f"{scales} scale: {'; '.join([', '.join(told), *titles, seeds])}."
+    return f"{scales} scale: {'; '.join([', '.join(told), *titles, seeds, *ended])}."
 
 
 def _span(values: set[int]) -> str:

@@ -7,10 +7,11 @@ import pandas as pd
 import traitlets
 from matplotlib.figure import Figure
 
-from nlstm_lab import figures, runs
+from nlstm_lab import runs
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.together import about, is_known
+from nlstm_lab.studies.learning.draw import run_curves
 from nlstm_lab.widgets.base import LabWidget
 
 METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll_nats")  # the first that a run has
@@ -65,7 +66,7 @@ class RunBrowser(LabWidget):
              for run in drawn for update, value in rows[run.name]["curves"][self.metric]["valid"]],
             columns=["run", "model", "update", "value"],
         )  # fmt: skip
-        return figures.run_curves(frame, self.metric)
+        return run_curves(frame, self.metric)
 
     def describe(self) -> str:
         return f"{len(self.rows)} runs, {len(self.picked)} picked"
