@@ -1,15 +1,16 @@
 """What is noted of a claim is what the verdicts read."""
 
-import subprocess
-import sys
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from forking import server, started
 
 from nlstm_lab import targets
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.probes.claims import measured_claims, record_claim
+from nlstm_lab.settings import SCALES
 from nlstm_lab.statistics import Interval, compare
 from nlstm_lab.targets.evidence import CLAIMS, TABLE
 
@@ -20,33 +21,20 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-NOTING = """
-import sys
-from pathlib import Path
-from nlstm_lab import probes
-from nlstm_lab.settings import SCALES
-from nlstm_lab.statistics import Interval
-from nlstm_lab.targets import load
-claims = [f"{name}.{claim.name}" for name in ("nested_lstm", "hm_rnn", "madsen") for claim in load(name).claims]
-claims = [(claim, scale) for claim in claims for scale in SCALES][:40]
-print("ready", flush=True)
-sys.stdin.readline()
-for claim, scale in claims[int(sys.argv[1]) :: 2]:
-    probes.record_claim(claim, scale, Interval(1.0, 0.5, 1.5), 3)
-"""
+def note_every_other(first: int, ready: Any) -> None:
+    claims = [f"{name}.{claim.name}" for name in targets.DOCUMENTS for claim in targets.load(name).claims]
+    both = [(claim, scale) for claim in claims for scale in SCALES][:40]
+    ready.wait()
+    for claim, scale in both[first::2]:
+        record_claim(claim, scale, Interval(1.0, 0.5, 1.5), 3)
 
 
 def test_two_notebooks_that_note_at_once_lose_nothing(folder):
-    command = [sys.executable, "-c", NOTING]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    both = [subprocess.Popen([*command, str(k)], **pipes) for k in range(2)]
-    assert [process.stdout.readline() for process in both] == ["ready\n"] * 2
+    ready = server.Barrier(2)
+    both = [started(note_every_other, k, ready) for k in range(2)]
     for process in both:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in both:
-        process.communicate(timeout=60)
-        assert process.returncode == 0
+        process.join()
+        assert process.exitcode == 0
     assert len(measured_claims()) == 40
     assert [path.name for path in folder.iterdir()] == ["claims.csv"]
 
