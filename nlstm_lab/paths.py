@@ -88,6 +88,16 @@ def bench() -> Path:
     return data() / "bench"
 
 
+def workspaces() -> Path:
+    """Where trials keep what they make (ignored by git)."""
+    return root() / "workspaces"
+
+
+def trials() -> Path:
+    """Figures and tables that were made with other parameters than the committed ones."""
+    return workspaces() / "figures"
+
+
 def workspace(name: str = "own") -> Path:
     """From now on this process keeps its runs, probe records and figures in `workspaces/<name>/`, which git ignores.
 
@@ -95,7 +105,7 @@ def workspace(name: str = "own") -> Path:
     """
     if not re.fullmatch(r"\w+", name):
         raise UsageError(f"a workspace is called by a word of letters, digits and underscores, not {name!r}")
-    folder = root() / "workspaces" / name
+    folder = workspaces() / name
     for kind in ("runs", "probes", "figures"):
         os.environ[f"NLSTM_LAB_{kind.upper()}"] = str(folder / kind)
     return folder

@@ -172,7 +172,7 @@ def test_no_link_leads_nowhere(page: str) -> None:
 
 def test_notebooks_are_listed_with_todays_verdicts() -> None:
     """`nlstm-lab table --readme` renews the page."""
-    assert notebooks.listing_is_fresh(lab.targets.verdicts(lab.runs.table(), lab.probes.claims()))
+    assert notebooks.listing_is_fresh(lab.targets.verdicts(lab.runs.table(), lab.probes.measured_claims()))
 
 
 def test_notebooks_that_it_names_are_there() -> None:
@@ -216,7 +216,7 @@ def test_what_it_found_is_what_the_records_say() -> None:
 
 def test_what_it_found_of_timescales_is_what_the_claims_and_cuts_say() -> None:
     opening = opening_of()
-    claims = lab.probes.claims().set_index("claim")
+    claims = lab.probes.measured_claims().set_index("claim")
     slower = [claims.loc[f"nested_lstm.inner_slower_than_outer{start}"] for start in ("", "_logfreq")]
     assert (
         "**The inner memory is slower than the outer one**, by {:.1f} to {:.1f} characters".format(
@@ -239,7 +239,7 @@ def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.Dat
 
 
 def test_how_slow_it_says_they_are_is_what_the_probes_say() -> None:
-    medians = lab.probes.medians(of_both_starts(lab.probes.studies.state_timescales))
+    medians = lab.probes.medians(of_both_starts(lab.probes.timescales))
     nested = medians.query("model == 'nlstm' and value == 'raw'").groupby(["start", "memory"])["median"].mean()
     assert f"between {nested.min():.1f} and {nested.max():.1f} characters, where noise has 0.5" in opening_of()
     tanh = medians.query("value == 'tanh' and start == 'zero'")
@@ -252,7 +252,9 @@ def test_how_slow_it_says_they_are_is_what_the_probes_say() -> None:
 
 
 def test_the_inner_memory_is_slower_once_trained_and_no_less_so_on_shuffled_words() -> None:
-    medians = lab.probes.medians(of_both_starts(lab.probes.conditions)).query("model == 'nlstm' and value == 'raw'")
+    medians = lab.probes.medians(of_both_starts(lab.probes.baseline_timescales)).query(
+        "model == 'nlstm' and value == 'raw'"
+    )
     slower = {
         place: lab.probes.paired(part, "median", {"memory": "inner"}, {"memory": "outer"}).difference
         for place, part in medians.groupby(["start", "condition"])
@@ -265,7 +267,7 @@ def test_the_inner_memory_is_slower_once_trained_and_no_less_so_on_shuffled_word
 
 
 def test_what_it_says_is_missed_is_what_the_cuts_say() -> None:
-    swaps = lab.probes.lost(of_both_starts(lab.probes.studies.cuts)).query("kind == 'swap'")
+    swaps = lab.probes.lost(of_both_starts(lab.probes.cuts)).query("kind == 'swap'")
     upper, later = {"model": "stacked_lstm", "memory": "layer 2"}, {}
     for start, part in swaps.groupby("start"):
         inner, outer = ({"model": "nlstm", "memory": memory} for memory in ("inner", "outer"))
@@ -354,7 +356,7 @@ def test_mnist_is_as_the_opening_says() -> None:
 
 
 def test_what_it_says_can_be_told_is_what_the_probes_say() -> None:
-    claims = lab.probes.claims().set_index("claim")
+    claims = lab.probes.measured_claims().set_index("claim")
     found = {
         (other, start): claims.loc[f"nested_lstm.inner_tells_word_class_better_than_{other}{start}"]
         for other in ("outer", "stack_upper") for start in ("", "_logfreq")
@@ -364,7 +366,7 @@ def test_what_it_says_can_be_told_is_what_the_probes_say() -> None:
     assert f"by {outer.value:.2f} [{outer.low:.2f}, {outer.high:.2f}] in balanced accuracy" in opening_of()
     assert outer.low > 0
     assert upper.low < 0 < upper.high
-    told = of_both_starts(lab.probes.studies.contents, start=30000).query("label == 'word_class'")
+    told = of_both_starts(lab.probes.contents, start=30000).query("label == 'word_class'")
     before, after = (
         told[told["condition"] == condition].set_index(["start", "memory", "seed"])["score"]
         for condition in ("untrained", "trained")
@@ -386,7 +388,7 @@ def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
     for name, words in ((f"autocomplete_{unit}", words) for unit, words in said.items()):
         runs = [lab.runs.load(name, seed, "small") for seed in range(3)]
         texts = lab.datasets.Sequences(runs[0].experiment.task, "test", 200)  # type: ignore[arg-type]
-        lags = lab.probes.gather([(run, run.model()) for run in runs], lab.probes.studies.connectivity_lags, texts)
+        lags = lab.probes.gather([(run, run.model()) for run in runs], lab.probes.connectivity_lags, texts)
         found = lab.probes.t_interval(lags.query("quantity == 'mean_lag' and where == 'all'").value)
         assert words.format(f"{found.mean:.1f}", f"[{found.low:.1f}, {found.high:.1f}]") in opening
     table = lab.runs.table("ptb_char_hmlstm_step*", scale="small").query(
@@ -408,7 +410,7 @@ def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
     assert (
         f"an LSTM with layer normalization (of its cell, too), by {least:.2f} to {most:.2f} BPC on the first" in opening
     )
-    chance = lab.probes.claims().set_index("claim").loc["hm_rnn.boundaries_on_words"]
+    chance = lab.probes.measured_claims().set_index("claim").loc["hm_rnn.boundaries_on_words"]
     assert f"random detector's: {chance.value:.2f} [{chance.low:.2f}, {chance.high:.2f}]" in opening
     failed = lab.runs.failures("ptb_char_hmlstm_step+straight_through=identity", "small")
     assert list(failed["seed"]) == [0, 1, 2]
@@ -426,14 +428,14 @@ def test_a_classic_rnn_is_ahead_as_the_opening_says() -> None:
     assert f"the GRU by {gru.mean:.2f} nats on validation [{gru.low:.2f}, {gru.high:.2f}]" in opening_of()
     networks = [(run, run.model()) for run in lab.runs.recorded("autocomplete_rnn", "small")]
     texts = lab.datasets.Sequences(networks[0][0].experiment.task, "test", 20)  # type: ignore[arg-type]
-    found = lab.probes.gather(networks, lab.probes.studies.gradients, texts)
+    found = lab.probes.gather(networks, lab.probes.gradients, texts)
     left = found.query("where == 'input' and condition == 'trained'").groupby("lag")["value"].mean()
     assert f"a classic RNN, whose gradient loses {left[0] - left[30]:.1f}, beats all three" in opening_of()
 
 
 def test_what_is_said_beside_the_verdicts_is_what_the_records_say() -> None:
     beside = " ".join(README[README.index("## Verdicts") : README.index("<!-- verdicts:begin -->")].split())
-    verdicts = lab.targets.verdicts(lab.runs.table(), lab.probes.claims())
+    verdicts = lab.targets.verdicts(lab.runs.table(), lab.probes.measured_claims())
     holds = verdicts.query("document == 'hm_rnn' and anchor and verdict == 'holds'")
     weak = holds.subject.str.contains("CW-RNN") | holds.place.isin(
         ["layer2_slower_than_layer1", "layer3_slower_than_layer2"]
@@ -459,7 +461,7 @@ def test_what_it_says_of_gradients_and_of_the_article_is_what_the_probes_say() -
     assert f"{100 * dead['layer 2']:.0f} % of the stack's upper layer" in opening_of()
     networks = [(run, run.model()) for run in runs]
     texts = lab.datasets.Sequences(runs[0].experiment.task, "test", 20)  # type: ignore[arg-type]
-    found = lab.probes.gather(networks, lab.probes.studies.gradients, texts).query("where == 'input'")
+    found = lab.probes.gather(networks, lab.probes.gradients, texts).query("where == 'input'")
     left = found.set_index(["condition", "experiment", "seed", "lag"])["value"].unstack()
     lost = (left[0] - left[30]).rename("lost").reset_index()
     nested, stacked, gru = ({"experiment": f"autocomplete_{unit}"} for unit in units)

@@ -62,6 +62,7 @@ def test_a_record_tells_how_it_was_made(run: runs.Run) -> None:
     assert result["precision"] == "fp32"
     assert result["device"].startswith("cpu")
     assert result["versions"]["torch"] == torch.__version__
+    assert [one["threads"] for one in result["machines"]] == [result["threads"]]
     assert len(result["data_sha256"]) == 64
     assert result["seconds"] > 0
     assert result["tokens_per_second"] > 0

@@ -720,4 +720,4 @@ def test_the_report_names_a_command_for_what_has_too_few_seeds_to_be_told(seeds,
 def test_the_projects_own_readme_is_fresh() -> None:
     """Its block is what the committed records and probe records say today: `nlstm-lab table --readme`."""
     readme = paths.root() / "README.md"
-    assert targets.is_fresh(readme, targets.verdicts(lab.runs.table(), lab.probes.claims()))
+    assert targets.is_fresh(readme, targets.verdicts(lab.runs.table(), lab.probes.measured_claims()))

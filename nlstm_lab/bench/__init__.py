@@ -13,9 +13,10 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.bench.reading import Reading, read
 from nlstm_lab.bench.steps import Size, variants
-from nlstm_lab.bench.timing import alternate, machine, peak_memory, product_peak
+from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
 from nlstm_lab.bench.trainings import recorded_hours
 from nlstm_lab.errors import UsageError
+from nlstm_lab.training.machine import machine
 
 SIZES = (Size(), Size(hidden_size=200), Size(hidden_size=100, vocabulary=49, batch=128, steps=20))
 # shares of boundaries in layers 1 and 2 of an HM-LSTM that reads: many, those of figure 4 of its paper, few

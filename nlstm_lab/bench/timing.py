@@ -1,9 +1,7 @@
-"""Medians of variants that take turns in one process, the memory of a step, and the machine and its product peak."""
+"""Medians of variants that take turns in one process, the memory of a step, and the machine's product peak."""
 
-import platform
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -13,26 +11,6 @@ from nlstm_lab.cells.fast import memory
 from nlstm_lab.cells.precision import Precision, exact_products
 
 PEAK_SIZE = {"cpu": 1024, "cuda": 8192}  # rows and columns: of a GPU's time for fewer, launching takes the most
-
-
-def machine() -> dict[str, Any]:
-    """What the numbers were measured on."""
-    cards = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
-    return {
-        "processor": _processor(),
-        "threads": torch.get_num_threads(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),
-        "cuda": cards,
-        "torch": torch.__version__,
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def alternate(steps: Sequence[Callable[[], Any]], rounds: int, device: torch.device) -> list[list[float]]:

@@ -9,11 +9,11 @@ import pandas as pd
 import torch
 
 from nlstm_lab import experiments, models, paths, training
-from nlstm_lab.bench.timing import machine
 from nlstm_lab.datasets.base import Batch, Metric, Mixture, Reader, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.glimpses import MNISTGlimpses
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import Experiment, sizes
+from nlstm_lab.training.machine import machine
 
 STEPS = 20  # of a drawn sequence: the rows' own have up to 649, and an update of theirs takes up to half a minute
 UPDATES = {"cpu": 3, "cuda": 300}  # on a GPU as many as its kernels are compiled for

@@ -29,6 +29,9 @@ def figures(
         Path | None, typer.Option("--file", "-f", help="A YAML file of parameters; -p goes before it.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Execute also what has not changed since.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace committed figures that were drawn with other parameters.")
+    ] = False,
     html: Annotated[bool, typer.Option("--html", help="Export the executed notebooks as pages, too.")] = False,
     scheduler: Scheduler = None,
     workers: Workers = None,
@@ -36,6 +39,7 @@ def figures(
 ) -> None:
     """Execute the notebooks that changed; each draws its figures from committed records.
 
+    A figure that is committed is replaced by one of the same parameters; others go to `workspaces/figures`.
     Exit code 0 when every notebook is executed or unchanged, 1 when one failed, 2 for misuse, 130 after Ctrl-C.
     """
     from rich.console import Console
@@ -43,7 +47,8 @@ def figures(
 
     from nlstm_lab.notebooks import execute_all, plan
 
-    jobs = plan(notebooks or [], _parameters(file, parameters or []))
+    jobs = plan(notebooks or [], _parameters(file, parameters or []), replace)
+    before = set(_elsewhere())
     console, last = Console(stderr=True), list["Outcome"]()
     with Live(console=console, auto_refresh=False, transient=True) as live:
 
@@ -61,6 +66,8 @@ def figures(
     failed = [outcome for outcome in last if outcome.status == "failed"]
     for outcome in failed:
         typer.echo(f"nlstm-lab: {outcome.error}", err=True)
+    if drawn := {path.stem for path, _ in set(_elsewhere()) - before}:
+        typer.echo(f"with other parameters than those committed: {', '.join(sorted(drawn))}, in {paths.trials()}")
     _renew(html)
     if failed:
         raise typer.Exit(1)
@@ -88,12 +95,17 @@ def _parameters(file: Path | None, given: list[str]) -> dict[str, Any]:
     return dict(values)
 
 
+def _elsewhere() -> list[tuple[Path, int]]:
+    """What was made with other parameters than what is committed, and when."""
+    return [(path, path.stat().st_mtime_ns) for path in paths.trials().glob("[!.]*") if path.name != "manifest.json"]
+
+
 def _renew(html: bool) -> None:
     """The gallery with today's verdicts, and the pages beside it."""
     from nlstm_lab import figures, probes, runs, targets
     from nlstm_lab.notebooks import export
 
-    page = figures.gallery(targets.verdicts(runs.table(), probes.claims()))
+    page = figures.gallery(targets.verdicts(runs.table(), probes.measured_claims()))
     if html:
         exported = export()
         typer.echo(f"{len(exported)} pages in {paths.pages()}")
@@ -133,7 +145,7 @@ def table(
         raise UsageError("--json prints and --readme renews pages: choose one of them")
     if readme and (given := paths.strangers()):
         raise UsageError(f"the pages tell of this checkout's own records: unset {' and '.join(given)} for --readme")
-    frame = targets.verdicts(runs.table(), probes.claims())
+    frame = targets.verdicts(runs.table(), probes.measured_claims())
     if as_json:
         typer.echo(frame.to_json(orient="records", indent=1))
     elif readme:

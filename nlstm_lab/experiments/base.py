@@ -40,9 +40,8 @@ class Experiment:
 
         A field that came after runs were recorded (`settings.ADDED`) is left out while it holds its default.
         """
-        parts = {"task": self.task, "model": self.model, "training": self.training}
-        values = {key: plain(value) for key, value in parts.items()}
-        values["task"] = {"kind": type(self.task).__name__, **values["task"]}
+        task = {"kind": type(self.task).__name__, **plain(self.task)}
+        values = {"task": task, "model": self.model.record(), "training": plain(self.training)}
         return json.loads(json.dumps({"name": self.name, "scale": self.scale, **values}))  # type: ignore[no-any-return]
 
     def digest(self) -> str:

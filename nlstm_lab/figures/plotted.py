@@ -1,6 +1,8 @@
 """What a figure shows, as a frame that it carries, and a fingerprint of how it looks."""
 
 import hashlib
+import re
+from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
 import pandas as pd
@@ -12,13 +14,27 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 
+LIVE = 4  # decimals of an activation that float32 carries on any processor: processors differ in the sixth
+COMPUTED = re.compile(r"\d+\.\d+|\d+ %")  # numbers in a text that were measured
+
 _frames: WeakKeyDictionary[Figure, list[pd.DataFrame]] = WeakKeyDictionary()
+_decimals: WeakKeyDictionary[Figure, dict[str, int]] = WeakKeyDictionary()
 
 
-def attach(figure: Figure, frame: pd.DataFrame) -> Figure:
-    """Let `figure` carry the numbers that were drawn, one tidy row for each mark; returns the figure."""
+def attach(figure: Figure, frame: pd.DataFrame, decimals: Mapping[str, int] | None = None) -> Figure:
+    """Let `figure` carry the numbers that were drawn, one tidy row for each mark; returns the figure.
+
+    decimals: of the columns that a network computes for this figure, which are stored with so many decimals: those
+    that do not depend on the processor. Other columns come from records.
+    """
     _frames.setdefault(figure, []).append(frame.reset_index(drop=True))
+    _decimals.setdefault(figure, {}).update(decimals or {})
     return figure
+
+
+def decimals(figure: Figure) -> dict[str, int]:
+    """The columns of `data(figure)` that a network computed for it, and with how many decimals they are stored."""
+    return _decimals.get(figure, {})
 
 
 def data(figure: Figure) -> pd.DataFrame:
@@ -45,20 +61,23 @@ def fingerprint(figure: Figure) -> str:
     """A digest of size, words, colours, lines and markers: the look, as far as it is no consequence of data.
 
     No position and no tick enters it: those follow from the data and from the machine's font metrics, and a
-    figure that was shown before it is saved has more of them. So a drawing has one fingerprint everywhere.
+    figure that was shown before it is saved has more of them. Nor do measured numbers in the words of a figure whose
+    data is computed for it. So a drawing has one fingerprint everywhere.
     """
     size = tuple(round(float(inch), 3) for inch in figure.get_size_inches())
     ticks = {id(part) for tick in figure.findobj(Tick) for part in tick.findobj()}
-    described = sorted(_describe(artist) for artist in figure.findobj() if id(artist) not in ticks)
+    computed = bool(decimals(figure))
+    described = sorted(_describe(artist, computed) for artist in figure.findobj() if id(artist) not in ticks)
     return hashlib.sha256(repr((size, described)).encode()).hexdigest()[:16]
 
 
-def _describe(artist: Artist) -> str:
+def _describe(artist: Artist, computed: bool) -> str:
     if not artist.get_visible():
         return ""
     if isinstance(artist, Text):
         font = f"{artist.get_fontname()} {artist.get_fontsize():.2f} {artist.get_rotation():.0f}"
-        return f"{artist.get_text()!r} {to_hex(artist.get_color())} {font}" if artist.get_text() else ""
+        words = COMPUTED.sub("#", artist.get_text()) if computed else artist.get_text()
+        return f"{words!r} {to_hex(artist.get_color())} {font}" if words else ""
     if isinstance(artist, Line2D):
         look = (
             artist.get_linestyle(),

@@ -1,14 +1,14 @@
 """Figures on disk: pdf, svg, png, the plotted numbers as CSV, and a sidecar that says what made them.
 
 Saved again with the same numbers and the same look, the stored files stay as they are: `git status` is a
-regression test, on any machine.
+regression test, on any machine. Drawn with other parameters, a figure goes to a workspace.
 """
 
 import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,13 +16,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from nlstm_lab import paths
+from nlstm_lab import committed, paths
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures import style
-from nlstm_lab.figures.plotted import data, fingerprint
+from nlstm_lab.figures.plotted import data, decimals, fingerprint
 
-TOLERANCE = 1e-5  # what may differ between two machines' arithmetic, of a number's size or absolutely
 FORMATS = ("pdf", "svg", "png")
+FINE = 300  # dots an inch of what is a picture within a pdf or svg: thousands of marks
+DIGITS = 7  # of a number from a record, and a unit of its last one, as a share of the number
+LAST = 1e-6
 
 
 class Named(Protocol):
@@ -39,9 +41,14 @@ def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = 
     runs: what it shows, one or several, recorded with their seeds in every file's metadata.
     caption: one sentence for the gallery.
 
-    Where the stored numbers agree within 1e-5, of their size or absolutely, and nothing else changed, no file is
-    touched. What that does not see (the place of a label, or another value of a number that is itself below 1e-5) is
-    redrawn after the JSON file has been deleted.
+    Where what is drawn agrees with the stored numbers, and nothing else changed, no file is touched. A number agrees
+    that is within one unit of the last stored digit, before it is rounded: half for what rounding took away, half for
+    what processors differ by. What that does not see (the place of a label) is redrawn after the JSON file has been
+    deleted.
+
+    A figure that was stored by a notebook with other parameters than those of the notebook that runs stays, too: the
+    new one goes to `workspaces/figures`, which is printed, with what differs in its caption.
+    `nlstm-lab figures --replace` puts it into the old one's place.
 
     UsageError: a name that is not `paper_figure_slug` in lower case. LabError: the folder cannot be written.
 
@@ -54,21 +61,29 @@ def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = 
             f"a figure's name is <paper>_<figure>_<slug> in lower case, like nlstm_fig3_cells, not {name!r}"
         )
     target = paths.figures() / f"{name}.pdf"
+    made_with = read_json(target.with_suffix(".json")).get("parameters", {})
+    if (place := committed.place(target, made_with)) != target:
+        told = ", ".join(f"{name} = {value!r}" for name, value in committed.changed(made_with).items())
+        target, caption = place, f"{caption} Here {told}.".strip()
     several = runs if isinstance(runs, Iterable) and not isinstance(runs, str) else [runs]
     names = [run if isinstance(run, str) else run.name for run in several]
     seeds = sorted({int(found[1]) for run in names if (found := re.search(r"seed(\d+)$", run))})
-    table = data(figure).to_csv(index=False, float_format="%.7g", lineterminator="\n")
-    record = {"name": name, "caption": caption, "runs": names, "seeds": seeds, "look": fingerprint(figure)}
-    if not _unchanged(target, record, table):
+    record = {"name": name, "caption": caption, "parameters": committed.parameters(), "runs": names, "seeds": seeds}
+    record["look"] = fingerprint(figure)
+    if not _unchanged(target, record, figure):
         try:
-            _write(figure, target, record, table)
+            _write(figure, target, record)
         except OSError as error:
             raise LabError(f"cannot write {target.name} into {target.parent} ({paths.reason(error)})") from error
-    update_manifest()
+    update_manifest(target.parent)
     return target
 
 
-def _unchanged(target: Path, record: dict[str, Any], table: str) -> bool:
+def _csv(frame: pd.DataFrame, digits: int) -> str:
+    return frame.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+
+
+def _unchanged(target: Path, record: dict[str, Any], figure: Figure) -> bool:
     """Whether all stored files are whole, say the same of themselves, and hold the same numbers."""
     stored = read_json(target.with_suffix(".json"))
     files = stored.pop("files", {})
@@ -77,24 +92,29 @@ def _unchanged(target: Path, record: dict[str, Any], table: str) -> bool:
     contents = {suffix: target.with_suffix(f".{suffix}") for suffix in files}
     if not all(path.is_file() and digest(path.read_bytes()) == files[suffix] for suffix, path in contents.items()):
         return False
-    return _agree(pd.read_csv(contents["csv"]), pd.read_csv(io.StringIO(table)))
+    old, new = pd.read_csv(contents["csv"]), pd.read_csv(io.StringIO(_csv(data(figure), 17)))
+    return agree(old, new, decimals(figure))
 
 
-def _agree(old: pd.DataFrame, new: pd.DataFrame) -> bool:
+def agree(old: pd.DataFrame, new: pd.DataFrame, decimals: Mapping[str, int]) -> bool:
+    """Whether stored numbers are those of `new`, which is not rounded, within a unit of their last digit.
+
+    decimals: of the columns that a network computed for this figure, by name.
+    """
     if old.shape != new.shape or list(old.columns) != list(new.columns):
         return False
     for column in old.columns:
         a, b = old[column], new[column]
-        if pd.api.types.is_float_dtype(a) or pd.api.types.is_float_dtype(b):
+        if column in decimals or pd.api.types.is_float_dtype(a) or pd.api.types.is_float_dtype(b):
             a, b = pd.to_numeric(a, errors="coerce"), pd.to_numeric(b, errors="coerce")
-            if not np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+            if not np.allclose(b, a, rtol=LAST, atol=10.0 ** -decimals.get(column, 12), equal_nan=True):
                 return False
         elif not a.equals(b):
             return False
     return True
 
 
-def _write(figure: Figure, target: Path, record: dict[str, Any], table: str) -> None:
+def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
     """All files, each whole or not at all; the sidecar, which vouches for the others, comes last."""
     source = "; ".join(record["runs"])
     seeds = " ".join(map(str, record["seeds"]))
@@ -110,29 +130,29 @@ def _write(figure: Figure, target: Path, record: dict[str, Any], table: str) -> 
             "Software": None,
         },
     }
-    contents = {"csv": table.encode()}
+    contents = {"csv": _csv(data(figure).round(decimals(figure)), DIGITS).encode()}
     with style.context():
         for suffix in FORMATS:
             drawn = io.BytesIO()
-            figure.savefig(drawn, format=suffix, metadata=metadata[suffix])
+            dpi = None if suffix == "png" else FINE
+            figure.savefig(drawn, format=suffix, dpi=dpi, metadata=metadata[suffix])
             contents[suffix] = drawn.getvalue()
     files = {suffix: _store(target.with_suffix(f".{suffix}"), content) for suffix, content in contents.items()}
     _store(target.with_suffix(".json"), as_json(record | {"files": files}))
 
 
-def update_manifest() -> None:
-    """Assemble `figures/manifest.json` from the sidecars, sorted by name.
+def update_manifest(folder: Path) -> None:
+    """Assemble a folder's `manifest.json` from the sidecars, sorted by name.
 
     Two processes may do so at once: whoever writes last looks again whether it knew every sidecar.
     """
-    target = paths.figures() / "manifest.json"
-    while paths.write(target, as_json(manifest()).decode()):
+    while paths.write(folder / "manifest.json", as_json(manifest(folder)).decode()):
         pass
 
 
-def manifest() -> list[dict[str, Any]]:
-    """Every saved figure's sidecar: name, caption, runs, seeds, fingerprint and the digests of its files."""
-    sidecars = sorted(path for path in paths.figures().glob("*.json") if path.name != "manifest.json")
+def manifest(folder: Path | None = None) -> list[dict[str, Any]]:
+    """Every saved figure's sidecar: name, caption, parameters, runs, seeds, fingerprint and its files' digests."""
+    sidecars = sorted(path for path in (folder or paths.figures()).glob("*.json") if path.name != "manifest.json")
     return [record for path in sidecars if (record := read_json(path))]
 
 

@@ -52,7 +52,10 @@ def execute(
                 kernel_manager_class=Kernel,
                 # a widget's state would make readers of the copy look for a kernel: its picture is in the output
                 config=Config(
-                    {"Kernel": {"threads": threads, "owner": owner}, "NotebookClient": {"store_widget_state": False}}
+                    {
+                        "Kernel": {"threads": threads, "owner": owner, "replace": job.replace},
+                        "NotebookClient": {"store_widget_state": False},
+                    }
                 ),
                 on_cell_executed=on_cell,
             )

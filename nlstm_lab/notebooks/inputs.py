@@ -44,13 +44,13 @@ class Inputs:
 
     def of(self, job: Job) -> str:
         """The digest of everything that the executed copy of `job` follows from."""
-        told = [_digest(job.source), json.dumps(dict(job.parameters), sort_keys=True), self.shared]
+        told = [_digest(job.source), json.dumps([dict(job.parameters), job.replace], sort_keys=True), self.shared]
         return hashlib.sha256("\n".join([*told, self.claims if reads_claims(job) else ""]).encode()).hexdigest()
 
 
 def reads_claims(job: Job) -> bool:
     """Whether a notebook reads what the others note, and so comes after them."""
-    return any("probes.claims(" in cell.source for cell in job.read().cells if cell.cell_type == "code")
+    return any("probes.measured_claims(" in cell.source for cell in job.read().cells if cell.cell_type == "code")
 
 
 def stamp(executed: NotebookNode, job: Job, inputs: str, seconds: float) -> None:
@@ -74,13 +74,21 @@ def unchanged(job: Job, inputs: str) -> bool:
 
 
 def left(job: Job) -> dict[str, str]:
-    """The digests of a notebook's figures and tables: of all files there that it calls by their name, literally."""
+    """The digests of a notebook's figures and tables: of all files there that it calls by their name, literally.
+
+    Those that were made with other parameters than the committed ones count where the job has parameters.
+    """
     plain = TransformerManager().transform_cell  # type: ignore[no-untyped-call]  # what IPython makes of %magics and !commands
     cells = [ast.parse(plain(cell.source)) for cell in job.read().cells if cell.cell_type == "code"]
     literals = {node.value for cell in cells for node in ast.walk(cell) if isinstance(node, ast.Constant)}
     stems = {name.replace(".", "_") for name in literals if isinstance(name, str)}
-    folder = paths.figures()
-    return {path.name: _digest(path) for path in sorted(folder.glob("*")) if path.is_file() and path.stem in stems}
+    folders = {"": paths.figures()} | ({"trial ": paths.trials()} if job.parameters else {})
+    return {
+        f"{kind}{path.name}": _digest(path)
+        for kind, folder in folders.items()
+        for path in sorted(folder.glob("*"))
+        if path.is_file() and path.stem in stems
+    }
 
 
 def _files(folder: Path) -> list[Path]:

@@ -20,6 +20,7 @@ class Job:
 
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    replace: bool = False  # what is committed, also where other parameters made it
 
     @property
     def source(self) -> Path:
@@ -53,10 +54,10 @@ def resolve(wanted: str) -> str:
     raise UsageError(f"there is no notebook {wanted!r}; there are: {', '.join(names()) or 'none'}")
 
 
-def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None) -> list[Job]:
+def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None, replace: bool = False) -> list[Job]:
     """The notebooks to execute (all, or by number, name or path), each with those of `given` that it knows.
 
-    Values may be text, as on the command line. UsageError: a notebook or a parameter that nobody knows, or a
+    Values may be text, as on the command line. replace: as `Job` has it. UsageError: a notebook or a parameter that nobody knows, or a
     value that is not of the parameter's type.
     """
     given = given or {}
@@ -74,6 +75,7 @@ def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None) -> 
         Job(
             name,
             {key: convert(value, known[name][key]) for key, value in given.items() if key in known[name]},
+            replace,
         )
         for name in chosen
     ]

@@ -9,7 +9,7 @@ import zmq
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
-from traitlets import Integer, Unicode, default
+from traitlets import Bool, Integer, Unicode, default
 
 from nlstm_lab import paths
 
@@ -28,6 +28,7 @@ class Kernel(AsyncKernelManager):
 
     threads = Integer(0, help="threads of the numerical libraries; 0 leaves them alone").tag(config=True)
     owner = Unicode("", help="who may end it with `kill_all`").tag(config=True)
+    replace = Bool(False, help="whether committed figures of other parameters may be replaced").tag(config=True)
     alive: ClassVar[set["Kernel"]] = set()
 
     @default("kernel_spec_manager")
@@ -40,6 +41,8 @@ class Kernel(AsyncKernelManager):
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, on_path))
         if self.threads:
             environment |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
+        if self.replace:
+            environment["NLSTM_LAB_REPLACE"] = "1"
         if self.has_trait("transport_encryption") and zmq.has("curve"):
             self.transport_encryption = "auto"  # newer kernels warn where they are not asked for it
         self.alive.add(self)

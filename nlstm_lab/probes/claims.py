@@ -1,33 +1,48 @@
 """What probes measured of the documents' claims: one small committed table, `data/probes/claims.csv`."""
 
+import json
+
 import numpy as np
 import pandas as pd
 
-from nlstm_lab import paths
+from nlstm_lab import committed, paths
 from nlstm_lab.statistics import Interval
 from nlstm_lab.targets import DOCUMENTS, load
 from nlstm_lab.targets.evidence import CLAIMS, measurements
 
+MADE_WITH = "made_with"  # the column of the parameters that a row was measured with, as JSON
 
-def claims() -> pd.DataFrame:
+
+def measured_claims() -> pd.DataFrame:
     """Every claim that was measured, as `targets.verdicts` takes it: claim, scale, value, low, high, n (of seeds)."""
+    return _stored()[CLAIMS]
+
+
+def _stored() -> pd.DataFrame:
     path = paths.probes() / "claims.csv"
-    return pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=CLAIMS)
+    table = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=CLAIMS)
+    return table if MADE_WITH in table else table.assign(**{MADE_WITH: "{}"})
 
 
-def note(claim: str, scale: str, interval: Interval, n: int) -> pd.DataFrame:
+def record_claim(claim: str, scale: str, interval: Interval, n: int) -> pd.DataFrame:
     """Enter what was measured of a claim ("nested_lstm.inner_slower_than_outer") at a scale; returns the whole table.
 
     An earlier entry of that claim and scale is replaced, so that a notebook may be run again; several may note at
-    once. UsageError: no document registers the claim, or there is no such scale. LabError: the table cannot be written.
+    once. An entry that was made with other parameters of its notebook stays in the file, which is printed; what is
+    returned has the new one in its place.
+    UsageError: no document registers the claim, or there is no such scale. LabError: the table cannot be written.
     """
     row = pd.DataFrame([[claim, scale, *np.round(interval, 6), n]], columns=CLAIMS)
     measurements(row, map(load, DOCUMENTS))  # what this refuses would keep every verdict from being read
+    row[MADE_WITH] = json.dumps(committed.parameters())
     path = paths.probes() / "claims.csv"
     with paths.locked(path, "another process is noting a claim"):
-        before = claims()
-        others = before[~((before["claim"] == claim) & (before["scale"] == scale))]
-        table = pd.concat([others, row]) if len(others) else row
+        before = _stored()
+        mine = (before["claim"] == claim) & (before["scale"] == scale)
+        table = pd.concat([before[~mine], row]) if len(before[~mine]) else row
         table = table.sort_values(CLAIMS[:2], ignore_index=True)
-        paths.write(path, table.to_csv(index=False, lineterminator="\n"))
-    return table
+        if any(committed.changed(json.loads(made_with)) for made_with in before.loc[mine, MADE_WITH]):
+            print(f"{path.name} stays as it is: {claim} was measured with other parameters there")
+        else:
+            paths.write(path, table.to_csv(index=False, lineterminator="\n"))
+    return table[CLAIMS]

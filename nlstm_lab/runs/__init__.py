@@ -167,6 +167,7 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result:
         "metrics": records.summary(history),
         "seconds": round(fit.seconds, 1),
         "tokens_per_second": round(fit.tokens_per_second),
+        "machines": fit.machines,
     }
     with writing(attempt.folder, "the training is done and kept"):
         shutil.rmtree(attempt.record, ignore_errors=True)  # what a killed process began to write

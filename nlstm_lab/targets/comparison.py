@@ -1,16 +1,20 @@
 """One table of a document beside ours, shown in a notebook and saved for a paper."""
 
 import html
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from nlstm_lab import paths
+from nlstm_lab import committed, paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.targets.documents import load
 from nlstm_lab.targets.evidence import Runs
 from nlstm_lab.targets.verdicts import frame, judge
+
+MADE_WITH = "% made with "  # how the last line of a LaTeX table begins
 
 
 @dataclass(frozen=True)
@@ -31,23 +35,34 @@ class Comparison:
         return shown(self.frame)
 
     def save(self, folder: Path | None = None) -> list[Path]:
-        """Write `<document>_<table>.csv` (every column) and `.tex` (for a paper); returns both paths."""
-        stem = self.target.replace(".", "_")
-        folder = folder or paths.figures()
+        """Write `<document>_<table>.csv` (every column) and `.tex` (for a paper); returns both paths.
+
+        As `figures.save`, into `workspaces/figures` where other parameters made those that are there.
+        """
+        tex = (folder or paths.figures()) / f"{self.target.replace('.', '_')}.tex"
+        tex = committed.place(tex, _made_with(tex))
         texts = {
-            "csv": self.frame.to_csv(index=False, lineterminator="\n"),
+            "csv": self.frame.to_csv(index=False, float_format="%.7g", lineterminator="\n"),
             "tex": self.shown().drop(columns="each seed").to_latex(index=False, escape=True)
-            + "".join(f"% † {note}\n" for note in notes(self.frame)),
+            + "".join(f"% † {note}\n" for note in notes(self.frame))
+            + f"{MADE_WITH}{json.dumps(committed.parameters(), ensure_ascii=False)}\n",
         }
         for suffix, text in texts.items():
-            paths.write(folder / f"{stem}.{suffix}", text)
-        return [folder / f"{stem}.{suffix}" for suffix in texts]
+            paths.write(tex.with_suffix(f".{suffix}"), text)
+        return [tex.with_suffix(f".{suffix}") for suffix in texts]
 
     def _repr_html_(self) -> str:
         table = self.shown().to_html(index=False, border=0, escape=True)
         told = [self.note] * bool(self.note) + [f"† {note}" for note in notes(self.frame)]
         below = "".join(f"<p>{html.escape(one)}</p>" for one in told)
         return f"<h4>{html.escape(self.title)}</h4>{table}{below}"
+
+
+def _made_with(tex: Path) -> dict[str, Any]:
+    """The parameters that a LaTeX table names, none where there is no table."""
+    lines = tex.read_text(encoding="utf-8").splitlines() if tex.is_file() else []
+    named = [line.removeprefix(MADE_WITH) for line in lines[-1:] if line.startswith(MADE_WITH)]
+    return dict(json.loads(named[0])) if named else {}
 
 
 def compare(target: str, table: pd.DataFrame) -> Comparison:

@@ -72,7 +72,7 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
     UsageError for a frame that lacks a column or has a row twice, and for a claim that nobody registered.
 
     >>> import nlstm_lab as lab
-    >>> frame = verdicts(lab.runs.table(), lab.probes.claims())
+    >>> frame = verdicts(lab.runs.table(), lab.probes.measured_claims())
     >>> bool((frame.verdict == "holds").any())
     True
     """

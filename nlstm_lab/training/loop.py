@@ -44,6 +44,7 @@ class Fit:
     """What training leaves: the history, the best epoch and its weights, chosen by validation loss alone.
 
     epochs: how many were trained. seconds: of everything, over all attempts. tokens_per_second: of the updates alone.
+    machines: that took part; an empty one is of an attempt that did not record its own.
     """
 
     history: list[Row]
@@ -52,6 +53,7 @@ class Fit:
     weights: dict[str, Tensor]
     seconds: float
     tokens_per_second: float
+    machines: list[dict[str, Any]]
 
 
 class _Trainer:
@@ -237,7 +239,9 @@ class _Trainer:
                 history = progress.history + self.finish()
             except torch.OutOfMemoryError as error:
                 raise self.out_of_memory() from error
-        return Fit(history, progress.epoch, progress.best_epoch, state.best, state.seconds(), progress.rate())
+        return Fit(
+            history, progress.epoch, progress.best_epoch, state.best, state.seconds(), progress.rate(), state.machines
+        )
 
     def show(self, bar: "tqdm[Any]") -> None:
         progress = self.state.progress
@@ -267,8 +271,8 @@ def fit(
     them. save_every: seconds between checkpoints.
 
     On the CPU the same seed gives the same history and weights, digit for digit, on one machine with one number of
-    threads, whether it was stopped on the way or not. A GPU does not promise that: it sums in an order
-    of its own choice, which changes last digits, and recurrence lets them grow.
+    threads, whether it was stopped on the way or not; resumed on another machine, it warns and goes on. A GPU does not
+    promise that: it sums in an order of its own choice, which changes last digits, and recurrence lets them grow.
 
     Raises TrainingFailed for a loss or gradient that is not finite, Interrupted after a signal, and LabError where the
     checkpoint cannot be written or a GPU's memory is full; the last good checkpoint stays.

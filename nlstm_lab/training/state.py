@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from nlstm_lab.cells.precision import Precision
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Score
 from nlstm_lab.training import checkpoint
+from nlstm_lab.training.machine import machine
 
 NOTHING = (0.0,) * len(Score._fields)
 Row = tuple[int, int, str, str, str, float]
@@ -59,18 +61,24 @@ class State:
         self.progress = Progress()
         self.carried: Any = None  # the unit's state between batches, where streams carry it
         self.best: dict[str, Tensor] = {}  # the weights of the best epoch
+        self.machines: list[dict[str, Any]] = []  # that took part, in their order; {} is one that was not recorded
         self.began = self.saved = time.monotonic()
 
     def restore(self) -> None:
-        """Go on from the file, where there is one; UsageError for another precision."""
+        """Go on from the file, where there is one; a machine that took no part before is warned of.
+
+        UsageError: another precision.
+        """
         found = checkpoint.load(self.file) if self.file else None
         if found is None:
+            self.take_part([])
             return
         if found["precision"] != self.precision:
             raise UsageError(
                 f"this training was begun in {found['precision']} and would go on in {self.precision}: start it as it "
                 "was begun"
             )
+        self.take_part(found.get("machines", [{}]))
         self.network.load_state_dict(found["network"])
         self.optimizer.load_state_dict(found["optimizer"])
         self.progress = Progress(**found["progress"])
@@ -81,6 +89,18 @@ class State:
         torch.set_rng_state(own["random"]["cpu"])
         if self.device.type == "cuda" and "cuda" in own["random"]:
             torch.cuda.set_rng_state(own["random"]["cuda"], self.device)
+
+    def take_part(self, before: list[dict[str, Any]]) -> None:
+        """Add the machine of this attempt to those of the attempts before."""
+        here = machine()
+        self.machines = before if here in before else [*before, here]
+        if here not in before and any(before):
+            named = "{processor} ({instructions}, {threads} threads, torch {torch})".format
+            warnings.warn(
+                f"this training was on {named(**before[-1])} and goes on on {named(**here)}: its last digits are"
+                " no longer those of one machine",
+                stacklevel=4,
+            )
 
     def save(self, random: Random | None = None) -> None:
         """Write everything, with `random` in the place of today's random states."""
@@ -95,6 +115,7 @@ class State:
             "precision": self.precision,
             "carried": mapped(self.carried, Tensor.cpu),
             "random": random or self.random(),
+            "machines": self.machines,
         }
         checkpoint.save(self.file, everything)
 

@@ -8,12 +8,13 @@ import pandas as pd
 import traitlets
 from matplotlib.figure import Figure
 
-from nlstm_lab import figures, runs
+from nlstm_lab import runs
 from nlstm_lab.errors import LabError, MissingRun, UsageError
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.run import is_known
 from nlstm_lab.runs.together import about, begun
 from nlstm_lab.settings import METRICS
+from nlstm_lab.studies.learning.draw import run_curves
 from nlstm_lab.widgets.base import LabWidget
 
 TRAINING = ("early", "train")  # splits of a history: blocks as they were trained on, or means over epochs
@@ -88,7 +89,7 @@ class RunBrowser(LabWidget):
              for run in drawn for update, value in rows[run.name]["curves"][self.metric]["valid"]],
             columns=["run", "model", "update", "value"],
         )  # fmt: skip
-        return figures.run_curves(frame, self.metric)
+        return run_curves(frame, self.metric)
 
     def describe(self) -> str:
         return f"{len(self.rows)} runs, {len(self.picked)} picked"

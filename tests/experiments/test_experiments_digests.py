@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nlstm_lab import experiments
+from nlstm_lab import cells, experiments
 from nlstm_lab.datasets.glimpses import MNISTGlimpses
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.runs import records
@@ -88,3 +88,13 @@ def test_an_added_decision_is_a_variation_with_a_digest_of_its_own(name: str, fl
 def test_an_added_decision_at_its_default_is_the_row_itself_but_for_the_name() -> None:
     row, same = experiments.get("mnist_lstm1"), experiments.variant("mnist_lstm1", batch_order="shuffled")
     assert same.config() == row.config() | {"name": same.name}
+
+
+@pytest.mark.parametrize(("today", "recorded"), [("nested_lstm", "paper"), ("madsen", "tensorflow")])
+def test_an_initialization_is_recorded_by_its_old_name_and_read_by_both(today: str, recorded: str) -> None:
+    row = experiments.get("autocomplete_lstm", "small")
+    rows = [replace(row, model=replace(row.model, flags={"initialization": name})) for name in (today, recorded)]
+    assert [one.config()["model"]["flags"]["initialization"] for one in rows] == [recorded, recorded]
+    assert rows[0].digest() == rows[1].digest()
+    units = [cells.NestedLSTM(3, 4, initialization=name) for name in (today, recorded)]
+    assert {unit.layers[0].initialization for unit in units} == {today}

@@ -6,9 +6,9 @@ import pytest
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.death import LATCHED, SILENT
 from nlstm_lab.figures.panels import panels
 from nlstm_lab.runs import dead_shares
+from nlstm_lab.studies.death.draw import LATCHED, SILENT
 
 UPDATES = (0, 1, 3, 10, 30, 100)
 

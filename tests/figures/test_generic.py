@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.graphs import GATES, INNER, KEPT, LSTM, NESTED, STACKED
 from nlstm_lab.figures.panels import logarithmic, seeds_and_mean
+from nlstm_lab.studies.diagrams.draw_unrolled import GATES, INNER, KEPT, LSTM, NESTED, STACKED
 
 
 def test_learning_curves_show_every_seed_and_the_mean(history):

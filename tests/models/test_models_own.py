@@ -10,13 +10,13 @@ from nlstm_lab.datasets.base import Symbols
 from nlstm_lab.errors import UsageError
 
 MODULE = """
-from nlstm_lab.cells import NestedLSTM, NestedLSTMCell
+from nlstm_lab.cells import NestedLSTMCell, Recurrent
 
 class DeeperCell(NestedLSTMCell):
     def __init__(self, input_size, hidden_size, depth=3, **flags):
         super().__init__(input_size, hidden_size, depth=depth, **flags)
 
-class Deeper(NestedLSTM):
+class Deeper(Recurrent):
     cell_class = DeeperCell
 
 class NoUnit:

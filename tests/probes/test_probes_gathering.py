@@ -8,7 +8,7 @@ import pytest
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.gathering import RUN
+from nlstm_lab.probes.seeds import RUN
 from nlstm_lab.runs import curves, dead_shares, histories
 from nlstm_lab.statistics import t_interval
 
@@ -145,7 +145,7 @@ def test_two_rows_of_a_seed_are_no_two_seeds():
 
 def test_no_run_is_a_sentence():
     with pytest.raises(UsageError, match="no runs to read"):
-        probes.gather([], probes.studies.horizon)
+        probes.gather([], probes.loss_by_context)
     with pytest.raises(UsageError, match="no runs to read"):
         curves([])
 

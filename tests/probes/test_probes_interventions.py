@@ -13,9 +13,9 @@ from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.probes.interventions import attribute, intervene, reread
 from nlstm_lab.probes.reading import hidden_names, names, part, reading, states_at
 from nlstm_lab.probes.tracing import trace
+from nlstm_lab.studies.interventions.measure import attribute, intervene, reread
 
 MOMENTS = [5, 60, 61, 250]
 

@@ -257,3 +257,48 @@ def test_a_plateau_and_the_best_epoch_are_known_after_a_stop(losses: list[float]
     fit = training.fit(network(), Given(), replace(one, epochs=2), **options)  # type: ignore[arg-type]
     assert fit.best_epoch == 1
     assert torch.load(file, weights_only=True)["optimizer"]["param_groups"][0]["lr"] == 0.005
+
+
+ELSEWHERE = {"processor": "another", "threads": 4, "instructions": "AVX2", "cuda": [], "torch": "2.0"}
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> tuple[Path, training.Fit]:
+    """A checkpoint of two epochs on this machine."""
+    file = tmp_path / "checkpoint.pt"
+    return file, training.fit(network(), Given(), TrainingConfig(2, 0.01), seed=0, checkpoint=file, progress=False)
+
+
+def go_on(file: Path) -> training.Fit:
+    """Another two epochs."""
+    return training.fit(network(), Given(), TrainingConfig(4, 0.01), seed=0, checkpoint=file, progress=False)
+
+
+def test_a_training_names_its_machine_once(trained: tuple[Path, training.Fit], recwarn: Any) -> None:
+    file, first = trained
+    assert [one["threads"] for one in first.machines] == [torch.get_num_threads()]
+    assert go_on(file).machines == first.machines
+    assert not recwarn.list
+
+
+def test_going_on_on_another_machine_warns_and_names_both(
+    trained: tuple[Path, training.Fit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, first = trained
+    monkeypatch.setattr("nlstm_lab.training.state.machine", lambda: ELSEWHERE)
+    with pytest.warns(UserWarning, match="another"):
+        second = go_on(file)
+    assert second.machines == [*first.machines, ELSEWHERE]
+    assert len(second.history) > len(first.history)
+    assert go_on(file).machines == second.machines  # back and forth, each is named once
+
+
+def test_a_checkpoint_that_names_no_machine_goes_on(trained: tuple[Path, training.Fit], recwarn: Any) -> None:
+    file, first = trained
+    state = torch.load(file, weights_only=True)
+    del state["machines"]
+    torch.save(state, file)
+    second = go_on(file)
+    assert second.machines == [{}, *first.machines]
+    assert len(second.history) > len(first.history)
+    assert not recwarn.list

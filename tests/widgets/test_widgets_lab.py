@@ -40,7 +40,7 @@ def test_the_explorer_tells_recorded_timescales() -> None:
     widget = lab.widgets.CellExplorer(run, TEXT)
     known = np.frombuffer(widget.known, "<f4").reshape(2, 3, 2, 150)
     excerpt = lab.datasets.Excerpt("ptb", "valid", 30_000)
-    record = lab.probes.studies.state_timescales(run.model(), excerpt)
+    record = lab.probes.timescales(run.model(), excerpt)
     row = record[(record.memory == "outer") & (record.unit == 7) & (record.value == "tanh")].iloc[0]
     np.testing.assert_allclose(known[1, :, 1, 7], row[["timescale", "low", "high"]].to_numpy(float), rtol=1e-5)
     assert widget.known_on == "30,000 characters of ptb (valid)"

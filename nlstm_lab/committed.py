@@ -1,0 +1,48 @@
+"""What is committed is replaced only by what was made with the same parameters; anything else goes to a workspace.
+
+A notebook's parameters are the typed names of its namespace: only its parameters cell has types. So they are known
+however it is run, in JupyterLab or by papermill, and with the values that were run.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nlstm_lab import paths
+
+
+def parameters() -> dict[str, Any]:
+    """The parameters of the notebook that runs in this process, as plain values by name; none outside notebooks."""
+    main = sys.modules["__main__"]
+    named = {name: getattr(main, name, None) for name in getattr(main, "__annotations__", {})}
+    known: dict[str, Any] = json.loads(json.dumps(named, default=lambda value: type(value).__name__))
+    return known
+
+
+def changed(made_with: Mapping[str, Any]) -> dict[str, Any]:
+    """Today's parameters that are not those that something committed was `made_with`; none where it may be replaced.
+
+    What names no parameters may always be replaced, and everything where `$NLSTM_LAB_REPLACE` is set.
+    """
+    if not made_with or os.environ.get("NLSTM_LAB_REPLACE"):
+        return {}
+    now = parameters()
+    names = [name for name in {**made_with, **now} if made_with.get(name) != now.get(name)]
+    return {name: now.get(name) for name in names}
+
+
+def place(target: Path, made_with: Mapping[str, Any]) -> Path:
+    """Where to write a figure or table: `target`, or `workspaces/figures` where other parameters made what is there.
+
+    That is printed. What lies in a workspace already is replaced by anything.
+    """
+    other = changed(made_with)
+    if not other or target.is_relative_to(paths.workspaces()):
+        return target
+    elsewhere = paths.trials() / target.name
+    names, shown = ", ".join(other), elsewhere.relative_to(paths.root())
+    print(f"{target.name} stays as it is, since {names} is another here: what is new is {shown}")
+    return elsewhere

@@ -1,0 +1,238 @@
+"""Cell activations along a text: figures 3 and 4 of Nested LSTMs (Moniz & Krueger 2017)."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.panels import memory_label
+from nlstm_lab.figures.plotted import LIVE, attach
+from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, look, sheet, styled
+
+MONO = "DejaVu Sans Mono"
+Values = Literal["printed", "tanh", "raw"]
+
+# inches; a cell is so high, and as wide as a character of the text beside it needs
+CELL, TITLE, TEXT, LINE_GAP, BAR = 0.083, 0.20, 0.125, 0.10, 0.40
+MARGIN, PANEL_GAP = 0.26, 0.12
+DIGIT = 0.053  # of the number of a cell
+WIDE, NARROW = (0.083, 7.2), (0.066, 6.6)  # inches a character, and its font size
+
+
+@styled
+def cell_activations(
+    trace: xr.Dataset,
+    units: int | Sequence[int] = 7,
+    values: Values = "printed",
+    width: float = PAGE,
+    ax: Axes | None = None,
+) -> Figure:
+    """Every memory of `trace` side by side, the innermost (or highest) on the left, as the paper prints them.
+
+    trace: `lab.probes.trace`: variable c (time, memory, unit), coordinates symbol (time) and memory.
+    units: the first so many cells, or which ones.
+    values: "printed" as in the paper (tanh of the innermost memory and of every layer of a stack, but the
+    outer memory of a Nested LSTM as it is), or "tanh" or "raw" of all.
+    width: inches; the text is broken into lines that fit. Red is negative, blue positive.
+
+    ValueError: no such unit, an unknown `values`, or a trace that is empty or has no memory cells.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
+    >>> figure = lab.figures.cell_activations(trace, units=[3, 14, 15])
+    >>> len(lab.figures.data(figure))  # 2 memories x 3 cells x 51 characters
+    306
+    """
+    frame = activation_frame(trace, units, values)
+    memories = list(dict.fromkeys(frame["memory"]))
+    symbols = [str(symbol) for symbol in trace["symbol"].values]
+    panel = (width - MARGIN) / len(memories)
+    pitch, font = WIDE if panel > 2.5 else NARROW
+    per_line = int((panel - PANEL_GAP) / pitch)
+    if per_line < 1:
+        raise ValueError(f"{len(memories)} memories side by side need more than {width} inches")
+    lines = wrap(symbols, per_line)
+    shown = list(dict.fromkeys(frame["unit"]))
+    block = len(shown) * CELL + TEXT + LINE_GAP
+    height = TITLE + block * len(lines) + BAR
+    figure, ax = sheet(ax, width, height)
+    grids = {
+        memory: part.pivot(index="unit", columns="time", values="value").loc[shown].to_numpy()
+        for memory, part in frame.groupby("memory")
+    }
+    bounded = values != "raw"
+    panel = per_line * pitch + PANEL_GAP
+    left = width - panel * len(memories) + PANEL_GAP / 2
+    for k, memory in enumerate(memories):
+        x = left + k * panel
+        quantity = frame.loc[frame["memory"] == memory, "quantity"].iloc[0]
+        # two layers are a stack's lower and upper one; with more, they are counted
+        label = look(memory).label if "layer 3" in memories else memory_label(memory)
+        ax.text(x, TITLE - 0.05, f"{label},  {quantity}", va="baseline", fontsize=8 if pitch == WIDE[0] else 6.5)
+        limit = 1.0 if bounded else float(np.nanmax(np.abs(grids[memory]), initial=1e-12))
+        norm = Normalize(-limit, limit)
+        for row, (start, stop) in enumerate(lines):
+            y = TITLE + row * block
+            _block(ax, x, y, grids[memory][:, start:stop], symbols[start:stop], norm, pitch, font)
+            if k == 0:
+                for unit_row, unit in enumerate(shown):
+                    ax.text(
+                        x - 0.03,
+                        y + (unit_row + 0.5) * CELL,
+                        str(unit),
+                        ha="right",
+                        va="center_baseline",
+                        fontsize=6,
+                    )
+                ax.text(
+                    x - 0.05 - DIGIT * len(str(max(shown))),
+                    y + len(shown) * CELL / 2,
+                    "cell",
+                    rotation=90,
+                    ha="right",
+                    va="center",
+                    fontsize=6,
+                )
+        if not bounded or k == 0:
+            _colour_bar(ax, x + (per_line * pitch - 1.1) / 2 if not bounded else width / 2 - 0.55, height, norm)
+    return attach(figure, frame, {"value": LIVE})
+
+
+def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: Values = "printed") -> pd.DataFrame:
+    """What the figure shows: a row for each memory (innermost or highest first), unit and character."""
+    if values not in ("printed", "tanh", "raw"):
+        raise ValueError(f"values must be 'printed', 'tanh' or 'raw', not {values!r}")
+    if "c" not in trace:
+        raise UsageError(
+            f"{trace.attrs.get('model') or 'this network'} has no memory cells to draw: choose one that has, or look "
+            "at its hidden state in lab.widgets.CellExplorer"
+        )
+    c = trace["c"].transpose("memory", "unit", "time")
+    wanted = list(range(units)) if isinstance(units, int) else list(units)
+    if c.size == 0 or not wanted:
+        raise ValueError("there is nothing to draw: the trace or the list of units is empty")
+    if outside := [unit for unit in wanted if not 0 <= unit < c.sizes["unit"]]:
+        raise ValueError(f"units {outside} are not among the network's {c.sizes['unit']} (counted from 0)")
+    names = [str(memory) for memory in c["memory"].values]
+    # the other memories of a Nested LSTM are what an inner output gate let through: already within (-1, 1)
+    innermost = {re.match(r"(layer \d+)?", memory)[0]: memory for memory in names}.values()  # type: ignore[index]
+    parts = []
+    for memory in reversed(names):
+        raw = np.asarray(c.sel(memory=memory).values, dtype=np.float64)[wanted]
+        nested = not re.fullmatch(r"cell|layer \d+", memory)
+        gated = nested and memory not in innermost
+        squash = values == "tanh" or (values == "printed" and not gated)
+        # what is drawn in a memory's place, such as a hidden state, brings its own symbol
+        symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and not gated else "c_t")
+        parts.append(
+            pd.DataFrame(
+                {
+                    "memory": memory,
+                    "unit": np.repeat(wanted, raw.shape[1]),
+                    "time": np.tile(np.arange(raw.shape[1]), len(wanted)),
+                    "symbol": np.tile(trace["symbol"].values.astype(str), len(wanted)),
+                    "quantity": rf"$\tanh({symbol})$" if squash else f"${symbol}$",
+                    "value": (np.tanh(raw) if squash else raw).ravel(),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def activation_summary(traces: Iterable[xr.Dataset], values: Values = "printed") -> pd.DataFrame:
+    """What the eye reads off the figure, over all cells: one row for each trace and memory.
+
+    step: how far a drawn value moves from one character to the next, on average (its range is 2).
+    held: the share of cells whose drawn value stays beyond 0.99, or beyond -0.99, from the second half of the text on.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
+    >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
+    >>> told = activation_summary([trace]).set_index("memory")
+    >>> bool(told.step["inner"] < told.step["outer"]), bool(told.held["inner"] > 0.9)  # "consistent": it is dead
+    (True, True)
+    """
+    rows = []
+    for trace in traces:
+        frame = activation_frame(trace, trace.sizes["unit"], values)
+        for memory, part in frame.groupby("memory", sort=False):
+            drawn = part.pivot(index="time", columns="unit", values="value").to_numpy()
+            late = drawn[len(drawn) // 2 :]
+            rows.append(
+                {
+                    "model": trace.attrs.get("model", ""),
+                    "run": trace.attrs.get("run", ""),
+                    "memory": memory,
+                    "step": float(np.abs(np.diff(drawn, axis=0)).mean()),
+                    "held": float(((late > 0.99).all(0) | (late < -0.99).all(0)).mean()),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def wrap(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
+    """Break a text into lines (start, stop) of at most `per_line` symbols, after a space where there is one.
+
+    >>> wrap("to be or not", 6)
+    [(0, 6), (6, 12)]
+    """
+    breaks = [0]
+    while len(symbols) - breaks[-1] > per_line:
+        start = breaks[-1]
+        spaces = [k + 1 for k in range(start, start + per_line) if symbols[k].isspace()]
+        breaks.append(spaces[-1] if spaces else start + per_line)
+    return list(pairwise([*breaks, len(symbols)]))
+
+
+def _block(
+    ax: Axes,
+    x: float,
+    y: float,
+    grid: np.ndarray,
+    symbols: Sequence[str],
+    norm: Normalize,
+    pitch: float,
+    font: float,
+) -> None:
+    """One line of text under its cells: [cells, characters] with the upper left corner at (x, y)."""
+    rows, columns = grid.shape
+    across, down = x + pitch * np.arange(columns + 1), y + CELL * np.arange(rows + 1)
+    ax.pcolormesh(across, down, grid, cmap=DIVERGING, norm=norm, edgecolors="#d9d9d9", linewidth=0.25)
+    ax.plot([x, x + columns * pitch], [down[-1] + 0.006] * 2, color="#b0b0b0", linewidth=0.4)
+    for k, symbol in enumerate(symbols):
+        ax.text(
+            x + (k + 0.5) * pitch,
+            down[-1] + 0.095,
+            glyph(symbol),
+            ha="center",
+            va="baseline",
+            fontsize=font,
+            family=MONO,
+        )
+
+
+def _colour_bar(ax: Axes, x: float, height: float, norm: Normalize) -> None:
+    """A bar of 1.1 inches near the lower edge, with its name, its ends and its middle."""
+    edges = np.linspace(0, 1.1, 129)
+    shades = np.linspace(norm.vmin, norm.vmax, 128)[None]  # type: ignore[arg-type]
+    top = height - BAR + 0.16
+    ax.pcolormesh(x + edges, [top, top + 0.07], shades, cmap=DIVERGING, norm=norm, linewidth=0)
+    ax.plot(
+        x + np.array([0, 1.1, 1.1, 0, 0]),
+        top + 0.07 * np.array([0, 0, 1, 1, 0]),
+        color="#808080",
+        linewidth=0.4,
+    )
+    ax.text(x + 0.55, top - 0.03, "activation", ha="center", va="baseline", fontsize=7)
+    limit = f"{norm.vmax:.3g}"
+    for place, text in ((0, f"−{limit}"), (0.55, "0"), (1.1, limit)):
+        ax.text(x + place, top + 0.165, text, ha="center", va="baseline", fontsize=6)

@@ -1,0 +1,153 @@
+"""What a network computes for a figure differs between processors in its last digits: the stored files do not."""
+
+import ast
+import shutil
+import sys
+import types
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from nlstm_lab import figures, notebooks, paths, probes
+from nlstm_lab.studies.connectivity.draw import connectivity_sentence
+
+TEXT = "to be or not to be"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def moved(found: xr.Dataset, relative: float = 0.0, absolute: float = 0.0) -> xr.Dataset:
+    """The same with every floating value moved, up or down."""
+    rng = np.random.default_rng(1)
+    told = found.copy(deep=True)
+    for name, values in found.data_vars.items():
+        if np.issubdtype(values.dtype, np.floating):
+            sign = rng.choice([-1.0, 1.0], values.shape)
+            told[name] = values.dims, values.values * (1 + sign * relative) + sign * absolute
+    return told
+
+
+def boundaries() -> xr.Dataset:
+    rng = np.random.default_rng(0)
+    dims, shape = ("time", "layer"), (len(TEXT), 3)
+    operation = rng.integers(0, 3, shape).astype(np.int8)
+    data = {"z": rng.random(shape), "operation": operation, "norm": 3 * rng.random(shape)}
+    coords = {"time": np.arange(len(TEXT)), "layer": [1, 2, 3], "symbol": ("time", list(TEXT))}
+    return xr.Dataset({k: (dims, v) for k, v in data.items()}, coords, {"boundary": "soft", "threshold": None})
+
+
+def connectivity() -> xr.Dataset:
+    lag = np.subtract.outer(np.arange(len(TEXT)), np.arange(len(TEXT)))
+    data = {
+        "connectivity": (("time", "source"), np.where(lag >= 0, 11 * 0.7 ** np.maximum(lag, 0), 0)),
+        "prediction": (("time", "rank"), np.tile(np.array(["be", "to", "or"], dtype=object), (len(TEXT), 1))),
+        "probability": (("time", "rank"), np.tile([0.505, 0.2, 0.1], (len(TEXT), 1))),  # on the edge of two percents
+    }
+    along = {"symbol": list(TEXT), "target": ["be"] * len(TEXT), "window": np.zeros(len(TEXT), int)}
+    return xr.Dataset(data, {name: ("time", value) for name, value in along.items()})
+
+
+def activations() -> xr.Dataset:
+    """Two memories, in which some cells move alike but for their last digits, and some not at all."""
+    values = np.random.default_rng(0).normal(size=(len(TEXT), 2, 12))
+    values[..., 6:9] = values[..., :3] * (1 + 1e-7)
+    values[..., 9:] = 0.9
+    coords = {"symbol": ("time", list(TEXT)), "memory": ["outer", "inner"], "unit": np.arange(12)}
+    return xr.Dataset({"c": (("time", "memory", "unit"), values)}, coords, {"model": "nlstm"})
+
+
+FIGURES = {
+    "cells": (activations, figures.cell_activations),
+    "raw cells": (activations, lambda found: figures.cell_activations(found, values="raw")),
+    "all cells": (activations, lambda found: figures.all_cells({"one": found, "two": found})),
+    "boundaries": (boundaries, lambda found: figures.boundary_rows(found, row=9)),
+    "norms": (boundaries, lambda found: figures.hidden_norms(found, row=9)),
+    "connectivity": (connectivity, lambda found: connectivity_sentence({"nlstm": found}, 10, "log")),
+}
+each = pytest.mark.parametrize("name", FIGURES)
+
+
+@each
+def test_another_processors_digits_change_no_file(name: str, folder: Path) -> None:
+    found, draw = FIGURES[name]
+    figures.save(draw(found()), "lab_live_figure")
+    before = contents(folder)
+    for _ in range(3):
+        figures.save(draw(moved(found(), relative=1e-5)), "lab_live_figure")
+    assert contents(folder) == before
+
+
+@each
+def test_more_than_a_stored_digit_is_drawn_anew(name: str, folder: Path) -> None:
+    found, draw = FIGURES[name]
+    figures.save(draw(found()), "lab_live_figure")
+    before = contents(folder)
+    figures.save(draw(moved(found(), absolute=2e-4)), "lab_live_figure")
+    after = contents(folder)
+    assert {key for key in after if after[key] != before[key]} >= {"lab_live_figure.csv", "lab_live_figure.json"}
+
+
+def test_a_recorded_number_is_drawn_anew_where_its_last_stored_digit_changes(folder: Path) -> None:
+    """A record is the same everywhere: only the last place of a double may differ."""
+    record = pd.DataFrame({"step": [1, 2, 3], "value": [0.1234567, 1234.567, 0.0]})
+    figures.save(figures.attach(figures.canvas(None, 1, 1)[0], record), "lab_recorded_figure")
+    before = contents(folder)
+    same = record.assign(value=record["value"] * (1 + 1e-15))
+    figures.save(figures.attach(figures.canvas(None, 1, 1)[0], same), "lab_recorded_figure")
+    assert contents(folder) == before
+    other = record.assign(value=record["value"] * (1 + 3e-6))
+    figures.save(figures.attach(figures.canvas(None, 1, 1)[0], other), "lab_recorded_figure")
+    assert contents(folder) != before
+
+
+def test_the_liveliest_of_equals_is_the_first() -> None:
+    chosen = figures.liveliest(activations(), 12)
+    for k in range(3):  # moves as much as the one six places on, but for the last digits
+        assert chosen.index(k) + 1 == chosen.index(k + 6)
+    assert chosen[-3:] == [9, 10, 11]
+    for _ in range(3):
+        assert figures.liveliest(moved(activations(), relative=1e-7), 12) == chosen
+
+
+def otherwise(calls: list[str], measure: Callable[..., xr.Dataset], *args: Any, **options: Any) -> xr.Dataset:
+    """What a probe would measure on another processor."""
+    calls.append(measure.__name__)
+    return moved(measure(*args, **options), relative=1e-5)
+
+
+PROBES = {"12": ["trace"], "20": ["boundaries"], "22": ["segment_studies.boundaries"], "32": ["connectivity"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", PROBES)
+def test_the_committed_figures_stay_on_another_processor(
+    number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cells of a notebook whose probes answer with other digits, up to the last figure that it saves."""
+    for kind in ("figures", "probes"):
+        copy = tmp_path / kind
+        shutil.copytree(getattr(paths, kind)(), copy, ignore=shutil.ignore_patterns("pages"))
+        monkeypatch.setenv(f"NLSTM_LAB_{kind.upper()}", str(copy))
+    calls: list[str] = []
+    for probe in PROBES[number]:
+        *module, name = probe.split(".")
+        owner = getattr(probes, module[0]) if module else probes
+
+        monkeypatch.setattr(owner, name, partial(otherwise, calls, getattr(owner, name)))
+    before = contents(tmp_path / "figures")
+    main = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    cells = [cell.source for cell in notebooks.plan([number])[0].read().cells if cell.cell_type == "code"]
+    last = max(k for k, cell in enumerate(cells) if "figures.save(" in cell)
+    for cell in cells[: last + 1]:
+        exec(compile(ast.parse(cell), number, "exec"), main.__dict__)
+    assert calls
+    assert contents(tmp_path / "figures") == before
