@@ -224,8 +224,8 @@ def test_a_training_has_the_same_curve_with_and_without_the_fast_path(unit):
     ("unit", "name", "dtype", "tolerance"),
     [
         (NestedLSTM, "fp32", torch.float64, 1e-10),
-        pytest.param(NestedLSTM, "bf16", torch.float32, 1e-2, marks=needs_bf16),
-        (GRU, "fp32", torch.float32, 1e-5),
+        pytest.param(NestedLSTM, "bf16", torch.float32, 1e-2, marks=[needs_bf16, pytest.mark.soak]),
+        pytest.param(GRU, "fp32", torch.float32, 1e-5, marks=pytest.mark.soak),
     ],
 )
 def test_compiled_functions_give_the_same(unit, name, dtype, tolerance):
