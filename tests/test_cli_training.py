@@ -41,7 +41,7 @@ def test_an_error_is_a_sentence_and_with_debug_a_traceback(
     assert error.count("\n") == 1
     line.insert(where, "--debug")
     monkeypatch.setattr(sys, "argv", ["nlstm-lab", *line])
-    with pytest.raises(Exception, match="there is no experiment"):
+    with pytest.raises(Exception, match="'nothing'"):
         cli.main()
 
 

@@ -145,7 +145,7 @@ def test_where_nothing_changed_nothing_is_started(write: Write, monkeypatch: pyt
 
 def test_a_scheduler_that_does_not_answer_is_named(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
-    with pytest.raises(LabError, match=r"no scheduler answers at tcp://127.0.0.1:9: start one with `dask scheduler`"):
+    with pytest.raises(LabError, match=r"tcp://127.0.0.1:9"):
         notebooks.execute_all([write("10_a", "1")], scheduler="tcp://127.0.0.1:9")
 
 

@@ -106,7 +106,7 @@ def test_a_rule_leaves_what_is_recorded_and_without_it_a_run_goes_on(runs_folder
     (job,) = sweep.plan(name, [1], "smoke")
     assert job.status == "failed"
     assert "its checkpoint, which is not committed, is not here" in job.reason
-    with pytest.raises(UsageError, match="patience must be a whole number from 1 to 8"):
+    with pytest.raises(UsageError, match=r"patience.*8"):
         sweep.plan(name, [2], "smoke", 9)
 
 
@@ -124,9 +124,9 @@ def test_experiments_without_the_scale_are_passed_over(runs_folder: Path) -> Non
     planned = [job.experiment.name for job in sweep.plan("autocomplete_*", [0], "small")]
     assert lacking
     assert planned == [name for name in experiments.names("autocomplete_*") if name not in lacking]
-    with pytest.raises(UsageError, match=f"'{lacking[0]}' has no scale 'small'; it has"):
+    with pytest.raises(UsageError, match=rf"'{lacking[0]}'.*'small'"):
         sweep.plan(lacking[0], [0], "small")
-    with pytest.raises(UsageError, match="has no scale 'large'; it has smoke, small, paper"):
+    with pytest.raises(UsageError, match=r"'large'.*smoke, small, paper"):
         sweep.plan("autocomplete_*", [0], "large")
 
 
@@ -142,18 +142,18 @@ def test_seeds_that_are_none_are_refused(text: str) -> None:
 
 
 def test_a_pattern_that_matches_nothing_is_refused(runs_folder: Path) -> None:
-    with pytest.raises(UsageError, match="no experiment matches 'nothing_\\*'"):
+    with pytest.raises(UsageError, match="nothing_"):
         sweep.plan("nothing_*", [0], "small")
 
 
 def test_a_scheduler_that_does_not_answer_is_named(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
-    with pytest.raises(LabError, match=r"no scheduler answers at tcp://127.0.0.1:9: start one with `dask scheduler`"):
+    with pytest.raises(LabError, match=r"tcp://127.0.0.1:9"):
         sweep.run(sweep.plan("ptb_char_lstm1", [0], "smoke"), scheduler="tcp://127.0.0.1:9")
 
 
 def test_without_dask_a_sweep_is_one_sentence(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dask", None)
     monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
-    with pytest.raises(LabError, match=r"dask is not installed, .*`pip install distributed` .*`nlstm-lab train NAME`"):
+    with pytest.raises(LabError, match=r"dask.*`pip install distributed`"):
         sweep.run(sweep.plan("ptb_char_lstm1", [0], "smoke"), scheduler="tcp://127.0.0.1:9")
