@@ -184,14 +184,14 @@ def test_a_killed_workers_notebook_starts_again_and_what_fails_stops_nobody_else
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On a scheduler that was there before: two workers, one of them killed while it executes."""
-    told, seen = tmp_path / "processes", tmp_path / "seen"
+    here, seen = tmp_path / "processes", tmp_path / "seen"
     wait = f"import time\nif not pathlib.Path({str(seen)!r}).exists():\n    time.sleep(3600)"
-    jobs = [write("10_a", tell_processes(told), wait)]
+    jobs = [write("10_a", tell_processes(here), wait)]
 
     def kill_once(outcomes: list[notebooks.Outcome]) -> None:
-        if processes(told) and not seen.exists():
+        if processes(here) and not seen.exists():
             seen.touch()
-            os.kill(processes(told)[1], signal.SIGKILL)
+            os.kill(processes(here)[1], signal.SIGKILL)
 
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local:
         outcomes = notebooks.execute_all(jobs, scheduler=local.scheduler_address, watch=kill_once)
