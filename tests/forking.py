@@ -11,15 +11,15 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from nlstm_lab import paths
+
+OWN = sorted(path.relative_to(paths.PACKAGE.parent).with_suffix("") for path in paths.PACKAGE.rglob("*.py"))
 server = multiprocessing.get_context("forkserver")
 server.set_forkserver_preload(
     [
         "torch._dynamo",  # what an optimizer imports when it is made, for seconds
         *("safetensors.torch", "matplotlib.pyplot", "seaborn", "captum.attr", "IPython.core.interactiveshell"),
-        *(
-            f"nlstm_lab.{name}"
-            for name in ("runs", "probes", "figures", "widgets", "notebooks", "sweep", "bench", "cli")
-        ),
+        *(".".join(path.parts).removesuffix(".__init__") for path in OWN if path.name != "__main__"),
     ]
 )
 

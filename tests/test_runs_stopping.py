@@ -110,7 +110,7 @@ def test_a_longer_patience_goes_on_and_a_shorter_one_changes_nothing(ended: runs
 
 @pytest.mark.parametrize("patience", [0, -1, 9, 1.5, True, "2"])
 def test_a_patience_that_is_none_is_refused(patience: Any, runs_folder: Path) -> None:
-    with pytest.raises(UsageError, match="patience must be a whole number from 1 to 8"):
+    with pytest.raises(UsageError, match=r"patience.*8"):
         runs.ensure(NAME, patience=patience, **OPTIONS)
     assert not runs_folder.exists()
 
@@ -124,7 +124,7 @@ def test_a_rule_for_a_finished_run_is_refused_and_the_record_stays(runs_folder: 
 
 def test_where_the_checkpoint_is_gone_the_record_stays_and_says_so(ended: runs.Run) -> None:
     (ended.folder / ".checkpoint.pt").unlink()
-    with pytest.raises(LabError, match=r"its checkpoint, .* is not here; `nlstm-lab train .* --again` .*--patience 1"):
+    with pytest.raises(LabError, match=r"checkpoint.*--again.*--patience 1"):
         runs.ensure(NAME, finish=True, **OPTIONS)
     assert runs.ensure(NAME, patience=1, **OPTIONS).result == ended.result
     assert runs.ensure(NAME, finish=True, again=True, **OPTIONS).state == "done"

@@ -45,7 +45,7 @@ def test_slope_is_set_for_every_layer_and_saved():
     again.load_state_dict(unit.state_dict())
     assert again.slope == 3
     assert torch.equal(again(x)[0], after)
-    with pytest.raises(ValueError, match="slope must be positive, not 0"):
+    with pytest.raises(ValueError, match=r"slope.*0"):
         unit.slope = 0
 
 

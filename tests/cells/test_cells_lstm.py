@@ -23,5 +23,5 @@ def test_the_candidates_recurrent_matrix_may_start_at_the_identity_and_nothing_e
 
 
 def test_another_start_is_refused() -> None:
-    with pytest.raises(ValueError, match="candidate_start must be one of 'drawn', 'identity', not 'zero'"):
+    with pytest.raises(ValueError, match=r"candidate_start.*'zero'"):
         LSTMCell(5, 4, candidate_start="zero")  # type: ignore[arg-type]

@@ -82,7 +82,7 @@ def test_batches_in_fixed_order_are_the_files_and_a_partial_one_may_be_dropped(p
 
 def test_a_line_that_is_no_poem_is_refused(publish: Publish) -> None:
     publish("poetry", [quatrains()[0] + "\r\n春 夏".encode(), *quatrains()[1:]])
-    with pytest.raises(DamagedFile, match=r"line 4 of the quatrains \(train\)"):
+    with pytest.raises(DamagedFile, match=r"line 4.*train"):
         ChinesePoetry().load()
 
 

@@ -96,7 +96,7 @@ def test_blocks_in_fixed_order_are_the_texts_and_a_partial_batch_may_be_dropped(
 
 
 def test_streams_have_no_order_of_blocks() -> None:
-    with pytest.raises(UsageError, match="batch_order and last_batch are of blocks alone"):
+    with pytest.raises(UsageError, match=r"batch_order.*last_batch"):
         CharacterModelling(reader="streams", batch_order="fixed")
 
 
@@ -129,7 +129,7 @@ def test_log_frequencies_are_the_shares_of_the_training_targets(reader: str) -> 
 
 
 def test_a_text_shorter_than_a_block_is_refused() -> None:
-    with pytest.raises(UsageError, match="valid split of small has 50 symbols, fewer than one block of 60"):
+    with pytest.raises(UsageError, match=r"valid.*50.*60"):
         small(length=60)
 
 

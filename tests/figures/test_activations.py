@@ -143,7 +143,7 @@ def test_a_wrong_argument_is_named(trace, arguments, sentence):
 )
 def test_a_unit_without_memory_cells_is_refused_in_a_sentence(trace, draw):
     hidden = trace(["h"]).rename(c="h", memory="layer").assign_attrs(model="gru")  # as a GRU's trace is
-    with pytest.raises(UsageError, match=r"gru has no memory cells to draw: .* lab\.widgets\.CellExplorer"):
+    with pytest.raises(UsageError, match=r"gru.*CellExplorer"):
         draw(hidden)
 
 

@@ -85,7 +85,7 @@ def test_a_history_without_memory_cells_or_the_metric_is_refused(history):
     with pytest.raises(UsageError, match="no memory cells"):
         figures.inner_memory_death(history[history["metric"] == "bpc"])
     for metric in ("perplexity", "nll_nats"):
-        with pytest.raises(UsageError, match=f"no metric '{metric}' to draw; one of bpc, perplexity can be"):
+        with pytest.raises(UsageError, match=rf"'{metric}'.*bpc, perplexity"):
             figures.inner_memory_death(history, metric=metric)
 
 
@@ -132,7 +132,7 @@ def test_bars_of_settings_are_latched_then_silent(history):
     fewer = figures.inner_memory_ablations(shares[(shares["setting"] == "rescued") | (shares["seed"] < 2)])
     labels = [tick.get_text() for tick in fewer.axes[0].get_yticklabels()]
     assert labels == ["as printed (2 seeds)", "rescued (3 seeds)"]
-    with pytest.raises(UsageError, match="no memory 'middle'; there are inner, outer"):
+    with pytest.raises(UsageError, match=r"'middle'.*inner, outer"):
         figures.inner_memory_ablations(shares, memory="middle")
 
 

@@ -173,5 +173,5 @@ def test_what_is_read_is_no_surprise_to_a_network_that_predicts_words(hierarchic
     assert set(probes.plain(found)["surprise"]) == {None}
     scores = judged([found], [text_truths(text)], {"0": (0, 0)})
     assert set(scores["detector"]) == {"network", "random", "periodic"}
-    with pytest.raises(UsageError, match="does not predict the symbols that it reads"):
+    with pytest.raises(UsageError, match="does not predict"):
         probes.flushes(model, text, 1)

@@ -139,7 +139,7 @@ def test_targets_are_the_true_word_the_predicted_one_or_a_given_one():
 
 def test_a_long_text_is_read_in_windows_and_says_so():
     model, text = network(words=True), TEXT + " dad"
-    with pytest.warns(UserWarning, match="18 characters is read in 2 windows of at most 10"):
+    with pytest.warns(UserWarning, match=r"18 characters.* 2 windows.* 10"):
         whole = connectivity(model, text, WORDS, window=10)
     assert whole.attrs["windows"] == 2
     for start, stop in windows(text, 10):
@@ -223,10 +223,10 @@ class Backwards(Recurrent):
 def test_a_network_that_is_not_autoregressive_is_refused():
     model = network()
     model.unit = Backwards(len(ALPHABET), 7).double()
-    with pytest.raises(UsageError, match="not autoregressive: a prediction hangs on characters that come after"):
+    with pytest.raises(UsageError, match="not autoregressive"):
         connectivity(model, TEXT)
     model.per_sequence = True
-    with pytest.raises(UsageError, match="not autoregressive: it predicts once a sequence"):
+    with pytest.raises(UsageError, match="not autoregressive"):
         connectivity(model, TEXT)
     model.vocabulary = None
     with pytest.raises(UsageError, match="reads no text"):
@@ -278,7 +278,7 @@ def test_the_published_predictions_say_what_each_network_knows():
 def test_the_article_has_three_units_and_two_modes():
     with pytest.raises(UsageError, match="the article has 'gru'"):
         published_connectivity("rnn")
-    with pytest.raises(UsageError, match="'l2' and 'as_coded', not 'gradient_x_input'"):
+    with pytest.raises(UsageError, match="gradient_x_input"):
         published_connectivity("gru", "gradient_x_input")
 
 
@@ -294,12 +294,12 @@ def test_every_memory_of_any_unit_is_heard(unit, memory):
     assert np.isfinite(values).all()
     assert np.tril(values).any()
     assert not np.triu(values, 1).any()
-    with pytest.raises(UsageError, match="no memory 'inner': it has"):
+    with pytest.raises(UsageError, match="'inner'"):
         connectivity(network(unit, words=True), TEXT, WORDS, memory="inner")
 
 
 def test_a_unit_without_memory_cells_says_so():
-    with pytest.raises(UsageError, match="no memory 'inner': it has none"):
+    with pytest.raises(UsageError, match="'inner'"):
         connectivity(network("gru", words=True), TEXT, WORDS, memory="inner")
 
 
@@ -310,7 +310,7 @@ def test_only_what_is_asked_for_is_computed():
     assert np.isnan(some["connectivity"].values).all(1).sum() == len(TEXT) - 2
     np.testing.assert_array_equal(some["p"], whole["p"])
     assert np.isnan(connectivity(model, TEXT, WORDS, at=())["connectivity"]).all()
-    with pytest.raises(UsageError, match=f"no position {len(TEXT)}: the text has the positions 0 to {len(TEXT) - 1}"):
+    with pytest.raises(UsageError, match=f"position {len(TEXT)}"):
         connectivity(model, TEXT, WORDS, at=[len(TEXT)])
 
 
@@ -327,7 +327,7 @@ def test_many_texts_side_by_side_are_as_one_by_one(unit):
     some = together(model, texts, [[5], [], [2, 3]], WORDS)
     np.testing.assert_allclose(some[0]["connectivity"], found[0]["connectivity"].sel(time=[5]), atol=1e-12)
     assert some[1].sizes["time"] == 0
-    with pytest.raises(UsageError, match="at most 200 characters"):
+    with pytest.raises(UsageError, match="200"):
         together(model, [TEXT * 99], [[0]], WORDS)
 
 

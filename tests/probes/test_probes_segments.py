@@ -58,7 +58,7 @@ def test_a_perfect_detector_gets_1_and_a_shifted_one_only_with_tolerance():
     told = agreement([nothing], [true])
     assert np.isnan(told.precision)
     assert (told.recall, told.f1) == (0, 0)
-    with pytest.raises(UsageError, match="500 steps cannot be judged against a truth of 400"):
+    with pytest.raises(UsageError, match=r"500.*400"):
         agreement([true], [true[:400]])
 
 

@@ -128,7 +128,7 @@ def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
 def test_a_text_without_moments_behind_its_start_is_refused(study, monkeypatch, measure, least):
     model, excerpt, text = study
     monkeypatch.setattr(Excerpt, "read", lambda self: text[: least - 2])
-    with pytest.raises(UsageError, match=f"excerpt of {least - 2} characters is too short .*: read at least {least}"):
+    with pytest.raises(UsageError, match=rf"{least - 2}.*{least}"):
         measure(model, excerpt)
     monkeypatch.setattr(Excerpt, "read", lambda self: text[:least])
     assert len(measure(model, excerpt))

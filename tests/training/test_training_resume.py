@@ -1,6 +1,7 @@
 """A training that is stopped anywhere and started again ends as if it had never been stopped."""
 
 import json
+import random
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -73,6 +74,20 @@ def test_killed_again_and_again_it_ends_all_the_same(runs_folder: Path, unstoppe
         exits.append(process.exitcode)
     assert exits == [-signal.SIGKILL] * 5 + [0]  # six updates, one by each process
     assert measured(runs.load(NAME, 0, "smoke").folder) == unstopped[NAME]
+
+
+@pytest.mark.soak
+def test_killed_at_any_moment_it_ends_all_the_same(runs_folder: Path, unstopped: Measured) -> None:
+    """The processes do nothing but train, so that every kill meets a training."""
+    moments, exits = random.Random(0), list[int | None]()
+    while 0 not in exits:
+        process = started(train, LONG)
+        process.join(moments.uniform(0.05, 1.0 + 0.2 * len(exits)))  # longer and longer, so that it does end
+        process.kill()
+        process.join()
+        exits.append(process.exitcode)
+    assert set(exits) == {-signal.SIGKILL, 0}
+    assert measured(runs.load(LONG, 0, "smoke").folder) == unstopped[LONG]
 
 
 @pytest.mark.parametrize(("number", "moment"), [(signal.SIGINT, "update"), (signal.SIGTERM, "evaluation")])
