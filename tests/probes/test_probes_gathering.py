@@ -26,8 +26,6 @@ def run(seed=0, unit="nlstm", layers=1, start="zero", best=1):
     experiment = SimpleNamespace(name=f"ptb_{unit}{layers}", model=model)
     recorded = {"history": history, "result": {"best_epoch": best}, "state": "recorded"}
     return SimpleNamespace(experiment=experiment, seed=seed, **recorded)
-        experiment=experiment, seed=seed, history=history, result={"best_epoch": best}, state="recorded"
-    )
 
 
 def test_dead_shares_are_those_of_the_best_epoch_or_of_an_early_update():
