@@ -20,12 +20,17 @@ setup: .venv/ready  ## the environment, pinned by constraints.txt
 figures: .venv/ready  ## redraw every figure from the committed records
 	$(BIN) -m nlstm_lab figures
 
+# A worker a processor, up to eight; tests of one group run in one of them.
 TESTS :=
+PYTEST := $(BIN) -m pytest -n logical --maxprocesses=8 --dist loadgroup
 test: .venv/ready  ## all tests, or TESTS=tests/cells; those in a browser where `make browser` found one
-	$(BIN) -m pytest -rs $(TESTS)
+	$(PYTEST) -rs $(TESTS)
 
-fast-test: .venv/ready  ## the tests that take seconds
-	$(BIN) -m pytest -m 'not slow and not browser'
+fast-test: .venv/ready  ## the tests that take a second or two at most
+	$(PYTEST) -m 'not slow and not browser and not soak' $(TESTS)
+
+soak: .venv/ready  ## long campaigns: kills at random moments, many trainings; their last figures are in tests/SOAK.md
+	$(PYTEST) -m soak -rs $(TESTS)
 
 # In a folder of its own, without data: the networks of seconds are trained there, and nothing committed changes.
 SMOKE := workspaces/smoke
@@ -45,7 +50,7 @@ browser: .venv/ready  ## what the browser tests need, installed where that is po
 	|| echo "There is no Chromium here and it cannot be installed: the browser tests are skipped."
 
 browser-test: browser  ## of the tests, the widgets in JupyterLab and Chromium; screenshots in tests/browser/screenshots
-	$(BIN) -m pytest -rs -m browser tests/browser
+	$(PYTEST) -rs -m browser tests/browser
 
 check: .venv/ready  ## lint and types
 	$(BIN) -m ruff check .
@@ -55,4 +60,4 @@ check: .venv/ready  ## lint and types
 lab: .venv/ready  ## the notebooks in JupyterLab
 	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks $(if $(ROOT),--allow-root)
 
-.PHONY: help setup figures test fast-test browser browser-test smoke unchanged check lab
+.PHONY: help setup figures test fast-test soak browser browser-test smoke unchanged check lab

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection
-from dataclasses import fields
+from dataclasses import asdict, fields
 from numbers import Integral, Real
 from os import PathLike
 from types import NoneType, UnionType
@@ -12,7 +12,23 @@ from nlstm_lab.errors import UsageError
 
 Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
+# The metadata of a config's field that came after runs were recorded. While it holds its default it stays out of an
+# experiment's config and digest, so that those of the recorded runs are what they were; the default is what was done
+# before.
+ADDED = {"added": True}
+UNDER_WAY = "under way"  # ends the state of a run that is not done
+# what documents report, and what a run is listed by: the first that it has
+METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll_nats")
 HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct", "log_likelihood_nats"})
+
+
+def plain(config: Any) -> dict[str, Any]:
+    """The fields of a dataclass as plain values, without those that were `ADDED` and hold their default."""
+    values = asdict(config)
+    for field in fields(config):
+        if field.metadata == ADDED and getattr(config, field.name) == field.default:
+            del values[field.name]
+    return values
 
 
 def check(config: Any, zero: Collection[str] = ("seed",)) -> None:

@@ -16,7 +16,8 @@ import torch
 
 from nlstm_lab import cluster, experiments, runs
 from nlstm_lab.cells.precision import Precision
-from nlstm_lab.errors import Interrupted, MissingRun, StaleRun, UsageError
+from nlstm_lab.errors import Interrupted, LabError, MissingRun, UsageError
+from nlstm_lab.runs import stopping
 
 Status = Literal["recorded", "waits", "runs", "failed"]
 
@@ -53,11 +54,12 @@ def parse_seeds(text: str) -> list[int]:
     return list(dict.fromkeys(seeds))
 
 
-def plan(pattern: str, seeds: Sequence[int], scale: str) -> list[Job]:
+def plan(pattern: str, seeds: Sequence[int], scale: str, patience: int | None = None) -> list[Job]:
     """The runs of a sweep and which of them are recorded, in the order of the documents.
 
     Experiments that match and lack the scale are passed over. Raises UsageError where none is left; a record
-    of another configuration or text is a failed job.
+    of another configuration or text is a failed job. What `patience` comes too late for is recorded; without it, a run
+    that a rule has ended waits for its last epoch.
     """
     matching = [pattern] if "+" in pattern else experiments.names(pattern)
     if not matching:
@@ -66,14 +68,21 @@ def plan(pattern: str, seeds: Sequence[int], scale: str) -> list[Job]:
     names = names or matching[:1]  # none has it: what the first has instead is told
     jobs = [Job(experiments.get(name, scale), seed) for seed in seeds for name in names]
     for job in jobs:
+        stopping.check(job.experiment, patience)
         try:
-            runs.check_text(runs.load(job.experiment, job.seed))
-            job.status = "recorded"
-        except MissingRun:
-            pass
-        except StaleRun as error:
+            if run := _settled(job, patience):
+                runs.check_text(run)
+                job.status = "recorded"
+        except LabError as error:
             job.status, job.reason = "failed", str(error)
     return jobs
+
+
+def _settled(job: Job, patience: int | None) -> runs.Run | None:
+    try:
+        return stopping.settled(job.experiment, job.seed, patience, finish=True)
+    except UsageError:  # the rule comes too late for it
+        return runs.load(job.experiment, job.seed)
 
 
 def run(
@@ -83,6 +92,7 @@ def run(
     workers: int | None = None,
     device: str = "auto",
     precision: Precision = "fp32",
+    patience: int | None = None,
     watch: Callable[[list[Job]], None] = lambda jobs: None,
 ) -> list[Job]:
     """Train the jobs that wait, and return them all with how they ended; `watch` sees them after every look.
@@ -97,9 +107,9 @@ def run(
         return jobs
     with ExitStack() as stack:
         client = stack.enter_context(cluster.client(scheduler, cluster.workers_for(len(waiting), workers)))
+        how = {"device": device, "precision": precision, "patience": patience}
         futures = {
-            job.key: client.submit(train, job.experiment, job.seed, device, precision, key=job.key, pure=False)
-            for job in waiting
+            job.key: client.submit(train, job.experiment, job.seed, key=job.key, pure=False, **how) for job in waiting
         }
         stack.callback(client.cancel, list(futures.values()))
         try:
@@ -114,11 +124,11 @@ def run(
     return jobs
 
 
-def train(experiment: experiments.Experiment, seed: int, device: str, precision: Precision) -> str:
+def train(experiment: experiments.Experiment, seed: int, **how: Any) -> str:
     """What a worker does: one run, by one thread. Returns the folder of its record."""
     with _one_at_a_time:
         torch.set_num_threads(1)
-        return str(runs.ensure(experiment, seed, device=device, precision=precision, progress=False).folder)
+        return str(runs.ensure(experiment, seed, **how, finish=True, progress=False).folder)
 
 
 def _update(job: Job, future: Any, running: set[str]) -> None:

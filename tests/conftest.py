@@ -1,20 +1,55 @@
-"""A place of its own for whatever trains, and for notebooks that a test writes."""
+"""A place of its own for whatever trains, and for notebooks that a test writes; what is dear is made once."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from filelock import FileLock
 
 from nlstm_lab import paths
 
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: workers share the cores, and digits hang on the threads
+
 if TYPE_CHECKING:
     from nlstm_lab.notebooks import Job
+    from nlstm_lab.runs import Run
 
 PARAMETERS = (
     'seeds: list[int] = [0, 1]\nscale: str = "small"\nrate: float = 0.5\nquick: bool = False\nlimit: int | None = None'
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests first, so that no worker is left alone with one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+Make = Callable[[Path], object]
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Path]:
+    """`once(name, make)`: a folder that `make(folder)` fills once for all workers of a session; to read, or to copy."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+
+    def made(name: str, make: Make) -> Path:
+        folder = shared / "once" / name
+        folder.parent.mkdir(exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not folder.exists():
+                partial = folder.with_name(f"{name}.partial")
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                make(partial)
+                partial.rename(folder)
+        return folder
+
+    return made
 
 
 @pytest.fixture(scope="session")
@@ -26,9 +61,9 @@ def own_units() -> set[str]:
 
 
 @pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def folders(once: Callable[[str, Make], Path]) -> dict[str, str]:
     """Environment variables for training at smoke scale, whose texts are in every Python: a cache, one thread."""
-    return {"NLSTM_LAB_CACHE": str(tmp_path_factory.mktemp("cache")), "OMP_NUM_THREADS": "1"}
+    return {"NLSTM_LAB_CACHE": str(once("cache", lambda folder: None)), "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture
@@ -40,6 +75,23 @@ def runs_folder(folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.Mon
     for name, value in {**folders, "NLSTM_LAB_RUNS": str(folder)}.items():
         monkeypatch.setenv(name, value)
     return folder
+
+
+@pytest.fixture
+def recorded(once: Callable[[str, Make], Path], runs_folder: Path) -> "Callable[..., Run]":
+    """`recorded(name, seed=0)`: a run at smoke scale, trained once in a session, copied into this test's folder."""
+    from nlstm_lab import runs
+
+    def copied(name: str, seed: int = 0) -> "Run":
+        def train(folder: Path) -> None:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("NLSTM_LAB_RUNS", str(folder))
+                runs.ensure(name, seed, "smoke", device="cpu", progress=False)
+
+        shutil.copytree(once(f"{name}-seed{seed}", train), runs_folder, dirs_exist_ok=True)
+        return runs.load(name, seed, "smoke")
+
+    return copied
 
 
 @pytest.fixture

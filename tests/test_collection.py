@@ -14,7 +14,7 @@ import distributed
 import nbformat
 import pytest
 
-from nlstm_lab import cluster, notebooks, paths
+from nlstm_lab import cli, cluster, notebooks, paths
 from nlstm_lab.errors import LabError
 from nlstm_lab.notebooks.inputs import Inputs, stamp, unchanged
 
@@ -36,10 +36,10 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 
-def until(condition: Callable[[], object], seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
+def until(condition: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
+    """Wait as long as it takes, or until the process that should bring it about has ended."""
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert process is None or process.poll() is None, process.communicate()[0]
         time.sleep(0.05)
 
 
@@ -50,13 +50,30 @@ def runs(process: int) -> bool:
         return False
 
 
-def told(path: Path) -> bool:
-    return path.is_file() and path.read_text().endswith("\n")
+def processes(path: Path) -> list[int]:
+    """The kernel's process and the worker's, once a cell of `tell_processes` has written them."""
+    text = path.read_text() if path.is_file() else ""
+    return [int(process) for process in text.split()] if text.endswith("\n") else []
 
 
-def tell_process(path: Path) -> str:
+def tell_processes(path: Path) -> str:
     """A cell that writes its kernel's process and the worker's."""
     return f"import os, pathlib\npathlib.Path({str(path)!r}).write_text(f'{{os.getpid()}} {{os.getppid()}}\\n')"
+
+
+def wait_in_the_third_file(path: Path) -> str:
+    """A cell after which the third file of a figure is written and not yet named: there `tell_processes`, and wait."""
+    return f"""
+import itertools, time
+from nlstm_lab import paths
+flush, brought = paths.flush, itertools.count(1)
+def waiting(folder_or_file):
+    if next(brought) == 5:  # of each file its content, then the folder with its name
+        {tell_processes(path).replace(chr(10), "; ")}
+        time.sleep(3600)
+    flush(folder_or_file)
+paths.flush = waiting
+"""
 
 
 def command(*words: str) -> subprocess.Popen[str]:
@@ -111,7 +128,7 @@ def test_what_changed_is_executed_again(write: Write, change: str) -> None:
 
 
 def test_a_notebook_that_reads_all_claims_depends_on_them(write: Write) -> None:
-    job = write("00_a", "import nlstm_lab as lab", "lab.probes.claims()")
+    job = write("00_a", "import nlstm_lab as lab", "lab.probes.measured_claims()")
     pretend(job)
     assert unchanged(job, Inputs.now().of(job))
     paths.probes().mkdir(parents=True)
@@ -128,7 +145,7 @@ def test_where_nothing_changed_nothing_is_started(write: Write, monkeypatch: pyt
 
 def test_a_scheduler_that_does_not_answer_is_named(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
-    with pytest.raises(LabError, match=r"no scheduler answers at tcp://127.0.0.1:9: start one with `dask scheduler`"):
+    with pytest.raises(LabError, match=r"tcp://127.0.0.1:9"):
         notebooks.execute_all([write("10_a", "1")], scheduler="tcp://127.0.0.1:9")
 
 
@@ -163,84 +180,107 @@ def test_time_left_is_judged_by_the_last_time(write: Write) -> None:
 
 
 @pytest.mark.slow
-def test_a_failure_a_dead_kernel_and_a_timeout_stop_nobody_else(write: Write) -> None:
-    write("10_good", "1 + 1")
-    write("11_wrong", "1 / 0")
-    write("12_killed", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
-    write("13_slow", "import time", "time.sleep(600)")
-    process = command("--workers", "2", "--timeout", "8")
-    said = process.communicate(timeout=900)[0]
-    assert process.returncode == 1, said
-    assert left_behind() == ["10_good.ipynb"]
-    assert "ZeroDivisionError" in said
-    assert "kernel of notebook 12_killed died" in said
-    assert "13_slow: a cell ran into the time limit" in said
-    assert "1 done, 3 failed" in said
-    assert "Traceback" not in said
-    again = command("10", "--workers", "1")
-    said = again.communicate(timeout=900)[0]
-    assert again.returncode == 0, said
-    assert "1 unchanged" in said
-
-
-@pytest.mark.slow
-def test_a_killed_workers_notebook_starts_again(write: Write, tmp_path: Path) -> None:
+def test_a_killed_workers_notebook_starts_again_and_what_fails_stops_nobody_else(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """On a scheduler that was there before: two workers, one of them killed while it executes."""
-    seen = tmp_path / "seen"
-    wait = f"import time\nif not pathlib.Path({str(seen)!r}).exists():\n    time.sleep(600)"
-    jobs = [write("10_a", tell_process(tmp_path / "process"), wait), write("11_b", "1 + 1")]
+    here, seen = tmp_path / "processes", tmp_path / "seen"
+    wait = f"import time\nif not pathlib.Path({str(seen)!r}).exists():\n    time.sleep(3600)"
+    jobs = [write("10_a", tell_processes(here), wait)]
 
     def kill_once(outcomes: list[notebooks.Outcome]) -> None:
-        if told(tmp_path / "process") and not seen.exists():
+        if processes(here) and not seen.exists():
             seen.touch()
-            os.kill(int((tmp_path / "process").read_text().split()[1]), signal.SIGKILL)
+            os.kill(processes(here)[1], signal.SIGKILL)
 
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local:
         outcomes = notebooks.execute_all(jobs, scheduler=local.scheduler_address, watch=kill_once)
-    assert seen.exists()
-    assert [(outcome.status, outcome.error) for outcome in outcomes] == [("done", "")] * 2
-    assert left_behind() == ["10_a.ipynb", "11_b.ipynb"]
+        assert seen.exists()
+        assert [(outcome.status, outcome.error) for outcome in outcomes] == [("done", "")]
+
+        write("12_wrong", "1 / 0")
+        write("13_killed", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
+        write("14_good", "1 + 1")
+        words = ["nlstm-lab", "figures", "--scheduler", local.scheduler_address]
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit, match="1"):
+            cli.main()
+    assert left_behind() == ["10_a.ipynb", "14_good.ipynb"]
+    output, error = capsys.readouterr()
+    assert "1 done, 1 unchanged, 2 failed" in output
+    assert all(name in error for name in ("12_wrong", "13_killed", "ZeroDivisionError"))
+    assert "Traceback" not in error
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["Ctrl-C", "SIGKILL"])
-def test_stopped_it_ends_its_kernels_and_keeps_what_was_finished(write: Write, tmp_path: Path, how: str) -> None:
+def test_ctrl_c_ends_its_kernels_and_keeps_what_was_finished(write: Write, tmp_path: Path) -> None:
     write("10_a", "1 + 1")
-    write("11_b", tell_process(tmp_path / "process"), "import time", "time.sleep(600)")
-    process = command("--workers", "2")
-    until(lambda: (paths.executed() / "10_a.ipynb").is_file() and told(tmp_path / "process"))
-    if how == "Ctrl-C":
-        os.killpg(process.pid, signal.SIGINT)
-    else:
-        process.kill()
-    said = process.communicate(timeout=120)[0]
-    assert process.returncode == (130 if how == "Ctrl-C" else -signal.SIGKILL), said
+    write("11_b", tell_processes(tmp_path / "processes"), "import time", "time.sleep(3600)")
+    process = command("--workers", "1")
+    until(lambda: (paths.executed() / "10_a.ipynb").is_file() and processes(tmp_path / "processes"), process)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate()[0]
+    assert process.returncode == 130, said
     assert left_behind() == ["10_a.ipynb"]
-    for one in (tmp_path / "process").read_text().split():
-        until(lambda one=one: not runs(int(one)), 120)
+    until(lambda: not any(map(runs, processes(tmp_path / "processes"))))
 
 
 @pytest.mark.slow
-def test_one_worker_two_workers_and_killed_ones_end_at_the_same_bytes(
+def test_killed_in_the_middle_of_a_figure_it_ends_at_the_bytes_of_one_that_was_not(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By two workers, after one that was killed; against one notebook after the other, without a cluster."""
+    drawn = {name: DRAWN[name] for name in ("10_a", "11_b")}
+    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path / "alone"))
+    for name, cell in drawn.items():
+        notebooks.execute(write(name, cell), threads=1)
+    expected = bytes_of(paths.figures())
+    expected.pop("manifest.json", None)
+    assert len(expected) == 2 * 5
+
+    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path / "killed"))
+    for path in paths.executed().glob("*"):
+        path.unlink()
+    write("11_b", wait_in_the_third_file(tmp_path / "processes"), drawn["11_b"])
+    process = command("--workers", "1")
+    until(lambda: processes(tmp_path / "processes"), process)
+    process.kill()
+    process.communicate()
+    until(lambda: not any(map(runs, processes(tmp_path / "processes"))))  # workers and kernels end by themselves
+    assert left_behind() == ["10_a.ipynb"]
+    assert [name for name in left_behind(paths.figures()) if name.startswith(".")]
+
+    write("11_b", drawn["11_b"])
+    process = command("--workers", "2")
+    said = process.communicate()[0]
+    assert process.returncode == 0, said
+    assert left_behind() == ["10_a.ipynb", "11_b.ipynb"]
+    found = bytes_of(paths.figures())
+    assert {name: found[name] for name in expected} == expected
+    assert sorted(found) == sorted([*expected, "index.html", "manifest.json"])
+
+
+@pytest.mark.soak
+def test_killed_at_any_moment_it_ends_at_the_same_bytes(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, cell in DRAWN.items():
         write(name, cell)
     found, moments = {}, random.Random(0)
-    for workers, kills in ((1, 0), (2, 0), (2, 3)):
+    for workers, kills in ((1, 0), (2, 0), (2, 20)):
         monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path / f"figures-{workers}-{kills}"))
         for path in paths.executed().glob("*"):
             path.unlink()
         for _ in range(kills):
             process = command("--workers", str(workers))
-            time.sleep(moments.uniform(2.0, 9.0))
+            time.sleep(moments.uniform(1.0, 12.0))
             process.kill()
-            process.communicate(timeout=120)
+            process.communicate()
         process = command("--workers", str(workers))
-        said = process.communicate(timeout=900)[0]
+        said = process.communicate()[0]
         assert process.returncode == 0, said
-        until(lambda: not any(name.startswith(".") for name in left_behind(paths.figures())), 5)
+        until(lambda: not any(name.startswith(".") for name in left_behind(paths.figures())))
         found[workers, kills] = bytes_of(paths.figures())
     assert len(found[1, 0]) == 3 * 5 + 2
     assert found[2, 0] == found[1, 0]
-    assert found[2, 3] == found[1, 0]
+    assert found[2, 20] == found[1, 0]

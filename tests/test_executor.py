@@ -1,6 +1,7 @@
 """The executor refuses what papermill lets through, and leaves nothing that looks finished but is not."""
 
 import os
+import re
 import sys
 
 import nbformat
@@ -48,28 +49,34 @@ def test_text_is_converted(write, text, expected):
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    "given",
     [
-        ({"sede": "1"}, "no parameter 'sede'; did you mean seeds?"),
-        ({"seeds": "a"}, r"seeds must be list\[int\], not 'a'"),
-        ({"seeds": [0.5]}, r"seeds must be list\[int\]"),
-        ({"rate": "fast"}, "rate must be float, not 'fast'"),
-        ({"rate": True}, "rate must be float"),
-        ({"quick": "yes"}, "quick must be bool, not 'yes'"),
-        ({"limit": "x"}, r"limit must be int \| None"),
-        ({"scale": 3}, "scale must be str, not 3"),
+        {"seeds": "a"},
+        {"seeds": [0.5]},
+        {"rate": "fast"},
+        {"rate": True},
+        {"quick": "yes"},
+        {"limit": "x"},
+        {"scale": 3},
     ],
 )
-def test_a_wrong_parameter_is_refused(write, given, sentence):
+def test_a_wrong_parameter_is_refused_by_its_name_and_value(write, given):
     write("10_a")
-    with pytest.raises(UsageError, match=sentence):
+    ((name, value),) = given.items()
+    with pytest.raises(UsageError, match=rf"{name}.*{re.escape(repr(value))}"):
         notebooks.plan([], given)
+
+
+def test_an_unknown_parameter_is_answered_with_the_nearest(write):
+    write("10_a")
+    with pytest.raises(UsageError, match=r"'sede'.*seeds"):
+        notebooks.plan([], {"sede": "1"})
 
 
 def test_a_choice_is_checked_against_its_options(write):
     write("10_a", parameters='scale: Literal["smoke", "small"] = "small"')
     assert notebooks.plan([], {"scale": "smoke"})[0].parameters == {"scale": "smoke"}
-    with pytest.raises(UsageError, match="scale must be Literal"):
+    with pytest.raises(UsageError, match="scale"):
         notebooks.plan([], {"scale": "huge"})
 
 
@@ -82,25 +89,25 @@ def test_an_untyped_parameters_cell_is_refused(write, line):
 
 def test_an_unknown_notebook_is_refused(write):
     write("10_a")
-    with pytest.raises(UsageError, match="no notebook '11'; there are: 10_a"):
+    with pytest.raises(UsageError, match=r"'11'.*10_a"):
         notebooks.plan(["11"])
 
 
 @pytest.mark.parametrize(
-    ("cell", "sentence"),
+    ("cell", "named", "timeout"),
     [
-        ("1 / 0", "failed at `1 / 0`: ZeroDivisionError: division by zero"),
-        ("import os; os._exit(0)", "kernel of notebook 10_a died"),
-        ("import sys; sys.exit(0)", r"stopped before its last cell \(does a cell call exit\(\)\?\)"),
-        ("import time; time.sleep(60)", "time limit; `--timeout` sets it"),
+        ("1 / 0", "1 / 0.*ZeroDivisionError", None),
+        ("import os; os._exit(0)", "10_a died", None),
+        ("import sys; sys.exit(0)", "10_a stopped", None),
+        ("import time; time.sleep(3600)", "10_a.*--timeout", 2),
     ],
 )
-def test_a_failure_is_one_sentence_and_leaves_no_output(write, cell, sentence):
+def test_a_failure_is_one_sentence_and_leaves_no_output(write, cell, named, timeout):
     job = write("10_a", cell, "print('last')")
     paths.executed().mkdir()
     job.output.write_text("an earlier copy, which would look like this one's")
-    with pytest.raises(LabError, match=sentence):
-        notebooks.execute(job, timeout=2)
+    with pytest.raises(LabError, match=named):
+        notebooks.execute(job, timeout=timeout)
     assert left_behind() == []
 
 
@@ -120,7 +127,7 @@ def test_a_broken_notebook_file_is_one_sentence(write):
 
 def test_a_broken_parameters_cell_is_one_sentence(write):
     write("10_a", parameters="seeds: list[int] = [0,\nscale =")
-    with pytest.raises(LabError, match="the parameters cell is not Python"):
+    with pytest.raises(LabError, match="parameters cell"):
         notebooks.plan()
 
 

@@ -1,6 +1,7 @@
 """Imports run one way: a module imports only from modules listed above it."""
 
 import ast
+import pkgutil
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import nlstm_lab
 from nlstm_lab import paths
 
 LAYERS = (
+    "door",
     "errors",
     "settings",
     "paths",
@@ -25,6 +27,7 @@ LAYERS = (
     "targets",
     "probes",
     "figures",
+    "studies",
     "widgets",
     "notebooks",
     "injected",
@@ -72,9 +75,14 @@ def test_a_file_is_read_in_one_sitting(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 350
 
 
-def test_figures_do_not_import_torch() -> None:
-    for path in (PACKAGE / "figures").glob("*.py"):
-        assert "import torch" not in path.read_text()
+DRAWING = [path for path in MODULES if layer(path) == "figures" or path.name.startswith("draw")]
+
+
+@pytest.mark.parametrize("path", DRAWING, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_drawing_imports_no_torch_and_measures_nothing(path: Path) -> None:
+    assert "import torch" not in path.read_text()
+    studies = {name for name in imported(path) if name.startswith("nlstm_lab.studies")}
+    assert all(re.search(r"\.(draw\w*|sheet)$", name) for name in studies)
 
 
 def test_only_paths_knows_a_directory() -> None:
@@ -84,3 +92,10 @@ def test_only_paths_knows_a_directory() -> None:
             assert not re.search(r"(?<!\.)__file__", path.read_text()), path
             assert "getcwd" not in path.read_text(), path
             assert "Path.cwd" not in path.read_text(), path
+
+
+@pytest.mark.parametrize("door", ["probes", "figures"])
+def test_nothing_behind_a_door_is_shadowed_by_a_module(door: str) -> None:
+    package = getattr(nlstm_lab, door)
+    assert all(getattr(package, name) is not None for name in package.__all__)
+    assert not set(package.__all__) & {module.name for module in pkgutil.iter_modules(package.__path__)}

@@ -1,14 +1,14 @@
-"""What README and CONTRIBUTING show runs, and what they tell of results is what the records say."""
+"""What README and CONTRIBUTING show runs; `make soak` recomputes what README tells of results from the records."""
 
 import doctest
 import itertools
 import math
-import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -18,9 +18,13 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+import typer
+from distributed.cli.dask_scheduler import main as dask_scheduler
+from distributed.cli.dask_worker import main as dask_worker
+from forking import command_line, started
 
 import nlstm_lab as lab
-from nlstm_lab import notebooks, paths
+from nlstm_lab import cli, notebooks, paths
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.corpora import SPLITS
 
@@ -52,45 +56,52 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def execute(folder: Path):
-    """Run a program of this package in that folder."""
-    own = {name: str(folder / name.rsplit("_")[-1].lower()) for name in ("NLSTM_LAB_RUNS", "NLSTM_LAB_FIGURES")}
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("NLSTM_LAB")}
-    path = os.pathsep.join([str(paths.root()), os.environ.get("PYTHONPATH", "")])
-    env = {**inherited, **own, "NLSTM_LAB_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-
-    def run(*words: str) -> str:
-        done = subprocess.run([sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return run
+def at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That folder, for all processes that start here."""
+    monkeypatch.delenv("NLSTM_LAB_DATA", raising=False)
+    for name in ("RUNS", "FIGURES", "CACHE"):
+        monkeypatch.setenv(f"NLSTM_LAB_{name}", str(folder / name.lower()))
+    monkeypatch.chdir(folder)
+    return folder
 
 
-def smoke(text: str) -> str:
-    """The same at smoke scale and with one seed, so that a test may run it."""
-    return re.sub(r"--seeds [0-9-]+", "--seeds 0", re.sub(r"--scale (small|paper)", "--scale smoke", text))
+def ended_well(target: Callable[..., None], *arguments: str) -> None:
+    """Run it in a process of its own."""
+    with tempfile.NamedTemporaryFile() as said:
+        process = started(target, *arguments, output=Path(said.name))
+        process.join()
+        assert process.exitcode == 0, Path(said.name).read_text()
+
+
+def quick(text: str) -> str:
+    """The same at smoke scale and with one seed, or of what takes least, so that a test may run it."""
+    text = re.sub(r"--seeds [0-9-]+", "--seeds 0", re.sub(r"--scale (small|paper)", "--scale smoke", text))
+    return text.replace("figures 12", "figures 10").replace("trainings 'ptb_char_*'", "trainings mnist_lstm1")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", RUN)
-def test_a_command_runs(line: str, execute) -> None:
-    program, *words = shlex.split(smoke(line))
+def test_a_command_runs(line: str, at: Path) -> None:
+    program, *words = shlex.split(quick(line))
     assert program == "nlstm-lab", "a command that this test does not know how to check"
-    execute("-m", "nlstm_lab", *words)
+    ended_well(command_line, *words)
+
+
+def execute(block: str) -> None:
+    exec(block, {"__name__": "__main__"})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.splitlines()[-1][:40])
-def test_python_runs_as_it_stands(block: str, execute, folder: Path) -> None:
+def test_python_runs_as_it_stands(block: str, at: Path) -> None:
     """After the command that trains on a text of one's own, which the last block goes on from."""
     if "my_novel" in block:
         training = next(line for line in RUN if "my_novel" in line)
-        execute("-m", "nlstm_lab", *shlex.split(smoke(training))[1:])
+        ended_well(command_line, *shlex.split(quick(training))[1:])
         block = block.replace('scale="small"', 'scale="smoke"')
-    execute("-c", block)
+    ended_well(execute, block)
     for name in re.findall(r'save\(.*"(my_\w+)"', block):
-        assert (folder / "figures" / f"{name}.pdf").stat().st_size > 1000
+        assert (at / "figures" / f"{name}.pdf").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.startswith("make ")])
@@ -153,13 +164,14 @@ def test_the_figure_that_contributing_shows_is_drawn_and_saved(monkeypatch, tmp_
     assert lab.figures.save(names["seeds"](table), "lab_seeds").stat().st_size > 1000
 
 
-def test_options_of_what_needs_a_cluster_are_there(execute) -> None:
+def test_options_of_what_needs_a_cluster_are_there() -> None:
     scheduled = next(line for line in LINES if line.startswith("nlstm-lab sweep 'mnist_*'"))
-    told = execute("-m", "nlstm_lab", "sweep", "--help")
-    assert all(option in told for option in re.findall(r"--[a-z]+", scheduled))
+    sweep = typer.main.get_command(cli.app).commands["sweep"]  # type: ignore[attr-defined]
+    known = {option for parameter in sweep.params for option in parameter.opts}
+    assert set(re.findall(r"--[a-z]+", scheduled)) <= known
     assert lab.experiments.names("mnist_*")
-    for command in ("worker", "scheduler"):
-        assert "--scheduler-file" in execute("-m", "dask", command, "--help")
+    for program in (dask_worker, dask_scheduler):
+        assert "--scheduler-file" in {option for parameter in program.params for option in parameter.opts}
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "notebooks/README.md", "data/README.md"])
@@ -172,7 +184,7 @@ def test_no_link_leads_nowhere(page: str) -> None:
 
 def test_notebooks_are_listed_with_todays_verdicts() -> None:
     """`nlstm-lab table --readme` renews the page."""
-    assert notebooks.listing_is_fresh(lab.targets.verdicts(lab.runs.table(), lab.probes.claims()))
+    assert notebooks.listing_is_fresh(lab.targets.verdicts(lab.runs.table(), lab.probes.measured_claims()))
 
 
 def test_notebooks_that_it_names_are_there() -> None:
@@ -185,6 +197,7 @@ def opening_of() -> str:
     return " ".join(README[: README.index("## Two commands")].split())
 
 
+@pytest.mark.soak
 def test_what_it_found_is_what_the_records_say() -> None:
     """The numbers of the opening, each computed anew from committed runs."""
     opening = opening_of()
@@ -214,9 +227,10 @@ def test_what_it_found_is_what_the_records_say() -> None:
     assert abs(upper - 0.5) < 0.03
 
 
+@pytest.mark.soak
 def test_what_it_found_of_timescales_is_what_the_claims_and_cuts_say() -> None:
     opening = opening_of()
-    claims = lab.probes.claims().set_index("claim")
+    claims = lab.probes.measured_claims().set_index("claim")
     slower = [claims.loc[f"nested_lstm.inner_slower_than_outer{start}"] for start in ("", "_logfreq")]
     assert (
         "**The inner memory is slower than the outer one**, by {:.1f} to {:.1f} characters".format(
@@ -238,8 +252,9 @@ def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.Dat
     return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start))
 
 
+@pytest.mark.soak
 def test_how_slow_it_says_they_are_is_what_the_probes_say() -> None:
-    medians = lab.probes.medians(of_both_starts(lab.probes.studies.state_timescales))
+    medians = lab.probes.medians(of_both_starts(lab.probes.timescales))
     nested = medians.query("model == 'nlstm' and value == 'raw'").groupby(["start", "memory"])["median"].mean()
     assert f"between {nested.min():.1f} and {nested.max():.1f} characters, where noise has 0.5" in opening_of()
     tanh = medians.query("value == 'tanh' and start == 'zero'")
@@ -251,8 +266,11 @@ def test_how_slow_it_says_they_are_is_what_the_probes_say() -> None:
     assert deeper.high < 0, "through tanh the claim that the upper layer is slower fails, as the verdicts' notes say"
 
 
+@pytest.mark.soak
 def test_the_inner_memory_is_slower_once_trained_and_no_less_so_on_shuffled_words() -> None:
-    medians = lab.probes.medians(of_both_starts(lab.probes.conditions)).query("model == 'nlstm' and value == 'raw'")
+    medians = lab.probes.medians(of_both_starts(lab.probes.baseline_timescales)).query(
+        "model == 'nlstm' and value == 'raw'"
+    )
     slower = {
         place: lab.probes.paired(part, "median", {"memory": "inner"}, {"memory": "outer"}).difference
         for place, part in medians.groupby(["start", "condition"])
@@ -264,8 +282,9 @@ def test_the_inner_memory_is_slower_once_trained_and_no_less_so_on_shuffled_word
         assert shuffled.mean == pytest.approx(slower[start, "trained"].mean, abs=0.02)
 
 
+@pytest.mark.soak
 def test_what_it_says_is_missed_is_what_the_cuts_say() -> None:
-    swaps = lab.probes.lost(of_both_starts(lab.probes.studies.cuts)).query("kind == 'swap'")
+    swaps = lab.probes.lost(of_both_starts(lab.probes.cuts)).query("kind == 'swap'")
     upper, later = {"model": "stacked_lstm", "memory": "layer 2"}, {}
     for start, part in swaps.groupby("start"):
         inner, outer = ({"model": "nlstm", "memory": memory} for memory in ("inner", "outer"))
@@ -280,6 +299,7 @@ def test_what_it_says_is_missed_is_what_the_cuts_say() -> None:
     assert lab.probes.t_interval(costs).high < 0.05, "nats over a hundred predictions"
 
 
+@pytest.mark.soak
 def test_what_it_found_on_the_poems_is_what_the_records_say() -> None:
     opening = opening_of()
     table = lab.runs.table("poetry_nlstm*", scale="paper").query("metric == 'perplexity' and split == 'valid'")
@@ -298,6 +318,7 @@ def test_what_it_found_on_the_poems_is_what_the_records_say() -> None:
     assert dead["poetry_nlstm_logfreq"].eq(0).all()
 
 
+@pytest.mark.soak
 def test_table_2_is_reproduced_as_far_as_the_opening_says() -> None:
     opening = opening_of()
     compared = lab.targets.compare("nested_lstm.table2", lab.runs.table("poetry_*", scale="paper")).frame
@@ -318,6 +339,7 @@ def test_table_2_is_reproduced_as_far_as_the_opening_says() -> None:
     assert "five seeds a row" in opening
 
 
+@pytest.mark.soak
 def test_mnist_is_as_the_opening_says() -> None:
     opening = opening_of()
     table = lab.runs.table("mnist_*", scale="paper")
@@ -353,8 +375,9 @@ def test_mnist_is_as_the_opening_says() -> None:
     assert furthest.mean == max(one.difference.mean for one in otherwise.values())
 
 
+@pytest.mark.soak
 def test_what_it_says_can_be_told_is_what_the_probes_say() -> None:
-    claims = lab.probes.claims().set_index("claim")
+    claims = lab.probes.measured_claims().set_index("claim")
     found = {
         (other, start): claims.loc[f"nested_lstm.inner_tells_word_class_better_than_{other}{start}"]
         for other in ("outer", "stack_upper") for start in ("", "_logfreq")
@@ -364,7 +387,7 @@ def test_what_it_says_can_be_told_is_what_the_probes_say() -> None:
     assert f"by {outer.value:.2f} [{outer.low:.2f}, {outer.high:.2f}] in balanced accuracy" in opening_of()
     assert outer.low > 0
     assert upper.low < 0 < upper.high
-    told = of_both_starts(lab.probes.studies.contents, start=30000).query("label == 'word_class'")
+    told = of_both_starts(lab.probes.contents, start=30000).query("label == 'word_class'")
     before, after = (
         told[told["condition"] == condition].set_index(["start", "memory", "seed"])["score"]
         for condition in ("untrained", "trained")
@@ -376,6 +399,7 @@ def test_what_it_says_can_be_told_is_what_the_probes_say() -> None:
     assert (after < before).all()
 
 
+@pytest.mark.soak
 def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
     opening = opening_of()
     said = {
@@ -386,7 +410,7 @@ def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
     for name, words in ((f"autocomplete_{unit}", words) for unit, words in said.items()):
         runs = [lab.runs.load(name, seed, "small") for seed in range(3)]
         texts = lab.datasets.Sequences(runs[0].experiment.task, "test", 200)  # type: ignore[arg-type]
-        lags = lab.probes.gather([(run, run.model()) for run in runs], lab.probes.studies.connectivity_lags, texts)
+        lags = lab.probes.gather([(run, run.model()) for run in runs], lab.probes.connectivity_lags, texts)
         found = lab.probes.t_interval(lags.query("quantity == 'mean_lag' and where == 'all'").value)
         assert words.format(f"{found.mean:.1f}", f"[{found.low:.1f}, {found.high:.1f}]") in opening
     table = lab.runs.table("ptb_char_hmlstm_step*", scale="small").query(
@@ -408,12 +432,13 @@ def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
     assert (
         f"an LSTM with layer normalization (of its cell, too), by {least:.2f} to {most:.2f} BPC on the first" in opening
     )
-    chance = lab.probes.claims().set_index("claim").loc["hm_rnn.boundaries_on_words"]
+    chance = lab.probes.measured_claims().set_index("claim").loc["hm_rnn.boundaries_on_words"]
     assert f"random detector's: {chance.value:.2f} [{chance.low:.2f}, {chance.high:.2f}]" in opening
     failed = lab.runs.failures("ptb_char_hmlstm_step+straight_through=identity", "small")
     assert list(failed["seed"]) == [0, 1, 2]
 
 
+@pytest.mark.soak
 def test_a_classic_rnn_is_ahead_as_the_opening_says() -> None:
     table = lab.runs.table("autocomplete_*", scale="small").query("metric == 'nll_nats' and split == 'valid'")
     classic = {"experiment": "autocomplete_rnn"}
@@ -426,14 +451,15 @@ def test_a_classic_rnn_is_ahead_as_the_opening_says() -> None:
     assert f"the GRU by {gru.mean:.2f} nats on validation [{gru.low:.2f}, {gru.high:.2f}]" in opening_of()
     networks = [(run, run.model()) for run in lab.runs.recorded("autocomplete_rnn", "small")]
     texts = lab.datasets.Sequences(networks[0][0].experiment.task, "test", 20)  # type: ignore[arg-type]
-    found = lab.probes.gather(networks, lab.probes.studies.gradients, texts)
+    found = lab.probes.gather(networks, lab.probes.gradients, texts)
     left = found.query("where == 'input' and condition == 'trained'").groupby("lag")["value"].mean()
     assert f"a classic RNN, whose gradient loses {left[0] - left[30]:.1f}, beats all three" in opening_of()
 
 
+@pytest.mark.soak
 def test_what_is_said_beside_the_verdicts_is_what_the_records_say() -> None:
     beside = " ".join(README[README.index("## Verdicts") : README.index("<!-- verdicts:begin -->")].split())
-    verdicts = lab.targets.verdicts(lab.runs.table(), lab.probes.claims())
+    verdicts = lab.targets.verdicts(lab.runs.table(), lab.probes.measured_claims())
     holds = verdicts.query("document == 'hm_rnn' and anchor and verdict == 'holds'")
     weak = holds.subject.str.contains("CW-RNN") | holds.place.isin(
         ["layer2_slower_than_layer1", "layer3_slower_than_layer2"]
@@ -451,6 +477,7 @@ def test_what_is_said_beside_the_verdicts_is_what_the_records_say() -> None:
     assert "stacked LSTM by {:.2f} nats on validation, and that of the Nested LSTM by {:.2f}".format(*by) in beside
 
 
+@pytest.mark.soak
 def test_what_it_says_of_gradients_and_of_the_article_is_what_the_probes_say() -> None:
     units = ("nlstm", "lstm", "gru")
     runs = [lab.runs.load(f"autocomplete_{unit}", seed, "small") for unit in units for seed in range(3)]
@@ -459,7 +486,7 @@ def test_what_it_says_of_gradients_and_of_the_article_is_what_the_probes_say() -
     assert f"{100 * dead['layer 2']:.0f} % of the stack's upper layer" in opening_of()
     networks = [(run, run.model()) for run in runs]
     texts = lab.datasets.Sequences(runs[0].experiment.task, "test", 20)  # type: ignore[arg-type]
-    found = lab.probes.gather(networks, lab.probes.studies.gradients, texts).query("where == 'input'")
+    found = lab.probes.gather(networks, lab.probes.gradients, texts).query("where == 'input'")
     left = found.set_index(["condition", "experiment", "seed", "lag"])["value"].unstack()
     lost = (left[0] - left[30]).rename("lost").reset_index()
     nested, stacked, gru = ({"experiment": f"autocomplete_{unit}"} for unit in units)

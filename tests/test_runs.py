@@ -3,6 +3,7 @@
 import json
 import shlex
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,8 +50,8 @@ def test_a_run_on_words_knows_them_without_its_corpus(runs_folder: Path, monkeyp
 
 
 @pytest.fixture
-def run(runs_folder: Path) -> runs.Run:
-    return runs.ensure(NAME, 3, "smoke", progress=False)
+def run(recorded: Callable[..., runs.Run]) -> runs.Run:
+    return recorded(NAME, 3)
 
 
 def test_a_record_tells_how_it_was_made(run: runs.Run) -> None:
@@ -59,7 +60,7 @@ def test_a_record_tells_how_it_was_made(run: runs.Run) -> None:
     assert (result["experiment"], result["scale"], result["seed"]) == (NAME, "smoke", 3)
     assert result["config_digest"] == run.experiment.digest()
     assert json.loads((run.folder / "config.json").read_text()) == run.experiment.config()
-    assert (result["precision"], result["processes"]) == ("fp32", 1)
+    assert result["precision"] == "fp32"
     assert result["device"].startswith("cpu")
     assert result["versions"]["torch"] == torch.__version__
     assert [one["threads"] for one in result["machines"]] == [result["threads"]]
@@ -246,10 +247,10 @@ def test_without_weights_what_was_measured_is_found_and_nothing_else(
 def test_damaged_records_are_said_to_be(run: runs.Run) -> None:
     weights = run.folder / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(DamagedFile, match=r"weights.safetensors is damaged or not this network's"):
+    with pytest.raises(DamagedFile, match=r"weights\.safetensors"):
         run.model()
     (run.folder / "result.json").write_text("{")
-    with pytest.raises(DamagedFile, match=r"result.json is not JSON"):
+    with pytest.raises(DamagedFile, match=r"result\.json"):
         runs.load(NAME, 3, "smoke")
 
 
@@ -300,7 +301,7 @@ def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own: Path) -> None
     run = runs.ensure(name, 0, "smoke", progress=False)
     assert runs.ensure(name, 0, "smoke").result == run.result
     changed(own)
-    with pytest.raises(StaleRun, match=r"trained on another text than .*novel.txt holds now; .* --again`, or bring"):
+    with pytest.raises(StaleRun, match=r"novel\.txt.*--again"):
         runs.ensure(name, 0, "smoke")
     (job,) = sweep.plan(name, [0], "smoke")
     assert (job.status, "another text" in job.reason) == ("failed", True)
@@ -315,7 +316,7 @@ def test_an_attempt_on_a_text_that_changed_is_not_gone_on_with(own: Path, monkey
     name = f"{NAME}+corpus={own}+length=20+batch_size=4"
     stop_before_the_end(name, monkeypatch)
     changed(own)
-    with pytest.raises(StaleRun, match=r"the sha256 of its data was '\w{64}' and is '\w{64}'; start anew with --again"):
+    with pytest.raises(StaleRun, match=r"'\w{64}'.*'\w{64}'.*--again"):
         runs.ensure(name, 0, "smoke", progress=False)
     run = runs.ensure(name, 0, "smoke", progress=False, again=True)
     assert run.result["data_sha256"] == run.experiment.task.load().fingerprint
@@ -338,26 +339,26 @@ def test_an_experiment_of_ones_own_is_recorded_too(runs_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "named", "message"),
+    ("name", "given", "named"),
     [
-        ("ptb_char", {}, "there is no experiment 'ptb_char'"),
-        (NAME, {"scale": "large"}, "has no scale 'large'; it has smoke, small, paper"),
-        (NAME, {"seed": -1}, "seed must be an integer of 0 or more, not -1"),
-        (NAME, {"seed": 0.5}, "seed must be an integer of 0 or more, not 0.5"),
-        (NAME, {"device": "gpu"}, "device must be auto, cpu or cuda, not 'gpu'"),
-        (NAME, {"device": "meta"}, "device must be auto, cpu or cuda, not 'meta'"),
-        (NAME, {"precision": "fp8"}, r"precision must be one of \('fp32', 'bf16'\), not 'fp8'"),
-        (f"{NAME}+initialization=guess", {}, "cannot be built: "),
-        (f"{NAME}+unit=lsmt", {}, "cannot be built: unit must be one of"),
-        (f"{NAME}+unit=lsmt+forget_bias=0", {}, r"has the unit 'lsmt', and there are rnn, lstm, .*; one of your own"),
-        (f"{NAME}+depth", {}, r"a variation is written name\+flag=value"),
+        ("ptb_char", {}, "'ptb_char'"),
+        (NAME, {"scale": "large"}, "'large'.*smoke, small, paper"),
+        (NAME, {"seed": -1}, "seed.*-1"),
+        (NAME, {"seed": 0.5}, "seed.*0.5"),
+        (NAME, {"device": "gpu"}, "device.*'gpu'"),
+        (NAME, {"device": "meta"}, "device.*'meta'"),
+        (NAME, {"precision": "fp8"}, "precision.*'fp8'"),
+        (f"{NAME}+initialization=guess", {}, NAME),
+        (f"{NAME}+unit=lsmt", {}, "unit"),
+        (f"{NAME}+unit=lsmt+forget_bias=0", {}, "'lsmt'.*rnn, lstm"),
+        (f"{NAME}+depth", {}, "flag=value"),
     ],
 )
 def test_misuse_is_one_sentence_and_leaves_nothing(
-    runs_folder: Path, name: str, named: dict[str, object], message: str
+    runs_folder: Path, name: str, given: dict[str, object], named: str
 ) -> None:
-    with pytest.raises(UsageError, match=message):
-        runs.ensure(name, **{"scale": "smoke", **named}, progress=False)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=named):
+        runs.ensure(name, **{"scale": "smoke", **given}, progress=False)  # type: ignore[arg-type]
     assert not list(runs_folder.glob("*/*"))
 
 

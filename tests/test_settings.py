@@ -1,6 +1,7 @@
 """A typing error in a config is refused, where it would train something else without a word."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -11,36 +12,43 @@ from nlstm_lab.datasets.synthetic import NestedLanguage
 from nlstm_lab.errors import UsageError
 
 WRONG = [
-    ("ptb_char_nlstm", "optimizer=Adam", "optimizer must be adam or rmsprop, not 'Adam'"),
-    ("ptb_char_nlstm", "clip=norm", "clip must be gradient or update, not 'norm'"),
-    ("ptb_char_nlstm", "clip_norm=-1", "clip_norm must be a number above zero or None, not -1"),
-    ("ptb_char_nlstm", "clip_norm=0", "clip_norm must be a number above zero or None, not 0"),
-    ("ptb_char_nlstm", "clip_norm=NaN", "clip_norm must be a number above zero or None, not nan"),
-    ("ptb_char_nlstm", "learning_rate=abc", "learning_rate must be a number above zero, not 'abc'"),
-    ("ptb_char_nlstm", "learning_rate=true", "learning_rate must be a number above zero, not True"),
-    ("ptb_char_nlstm", "epochs=0", "epochs must be a whole number of 1 or more, not 0"),
-    ("ptb_char_nlstm", "epochs=1.5", "epochs must be a whole number of 1 or more, not 1.5"),
-    ("ptb_char_nlstm", "epochs=null", "epochs must be a whole number of 1 or more, not None"),
-    ("ptb_char_nlstm", "updates_per_epoch=-1", "updates_per_epoch must be a whole number of 1 or more or None, not -1"),
-    ("ptb_char_nlstm", "hidden_size=x", "hidden_size must be a whole number of 1 or more, not 'x'"),
-    ("ptb_char_nlstm", "output_bias=one", "output_bias must be zero or log_frequencies, not 'one'"),
-    ("ptb_char_nlstm", "output_weight=uniform", "output_weight must be glorot or orthogonal, not 'uniform'"),
-    ("ptb_char_nlstm", "length=x", "length must be a whole number of 1 or more, not 'x'"),
-    ("ptb_char_nlstm", "reader=stream", "reader must be blocks or streams, not 'stream'"),
-    ("ptb_char_nlstm", "normalization=Text8", "normalization must be none or text8, not 'Text8'"),
-    ("ptb_char_nlstm", "corpus=1984", "corpus must be a text, not 1984"),
-    ("autocomplete_nlstm", "normalization=Text8", "normalization must be none or text8"),
-    ("textgen_nlstm", "batch_size=0", "batch_size must be a whole number of 1 or more"),
-    ("poetry_nlstm", "start=Zero", "start must be none or zero, not 'Zero'"),
-    ("mnist_nlstm", "reading=phase", "reading must be patches or phases, not 'phase'"),
-    ("handwriting_lstm", "components=0", "components must be a whole number of 1 or more"),
-    ("handwriting_lstm", "seed=-1", "seed must be a whole number of 0 or more, not -1"),
+    *(
+        ("ptb_char_nlstm", variation)
+        for variation in (
+            "optimizer=Adam",
+            "clip=norm",
+            "clip_norm=-1",
+            "clip_norm=0",
+            "clip_norm=NaN",
+            "learning_rate=abc",
+            "learning_rate=true",
+            "epochs=0",
+            "epochs=1.5",
+            "epochs=null",
+            "updates_per_epoch=-1",
+            "hidden_size=x",
+            "output_bias=one",
+            "output_weight=uniform",
+            "length=x",
+            "reader=stream",
+            "normalization=Text8",
+            "corpus=1984",
+        )
+    ),
+    ("autocomplete_nlstm", "normalization=Text8"),
+    ("textgen_nlstm", "batch_size=0"),
+    ("poetry_nlstm", "start=Zero"),
+    ("mnist_nlstm", "reading=phase"),
+    ("handwriting_lstm", "components=0"),
+    ("handwriting_lstm", "seed=-1"),
 ]
 
 
-@pytest.mark.parametrize(("name", "variation", "sentence"), WRONG)
-def test_what_a_field_cannot_be_is_refused(name: str, variation: str, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
+@pytest.mark.parametrize(("name", "variation"), WRONG)
+def test_what_a_field_cannot_be_is_refused_by_its_name_with_the_value(name: str, variation: str) -> None:
+    field, _, value = variation.partition("=")
+    read = {"true": "True", "null": "None", "NaN": "nan"}.get(value, value)
+    with pytest.raises(UsageError, match=rf"\b{field}\b.*{re.escape(read)}"):
         experiments.get(f"{name}+{variation}", "smoke")
 
 

@@ -475,12 +475,12 @@ def test_a_claim_that_nobody_registered_is_refused_with_the_nearest_name():
 
 def test_a_run_given_twice_is_refused():
     table = pd.concat([runs(("ptb_char_nlstm", "paper", "valid", [1.4]))] * 2)
-    with pytest.raises(UsageError, match="two rows for experiment ptb_char_nlstm, scale paper, seed 0"):
+    with pytest.raises(UsageError, match=r"ptb_char_nlstm.*paper.*0"):
         targets.verdicts(table)
 
 
 def test_a_frame_without_its_columns_and_an_unknown_scale_are_refused():
-    with pytest.raises(UsageError, match="lacks the columns seed"):
+    with pytest.raises(UsageError, match="seed"):
         targets.verdicts(runs().drop(columns="seed"))
     with pytest.raises(UsageError, match="scale 'huge'"):
         targets.verdicts(runs(("ptb_char_nlstm", "huge", "valid", [1.4])))
@@ -720,4 +720,4 @@ def test_the_report_names_a_command_for_what_has_too_few_seeds_to_be_told(seeds,
 def test_the_projects_own_readme_is_fresh() -> None:
     """Its block is what the committed records and probe records say today: `nlstm-lab table --readme`."""
     readme = paths.root() / "README.md"
-    assert targets.is_fresh(readme, targets.verdicts(lab.runs.table(), lab.probes.claims()))
+    assert targets.is_fresh(readme, targets.verdicts(lab.runs.table(), lab.probes.measured_claims()))

@@ -7,7 +7,9 @@ and `unpack` translate it to and from what users see.
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, get_args
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +18,7 @@ from torch import Tensor, nn
 from nlstm_lab.cells import initialization as init
 
 State = tuple[Tensor, ...]
+Device = torch.device | str | int | None
 # Every gate and state of one step by name, h always; a nested memory's under "memory". A memory's state is called c.
 # Training judges its cells where i, f and g are recorded too; a probe that is about a gate needs that one.
 Record = dict[str, Any]
@@ -94,11 +97,18 @@ def checked_state(state: Any, like: Any, names: tuple[str, ...]) -> tuple[Tensor
     return tuple(given)
 
 
-def refuse_nan(module: nn.Module, state_dict: dict[str, Tensor], prefix: str, *_: Any) -> None:
-    """Raise ValueError before weights are loaded that would silently turn every output into NaN."""
-    for name, _parameter in module.named_parameters():
-        if torch.isnan(state_dict.get(prefix + name, torch.zeros(()))).any():
-            raise ValueError(f"{prefix}{name} must hold numbers, but NaN is among those to load")
+def probability(name: str, value: Any) -> float:
+    """`value` as a number from 0 to 1; else ValueError that calls it `name`."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise ValueError(f"{name} must be a probability between 0 and 1, not {value!r}")
+    return float(value)
+
+
+def switch(name: str, value: Any) -> bool:
+    """`value` if it is True or False; else TypeError that calls it `name`."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return value
 
 
 class Cell(nn.Module, ABC):
@@ -111,12 +121,20 @@ class Cell(nn.Module, ABC):
 
     state_names: tuple[str, ...] = ("h",)  # of the flat state
     part_names: tuple[str, ...] | None = None  # of what users see, where that differs
+    takes_input = True  # whether x_t is the network's input, and not another cell's state
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
         self.input_size = positive("input_size", input_size)
         self.hidden_size = positive("hidden_size", hidden_size)
-        self.register_load_state_dict_pre_hook(refuse_nan)  # type: ignore[no-untyped-call]
+
+    @classmethod
+    def wired(cls, wiring: Mapping[str, Any], *sizes: int, **options: Any) -> Self:
+        """A cell inside a unit or another cell: it has the attributes `wiring` before it makes its parameters."""
+        cell = cls.__new__(cls)
+        vars(cell).update(wiring)
+        cell.__init__(*sizes, **options)  # type: ignore[misc]
+        return cell
 
     @abstractmethod
     def reset_parameters(self) -> None:
@@ -151,22 +169,30 @@ class Cell(nn.Module, ABC):
         """What users hand in, as a flat state."""
         return tuple(state) if isinstance(state, tuple | list) else (state,)
 
-    def forward(self, input: Tensor, state: Any = None) -> Any:
-        return self.forward_beside(input, state)
+    def forward(self, input: Tensor, hx: Any = None) -> Any:
+        """One step: the new state, given `hx`, the last one."""
+        return self.forward_beside(input, hx)
 
-    def forward_beside(self, input: Tensor, state: Any, **beside: Any) -> Any:
+    def forward_beside(self, input: Tensor, hx: Any, **beside: Any) -> Any:
         """`forward`, for a step that needs further tensors, laid out as the input is."""
         x = checked_input(input, self.input_size, self.like, "B", "")
         single = x.dim() == int(x.is_floating_point())
         if single:
             x, beside = x.unsqueeze(0), {name: part.unsqueeze(0) for name, part in beside.items()}
         first = self.initial_state(x.shape[0])
-        if state is not None:
+        if hx is not None:
             like = self.pack(tuple(part[0] for part in first) if single else first)
-            first = self.unpack(checked_state(state, like, self.part_names or self.state_names))
+            first = self.unpack(checked_state(hx, like, self.part_names or self.state_names))
             first = tuple(part.unsqueeze(0) for part in first) if single else first
         last = self.recur(self.project(x), first, **beside)
         return self.pack(tuple(part[0] for part in last) if single else last)
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *rest: Any) -> None:
+        """Raise ValueError before weights are loaded that would silently turn every output into NaN."""
+        for name, _parameter in self.named_parameters():
+            if torch.isnan(state_dict.get(prefix + name, torch.zeros(()))).any():
+                raise ValueError(f"{prefix}{name} must hold numbers, but NaN is among those to load")
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}"
@@ -176,8 +202,17 @@ class GatedCell(Cell):
     """A cell whose gates are row blocks of one matrix for the input, one for the hidden state, and one bias.
 
     Parameters: weight_ih [gates * hidden_size, input_size], weight_hh [gates * hidden_size, hidden_size],
-    bias [gates * hidden_size] or None. A subclass names its `gates` in the order of the rows, which
-    `further_rows` may follow; `gate_bias` is added to where a gate's bias starts.
+    bias [gates * hidden_size] or None. A subclass names its `gates` in the order of the rows.
+
+    Args:
+        input_size: Features of x_t, or the number of symbols.
+        hidden_size: Features of h.
+        bias: Whether the gates have a bias.
+        gate_bias: What is added to where a gate's bias starts, by the gate's name.
+        further_rows: Rows of the matrices after those of the gates.
+        initialization: How the parameters start (`cells.initialization`).
+        device: Where the parameters lie.
+        dtype: Their type.
     """
 
     gates: tuple[str, ...]
@@ -186,21 +221,21 @@ class GatedCell(Cell):
         self,
         input_size: int,
         hidden_size: int,
-        bias: bool,
-        initialization: init.Initialization,
-        takes_input: bool,
-        gate_bias: dict[str, float],
-        device: Any,
-        dtype: torch.dtype | None,
+        bias: bool = True,
+        *,
+        gate_bias: Mapping[str, float] | None = None,
         further_rows: int = 0,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        choice("initialization", initialization, get_args(init.Initialization))
-        self.initialization, self.takes_input, self.gate_bias = initialization, takes_input, gate_bias
-        rows, new = len(self.gates) * hidden_size + further_rows, {"device": device, "dtype": dtype}
+        self.initialization, self.gate_bias = init.scheme(initialization), dict(gate_bias or {})
+        new: Any = {"device": device, "dtype": dtype}
+        rows = len(self.gates) * hidden_size + further_rows
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size, **new))
         self.weight_hh = nn.Parameter(torch.empty(rows, hidden_size, **new))
-        self.bias = nn.Parameter(torch.empty(rows, **new)) if bias else None
+        self.bias = nn.Parameter(torch.empty(rows, **new)) if switch("bias", bias) else None
 
     def fans(self) -> list[int]:
         """Of each block of rows, the inputs and outputs of its kernel (`initialization.fill`): here one for all."""

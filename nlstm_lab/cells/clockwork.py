@@ -1,25 +1,23 @@
 """The clockwork RNN (Koutník et al. 2014, arXiv 1402.3511), also layer-normalized: a baseline of HM-RNN."""
 
 import itertools
-from typing import Any, get_args
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Record, State, choice, positive, product
-from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.cells.base import Cell, Device, Record, State, positive, product, switch
+from nlstm_lab.cells.recurrent import Recurrent, arguments
 
 
 class ClockworkRNNCell(Cell):
-    """One step of a clockwork RNN: module k, of equally wide ones, acts at every periods[k]-th step only.
+    """Computes one step of a clockwork RNN: module k, of equally wide ones, acts at every periods[k]-th step only.
 
     A module reads the input, itself and the slower modules (the block-triangular matrix of the paper, of
     which the zeros are not stored). Steps are counted from 0, at which every module acts; the count is part
-    of the state, so that a carried state keeps the rhythm. With `layer_norm` each module's pre-activation is
-    normalized by itself (over several modules, the faster ones would be heard by the slower), with a gain,
-    before the bias is added.
+    of the state, so that a carried state keeps the rhythm. Arguments as of `ClockworkRNN`, for one layer.
 
     Parameters: weight_ih [hidden_size, input_size], weight_hh[k] [width, hidden_size - k * width], bias,
     gain. Shapes: input [B, input_size], h [B, hidden_size], clock [B] (integer), returns the new (h, clock).
@@ -31,30 +29,29 @@ class ClockworkRNNCell(Cell):
         self,
         input_size: int,
         hidden_size: int,
+        bias: bool = True,
+        *,
         periods: tuple[int, ...] = (1, 2, 4, 8),
         layer_norm: bool = False,
-        bias: bool = True,
-        initialization: init.Initialization = "paper",
-        takes_input: bool = True,
-        device: Any = None,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        choice("initialization", initialization, get_args(init.Initialization))
         for period in periods:
             positive("every one of periods", period)
         if not periods or any(fast >= slow for fast, slow in itertools.pairwise(periods)):
             raise ValueError(f"periods must grow from module to module, not {periods}")
         if hidden_size % len(periods):
             raise ValueError(f"hidden_size must divide into {len(periods)} equal modules, not {hidden_size}")
-        self.initialization, self.takes_input = initialization, takes_input
+        self.initialization = init.scheme(initialization)
         self.width = hidden_size // len(periods)
         new: Any = {"device": device, "dtype": dtype}
         self.weight_ih = nn.Parameter(torch.empty(hidden_size, input_size, **new))
         self.weight_hh = nn.ParameterList(
             torch.empty(self.width, hidden_size - k * self.width, **new) for k in range(len(periods))
         )
-        self.bias = nn.Parameter(torch.empty(hidden_size, **new)) if bias else None
+        self.bias = nn.Parameter(torch.empty(hidden_size, **new)) if switch("bias", bias) else None
         self.gain = nn.Parameter(torch.empty(hidden_size, **new)) if layer_norm else None
         self.register_buffer("periods", torch.tensor(periods, device=device), persistent=False)
         self.periods: Tensor
@@ -96,10 +93,26 @@ class ClockworkRNNCell(Cell):
 
 
 class ClockworkRNN(Recurrent):
-    """Clockwork layers: `output, (h_n, clock) = ClockworkRNN(input_size, hidden_size)(input)`.
+    """Unrolls clockwork layers over time: `output, (h_n, clock) = ClockworkRNN(input_size, hidden_size)(input)`.
 
-    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], clock [num_layers, B]: steps done. Flags as in
-    `ClockworkRNNCell`.
+    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], clock [num_layers, B]: steps done.
+
+    Args:
+        input_size: Features of x_t, or the number of symbols.
+        hidden_size: Features of h.
+        num_layers: Number of layers; each reads h of the one below.
+        bias: Whether there is a bias.
+        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
+        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
+        bidirectional: False: units read in one direction.
+        proj_size: 0: h is not projected.
+        all_layers: Whether the output holds every layer's h, side by side, lowest first.
+        periods: Of each module, at every how many steps it acts; growing, and as many as divide `hidden_size`.
+        layer_norm: Whether each module's pre-activation is normalized by itself (over several modules, the faster ones
+            would be heard by the slower), with a gain, before the bias is added.
+        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
+        device: Where the parameters lie.
+        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> output, (h_n, clock) = lab.cells.ClockworkRNN(10, 20, periods=(1, 2, 4, 8))(torch.randn(5, 3, 10))
@@ -108,3 +121,23 @@ class ClockworkRNN(Recurrent):
     """
 
     cell_class = ClockworkRNNCell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        periods: tuple[int, ...] = (1, 2, 4, 8),
+        layer_norm: bool = False,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(**arguments(locals()))

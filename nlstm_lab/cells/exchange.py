@@ -18,11 +18,11 @@ class Exchangeable(Recurrent):
     two_biases: ClassVar[bool] = False  # whether the second bias is kept as `bias_hh`
 
     @classmethod
-    def flags_of(cls, module: nn.RNNBase) -> dict[str, Any]:
-        """The flags with which the cell computes what `module` does."""
+    def options_of(cls, module: nn.RNNBase) -> dict[str, Any]:
+        """The further arguments with which the unit computes what `module` does."""
         return {}
 
-    def torch_flags(self) -> dict[str, Any]:
+    def torch_options(self) -> dict[str, Any]:
         """The counterpart's further arguments; ValueError where it cannot compute the same."""
         return {}
 
@@ -43,7 +43,7 @@ class Exchangeable(Recurrent):
             bias=module.bias,
             device=like.device,
             dtype=like.dtype,
-            **cls.flags_of(module),
+            **cls.options_of(module),
         )
         theirs, ours = module.state_dict(), {}
         for k in range(module.num_layers):
@@ -73,7 +73,7 @@ class Exchangeable(Recurrent):
             dropout=self.dropout,
             device=cell.like.device,
             dtype=cell.like.dtype,
-            **self.torch_flags(),
+            **self.torch_options(),
         )
         for name, weight in ours.items():
             _layers, k, parameter = name.split(".")

@@ -10,16 +10,17 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Record, State
+from nlstm_lab.cells.base import Device, Record, State
 from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
+from nlstm_lab.cells.recurrent import arguments
 
 
 class HierarchicalRNNCell(MultiscaleCell):
-    """One step of one layer, an LSTM's, taken only where the layer below ends a segment.
+    """Computes one step of one layer, an LSTM's, only where the layer below ends a segment.
 
     The first step after the layer's own segment has ended starts anew: no old cell, and in the place of the
     layer's own h that of the layer above, through weight_th. The top layer never starts anew. z stays 1 until
-    that step.
+    that step. Arguments as of `HierarchicalRNN`, for one layer.
 
     Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below and boundary [B], h_above
     [B, hidden_size].
@@ -29,15 +30,15 @@ class HierarchicalRNNCell(MultiscaleCell):
         self,
         input_size: int,
         hidden_size: int,
-        top: bool = False,
         bias: bool = True,
+        *,
         forget_bias: float = 1.0,
-        initialization: init.Initialization = "paper",
-        takes_input: bool = True,
-        device: Any = None,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, top, bias, forget_bias, initialization, takes_input, device, dtype)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(input_size, hidden_size, bias, forget_bias, **start)
         self.reset_parameters()
 
     def recur(
@@ -69,12 +70,27 @@ class HierarchicalRNNCell(MultiscaleCell):
 
 
 class HierarchicalRNN(Multiscale):
-    """LSTM layers between given boundaries: `output, (h_n, c_n, z_n) = hrnn(input, boundaries, state)`.
+    """Unrolls LSTM layers between given boundaries: `output, (h_n, c_n, z_n) = hrnn(input, boundaries, hx)`.
 
     `boundaries` [T, B, num_layers - 1], laid out and if need be packed as the input, say where layer 1
     (words), 2 (phrases), ... end a segment; a segment ends only where one of the layer below does. Further
-    shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Flags as in
-    `HierarchicalRNNCell`. Boundaries that are not 0 or 1, or not nested, are refused on a CPU alone.
+    shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Boundaries
+    that are not 0 or 1, or not nested, are refused on a CPU alone.
+
+    Args:
+        input_size: Features of x_t, or the number of symbols.
+        hidden_size: Features of h.
+        num_layers: Number of layers; each reads h of the one below.
+        bias: Whether the gates have a bias.
+        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
+        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
+        bidirectional: False: units read in one direction.
+        proj_size: 0: h is not projected.
+        all_layers: Whether the output holds every layer's h, side by side, lowest first.
+        forget_bias: What is added to where the forget gate's bias starts.
+        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
+        device: Where the parameters lie.
+        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> ends = torch.tensor([0, 0, 1, 0, 1]).float().view(5, 1, 1)  # of the words, in one text
@@ -85,20 +101,40 @@ class HierarchicalRNN(Multiscale):
 
     cell_class = HierarchicalRNNCell
 
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        forget_bias: float = 1.0,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(**arguments(locals()))
+
     def forward(  # type: ignore[override]
-        self, input: Tensor | PackedSequence, boundaries: Tensor | PackedSequence, state: Any = None
+        self, input: Tensor | PackedSequence, boundaries: Tensor | PackedSequence, hx: Any = None
     ) -> Any:
+        """As `Recurrent.forward`, with the boundaries laid out, and if need be packed, as the input."""
         if isinstance(input, PackedSequence):
             if not isinstance(boundaries, PackedSequence):
                 raise TypeError(f"boundaries must be packed as the input, not {type(boundaries).__name__}")
-            return self._forward_packed(input, state, boundaries=self._checked(boundaries.data, input.data))
-        return self._forward_padded(input, state, boundaries=self._checked(boundaries, input))
+            return self._forward_packed(input, hx, boundaries=self._checked(boundaries.data, input.data))
+        return self._forward_padded(input, hx, boundaries=self._checked(boundaries, input))
 
     def trace(  # type: ignore[override]
-        self, input: Tensor, boundaries: Tensor, state: Any = None
+        self, input: Tensor, boundaries: Tensor, hx: Any = None
     ) -> tuple[Tensor, Any, list[Record]]:
         """As `Recurrent.trace`."""
-        return self._trace(input, state, boundaries=self._checked(boundaries, input))
+        return self._trace(input, hx, boundaries=self._checked(boundaries, input))
 
     def _checked(self, boundaries: Any, input: Tensor) -> Tensor:
         if not isinstance(boundaries, Tensor):

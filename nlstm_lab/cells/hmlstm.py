@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Record, State, choice
+from nlstm_lab.cells.base import Device, Record, State, choice
 from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
+from nlstm_lab.cells.recurrent import arguments
 
 Boundary = Literal["step", "sample", "soft"]
 StraightThrough = Literal["clamped", "identity"]
@@ -34,19 +35,7 @@ class Boundaries(NamedTuple):
 
 
 class HMLSTMCell(MultiscaleCell):
-    """One step of one layer. What the paper leaves open, or offers in two forms, is a flag:
-
-    boundary: z by a step function (equation 9), sampled (from `generator` or the global one), or "soft": z~.
-    straight_through: z's gradient is the hard sigmoid's, zero where that is clamped, or the identity's, 1.
-    selection: arithmetic on z chooses the operation and passes a gradient, or a hard choice that passes none.
-    detect_from: z~ is a slice of the pre-activation (equation 4), or weighs the new h (footnote 2).
-    detect_on_copy: equations 4 and 8 hold at every step; if False, z = 0 where a layer copies.
-    threshold: of the step function, and of what `Operation` is noted where z is soft.
-    layer_norm: of the gates' summed pre-activation, before the bias; `normalize_boundary` takes the
-        detector's into the same norm. normalize_cell: of c, before the output's tanh.
-
-    gradient_limit: on the size of every pre-activation's gradient at every step (Graves 2013, section 2.1); through
-        hundreds of steps the straight-through gradient can overflow. None for none.
+    """Computes one step of one layer. Arguments as of `HMLSTM`, for one layer.
 
     The slope of the hard sigmoid is the buffer `slope`, at first 1. The top layer has no detector, z = 0.
 
@@ -57,8 +46,8 @@ class HMLSTMCell(MultiscaleCell):
         self,
         input_size: int,
         hidden_size: int,
-        top: bool = False,
         bias: bool = True,
+        *,
         boundary: Boundary = "step",
         straight_through: StraightThrough = "clamped",
         selection: Selection = "arithmetic",
@@ -69,11 +58,9 @@ class HMLSTMCell(MultiscaleCell):
         normalize_boundary: bool = False,
         normalize_cell: bool = False,
         gradient_limit: float | None = None,
-        generator: torch.Generator | None = None,
         forget_bias: float = 1.0,
-        initialization: init.Initialization = "paper",
-        takes_input: bool = True,
-        device: Any = None,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         choice("boundary", boundary, get_args(Boundary))
@@ -88,24 +75,14 @@ class HMLSTMCell(MultiscaleCell):
             raise ValueError(f"threshold must be from 0 to below 1, not {threshold!r}")
         if gradient_limit is not None and not gradient_limit > 0:
             raise ValueError(f"gradient_limit must be positive, or None for none, not {gradient_limit!r}")
-        slice_rows = int(detect_from == "preactivation" and not top)
-        super().__init__(
-            input_size,
-            hidden_size,
-            top,
-            bias,
-            forget_bias,
-            initialization,
-            takes_input,
-            device,
-            dtype,
-            slice_rows,
-        )
+        slice_rows = int(detect_from == "preactivation" and not self.top)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(input_size, hidden_size, bias, forget_bias, further_rows=slice_rows, **start)
         self.boundary, self.straight_through, self.selection = boundary, straight_through, selection
         self.detect_from, self.detect_on_copy, self.threshold = detect_from, detect_on_copy, threshold
-        self.gradient_limit, self.generator = gradient_limit, generator
+        self.gradient_limit = gradient_limit
         new: Any = {"device": device, "dtype": dtype}
-        own = detect_from == "hidden" and not top
+        own = detect_from == "hidden" and not self.top
         self.weight_z = nn.Parameter(torch.empty(1, hidden_size, **new)) if own else None
         normed = 4 * hidden_size + (slice_rows if normalize_boundary else 0)
         self.norm = nn.LayerNorm(normed, bias=False, **new) if layer_norm else None
@@ -178,7 +155,7 @@ class HMLSTMCell(MultiscaleCell):
             if self.boundary == "step":
                 fires = z_tilde.detach() > self.threshold  # equation 9
             else:
-                fires = torch.bernoulli(z_tilde.detach(), generator=self.generator) > 0
+                fires = torch.bernoulli(z_tilde.detach()) > 0
             carrier = z_tilde if self.straight_through == "clamped" else s
             z = fires.to(s.dtype) + (carrier - carrier.detach())  # exactly 0 or 1; the carrier's gradient
         return z_tilde, z if self.detect_on_copy else z * (1 - copy[..., 0])
@@ -189,11 +166,38 @@ class HMLSTMCell(MultiscaleCell):
 
 
 class HMLSTM(Multiscale):
-    """Layers that find the ends of their segments: `output, (h_n, c_n, z_n) = HMLSTM(size, size, 3)(x)`.
+    """Unrolls layers that find the ends of their segments: `output, (h_n, c_n, z_n) = HMLSTM(size, size, 3)(x)`.
 
-    Shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Flags as in
-    `HMLSTMCell`. The paper's output module sees every layer: `all_layers=True`. `slope` may be set at any
-    time, and is saved.
+    Shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. The paper's output module
+    sees every layer: `all_layers=True`. `slope` may be set at any time, and is saved. What the paper (equations 1-9)
+    leaves open, or offers in two forms, is an argument.
+
+    Args:
+        input_size: Features of x_t, or the number of symbols.
+        hidden_size: Features of h.
+        num_layers: Number of layers; each reads h of the one below.
+        bias: Whether the gates have a bias.
+        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
+        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
+        bidirectional: False: units read in one direction.
+        proj_size: 0: h is not projected.
+        all_layers: Whether the output holds every layer's h, side by side, lowest first.
+        boundary: z by a step function ("step", equation 9), drawn from torch's global generator ("sample"), or z~
+            itself ("soft").
+        straight_through: z's gradient is the hard sigmoid's, zero where that is clamped ("clamped"), or 1 ("identity").
+        selection: "arithmetic" on z chooses the operation and passes a gradient, or a "hard" choice that passes none.
+        detect_from: z~ is a slice of the "preactivation" (equation 4), or weighs the new "hidden" state (footnote 2).
+        detect_on_copy: Whether equations 4 and 8 hold at every step; if not, z = 0 where a layer copies.
+        threshold: Of the step function, and of what `Operation` is noted where z is soft.
+        layer_norm: Whether the gates' summed pre-activation is normalized, before the bias.
+        normalize_boundary: Whether the detector's is taken into the same norm.
+        normalize_cell: Whether c is normalized before the output's tanh.
+        gradient_limit: On the size of every pre-activation's gradient at every step (Graves 2013, section 2.1), as
+            through hundreds of steps the straight-through gradient can overflow; None for none.
+        forget_bias: What is added to where the forget gate's bias starts.
+        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
+        device: Where the parameters lie.
+        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> hmlstm = lab.HMLSTM(10, 20, num_layers=3, all_layers=True)
@@ -204,6 +208,35 @@ class HMLSTM(Multiscale):
     """
 
     cell_class = HMLSTMCell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        boundary: Boundary = "step",
+        straight_through: StraightThrough = "clamped",
+        selection: Selection = "arithmetic",
+        detect_from: DetectFrom = "preactivation",
+        detect_on_copy: bool = True,
+        threshold: float = 0.5,
+        layer_norm: bool = False,
+        normalize_boundary: bool = False,
+        normalize_cell: bool = False,
+        gradient_limit: float | None = None,
+        forget_bias: float = 1.0,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(**arguments(locals()))
 
     @property
     def slope(self) -> float:
@@ -218,10 +251,10 @@ class HMLSTM(Multiscale):
             cell = cast(HMLSTMCell, cell)
             cell.slope = torch.full_like(cell.slope, a)
 
-    def forward(self, input: Any, state: Any = None, return_boundaries: bool = False) -> Any:
+    def forward(self, input: Any, hx: Any = None, return_boundaries: bool = False) -> Any:
         """As `Recurrent` does; `return_boundaries` adds the `Boundaries`, for input that is not packed."""
         if not return_boundaries:
-            return super().forward(input, state)
-        output, last, layers = self.trace(input, state)
+            return super().forward(input, hx)
+        output, last, layers = self.trace(input, hx)
         found = (torch.stack([layer[name] for layer in layers]) for name in ("z", "z_tilde", "operation"))
         return output, last, Boundaries(*found)

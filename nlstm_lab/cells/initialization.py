@@ -1,21 +1,31 @@
 """How the matrices of a unit start. Each is filled gate block by gate block, in the order of its rows.
 
-`paper`: Nested LSTMs, section 4: the matrices that take the input vector Glorot uniform, every other one
+`nested_lstm`: Nested LSTMs, section 4: the matrices that take the input vector Glorot uniform, every other one
 orthogonal.
 `glorot`: every matrix Glorot uniform.
-`tensorflow`: Glorot uniform as the cells of Madsen's framework start, which keep the matrices of several gates, for
-the input and for the hidden state, in one kernel [inputs, outputs], and draw it as one.
+`madsen`: Glorot uniform as the article's cells start, whose framework keeps the matrices of several gates, for the
+input and for the hidden state, in one kernel [inputs, outputs], and draws it as one.
 `torch`: everything, biases included, uniform within 1 / sqrt(hidden_size), as `torch.nn.LSTM` starts.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
 
-Initialization = Literal["paper", "glorot", "tensorflow", "torch"]
+Initialization = Literal["nested_lstm", "glorot", "madsen", "torch"]
+RECORDED = {"nested_lstm": "paper", "madsen": "tensorflow"}  # what records call them, whose digests stay as they are
+
+
+def scheme(name: str) -> Initialization:
+    """The initialization of that name, today's or a record's; ValueError for another."""
+    allowed = get_args(Initialization)
+    today = {recorded: known for known, recorded in RECORDED.items()}.get(name, name)
+    if today not in allowed:
+        raise ValueError(f"initialization must be one of {', '.join(map(repr, allowed))}, not {name!r}")
+    return cast(Initialization, today)
 
 
 @torch.no_grad()
@@ -30,13 +40,18 @@ def fill(
     """Fill `matrix` [gates * hidden_size, columns] in place, one gate block after the other.
 
     fans: of each block in turn, the inputs plus the outputs of the kernel that it is part of; None where the matrix
-    is a kernel by itself.
+    is a kernel by itself. Half precision is drawn in float32 and rounded: torch has no QR decomposition in it.
     """
+    if matrix.dtype in (torch.float16, torch.bfloat16):
+        drawn = matrix.float()
+        fill(drawn, initialization, takes_input=takes_input, hidden_size=hidden_size, fans=fans)
+        matrix.copy_(drawn)
+        return
     blocks = torch.split(matrix, hidden_size)
     for block, fan in zip(blocks, fans or [sum(matrix.shape)] * len(blocks), strict=True):
         if initialization == "torch":
             nn.init.uniform_(block, -1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
-        elif initialization == "tensorflow":
+        elif initialization == "madsen":
             nn.init.uniform_(block, -math.sqrt(6 / fan), math.sqrt(6 / fan))
         elif initialization == "glorot" or takes_input:
             nn.init.xavier_uniform_(block)

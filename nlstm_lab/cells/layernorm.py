@@ -6,18 +6,17 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import GatedCell, Record, State, choice, product
-from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, product
+from nlstm_lab.cells.recurrent import Recurrent, arguments
 
 Normalized = Literal["products", "sum"]
 
 
 class LayerNormLSTMCell(GatedCell):
-    """One step of a layer-normalized LSTM (the three equations in the supplementary material of Ba et al.).
+    """Computes one step of a layer-normalized LSTM (the equations in the supplementary material of Ba et al.).
 
-    `normalized="products"` norms W x and U h each by itself, as they write it; "sum" norms W x + U h, as
-    `HMLSTM` must (there a product may be gated to zero, which has no norm). The one bias acts after the norm;
-    all four gates share one mean and deviation. `normalize_cell` norms c on its way to the output.
+    The one bias acts after the norm; all four gates share one mean and deviation. Arguments as of `LayerNormLSTM`,
+    for one layer.
 
     Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c).
     """
@@ -30,16 +29,16 @@ class LayerNormLSTMCell(GatedCell):
         input_size: int,
         hidden_size: int,
         bias: bool = True,
+        *,
         normalized: Normalized = "products",
         normalize_cell: bool = True,
         forget_bias: float = 1.0,
-        initialization: init.Initialization = "paper",
-        takes_input: bool = True,
-        device: Any = None,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        forget = {"f": forget_bias}
-        super().__init__(input_size, hidden_size, bias, initialization, takes_input, forget, device, dtype)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         choice("normalized", normalized, get_args(Normalized))
         self.normalized = normalized
         new: Any = {"device": device, "dtype": dtype}
@@ -75,9 +74,27 @@ class LayerNormLSTMCell(GatedCell):
 
 
 class LayerNormLSTM(Recurrent):
-    """Layer-normalized LSTM layers: `output, (h_n, c_n) = LayerNormLSTM(input_size, hidden_size)(input)`.
+    """Unrolls layer-normalized LSTMs: `output, (h_n, c_n) = LayerNormLSTM(input_size, hidden_size)(input)`.
 
-    Shapes as in `Recurrent`; h_n and c_n [num_layers, B, hidden_size]. Flags as in `LayerNormLSTMCell`.
+    Shapes as in `Recurrent`; h_n and c_n [num_layers, B, hidden_size].
+
+    Args:
+        input_size: Features of x_t, or the number of symbols.
+        hidden_size: Features of h.
+        num_layers: Number of layers; each reads h of the one below.
+        bias: Whether the gates have a bias.
+        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
+        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
+        bidirectional: False: units read in one direction.
+        proj_size: 0: h is not projected.
+        all_layers: Whether the output holds every layer's h, side by side, lowest first.
+        normalized: "products" norms W x and U h each by itself, as Ba et al. write it; "sum" norms W x + U h, as
+            `HMLSTM` must (there a product may be gated to zero, which has no norm).
+        normalize_cell: Whether c is normed on its way to the output.
+        forget_bias: What is added to where the forget gate's bias starts.
+        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
+        device: Where the parameters lie.
+        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> output, (h_n, c_n) = lab.cells.LayerNormLSTM(10, 20)(torch.randn(5, 3, 10))
@@ -86,3 +103,24 @@ class LayerNormLSTM(Recurrent):
     """
 
     cell_class = LayerNormLSTMCell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        normalized: Normalized = "products",
+        normalize_cell: bool = True,
+        forget_bias: float = 1.0,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(**arguments(locals()))

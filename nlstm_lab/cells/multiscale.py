@@ -17,7 +17,7 @@ from nlstm_lab.cells.recurrent import Recurrent
 
 
 class MultiscaleCell(GatedCell):
-    """A layer's step, an LSTM's that its boundaries interrupt. Rows of the matrices hold i, f, g, o (, z).
+    """Computes a layer's step, an LSTM's that its boundaries interrupt. Rows of the matrices hold i, f, g, o (, z).
 
     Parameters: weight_ih from the layer below (W of the paper), weight_hh from the layer itself (U),
     weight_th from the layer above (U too; none in the top layer), bias. State: h and c [B, hidden_size], z
@@ -26,26 +26,11 @@ class MultiscaleCell(GatedCell):
 
     state_names = ("h", "c", "z")
     gates = ("i", "f", "g", "o")
+    top = False  # whether no layer is above it
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        top: bool,
-        bias: bool,
-        forget_bias: float,
-        initialization: init.Initialization,
-        takes_input: bool,
-        device: Any,
-        dtype: torch.dtype | None,
-        further_rows: int = 0,
-    ) -> None:
-        forget = {"f": forget_bias}
-        super().__init__(
-            input_size, hidden_size, bias, initialization, takes_input, forget, device, dtype, further_rows
-        )
-        self.top = top
-        self.weight_th = None if top else nn.Parameter(torch.empty_like(self.weight_hh))
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, forget_bias: float, **start: Any) -> None:
+        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
+        self.weight_th = None if self.top else nn.Parameter(torch.empty_like(self.weight_hh))
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
@@ -62,13 +47,14 @@ class MultiscaleCell(GatedCell):
     def forward(
         self,
         input: Tensor,
-        state: Any = None,
+        hx: Any = None,
         z_below: Tensor | None = None,
         h_above: Tensor | None = None,
         boundary: Tensor | None = None,
     ) -> Any:
+        """One step: the new state, given `hx`, the last one, and what `recur` takes besides."""
         beside = {"z_below": z_below, "h_above": h_above, "boundary": boundary}
-        return self.forward_beside(input, state, **{k: part for k, part in beside.items() if part is not None})
+        return self.forward_beside(input, hx, **{k: part for k, part in beside.items() if part is not None})
 
     @abstractmethod
     def recur(
@@ -89,10 +75,10 @@ class MultiscaleCell(GatedCell):
 
 
 class Multiscale(Recurrent):
-    """Layers that step through time together; h and c [num_layers, B, hidden_size], z [num_layers, B]."""
+    """Unrolls layers that step through time together; h and c [num_layers, B, hidden_size], z [num_layers, B]."""
 
-    def layer_flags(self, k: int) -> dict[str, Any]:
-        return {**super().layer_flags(k), "top": k == self.num_layers - 1}
+    def wiring(self, k: int) -> dict[str, Any]:
+        return {**super().wiring(k), "top": k == self.num_layers - 1}
 
     def run(
         self,

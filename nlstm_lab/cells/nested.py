@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, GatedCell, Record, State, choice, positive
+from nlstm_lab.cells.base import Cell, Device, GatedCell, Record, State, choice, positive
 from nlstm_lab.cells.lstm import LSTMCell
-from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.cells.recurrent import Recurrent, arguments
 
 Candidate = Literal["identity", "tanh"]
 Memory = Callable[[int, int], Cell]  # (input_size, hidden_size), equal here, to a cell: any cell class is one
@@ -29,12 +29,11 @@ class Addition(Cell):
 
 
 class NestedLSTMCell(GatedCell):
-    """One Nested LSTM step: an LSTM whose cell update another cell computes, c_t = m_t(f * c_{t-1}, i * g).
+    """Computes one Nested LSTM step: an LSTM whose cell update another cell computes, c_t = m_t(f * c_{t-1}, i * g).
 
     The memory function sees x~ = i * g as its input and h~ = f * c_{t-1} as its hidden state; what it returns
-    as its hidden state becomes c_t, and what else it keeps are the inner memories. With `depth=2` it is an
-    LSTM cell (the paper's unit), with `depth=1` it is addition, and the unit is an LSTM; `memory` nests any
-    other cell instead, as `memory=GRUCell` or `memory=functools.partial(LSTMCell, forget_bias=0.0)`.
+    as its hidden state becomes c_t, and what else it keeps are the inner memories. Arguments as of `NestedLSTM`, for
+    one layer.
 
     Shapes: input [B, input_size], h [B, hidden_size], memories [depth, B, hidden_size], outermost first.
 
@@ -52,37 +51,33 @@ class NestedLSTMCell(GatedCell):
         self,
         input_size: int,
         hidden_size: int,
-        depth: int = 2,
         bias: bool = True,
+        *,
+        depth: int = 2,
         candidate: Candidate = "identity",
         forget_bias: float = 1.0,
         inner_forget_bias: float = 1.0,
-        initialization: init.Initialization = "paper",
-        takes_input: bool = True,
         memory: Memory | None = None,
-        device: Any = None,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        outer = {"f": forget_bias}
-        super().__init__(input_size, hidden_size, bias, initialization, takes_input, outer, device, dtype)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         positive("depth", depth)
         choice("candidate", candidate, get_args(Candidate))
         self.candidate = candidate
-        sizes, forget = (hidden_size, hidden_size), inner_forget_bias
-        inner: Any = {
-            "initialization": initialization,
-            "takes_input": False,
-            "device": device,
-            "dtype": dtype,
-        }
+        sizes, inside = (hidden_size, hidden_size), {"takes_input": False}
+        inner = {"bias": bias, "forget_bias": inner_forget_bias, **start}
         if memory is not None:
             self.memory = checked_memory(memory(*sizes), hidden_size).to(device, dtype)
         elif depth == 1:
             self.memory = Addition(*sizes)
         elif depth == 2:  # the innermost memory function is an LSTM's
-            self.memory = LSTMCell(*sizes, bias, forget, **inner)
+            self.memory = LSTMCell.wired(inside, *sizes, **inner)
         else:  # tanh for every candidate inside the outermost (section 4, read for more than two)
-            self.memory = NestedLSTMCell(*sizes, depth - 1, bias, "tanh", forget, forget, **inner)
+            deeper = {"depth": depth - 1, "candidate": "tanh", "inner_forget_bias": inner_forget_bias}
+            self.memory = NestedLSTMCell.wired(inside, *sizes, **deeper, **inner)
         self.state_names = ("h", "c", *(f"memory.{name}" for name in self.memory.state_names[1:]))
         self.reset_parameters()
 
@@ -132,10 +127,30 @@ def checked_memory(memory: Any, hidden_size: int) -> Cell:
 
 
 class NestedLSTM(Recurrent):
-    """Nested LSTM layers: `output, (h_n, memories) = NestedLSTM(input_size, hidden_size, depth=2)(input)`.
+    """Unrolls Nested LSTM layers: `output, (h_n, memories) = NestedLSTM(input_size, hidden_size, depth=2)(input)`.
 
     Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], memories [num_layers, depth, B, hidden_size],
-    outermost first. Flags as in `NestedLSTMCell`.
+    outermost first. Equations 7-15 of Nested LSTMs.
+
+    Args:
+        input_size: Features of x_t, or the number of symbols.
+        hidden_size: Features of h.
+        num_layers: Number of layers; each reads h of the one below.
+        bias: Whether the gates have a bias.
+        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
+        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
+        bidirectional: False: units read in one direction.
+        proj_size: 0: h is not projected.
+        all_layers: Whether the output holds every layer's h, side by side, lowest first.
+        depth: Nested memories, the outermost included: 1 is an LSTM, 2 the paper's unit, whose memory is an LSTM's.
+        candidate: What the outermost candidate passes through: "identity" (section 4) or "tanh".
+        forget_bias: What is added to where the outermost forget gate's bias starts.
+        inner_forget_bias: The same of the forget gates inside.
+        memory: Another memory function than `depth` says: what makes a cell from two equal sizes, as `GRUCell` or
+            `functools.partial(LSTMCell, forget_bias=0.0)`.
+        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
+        device: Where the parameters lie.
+        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> nlstm = lab.NestedLSTM(input_size=10, hidden_size=20, num_layers=1, depth=2)
@@ -146,3 +161,26 @@ class NestedLSTM(Recurrent):
     """
 
     cell_class = NestedLSTMCell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        depth: int = 2,
+        candidate: Candidate = "identity",
+        forget_bias: float = 1.0,
+        inner_forget_bias: float = 1.0,
+        memory: Memory | None = None,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(**arguments(locals()))

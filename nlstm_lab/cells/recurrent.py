@@ -11,18 +11,37 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from nlstm_lab.cells import fast
-from nlstm_lab.cells.base import Cell, Record, State, checked_input, checked_state, positive
+from nlstm_lab.cells.base import Cell, Record, State, checked_input, checked_state, positive, probability, switch
+
+
+def arguments(local: dict[str, Any]) -> dict[str, Any]:
+    """What a constructor was called with, from its `locals()`, to hand on to that of the class above."""
+    return {name: value for name, value in local.items() if name not in ("self", "__class__")}
 
 
 class Recurrent(nn.Module):
-    """Layers of one kind of cell, unrolled over time: `output, state = unit(input, state)`.
+    """Unrolls layers of one kind of cell over time: `output, state = unit(input, state)`.
 
     Shapes: input [T, B, input_size] ([B, T, input_size] with `batch_first`, [T, input_size] unbatched, a
     packed sequence, or the same without the last dimension: integer symbols that stand for one-hot vectors);
     output [T, B, output_size], the last layer's h, or with `all_layers` every layer's side by side, lowest
-    first; each part of the state [num_layers, B, ...], zeros where none is given. Dropout acts between
-    layers, in training only. `flags` go to the cell. Raises ValueError or TypeError, naming the argument, for
-    a wrong size, shape or type, and for empty sequences.
+    first; each part of the state [num_layers, B, ...], zeros where none is given.
+
+    Args:
+        input_size: Features of x_t, or the number of symbols.
+        hidden_size: Features of h.
+        num_layers: Number of layers; each reads h of the one below.
+        bias: Whether the gates have a bias.
+        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
+        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
+        bidirectional: False: units read in one direction.
+        proj_size: 0: h is not projected.
+        all_layers: Whether the output holds every layer's h.
+        options: The further arguments of `cell_class`.
+
+    Raises:
+        TypeError: An argument of a wrong type, by its name; so does `forward`.
+        ValueError: A wrong size, shape or choice, by its name; so does `forward`, also for empty sequences.
     """
 
     cell_class: ClassVar[type[Cell]]
@@ -32,30 +51,50 @@ class Recurrent(nn.Module):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        *,
+        bias: bool = True,
         batch_first: bool = False,
         dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
         all_layers: bool = False,
-        **flags: Any,
+        **options: Any,
     ) -> None:
         super().__init__()
         positive("num_layers", num_layers)
         positive("hidden_size", hidden_size)
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"dropout must be a probability between 0 and 1, not {dropout!r}")
-        if dropout and num_layers == 1:
-            warnings.warn("dropout acts between layers, and there is only one: it does nothing", stacklevel=2)
+        if probability("dropout", dropout) and num_layers == 1:
+            warnings.warn("dropout acts between layers, and there is only one: it does nothing", stacklevel=3)
+        if bidirectional is not False:
+            raise ValueError(f"bidirectional must be False, as units read in one direction, not {bidirectional!r}")
+        if proj_size != 0:
+            raise ValueError(f"proj_size must be 0, as h is not projected, not {proj_size!r}")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
-        self.batch_first, self.dropout, self.all_layers = batch_first, dropout, all_layers
+        self.bias, self.batch_first = switch("bias", bias), switch("batch_first", batch_first)
+        self.dropout, self.bidirectional, self.proj_size = dropout, False, 0
+        self.all_layers = switch("all_layers", all_layers)
         self.output_size = hidden_size * num_layers if all_layers else hidden_size
-        sizes = [input_size] + [hidden_size] * (num_layers - 1)
+        sizes, make = [input_size] + [hidden_size] * (num_layers - 1), self.cell_class.wired
         self.layers = nn.ModuleList(
-            self.cell_class(size, hidden_size, **self.layer_flags(k), **flags) for k, size in enumerate(sizes)
+            make(self.wiring(k), size, hidden_size, bias=bias, **options) for k, size in enumerate(sizes)
         )
 
-    def layer_flags(self, k: int) -> dict[str, Any]:
-        """What the cell of layer k is told about its place."""
+    def wiring(self, k: int) -> dict[str, Any]:
+        """The attributes of layer k's cell that follow from its place."""
         return {"takes_input": k == 0}
+
+    @property
+    def mode(self) -> str:
+        """The kind of the network, as of torch's recurrent modules."""
+        return type(self).__name__
+
+    @property
+    def all_weights(self) -> list[list[nn.Parameter]]:
+        """The parameters of each layer, lowest first."""
+        return [list(cell.parameters()) for cell in self.cells]
+
+    def flatten_parameters(self) -> None:
+        """Does nothing: torch's modules lay out their weights anew, and here none need it."""
 
     @property
     def cells(self) -> list[Cell]:
@@ -67,19 +106,20 @@ class Recurrent(nn.Module):
         for cell in self.cells:
             cell.reset_parameters()
 
-    def forward(self, input: Tensor | PackedSequence, state: Any = None) -> Any:
+    def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> Any:
+        """Read `input` from the state `hx`: the output and the last state, laid out as they are."""
         if isinstance(input, PackedSequence):
-            return self._forward_packed(input, state)
-        return self._forward_padded(input, state)
+            return self._forward_packed(input, hx)
+        return self._forward_padded(input, hx)
 
-    def trace(self, input: Tensor, state: Any = None) -> tuple[Tensor, Any, list[Record]]:
+    def trace(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any, list[Record]]:
         """Output and state as from `forward`, and for each layer every gate and state by name.
 
         The tensors are laid out as the output is: [T, B, hidden_size]; a nested memory's are a dictionary of
         their own under "memory". Takes a padded or unbatched sequence; always runs the readable step, never a
         faster path.
         """
-        return self._trace(input, state)
+        return self._trace(input, hx)
 
     def run(
         self, x: Tensor, states: list[State], steps: list[list[Record]] | None = None

@@ -6,16 +6,17 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import GatedCell, Record, State, choice
+from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice
 from nlstm_lab.cells.exchange import Exchangeable
+from nlstm_lab.cells.recurrent import arguments
 
 Nonlinearity = Literal["tanh", "relu"]
 
 
 class RNNCell(GatedCell):
-    """One step of a vanilla network, h_t = sigma(W x_t + U h_{t-1} + b).
+    """Computes one step of a vanilla network, h_t = sigma(W x_t + U h_{t-1} + b).
 
-    Shapes: input [B, input_size], h [B, hidden_size], returns the new h.
+    Arguments as of `RNN`, for one layer. Shapes: input [B, input_size], h [B, hidden_size], returns the new h.
     """
 
     gates = ("h",)
@@ -26,12 +27,12 @@ class RNNCell(GatedCell):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: Nonlinearity = "tanh",
-        initialization: init.Initialization = "paper",
-        takes_input: bool = True,
-        device: Any = None,
+        *,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, initialization, takes_input, {}, device, dtype)
+        super().__init__(input_size, hidden_size, bias, initialization=initialization, device=device, dtype=dtype)
         choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
         self.nonlinearity = nonlinearity
         self.reset_parameters()
@@ -45,9 +46,24 @@ class RNNCell(GatedCell):
 
 
 class RNN(Exchangeable):
-    """Layers of a vanilla network: `output, h_n = RNN(input_size, hidden_size)(input, h_0)`.
+    """Unrolls a vanilla network's layers over time: `output, h_n = RNN(input_size, hidden_size)(input, h_0)`.
 
-    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size]. Flags as in `RNNCell`.
+    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size]. The arguments' order is that of `torch.nn.RNN`.
+
+    Args:
+        input_size: Features of x_t, or the number of symbols.
+        hidden_size: Features of h.
+        num_layers: Number of layers; each reads h of the one below.
+        nonlinearity: sigma: "tanh" or "relu".
+        bias: Whether there is a bias.
+        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
+        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
+        bidirectional: False: units read in one direction.
+        proj_size: 0: h is not projected.
+        all_layers: Whether the output holds every layer's h, side by side, lowest first.
+        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
+        device: Where the parameters lie.
+        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> theirs, x = torch.nn.RNN(10, 20), torch.randn(5, 3, 10)
@@ -58,9 +74,33 @@ class RNN(Exchangeable):
     cell_class = RNNCell
     torch_class = nn.RNN
 
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: Nonlinearity = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(**arguments(locals()))
+
+    @property
+    def mode(self) -> str:
+        """`RNN_TANH` or `RNN_RELU`, as of `torch.nn.RNN`."""
+        return f"RNN_{self.cells[0].nonlinearity}".upper()
+
     @classmethod
-    def flags_of(cls, module: nn.RNNBase) -> dict[str, Any]:
+    def options_of(cls, module: nn.RNNBase) -> dict[str, Any]:
         return {"nonlinearity": module.nonlinearity}
 
-    def torch_flags(self) -> dict[str, Any]:
+    def torch_options(self) -> dict[str, Any]:
         return {"nonlinearity": self.cells[0].nonlinearity}

@@ -1,4 +1,4 @@
-"""The command line: `nlstm-lab doctor | data | train | sweep | experiments | figures | table | bench`.
+"""The command line: `nlstm-lab doctor | data | train | sweep | runs | experiments | figures | table | bench`.
 
 Commands import what they need when they run, so that `nlstm-lab --help` answers at once.
 """
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from nlstm_lab.cli import bench, data, doctor, experiments, figures, training
+from nlstm_lab.cli import bench, data, doctor, experiments, figures, runs, training
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(doctor.doctor)
@@ -17,6 +17,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 app.command()(training.train)
 app.command()(training.sweep)
+app.command()(runs.runs)
 app.command()(experiments.experiments)
 app.command()(figures.figures)
 app.command()(figures.table)

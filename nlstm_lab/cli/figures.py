@@ -105,7 +105,7 @@ def _renew(html: bool) -> None:
     from nlstm_lab import figures, probes, runs, targets
     from nlstm_lab.notebooks import export
 
-    page = figures.gallery(targets.verdicts(runs.table(), probes.claims()))
+    page = figures.gallery(targets.verdicts(runs.table(), probes.measured_claims()))
     if html:
         exported = export()
         typer.echo(f"{len(exported)} pages in {paths.pages()}")
@@ -145,7 +145,7 @@ def table(
         raise UsageError("--json prints and --readme renews pages: choose one of them")
     if readme and (given := paths.strangers()):
         raise UsageError(f"the pages tell of this checkout's own records: unset {' and '.join(given)} for --readme")
-    frame = targets.verdicts(runs.table(), probes.claims())
+    frame = targets.verdicts(runs.table(), probes.measured_claims())
     if as_json:
         typer.echo(frame.to_json(orient="records", indent=1))
     elif readme:

@@ -1,8 +1,7 @@
 """`nlstm-lab train` and `nlstm-lab sweep`."""
 
-import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
 
 Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (as printed).")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Patience = Annotated[
+    int | None, typer.Option(help="End a run when its validation loss has not improved for so many epochs.")
+]
 Precision = Annotated[str, typer.Option(help="Of the products in training: fp32, or bf16 where the hardware has it.")]
 Scheduler = Annotated[
     str | None, typer.Option(help="Address of a running dask scheduler; one of our own where none is named.")
@@ -34,24 +36,25 @@ def train(
     normalization: Annotated[
         str | None, typer.Option(help="Of a text of yours: none, or text8 (a-z and single spaces).")
     ] = None,
+    patience: Patience = None,
     again: Annotated[bool, typer.Option("--again", help="Train although there is a record, and replace it.")] = False,
 ) -> None:
     """Train one experiment, or go on where it was stopped, and record it.
 
-    On several GPUs or machines: torchrun --nproc-per-node 2 -m nlstm_lab train NAME.
+    A run that --patience has ended goes on to its last epoch when the command is given without it.
     """
     from nlstm_lab import experiments, runs
 
     own = {key: value for key, value in {"corpus": corpus, "normalization": normalization}.items() if value}
     experiment = experiments.variant(name, scale=scale, **own) if own else name
     show = sys.stderr.isatty()
-    run = runs.ensure(experiment, seed, scale, device, precision=precision, again=again, progress=show)  # type: ignore[arg-type]
-    if os.environ.get("RANK", "0") != "0":  # of several processes one speaks
-        return
+    how: Any = {"precision": precision, "again": again, "patience": patience, "finish": True, "progress": show}
+    run = runs.ensure(experiment, seed, scale, device, **how)
     for row in run.result["metrics"]:
         if row["split"] != "train":
             typer.echo(f"{row['split']:6}{row['reader']:9}{row['metric']:28}{row['value']:.4f}")
-    typer.echo(f"recorded as {run.name}: {run.result['seconds']:.0f} s, best epoch {run.result['best_epoch']}")
+    ended = "" if run.state == "done" else f", {run.state}"
+    typer.echo(f"recorded as {run.name}: {run.result['seconds']:.0f} s, best epoch {run.result['best_epoch']}{ended}")
 
 
 def sweep(
@@ -62,14 +65,18 @@ def sweep(
     workers: Workers = None,
     device: Device = "auto",
     precision: Precision = "fp32",
+    patience: Patience = None,
 ) -> None:
-    """Train every matching experiment with every seed that is not recorded yet, several at a time."""
+    """Train every matching experiment with every seed that is not recorded yet, several at a time.
+
+    Runs that --patience has ended go on to their last epoch when the command is given without it.
+    """
     from rich.console import Console
     from rich.live import Live
 
     from nlstm_lab import sweep as sweeps
 
-    jobs = sweeps.plan(pattern, sweeps.parse_seeds(seeds), scale)
+    jobs = sweeps.plan(pattern, sweeps.parse_seeds(seeds), scale, patience)
     with Live(_shown(jobs), console=Console(stderr=True), auto_refresh=False) as live:
         sweeps.run(
             jobs,
@@ -77,6 +84,7 @@ def sweep(
             workers=workers,
             device=device,
             precision=precision,  # type: ignore[arg-type]
+            patience=patience,
             watch=lambda current: live.update(_shown(current), refresh=True),
         )
     for job in jobs:

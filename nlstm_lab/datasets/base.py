@@ -12,6 +12,8 @@ from nlstm_lab.errors import UsageError
 
 Split = Literal["train", "valid", "test"]
 Reader = Literal["blocks", "streams"]
+BatchOrder = Literal["shuffled", "fixed"]
+LastBatch = Literal["keep", "drop"]
 
 
 class Batch(NamedTuple):
@@ -86,6 +88,43 @@ class Mixture:
     """A mixture of so many bivariate Gaussians and a Bernoulli for the pen (Graves 2013, section 4)."""
 
     components: int = 20
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Which training sequences an epoch reads, and in which order.
+
+    Args:
+        batch_order: "shuffled" is a new order in every epoch, "fixed" that of the data in all of them.
+        last_batch: "keep" reads what fills no batch as a smaller one, "drop" leaves it out.
+
+    Raises:
+        UsageError: the last partial batch is dropped, and there is no other.
+    """
+
+    sequences: int
+    batch_size: int
+    batch_order: BatchOrder = "shuffled"
+    last_batch: LastBatch = "keep"
+
+    def __post_init__(self) -> None:
+        if self.batches == 0:
+            raise UsageError(
+                f"{self.sequences} training sequences fill no batch of {self.batch_size}: choose a smaller batch_size, "
+                'or last_batch="keep"'
+            )
+
+    @property
+    def batches(self) -> int:
+        """How many there are, the last partial one included where it counts."""
+        whole, rest = divmod(self.sequences, self.batch_size)
+        return whole + (rest > 0 and self.last_batch == "keep")
+
+    def order(self, generator: torch.Generator) -> np.ndarray:
+        """The places in the data of the sequences that are read, int64; a new order is drawn from `generator`."""
+        shuffled = self.batch_order == "shuffled"
+        order = torch.randperm(self.sequences, generator=generator) if shuffled else torch.arange(self.sequences)
+        return order[: self.batches * self.batch_size].numpy()
 
 
 def parted(order: np.ndarray, told: str) -> dict[Split, np.ndarray]:

@@ -1,7 +1,7 @@
 """MNIST in glimpses: twenty looks of 7 x 7 pixels, a digit to name at the end (Nested LSTMs, section 4.4)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -10,11 +10,22 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vectors, Vocabulary
+from nlstm_lab.datasets.base import (
+    Batch,
+    BatchOrder,
+    Epoch,
+    LastBatch,
+    Metric,
+    Reader,
+    Split,
+    Symbols,
+    Vectors,
+    Vocabulary,
+)
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.text import log_shares
 from nlstm_lab.errors import DamagedFile
-from nlstm_lab.settings import check
+from nlstm_lab.settings import ADDED, check
 
 QUADRANT, GLIMPSE = 14, 7
 STEPS, PIXELS, CLASSES = 20, GLIMPSE * GLIMPSE, 10
@@ -30,10 +41,13 @@ class MNISTGlimpses:
 
     "patches" (our reading of the paper): the quadrant's every second row and column, then its four 7 x 7 patches.
     "phases" (the other reading): its four interleaved 7 x 7 phases, then the quadrant reduced by means of 2 x 2.
+    batch_order, last_batch: see `Epoch`.
     """
 
     batch_size: int = 100
     reading: Reading = "patches"
+    batch_order: BatchOrder = field(default="shuffled", metadata=ADDED)
+    last_batch: LastBatch = field(default="keep", metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)
@@ -67,15 +81,15 @@ class GlimpseTask:
         }
         self.images = {split: images[part] for split, part in parts.items()}  # [images, 28, 28] uint8
         self.labels = {split: labels[part] for split, part in parts.items()}
-        self.updates_per_epoch = -(-first // config.batch_size)
+        self.epoch = Epoch(first, config.batch_size, config.batch_order, config.last_batch)
+        self.updates_per_epoch = self.epoch.batches
 
     @cached_property
     def log_frequencies(self) -> Tensor:
         return log_shares(np.bincount(self.labels["train"], minlength=CLASSES))
 
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
-        order = torch.randperm(len(self.labels["train"]), generator=generator).numpy()
-        return self._batches("train", order, self.config.batch_size)
+        return self._batches("train", self.epoch.order(generator), self.config.batch_size)
 
     def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
         return self._batches(split, np.arange(len(self.labels[split])), EVALUATION_BATCH)

@@ -1,7 +1,7 @@
 """Chinese quatrains: four lines of five characters, read as one sequence of twenty (Nested LSTMs, section 4.3)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vocabulary
+from nlstm_lab.datasets.base import Batch, BatchOrder, Epoch, LastBatch, Metric, Reader, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.corpora import SPLITS
 from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
 from nlstm_lab.errors import DamagedFile
-from nlstm_lab.settings import check
+from nlstm_lab.settings import ADDED, check
 
 REPLACED = "<R>"  # what the data's authors wrote for a character that they took out
 LACUNA = "□"  # what it is here: one character, the editors' sign for a lost one, and not in the data
@@ -29,11 +29,13 @@ class ChinesePoetry:
 
     start "none": the first character is given, 19 predictions a poem. "zero": a zero vector comes first, 20
     predictions and not one parameter more; the inputs are then one-hot vectors [20, B, symbols], since no symbol is
-    the zero vector.
+    the zero vector. batch_order, last_batch: see `Epoch`.
     """
 
     batch_size: int = 64
     start: Literal["none", "zero"] = "none"
+    batch_order: BatchOrder = field(default="shuffled", metadata=ADDED)
+    last_batch: LastBatch = field(default="keep", metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)
@@ -57,7 +59,8 @@ class PoetryTask:
         self.vocabulary: Vocabulary | None = Vocabulary(tuple(parsed.facts["symbols"]))
         self.input = self.output = Symbols(len(parsed.facts["symbols"]))
         self.fingerprint: str = parsed.facts["sha256"]
-        self.updates_per_epoch = -(-len(self.poems["train"]) // config.batch_size)
+        self.epoch = Epoch(len(self.poems["train"]), config.batch_size, config.batch_order, config.last_batch)
+        self.updates_per_epoch = self.epoch.batches
 
     @cached_property
     def log_frequencies(self) -> Tensor:
@@ -65,8 +68,7 @@ class PoetryTask:
         return log_shares(np.bincount(targets.ravel(), minlength=self.output.size))
 
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
-        order = torch.randperm(len(self.poems["train"]), generator=generator).numpy()
-        return self._batches("train", order, self.config.batch_size)
+        return self._batches("train", self.epoch.order(generator), self.config.batch_size)
 
     def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
         return self._batches(split, np.arange(len(self.poems[split])), EVALUATION_BATCH)

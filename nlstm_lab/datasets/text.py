@@ -1,17 +1,17 @@
 """Character language modelling: blocks that are shuffled and start cold, streams that are read on and on."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vocabulary
+from nlstm_lab.datasets.base import Batch, BatchOrder, Epoch, LastBatch, Metric, Reader, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.corpora import Corpus, Normalization, Shares, TextSource, open_corpus
 from nlstm_lab.errors import UsageError
-from nlstm_lab.settings import check
+from nlstm_lab.settings import ADDED, check
 
 EVALUATION_STREAMS = 32  # parallel pieces in which a split is read with the state carried
 EVALUATION_BATCH = 128  # blocks side by side; each starts cold, so their number changes no result
@@ -24,6 +24,7 @@ class CharacterModelling:
 
     Blocks (Nested LSTM): `length` symbols cut one after another, shuffled each epoch, cold, length - 1 predictions.
     Streams (HM-LSTM): `batch_size` contiguous pieces side by side, `length` predictions a batch, state carried.
+    batch_order, last_batch: of the blocks, see `Epoch`; streams have an order of their own.
     """
 
     corpus: str = "ptb"
@@ -33,14 +34,20 @@ class CharacterModelling:
     normalization: Normalization = "none"
     share: Shares = (90, 5, 5)
     encoding: str = "utf-8"
+    batch_order: BatchOrder = field(default="shuffled", metadata=ADDED)
+    last_batch: LastBatch = field(default="keep", metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)
+        if self.reader == "streams" and (self.batch_order, self.last_batch) != ("shuffled", "keep"):
+            raise UsageError('batch_order and last_batch are of blocks alone: leave them, or choose reader="blocks"')
 
     def load(self) -> "TextTask":
         """The task; MissingData where the corpus is not on this machine, a UsageError where it is too short."""
         source = TextSource(self.corpus, self.normalization, self.share, self.encoding)
-        return TextTask(open_corpus(source), self.length, self.batch_size, self.reader)
+        return TextTask(
+            open_corpus(source), self.length, self.batch_size, self.reader, self.batch_order, self.last_batch
+        )
 
 
 class TextTask:
@@ -49,7 +56,15 @@ class TextTask:
     per_sequence = False
     metric: Metric = "bpc"
 
-    def __init__(self, corpus: Corpus, length: int, batch_size: int, reader: Reader) -> None:
+    def __init__(
+        self,
+        corpus: Corpus,
+        length: int,
+        batch_size: int,
+        reader: Reader,
+        batch_order: BatchOrder = "shuffled",
+        last_batch: LastBatch = "keep",
+    ) -> None:
         if length < 2 or batch_size < 1:
             raise UsageError(f"blocks have at least 2 symbols and batches at least 1 block, not {length}, {batch_size}")
         for split, codes in corpus.splits.items():
@@ -66,7 +81,8 @@ class TextTask:
         self.output = Symbols(len(corpus.vocabulary))
         self.fingerprint = corpus.fingerprint
         size = len(corpus.splits["train"])
-        batches = -(-(size // length) // batch_size)
+        self.epoch = Epoch(size // length, batch_size, batch_order, last_batch)  # of the blocks
+        batches = self.epoch.batches
         self.updates_per_epoch = batches if reader == "blocks" else -(-_stream_length(size, batch_size) // length)
 
     @cached_property
@@ -89,8 +105,7 @@ class TextTask:
             # entered at another place each epoch, or epochs that are cut short would read the same text again
             first = int(torch.randint(self.updates_per_epoch, (), generator=generator))
             return streams(codes, self.length, self.batch_size, first)
-        order = torch.randperm(len(codes) // self.length, generator=generator).numpy()
-        return blocks(codes, self.length, self.batch_size, order)
+        return blocks(codes, self.length, self.batch_size, self.epoch.order(generator))
 
     def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
         codes = self.corpus.splits[split]

@@ -11,7 +11,7 @@ from typing import Any
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import UNITS, ModelConfig
-from nlstm_lab.settings import SCALES, Scale
+from nlstm_lab.settings import SCALES, Scale, plain
 from nlstm_lab.training import TrainingConfig
 
 
@@ -36,11 +36,13 @@ class Experiment:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def config(self) -> dict[str, Any]:
-        """Everything that decides the numbers, as plain JSON values."""
-        parts = {"task": self.task, "model": self.model, "training": self.training}
-        plain = {key: dataclasses.asdict(value) for key, value in parts.items()}
-        plain["task"] = {"kind": type(self.task).__name__, **plain["task"]}
-        return json.loads(json.dumps({"name": self.name, "scale": self.scale, **plain}))  # type: ignore[no-any-return]
+        """Everything that decides the numbers, as plain JSON values.
+
+        A field that came after runs were recorded (`settings.ADDED`) is left out while it holds its default.
+        """
+        task = {"kind": type(self.task).__name__, **plain(self.task)}
+        values = {"task": task, "model": self.model.record(), "training": plain(self.training)}
+        return json.loads(json.dumps({"name": self.name, "scale": self.scale, **values}))  # type: ignore[no-any-return]
 
     def digest(self) -> str:
         """The first 16 hexadecimal digits of the sha256 of `config()`."""

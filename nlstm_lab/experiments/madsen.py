@@ -18,7 +18,7 @@ class Row:
 
     unit: str
     num_layers: int = 2
-    flags: Mapping[str, Any] = field(default_factory=lambda: {"initialization": "tensorflow"})
+    flags: Mapping[str, Any] = field(default_factory=lambda: {"initialization": "madsen"})
     output_module: bool = False
 
 

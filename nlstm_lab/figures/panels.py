@@ -65,7 +65,7 @@ def logarithmic(ax: Axes) -> None:
 def seeds_and_mean(
     ax: Axes, frame: pd.DataFrame, x: str, y: str, log: bool = False, strong: float = 1.4, **style: Any
 ) -> None:
-    """Every seed's curve faint, their mean strong (the geometric one where `log`).
+    """Every seed's curve faint, their mean strong (the geometric one where `log`) as far as all seeds go.
 
     UsageError: a seed has two values at one place, as where two experiments were put together.
     """
@@ -83,7 +83,8 @@ def seeds_and_mean(
         for seed in wide:
             ax.plot(wide.index, wide[seed], **faint)
     mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
-    ax.plot(wide.index, mean, **{"linewidth": strong, "zorder": 3, **style})
+    mean = mean[wide.bfill().notna().all(axis=1)]
+    ax.plot(mean.index, mean, **{"linewidth": strong, "zorder": 3, **style})
 
 
 def model_style(model: str) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from nlstm_lab.figures.plotted import data, decimals, fingerprint
 
 FORMATS = ("pdf", "svg", "png")
 FINE = 300  # dots an inch of what is a picture within a pdf or svg: thousands of marks
-DIGITS = 7  # of a number from a record, and a unit of its last one, as a share of the number
-LAST = 1e-6
+DIGITS = 7  # of a number from a record
+RECORDED, COMPUTED = 1e-6, 1e-5  # how far a number may differ, as a share of it: from a record, and of float32
 
 
 class Named(Protocol):
@@ -43,8 +43,8 @@ def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = 
 
     Where what is drawn agrees with the stored numbers, and nothing else changed, no file is touched. A number agrees
     that is within one unit of the last stored digit, before it is rounded: half for what rounding took away, half for
-    what processors differ by. What that does not see (the place of a label) is redrawn after the JSON file has been
-    deleted.
+    what processors differ by (and 1e-5 of its size, where a network computed it). What that does not see (the place of
+    a label) is redrawn after the JSON file has been deleted.
 
     A figure that was stored by a notebook with other parameters than those of the notebook that runs stays, too: the
     new one goes to `workspaces/figures`, which is printed, with what differs in its caption.
@@ -107,7 +107,8 @@ def agree(old: pd.DataFrame, new: pd.DataFrame, decimals: Mapping[str, int]) -> 
         a, b = old[column], new[column]
         if column in decimals or pd.api.types.is_float_dtype(a) or pd.api.types.is_float_dtype(b):
             a, b = pd.to_numeric(a, errors="coerce"), pd.to_numeric(b, errors="coerce")
-            if not np.allclose(b, a, rtol=LAST, atol=10.0 ** -decimals.get(column, 12), equal_nan=True):
+            share, unit = (COMPUTED, 10.0 ** -decimals[column]) if column in decimals else (RECORDED, 1e-12)
+            if not np.allclose(b, a, rtol=share, atol=unit, equal_nan=True):
                 return False
         elif not a.equals(b):
             return False

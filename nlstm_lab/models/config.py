@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from nlstm_lab.cells.initialization import RECORDED
 from nlstm_lab.datasets.base import Mixture, Symbols, Task, Vectors, Vocabulary
-from nlstm_lab.settings import check
+from nlstm_lab.settings import check, plain
 
 OutputBias = Literal["zero", "log_frequencies"]
 OutputWeight = Literal["glorot", "orthogonal"]
@@ -39,6 +40,14 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         check(self)
+
+    def record(self) -> dict[str, Any]:
+        """The fields as plain values, named as in the records of before, so that digests stay what they are."""
+        fields = plain(self)
+        if "initialization" in self.flags:
+            now = self.flags["initialization"]
+            fields["flags"] = {**self.flags, "initialization": RECORDED.get(now, now)}
+        return fields
 
 
 @dataclass(frozen=True)

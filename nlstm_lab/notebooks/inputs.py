@@ -50,7 +50,7 @@ class Inputs:
 
 def reads_claims(job: Job) -> bool:
     """Whether a notebook reads what the others note, and so comes after them."""
-    return any("probes.claims(" in cell.source for cell in job.read().cells if cell.cell_type == "code")
+    return any("probes.measured_claims(" in cell.source for cell in job.read().cells if cell.cell_type == "code")
 
 
 def stamp(executed: NotebookNode, job: Job, inputs: str, seconds: float) -> None:

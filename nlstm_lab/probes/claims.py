@@ -13,7 +13,7 @@ from nlstm_lab.targets.evidence import CLAIMS, measurements
 MADE_WITH = "made_with"  # the column of the parameters that a row was measured with, as JSON
 
 
-def claims() -> pd.DataFrame:
+def measured_claims() -> pd.DataFrame:
     """Every claim that was measured, as `targets.verdicts` takes it: claim, scale, value, low, high, n (of seeds)."""
     return _stored()[CLAIMS]
 
@@ -24,7 +24,7 @@ def _stored() -> pd.DataFrame:
     return table if MADE_WITH in table else table.assign(**{MADE_WITH: "{}"})
 
 
-def note(claim: str, scale: str, interval: Interval, n: int) -> pd.DataFrame:
+def record_claim(claim: str, scale: str, interval: Interval, n: int) -> pd.DataFrame:
     """Enter what was measured of a claim ("nested_lstm.inner_slower_than_outer") at a scale; returns the whole table.
 
     An earlier entry of that claim and scale is replaced, so that a notebook may be run again; several may note at

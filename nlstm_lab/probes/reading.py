@@ -14,6 +14,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 
 CHUNK = 1000  # steps that are read at once
+BURN_IN = 1000  # steps at the start that no statistics look at: a network comes from its zero state
 WATCHED = 25  # likewise, where somebody watches and may end it
 Text = str | Tensor  # characters, or their codes [T], or vectors [T, features]
 
@@ -29,24 +30,18 @@ def reading(model: Network) -> Iterator[None]:
 def evaluating(model: nn.Module) -> Iterator[None]:
     """No dropout inside, and sampled boundaries the same at every reading.
 
-    The network, part by part, and the generators of random numbers, its own among them, are left as they were.
+    The network, module by module, and torch's random generator are left as they were.
     """
     modes = [(module, module.training) for module in model.modules()]
-    own = [one for module in model.modules() if isinstance(one := getattr(module, "generator", None), torch.Generator)]
-    states = [generator.get_state() for generator in own]  # all of them first: layers may share one
     device = next(model.parameters()).device
     model.eval()
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(0)
-        for generator in own:
-            generator.manual_seed(0)
         try:
             yield
         finally:
             for module, training in modes:
                 module.training = training  # `train` would set the parts', too
-            for generator, state in zip(own, states, strict=True):
-                generator.set_state(state)
 
 
 def encode(model: Network, text: Text) -> Tensor:

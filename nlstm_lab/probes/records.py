@@ -4,20 +4,39 @@ A record is a CSV file, `data/probes/<name>-<digest>.csv`, whose first line says
 digest is of all that, so a record is found only for the same weights, text and parameters.
 """
 
+import functools
 import hashlib
+import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar, cast, overload
 
 import pandas as pd
-from torch import nn
+from torch import Tensor, nn
 
 from nlstm_lab import models, paths
+from nlstm_lab.datasets.excerpt import Excerpt, Lines, Sequences
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.models import Network
 
 LONG = 64  # a longer string is known by its digest: a text, most often
+Place = (Excerpt, Lines, Sequences)  # texts that are known by where they stand in a corpus
+KEYS = {"model": "weights", "burn_in": "skip"}  # parameters that committed records know under another name
+
+
+Other = TypeVar("Other")
+
+
+class Measurement(Protocol):
+    """A measurement that is recorded."""
+
+    __name__: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> pd.DataFrame: ...
+
+    def find(self, *args: Any, **kwargs: Any) -> pd.DataFrame | None:
+        """Return what is recorded for these arguments, or None where it would have to be measured."""
 
 
 def digest(value: str | nn.Module) -> str:
@@ -47,6 +66,70 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
         table = measure().to_csv(index=False, na_rep="NaN", float_format="%.7g", lineterminator="\n")
         paths.write(path, f"# {key}\n{table}")
     return _read(path, key)
+
+
+def recorded(name: str, by: Sequence[str] = ()) -> Callable[[Callable[..., pd.DataFrame]], Measurement]:
+    """Decorate a measurement `(model, text, ...)`: on a place in a corpus it reads its record, or makes one.
+
+    A record is known by the model's weights, the place and the other arguments. On any other text (a string, codes),
+    nothing is recorded.
+
+    Args:
+        name: Of the records.
+        by: Parameters that are part of the key at their defaults, too; the others are where they differ from them.
+
+    Returns:
+        The decorator.
+
+    >>> @recorded("losses", by=["seed"])
+    ... def losses(model, text, seed=0):
+    ...     return pd.DataFrame({"loss": [len(read(text))]})
+    >>> losses(None, "a text that is not in a corpus")["loss"].item()
+    30
+    """
+
+    def decorate(measure: Callable[..., pd.DataFrame]) -> Measurement:
+        signature = inspect.signature(measure)
+        subject, text = list(signature.parameters)[:2]
+
+        def key(arguments: dict[str, Any]) -> dict[str, Any]:
+            defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
+            known_by = {subject: arguments.pop(subject), "text": str(arguments.pop(text))}
+            known_by |= {name: value for name, value in arguments.items() if name in by or value != defaults[name]}
+            return {KEYS.get(name, name): value for name, value in known_by.items()}
+
+        def bind(*args: Any, **kwargs: Any) -> inspect.BoundArguments:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            return bound
+
+        @functools.wraps(measure)
+        def measured(*args: Any, **kwargs: Any) -> pd.DataFrame:
+            bound = bind(*args, **kwargs)
+            if not isinstance(bound.arguments[text], Place):
+                return measure(*args, **kwargs)
+            return ensure(name, lambda: measure(*args, **kwargs), **key(dict(bound.arguments)))
+
+        def find_recorded(*args: Any, **kwargs: Any) -> pd.DataFrame | None:
+            return find(name, **key(dict(bind(*args, **kwargs).arguments)))
+
+        measured.find = find_recorded  # type: ignore[attr-defined]
+        return cast(Measurement, measured)
+
+    return decorate
+
+
+@overload
+def read(text: Excerpt) -> str: ...
+@overload
+def read(text: Lines) -> list[Tensor]: ...
+@overload
+def read(text: Sequences) -> list[str]: ...
+@overload
+def read(text: Other) -> Other: ...
+def read(text: Any) -> Any:
+    """Return the text that stands at a place in a corpus, and any other text as it is."""
+    return text.read() if isinstance(text, Place) else text
 
 
 def find(name: str, /, **measured_with: Any) -> pd.DataFrame | None:

@@ -4,7 +4,7 @@ A run is done when `result.json` is there, and it is written last.
 """
 
 import shutil
-from contextlib import nullcontext
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -15,17 +15,19 @@ from safetensors.torch import save_file
 from nlstm_lab import cells, models, paths, training
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Task
-from nlstm_lab.errors import MissingRun, TrainingFailed, UsageError
+from nlstm_lab.errors import TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
-from nlstm_lab.runs import records
+from nlstm_lab.runs import records, stopping
 from nlstm_lab.runs.attempt import Attempt, alone
 from nlstm_lab.runs.outlook import outlook
 from nlstm_lab.runs.run import Run, check_text, folder_of, load, resolve
-from nlstm_lab.runs.together import curves, dead_shares, failures, histories, recorded, setting, table
+from nlstm_lab.runs.together import curves, dead_shares, failures, histories, largest_scale, recorded, setting, table
+from nlstm_lab.runs.under_way import PartialRun, under_way
 from nlstm_lab.training.checkpoint import writing
 from nlstm_lab.training.state import COLUMNS
 
 __all__ = [
+    "PartialRun",
     "Run",
     "check_text",
     "curves",
@@ -33,12 +35,14 @@ __all__ = [
     "ensure",
     "failures",
     "histories",
+    "largest_scale",
     "load",
     "outlook",
     "recorded",
     "resolve",
     "setting",
     "table",
+    "under_way",
 ]
 
 
@@ -50,12 +54,16 @@ def ensure(
     *,
     precision: Precision = "fp32",
     again: bool = False,
+    patience: int | None = None,
+    finish: bool = False,
     progress: bool = True,
 ) -> Run:
     """Load a run, or train it (going on where an earlier attempt stopped) and save it.
 
     precision, device: of a training; a record that is there counts whatever it was made with. again: train although
-    there is a record, which stays until the new one takes its place. Under torchrun all processes call this alike.
+    there is a record, which stays until the new one takes its place. patience: the run ends when its validation loss
+    has not improved for so many epochs, and its record says so. finish: without a patience, a run that one has ended
+    goes on to its last epoch; otherwise its record is loaded as it is.
     Where another process is training the run already, this waits for its end and loads what it has recorded.
     Raises StaleRun where the record is of another configuration, or of a text file that holds another text by now.
 
@@ -67,15 +75,15 @@ def ensure(
     experiment = resolve(name, scale)
     if not isinstance(seed, int) or seed < 0:
         raise UsageError(f"seed must be an integer of 0 or more, not {seed!r}")
-    if not again:
-        try:
-            run = load(experiment, seed)
-        except MissingRun:
-            pass
-        else:
-            check_text(run)
-            return run
-    _train(experiment, seed, _device(device), precision, again, progress)
+    stopping.check(experiment, patience)
+
+    def settled() -> Run | None:
+        return None if again else stopping.settled(experiment, seed, patience, finish)
+
+    if run := settled():
+        check_text(run)
+        return run
+    _train(experiment, seed, _device(device), precision, again, patience, settled, progress)
     return load(experiment, seed)
 
 
@@ -95,7 +103,14 @@ def _device(name: str) -> torch.device:
 
 
 def _train(
-    experiment: Experiment, seed: int, device: torch.device, precision: Precision, again: bool, progress: bool
+    experiment: Experiment,
+    seed: int,
+    device: torch.device,
+    precision: Precision,
+    again: bool,
+    patience: int | None,
+    settled: Callable[[], Run | None],
+    progress: bool,
 ) -> None:
     with cells.precision(precision):
         pass  # refuses what this machine cannot do, before anything is begun
@@ -106,15 +121,10 @@ def _train(
     except (TypeError, ValueError) as error:  # a variation that its unit refuses
         raise UsageError(f"{experiment.name} cannot be built: {error}") from error
     attempt = Attempt(folder_of(experiment, seed))
-    with (
-        training.joined(device) as (group, own_device),
-        alone(attempt.folder) if group.first else nullcontext(),
-    ):
-        # another process may have finished it before this one held the lock
-        if not group.broadcast(again or not (attempt.folder / "result.json").exists()):
-            return
-        if group.first:
-            attempt.begin(experiment, task.fingerprint, again)
+    with alone(attempt.folder):
+        if settled():
+            return  # another process has finished it before this one held the lock
+        attempt.begin(experiment, task.fingerprint, again)
         told = {
             "experiment": experiment.name,
             "scale": experiment.scale,
@@ -124,8 +134,9 @@ def _train(
             "interface": ends.record(),
             "data_sha256": task.fingerprint,
             "precision": precision,
-            "processes": group.size,
-            **records.provenance(own_device),
+            "patience": patience,
+            "epochs": experiment.training.epochs,
+            **records.provenance(device),
         }
         try:
             fit = training.fit(
@@ -134,18 +145,15 @@ def _train(
                 experiment.training,
                 seed=seed,
                 checkpoint=attempt.checkpoint,
-                device=own_device,
+                device=device,
                 precision=precision,
-                group=group,
+                patience=patience,
                 progress=progress,
             )
         except TrainingFailed as error:
-            if group.first:
-                attempt.fail({**told, "what": error.what, "update": error.update}, experiment)
+            attempt.fail({**told, "what": error.what, "update": error.update}, experiment)
             raise
-        if group.first:
-            _record(attempt, experiment, fit, told)
-        group.broadcast(None)  # nobody looks for the record before it is there
+        _record(attempt, experiment, fit, told)
 
 
 def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result: dict[str, Any]) -> None:
@@ -153,6 +161,7 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result:
     history = pd.DataFrame(fit.history, columns=list(COLUMNS))
     half = {name: value.half().contiguous().cpu() for name, value in fit.weights.items()}
     measured = {
+        "epochs_run": fit.epochs,
         "best_epoch": fit.best_epoch,
         "weights_sha256": models.digest({name: value.float() for name, value in half.items()}),
         "metrics": records.summary(history),
@@ -170,4 +179,6 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result:
                 save_file(half, partial)
             except SafetensorError as error:  # its words for what the system said
                 raise OSError(str(error)) from error
+        if fit.epochs < result["epochs"]:
+            attempt.keep_checkpoint()
         attempt.publish({**result, **measured})

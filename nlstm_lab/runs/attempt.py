@@ -2,7 +2,8 @@
 
 <experiment>/.attempt-small-seed0/   config.json (and the data's sha256), checkpoint.pt, record/ once training is done
 <experiment>/small-seed0/            what record/ becomes; without result.json it still counts as an attempt, unless
-                                     failed.json says that training could not go on
+                                     failed.json says that training could not go on; .checkpoint.pt where a rule ended
+                                     it (`stopping`)
 """
 
 import shutil
@@ -33,6 +34,11 @@ class Attempt:
         return self.path / "checkpoint.pt"
 
     @property
+    def kept(self) -> Path:
+        """The checkpoint of a recorded run that a rule has ended."""
+        return self.folder / ".checkpoint.pt"
+
+    @property
     def record(self) -> Path:
         return self.path / "record"
 
@@ -56,7 +62,13 @@ class Attempt:
             if self.folder.exists() and not any(file.exists() for file in told):  # stopped while publishing
                 shutil.rmtree(self.record, ignore_errors=True)
                 self.folder.rename(self.record)
+            if self.kept.exists() and not again and not self.checkpoint.exists():
+                _copy(self.kept, self.checkpoint)
             records.write_json(config, {**experiment.config(), "data_sha256": data})
+
+    def keep_checkpoint(self) -> None:
+        """Put the checkpoint into the record that will be published, so that the run can go on from there."""
+        _copy(self.checkpoint, self.record / self.kept.name)
 
     def publish(self, result: dict[str, Any]) -> None:
         """The record takes its place, the one it replaces goes, and the result is written last."""
@@ -76,6 +88,11 @@ class Attempt:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 records.write_json(self.folder / "failed.json", told)
                 records.write_json(self.folder / "config.json", experiment.config())
+
+
+def _copy(source: Path, target: Path) -> None:
+    with paths.atomic(target) as partial:
+        shutil.copyfile(source, partial)
 
 
 def _difference(begun: dict[str, Any], experiment: Experiment, data: str) -> str:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import platform
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,11 @@ def difference(recorded: dict[str, Any], experiment: Experiment) -> str:
     A field that a config class has got since counts as recorded with its default: whoever adds a field gives it the
     default that means what was done before, so that the records of before stay what they are.
     """
-    then = dict(recorded)
+    then, now = dict(recorded), experiment.config()
     for part in ("task", "model", "training"):
         if isinstance(then.get(part), dict):
-            then[part] = {**_defaults(getattr(experiment, part)), **then[part]}
-    return _first_difference(then, experiment.config())
+            then[part], now[part] = ({**_defaults(getattr(experiment, part)), **side[part]} for side in (then, now))
+    return _first_difference(then, now)
 
 
 def _defaults(config: Any) -> dict[str, Any]:
@@ -82,6 +83,12 @@ def summary(history: pd.DataFrame) -> list[dict[str, Any]]:
         for split, value in at[at.split.isin(["train", "valid", "test"])][["split", "value"]].itertuples(index=False):
             rows.append({"reader": reader, "metric": metric, "split": split, "epoch": epoch, "value": float(value)})
     return rows
+
+
+def state(result: Mapping[str, Any]) -> str:
+    """How far a run got: "done", or "16 of 35 epochs, by the rule"; a record of before there was a rule is done."""
+    run, epochs = result.get("epochs_run"), result.get("epochs")
+    return "done" if run == epochs else f"{run} of {epochs} epochs, by the rule"
 
 
 def provenance(device: torch.device) -> dict[str, Any]:

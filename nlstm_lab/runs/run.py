@@ -33,6 +33,11 @@ class Run:
         return f"{self.experiment.name}/{self.experiment.scale}-seed{self.seed}"
 
     @property
+    def state(self) -> str:
+        """How far it got: "done", or "16 of 35 epochs, by the rule"."""
+        return records.state(self.result)
+
+    @property
     def has_weights(self) -> bool:
         """Whether its weights are kept here."""
         return (self.folder / "weights.safetensors").exists()
@@ -83,6 +88,13 @@ def seeds_of(experiment: Experiment) -> list[int]:
     return sorted(int(file.parent.name.removeprefix(f"{experiment.scale}-seed")) for file in files)
 
 
+def is_known(name: str) -> bool:
+    """Whether a record's run can be loaded: not where its experiment, or its unit, is one's own and not imported."""
+    base, *variations = name.split("+")
+    units = {one.removeprefix("unit=") for one in variations if one.startswith("unit=")}
+    return bool(experiments.scales(base)) and units <= models.UNITS.keys()
+
+
 def resolve(name: str | Experiment, scale: str | None) -> Experiment:
     """An experiment from its name; without a scale, the largest one that has recorded runs."""
     if isinstance(name, Experiment):
@@ -108,8 +120,10 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
         result = records.read_json(folder / "result.json")
         config = records.read_json(folder / "config.json")
     except (FileNotFoundError, NotADirectoryError):
+        begun = folder.with_name(f".attempt-{folder.name}").exists()
         raise MissingRun(
-            f"no run of {experiment.name} with seed {seed} at {experiment.scale} scale is recorded; train it with "
+            f"no run of {experiment.name} with seed {seed} at {experiment.scale} scale is recorded"
+            f"{', though one is begun (`nlstm-lab runs` tells how far it is)' if begun else ''}; train it with "
             f"`{command(experiment, seed)}`"
         ) from None
     if differing := records.difference(config, experiment):

@@ -9,38 +9,69 @@ from typing import Any
 
 import pandas as pd
 
-from nlstm_lab import experiments, models, paths
+from nlstm_lab import experiments, paths
 from nlstm_lab.datasets.registry import DATASETS
-from nlstm_lab.errors import UsageError
+from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.runs import records
-from nlstm_lab.runs.run import Run, load, seeds_of
+from nlstm_lab.runs.run import Run, is_known, load, seeds_of
+from nlstm_lab.runs.under_way import under_way
+from nlstm_lab.settings import SCALES, Scale
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # how a history calls what training.liveness told
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
+RUN = ["experiment", "scale", "seed", "parameters", "best_epoch"]  # of a result, in every row of a table
+VALUE = ["reader", "metric", "split", "epoch", "value"]
 KEYS = ("setting", "experiment", "model", "start", "seed", "memory", "update")
 
 
-def recorded(pattern: str = "*", scale: str | None = None) -> list[Run]:
+def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False) -> list[Run]:
     """Every run that is recorded of the documents' experiments that match, in the documents' order; trains nothing.
 
+    partial: then those of any experiment that are not done, from their first epoch on (`under_way`).
     Raises StaleRun where one of them was trained with another configuration than today's.
 
     >>> import nlstm_lab as lab
     >>> [run.name for run in lab.runs.recorded("ptb_char_nlstm", "small")][:2]
     ['ptb_char_nlstm/small-seed0', 'ptb_char_nlstm/small-seed1']
     """
-    return [
+    done = [
         load(name, seed, one)
         for name in experiments.names(pattern)
         for one in experiments.scales(name)
         if scale in (None, one)
         for seed in seeds_of(experiments.get(name, one))
     ]
+    return done + begun(pattern, scale) if partial else done
 
 
-def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
+def largest_scale(names: Iterable[str]) -> tuple[Scale, list[int]]:
+    """The largest scale at which all these experiments are recorded, and the seeds that all of them have there.
+
+    Raises:
+        MissingRun: no scale has a seed of all of them.
+
+    >>> import nlstm_lab as lab
+    >>> lab.runs.largest_scale(["poetry_lstm2", "poetry_lstm2_logfreq"])
+    ('paper', [0, 1, 2])
+    """
+    names = list(names)
+    for scale in reversed(SCALES):
+        if all(scale in experiments.scales(name.split("+")[0]) for name in names):
+            seeds = [set(seeds_of(experiments.get(name, scale))) for name in names]
+            if shared := sorted(set.intersection(*seeds)):
+                return scale, shared
+    raise MissingRun(f"no scale has a seed of all of {', '.join(names)}; `nlstm-lab runs` lists what is recorded")
+
+
+def begun(pattern: str, scale: str | None) -> list[Run]:
+    """Runs that match, are not done and have an epoch, and of which there is no record."""
+    return [run for run in under_way(pattern, scale) if run.progress.epoch and run.seed not in seeds_of(run.experiment)]
+
+
+def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -> pd.DataFrame:
     """A tidy frame of recorded runs, variations among them: one row a run, split, reader and metric.
 
+    partial: also of those that are not done, as their `state` says; no verdict may rest on them.
     Raises StaleRun where one that matches was trained with another configuration than today's.
 
     >>> import nlstm_lab as lab
@@ -50,23 +81,17 @@ def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     >>> bool(means["ptb_char_nlstm_logfreq"] < means["ptb_char_nlstm"])
     True
     """
-    rows = []
+    found = []
     for file in sorted(paths.runs().glob("*/*/result.json")):
         result = records.read_json(file)
         if fnmatch.fnmatchcase(result["experiment"], pattern) and scale in (None, result["scale"]):
             if is_known(result["experiment"]):
                 load(result["experiment"], result["seed"], result["scale"])
-            shared = {key: result[key] for key in ("experiment", "scale", "seed", "parameters", "best_epoch")}
-            rows += [{**shared, **row} for row in result["metrics"]]
-    columns = ["experiment", "scale", "seed", "parameters", "best_epoch", "reader", "metric", "split", "epoch", "value"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def is_known(name: str) -> bool:
-    """Whether a record's run can be loaded: not where its experiment, or its unit, is one's own and not imported."""
-    base, *variations = name.split("+")
-    units = {one.removeprefix("unit=") for one in variations if one.startswith("unit=")}
-    return bool(experiments.scales(base)) and units <= models.UNITS.keys()
+            found.append((result, records.state(result)))
+    found += [(run.result, run.state) for run in (begun(pattern, scale) if partial else [])]
+    about = [({**{key: result[key] for key in RUN}, "state": state}, result["metrics"]) for result, state in found]
+    rows = [{**run, **row} for run, metrics in about for row in metrics]
+    return pd.DataFrame(rows, columns=[*RUN, "state", *VALUE])
 
 
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
@@ -81,7 +106,7 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
 
 def setting(runs: Iterable[Run]) -> str:
     """A sentence for a figure's caption: scale and width of its networks, how long they were trained, on what text, and
-    how many seeds there are of each experiment. UsageError: no run.
+    how many seeds there are of each experiment, and which of them ended early or are not done. UsageError: no run.
 
     >>> import nlstm_lab as lab
     >>> lab.runs.setting(lab.runs.recorded("ptb_char_nlstm", "small"))
@@ -101,8 +126,9 @@ def setting(runs: Iterable[Run]) -> str:
     ]
     scales = " and ".join(dict.fromkeys(run.experiment.scale for run in runs)).capitalize()
     seeds = _span({*Counter((run.experiment.name, run.experiment.scale) for run in runs).values()})
+    ended = dict.fromkeys(run.state for run in runs if run.state != "done")
     seeds = "one seed" if seeds == "1" else f"{seeds} seeds"
-    return f"{scales} scale: {'; '.join([', '.join(told), *titles, seeds])}."
+    return f"{scales} scale: {'; '.join([', '.join(told), *titles, seeds, *ended])}."
 
 
 def _span(values: set[int]) -> str:
@@ -125,7 +151,7 @@ def about(run: Run) -> dict[str, Any]:
 def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame:
     """The histories of runs under each other, each row with `about` its run and whether its epoch is the `best` one.
 
-    Runs may come by the name of a setting, which then is a column, too. UsageError: no run.
+    `state` is the run's. Runs may come by the name of a setting, which then is a column, too. UsageError: no run.
 
     >>> import nlstm_lab as lab
     >>> history = lab.runs.histories(lab.runs.recorded("ptb_char_nlstm", "small"))
@@ -134,7 +160,9 @@ def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame
     """
     named = runs if isinstance(runs, Mapping) else {"": runs}
     parts = [
-        run.history.assign(**about(run), best=run.history["epoch"] == run.result["best_epoch"], setting=setting)
+        run.history.assign(
+            **about(run), state=run.state, best=run.history["epoch"] == run.result["best_epoch"], setting=setting
+        )
         for setting, some in named.items()
         for run in some
     ]

@@ -1,13 +1,14 @@
 """What verdicts rest on: the values of our runs and the measurements of probes, taken from frames that are checked."""
 
 import difflib
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pandas as pd
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.settings import SCALES
+from nlstm_lab.settings import SCALES, UNDER_WAY
 from nlstm_lab.targets.entries import Document, Number, Ordering
 
 TABLE = ["experiment", "scale", "seed", "split", "reader", "metric", "value"]
@@ -16,9 +17,13 @@ CLAIMS = ["claim", "scale", "value", "low", "high", "n"]
 
 @dataclass(frozen=True)
 class Runs:
-    """Measured values by (experiment, reader, metric, split), then scale, then seed."""
+    """Measured values by (experiment, reader, metric, split), then scale, then seed.
+
+    ended: how a rule ended a run, by experiment, scale and seed.
+    """
 
     values: Mapping[tuple[str, str, str, str], dict[str, dict[int, float]]] = field(default_factory=dict)
+    ended: Mapping[tuple[str, str, int], str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> "Runs":
@@ -28,11 +33,25 @@ class Runs:
         for experiment, scale, seed, split, reader, metric, value in table[TABLE].itertuples(index=False):
             scales = values.setdefault((experiment, reader, metric, split), {})
             scales.setdefault(scale, {})[int(seed)] = float(value)
-        return cls(values)
+        if "state" not in table:
+            return cls(values)
+        if (unfinished := table[table["state"].str.endswith(UNDER_WAY)]).size:
+            run = unfinished.iloc[0]
+            raise UsageError(
+                f"{run['experiment']} with seed {run['seed']} is not done ({run['state']}), so no verdict rests on it: "
+                "hand in lab.runs.table(...) without partial=True"
+            )
+        states = table[["experiment", "scale", "seed", "state"]].drop_duplicates().itertuples(index=False)
+        return cls(values, {tuple(run): state for *run, state in states if state != "done"})
 
     def get(self, experiment: str, entry: Number | Ordering, scale: str) -> dict[int, float]:
         """Values of an experiment at a scale by seed, in the entry's reader, metric and split."""
         return self.values.get((experiment, entry.reader, entry.metric, entry.split), {}).get(scale, {})
+
+    def how_they_ended(self, experiments: Iterable[str], scale: str, seeds: Iterable[int]) -> str:
+        """Which rules ended the runs of these experiments: "16 of 35 epochs, by the rule", or ""."""
+        runs = itertools.product(experiments, [scale], seeds)
+        return "; ".join(dict.fromkeys(self.ended[run] for run in runs if run in self.ended))
 
 
 def measurements(claims: pd.DataFrame | None, documents: Iterable[Document]) -> dict[str, dict[str, dict[str, float]]]:

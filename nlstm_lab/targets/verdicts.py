@@ -28,7 +28,8 @@ class Row:
     anchor: the verdict counts (validation where it is printed; test is shown beside it). own: a question that
     the document does not ask. subject: what the line is about; says: the document's words, or a remark.
     experiment: which one measures a number, "" where it is cited from others.
-    setting: of a number how the output bias starts, of an ordering the substitute that was read.
+    setting: of a number how the output bias starts, of an ordering the substitute that was read,
+    and how a rule ended its runs.
     printed, ours, low, high: in the metric's unit, NaN where there is none; for an ordering, by how much the
     better one is better. as_printed: with the document's digits. seeds: how many; values: every seed's value.
     verdict: "" of a number that was run in a setting that no document prints.
@@ -71,7 +72,7 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
     UsageError for a frame that lacks a column or has a row twice, and for a claim that nobody registered.
 
     >>> import nlstm_lab as lab
-    >>> frame = verdicts(lab.runs.table(), lab.probes.claims())
+    >>> frame = verdicts(lab.runs.table(), lab.probes.measured_claims())
     >>> bool((frame.verdict == "holds").any())
     True
     """
@@ -122,7 +123,7 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
         setting=number.setting,
         metric=number.metric,
         split=number.split,
-        says=number.note,
+        says="; ".join(filter(None, [number.note, runs.how_they_ended([number.experiment or ""], scale, values)])),
         printed=math.nan if number.printed is None else float(number.printed),
         as_printed="" if number.printed is None else str(number.printed),
         ours=mean,
@@ -143,6 +144,7 @@ def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) 
     ]
     enough = [evidence for evidence in paired if len(evidence[2]) >= ENOUGH]
     scale, text, values = next(iter(enough or paired), ("", "", {}))
+    names = (ordering.better, ordering.worse)
     mean, low, high = t_interval(values.values())
     return Row(
         document=document.name,
@@ -152,7 +154,7 @@ def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) 
         anchor=ordering.anchor,
         own=place.ours,
         subject=ordering.model,
-        setting=text,
+        setting=", ".join(filter(None, [text, runs.how_they_ended(names, scale, values)])),
         metric=ordering.metric,
         split=ordering.split,
         says=ordering.says,

@@ -2,7 +2,6 @@
 
 from nlstm_lab.training.config import TrainingConfig
 from nlstm_lab.training.evaluation import evaluate
-from nlstm_lab.training.group import Group, joined
 from nlstm_lab.training.loop import Fit, fit
 
-__all__ = ["Fit", "Group", "TrainingConfig", "evaluate", "fit", "joined"]
+__all__ = ["Fit", "TrainingConfig", "evaluate", "fit"]

@@ -55,6 +55,16 @@ def load(path: Path) -> dict[str, Any] | None:
     return None
 
 
+def peek(path: Path) -> dict[str, Any] | None:
+    """The state at `path`, or None, for others than the process that trains: nothing there is touched."""
+    for candidate in (path, previous(path)):
+        with contextlib.suppress(Exception):  # torch raises whatever its reader meets
+            state: dict[str, Any] = torch.load(candidate, map_location="cpu", weights_only=True, mmap=True)
+            if state.get("format") == FORMAT:
+                return state
+    return None
+
+
 def previous(path: Path) -> Path:
     """Where the state before the one at `path` stands."""
     return path.with_name(f"{path.name}.previous")

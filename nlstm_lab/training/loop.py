@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm.auto import tqdm
 
 from nlstm_lab import cells
@@ -17,11 +17,10 @@ from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Reader, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed
-from nlstm_lab.models import Network, Score, metrics
+from nlstm_lab.models import Network, metrics
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
 from nlstm_lab.training.evaluation import evaluate
-from nlstm_lab.training.group import ALONE, Group
 from nlstm_lab.training.liveness import shares
 from nlstm_lab.training.signals import Request, listening
 from nlstm_lab.training.state import NOTHING, Random, Row, State, mapped
@@ -44,11 +43,12 @@ SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 class Fit:
     """What training leaves: the history, the best epoch and its weights, chosen by validation loss alone.
 
-    seconds: of everything, over all attempts. tokens_per_second: of the updates alone. machines: that took part; an
-    empty one is of an attempt that did not record its own.
+    epochs: how many were trained. seconds: of everything, over all attempts. tokens_per_second: of the updates alone.
+    machines: that took part; an empty one is of an attempt that did not record its own.
     """
 
     history: list[Row]
+    epochs: int
     best_epoch: int
     weights: dict[str, Tensor]
     seconds: float
@@ -56,22 +56,10 @@ class Fit:
     machines: list[dict[str, Any]]
 
 
-class _Scored(nn.Module):
-    """A network that scores a batch when it is called, which is what DistributedDataParallel can do with a module."""
-
-    def __init__(self, network: Network) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, batch: Batch, state: Any) -> tuple[Score, Any]:
-        return self.network.score(batch, state)
-
-
 class _Trainer:
     def __init__(self, state: State, task: Task, config: TrainingConfig, seed: int, save_every: float) -> None:
         self.state, self.task, self.config, self.seed, self.save_every = state, task, config, seed, save_every
         self.network: Network = state.network  # type: ignore[assignment]
-        self.scored = state.group.wrap(_Scored(self.network))
         # scores and gradient norms of the updates since the last look, summed on the device, and their number
         self.unseen, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=state.device), 0
         self.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)  # of all epochs
@@ -82,31 +70,24 @@ class _Trainer:
 
     def update(self, batch: Batch) -> None:
         """One step; what it scored stays on the device, unseen."""
-        state, group = self.state, self.state.group
-        rows, weight = group.rows(batch)
-        moved = rows.to(state.device)
+        state, progress = self.state, self.state.progress
         self.network.train()
         with cells.precision(state.precision), compiled(self.updates >= COMPILED_FROM):
-            score, carried = self.scored(moved, None if batch.fresh else state.carried)
-            # the mean over what all processes count; their gradients get averaged, so a sum takes their number
-            loss = weight * group.size * score.nats / group.sum(weight * score.counted)
+            score, carried = self.network.score(batch.to(state.device), None if batch.fresh else state.carried)
+            loss = score.nats / score.counted  # the mean over what counts
             state.optimizer.zero_grad(set_to_none=True)
             loss.backward()
         norm = self.config.step(self.network, state.optimizer)
         state.carried = mapped(carried, Tensor.detach)
-        scored = torch.stack([part.detach().double() for part in score])
-        self.unseen += torch.cat([weight * scored, norm.detach().double().reshape(1)])
+        self.unseen += torch.stack([part.detach().double() for part in (*score, norm)])
         self.waiting += 1
-        progress = state.progress
         progress.batch, progress.update = progress.batch + 1, progress.update + 1
         progress.tokens += batch.inputs.shape[0] * batch.inputs.shape[1]
 
     def look(self) -> None:
-        """Bring home what the updates left; log, save and stop where it is time to. All processes do the same."""
+        """Read from the device what the updates left; log, save and stop where it is time to."""
         state, progress = self.state, self.state.progress
-        due = state.group.first and time.monotonic() - state.saved > self.save_every
-        asked = torch.tensor([self.request.name is not None, due], device=state.device)
-        *scores, norm, stop, save = state.group.sum(torch.cat([self.unseen, asked])).tolist()
+        *scores, norm = self.unseen.tolist()
         if not math.isfinite(scores[0]) or not math.isfinite(norm):
             self.fail("loss" if not math.isfinite(scores[0]) else "gradient")
         progress.sums = [a + b for a, b in zip(progress.sums, scores, strict=True)]
@@ -116,7 +97,8 @@ class _Trainer:
         progress.update_seconds += time.monotonic() - self.looked
         if self.is_early():
             self.log_early()
-        if stop or save:
+        stop = self.request.name is not None
+        if stop or time.monotonic() - state.saved > self.save_every:
             state.save()
         if stop:
             self.stop()
@@ -137,7 +119,7 @@ class _Trainer:
 
     def stop(self) -> NoReturn:
         kept = f"saved after {self.state.progress.update} updates" if self.state.file else "nothing was saved"
-        raise Interrupted(f"{self.request.name or 'another process was stopped'}: {kept}; the same command goes on")
+        raise Interrupted(f"{self.request.name}: {kept}; the same command goes on")
 
     def out_of_memory(self) -> LabError:
         progress, file = self.state.progress, self.state.file
@@ -193,20 +175,21 @@ class _Trainer:
 
     # -- readings
 
-    def evaluate(self, split: Split, reader: Reader, random: Random) -> dict[str, float]:
-        """Metrics of a split; `random` is what a signal on the way saves as the random states."""
+    def evaluate(self, split: Split, reader: Reader, random: Random | None = None) -> dict[str, float]:
+        """Metrics of a split; a signal on the way saves the state with `random` as the random states, where given."""
         all_batches = self.task.evaluate(split, reader)
         batches = self.interruptible(islice(all_batches, self.config.batches_per_reading), random)
-        values = evaluate(self.network, batches, self.state.device, self.task.metric, self.state.group)
+        values = evaluate(self.network, batches, self.state.device, self.task.metric)
         if not all(map(math.isfinite, values.values())):
             self.fail(f"{split} loss")
         return values
 
-    def interruptible(self, batches: Iterable[Batch], random: Random) -> Iterator[Batch]:
-        """`batches`; several processes would have to agree to stop between them, so they go on to the next update."""
+    def interruptible(self, batches: Iterable[Batch], random: Random | None) -> Iterator[Batch]:
+        """`batches`; a signal between two of them saves and stops."""
         for batch in batches:
-            if self.request.name is not None and self.state.group.size == 1:
-                self.state.save(random)
+            if self.request.name is not None:
+                if random is not None:
+                    self.state.save(random)
                 self.stop()
             yield batch
 
@@ -224,34 +207,41 @@ class _Trainer:
             progress.early_sums = list(NOTHING)
         progress.history += self.state.log(0, "early", reader, self.liveness())
 
-    def finish(self) -> None:
-        """The task's other evaluations, once, with the weights of the best epoch."""
-        progress, random = self.state.progress, self.state.random()
+    def finish(self) -> list[Row]:
+        """The task's other evaluations, with the weights of the best epoch.
+
+        Neither is saved: the checkpoint stays the last epoch's, from which a run that a rule has ended can go on.
+        """
+        if self.state.progress.finished:
+            return []
         self.network.load_state_dict(self.state.best)
-        rows = [
+        return [
             row
             for reader in self.task.readers[1:]
             for split in SPLITS
-            for row in self.state.log(progress.best_epoch, split, reader, self.evaluate(split, reader, random))
+            for row in self.state.log(self.state.progress.best_epoch, split, reader, self.evaluate(split, reader))
         ]
-        progress.history += rows
-        progress.finished = True
 
     # -- all of it
 
-    def run(self, show: bool) -> Fit:
+    def is_over(self, patience: int | None) -> bool:
+        """Whether the last epoch is done, or `patience` epochs have passed since the best validation loss."""
+        progress = self.state.progress
+        waited = progress.epoch - progress.best_epoch
+        return progress.epoch >= self.config.epochs or (patience is not None and waited >= patience)
+
+    def run(self, patience: int | None, show: bool) -> Fit:
         state, progress = self.state, self.state.progress
-        silent = not (show and state.group.first)
-        with listening() as self.request, tqdm(total=self.updates, initial=progress.update, disable=silent) as bar:
+        with listening() as self.request, tqdm(total=self.updates, initial=progress.update, disable=not show) as bar:
             try:
-                while progress.epoch < self.config.epochs:
+                while not self.is_over(patience):
                     self.epoch(bar)
-                if not progress.finished:
-                    self.finish()
-                    state.save()
+                history = progress.history + self.finish()
             except torch.OutOfMemoryError as error:
                 raise self.out_of_memory() from error
-        return Fit(progress.history, progress.best_epoch, state.best, progress.seconds, progress.rate(), state.machines)
+        return Fit(
+            history, progress.epoch, progress.best_epoch, state.best, state.seconds(), progress.rate(), state.machines
+        )
 
     def show(self, bar: "tqdm[Any]") -> None:
         progress = self.state.progress
@@ -270,26 +260,26 @@ def fit(
     checkpoint: Path | None = None,
     device: torch.device | str = "cpu",
     precision: Precision = "fp32",
-    group: Group = ALONE,
+    patience: int | None = None,
     save_every: float = 60.0,
     progress: bool = True,
 ) -> Fit:
     """Train `network` on `task`, going on from `checkpoint` where there is one.
 
     seed: of the batch order and of everything random in the network. precision: of the updates; every reading is taken
-    in fp32. group: the processes that share the work (see `joined`). save_every: seconds between checkpoints.
+    in fp32. patience: the training ends when the validation loss has not improved for so many epochs; None for all of
+    them. save_every: seconds between checkpoints.
 
     On the CPU the same seed gives the same history and weights, digit for digit, on one machine with one number of
-    threads and processes, whether it was stopped on the way or not; resumed on another machine, it warns and goes on.
-    A GPU does not promise that: it sums in an order of its own choice, which changes last digits, and recurrence lets
-    them grow.
+    threads, whether it was stopped on the way or not; resumed on another machine, it warns and goes on. A GPU does not
+    promise that: it sums in an order of its own choice, which changes last digits, and recurrence lets them grow.
 
     Raises TrainingFailed for a loss or gradient that is not finite, Interrupted after a signal, and LabError where the
     checkpoint cannot be written or a GPU's memory is full; the last good checkpoint stays.
     """
     where = torch.device(device)
     network.to(where)
-    state = State(network, config.make_optimizer(network), checkpoint, where, precision, group)
-    torch.manual_seed(seed + 1_000_003 * group.rank)  # what is random in a unit differs between rows
+    state = State(network, config.make_optimizer(network), checkpoint, where, precision)
+    torch.manual_seed(seed)
     state.restore()
-    return _Trainer(state, task, config, seed, save_every).run(progress)
+    return _Trainer(state, task, config, seed, save_every).run(patience, progress)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-# torchrun hands on to its processes the signal that the terminal has already sent them: that is not a second one
+# launchers, such as `timeout`, may send a signal to their process twice: the second one at once is not a wish
 ECHO = 1.0  # seconds
 
 

@@ -14,7 +14,6 @@ from nlstm_lab.cells.precision import Precision
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Score
 from nlstm_lab.training import checkpoint
-from nlstm_lab.training.group import Group
 from nlstm_lab.training.machine import machine
 
 NOTHING = (0.0,) * len(Score._fields)
@@ -33,7 +32,7 @@ class Progress:
     sums: list[float] = field(default_factory=lambda: list(NOTHING))  # of this epoch's training scores
     early_sums: list[float] = field(default_factory=lambda: list(NOTHING))  # since the last early row
     history: list[Row] = field(default_factory=list)
-    finished: bool = False  # the last reading is taken
+    finished: bool = False  # of older checkpoints: the last readings are in the history
     best_epoch: int = 0
     best_loss: float = math.inf
     last_loss: float = math.inf
@@ -56,10 +55,9 @@ class State:
         file: Path | None,
         device: torch.device,
         precision: Precision,
-        group: Group,
     ) -> None:
         self.network, self.optimizer, self.file = network, optimizer, file
-        self.device, self.precision, self.group = device, precision, group
+        self.device, self.precision = device, precision
         self.progress = Progress()
         self.carried: Any = None  # the unit's state between batches, where streams carry it
         self.best: dict[str, Tensor] = {}  # the weights of the best epoch
@@ -69,17 +67,16 @@ class State:
     def restore(self) -> None:
         """Go on from the file, where there is one; a machine that took no part before is warned of.
 
-        UsageError: another precision or number of processes.
+        UsageError: another precision.
         """
-        group = self.group
-        found = group.broadcast(checkpoint.load(self.file) if self.file and group.first else None)
+        found = checkpoint.load(self.file) if self.file else None
         if found is None:
             self.take_part([])
             return
-        if found["precision"] != self.precision or len(found["processes"]) != group.size:
+        if found["precision"] != self.precision:
             raise UsageError(
-                f"this training was begun in {found['precision']} by {len(found['processes'])} process(es) and would "
-                f"go on in {self.precision} by {group.size}: start it as it was begun"
+                f"this training was begun in {found['precision']} and would go on in {self.precision}: start it as it "
+                "was begun"
             )
         self.take_part(found.get("machines", [{}]))
         self.network.load_state_dict(found["network"])
@@ -87,37 +84,28 @@ class State:
         self.progress = Progress(**found["progress"])
         self.began -= self.progress.seconds
         self.best = {name: value.to(self.device) for name, value in found["best"].items()}
-        own = found["processes"][group.rank]
+        (own,) = found.get("processes", [found])  # older checkpoints hold a list, of one
         self.carried = mapped(own["carried"], lambda part: part.to(self.device))
         torch.set_rng_state(own["random"]["cpu"])
         if self.device.type == "cuda" and "cuda" in own["random"]:
             torch.cuda.set_rng_state(own["random"]["cuda"], self.device)
 
     def take_part(self, before: list[dict[str, Any]]) -> None:
-        """Add the machines of this attempt to those of the attempts before; all processes of a group call it."""
-        here = self.group.gather(machine())
-        if not self.group.first:
-            return
-        self.machines = list(before)
-        for one in here:
-            if one in self.machines:
-                continue
-            if any(before):
-                named = "{processor} ({instructions}, {threads} threads, torch {torch})".format
-                warnings.warn(
-                    f"this training was on {named(**before[-1])} and goes on on {named(**one)}: its last digits are"
-                    " no longer those of one machine",
-                    stacklevel=4,
-                )
-            self.machines.append(one)
+        """Add the machine of this attempt to those of the attempts before."""
+        here = machine()
+        self.machines = before if here in before else [*before, here]
+        if here not in before and any(before):
+            named = "{processor} ({instructions}, {threads} threads, torch {torch})".format
+            warnings.warn(
+                f"this training was on {named(**before[-1])} and goes on on {named(**here)}: its last digits are"
+                " no longer those of one machine",
+                stacklevel=4,
+            )
 
     def save(self, random: Random | None = None) -> None:
-        """Write everything, with `random` in the place of today's random states; all processes of a group call it."""
-        own = {"carried": mapped(self.carried, Tensor.cpu), "random": random or self.random()}
-        processes = self.group.gather(own)
-        self.saved = time.monotonic()
-        self.progress.seconds = self.saved - self.began
-        if self.file is None or not self.group.first:
+        """Write everything, with `random` in the place of today's random states."""
+        self.saved, self.progress.seconds = time.monotonic(), self.seconds()
+        if self.file is None:
             return
         everything = {
             "network": self.network.state_dict(),
@@ -125,10 +113,15 @@ class State:
             "progress": vars(self.progress),
             "best": self.best,
             "precision": self.precision,
-            "processes": processes,
+            "carried": mapped(self.carried, Tensor.cpu),
+            "random": random or self.random(),
             "machines": self.machines,
         }
         checkpoint.save(self.file, everything)
+
+    def seconds(self) -> float:
+        """Since the training began, over all attempts."""
+        return time.monotonic() - self.began
 
     def random(self) -> Random:
         """Today's random states."""

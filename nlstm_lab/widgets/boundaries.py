@@ -8,11 +8,11 @@ import traitlets
 import xarray as xr
 from matplotlib.figure import Figure
 
-from nlstm_lab.figures.boundaries import ROW, hidden_norms
 from nlstm_lab.models import Network
-from nlstm_lab.probes.boundaries import boundaries, described, plain
-from nlstm_lab.probes.wording import encode_leniently, vocabulary_of
+from nlstm_lab.probes.texts import encode_leniently, vocabulary_of
 from nlstm_lab.runs import Run
+from nlstm_lab.studies.boundaries.draw import ROW, hidden_norms
+from nlstm_lab.studies.boundaries.measure import boundaries, described, plain
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
 
 THRESHOLDS = [round(0.05 * k, 2) for k in range(1, 20)]  # of a page without Python

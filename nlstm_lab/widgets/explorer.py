@@ -8,11 +8,12 @@ import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from nlstm_lab import figures, probes
+from nlstm_lab import probes
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.activations import activation_frame
 from nlstm_lab.probes.reading import hidden_states, memory_states
+from nlstm_lab.studies.activations.draw import activation_frame, cell_activations
+from nlstm_lab.studies.timescales.measure import timescales
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.networks import Given, Networks
 from nlstm_lab.widgets.reading import Reader, next_symbols, surprise
@@ -115,7 +116,7 @@ class CellExplorer(LabWidget):
     def _timescales(self, run: str, memories: list[str], units: int) -> dict[str, Any]:
         """The recorded timescales, and where they were measured."""
         text, seed = self._long, self._networks.seed(run)
-        record = None if text is None else probes.studies.known_timescales(self._networks[run], text, seed)
+        record = None if text is None else timescales.find(self._networks[run], text, seed=seed)
         if text is None or record is None:
             return {"known": b"", "reasons": [], "known_on": ""}
         parts = [record[record["value"] == value] for value in ("raw", "tanh")]
@@ -132,11 +133,11 @@ class CellExplorer(LabWidget):
     def draw(self) -> Figure:
         trace = self._reader.trace(**self.settled)
         if "c" in trace:
-            return figures.cell_activations(trace, [self.unit], self.values)  # type: ignore[arg-type]
+            return cell_activations(trace, [self.unit], self.values)  # type: ignore[arg-type]
         hidden, states = _states(trace)
         axes = ("memory", "unit", "time")
         cells = xr.DataArray(states[::-1], {"memory": hidden[::-1]}, axes, attrs={"symbol": "h_t"})
-        return figures.cell_activations(trace.assign(c=cells), [self.unit], "raw")
+        return cell_activations(trace.assign(c=cells), [self.unit], "raw")
 
     def describe(self) -> str:
         return f"{self.run}, unit {self.unit} of {self.units}"

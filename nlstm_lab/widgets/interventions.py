@@ -6,9 +6,10 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from nlstm_lab import figures, probes
+from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.reading import hidden_names, names
+from nlstm_lab.studies.interventions.draw import cut_along_text, effect_frame
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.networks import Given, Networks
 from nlstm_lab.widgets.reading import Reader, next_symbols, surprise
@@ -153,8 +154,8 @@ class InterventionLab(LabWidget):
         intact, cut, divergence = (
             np.frombuffer(part, "<f4") for part in (self.surprises, self.cut_surprises, self.divergences)
         )
-        effect = figures.effect_frame(self.symbols, self.cut_at, intact, cut, divergence)
-        return figures.cut_along_text(effect, self._what())
+        effect = effect_frame(self.symbols, self.cut_at, intact, cut, divergence)
+        return cut_along_text(effect, self._what())
 
     def describe(self) -> str:
         return f"{self.run}, {self._what()} after {self.cut_at} of {len(self.symbols)} characters"

@@ -1,5 +1,6 @@
 """RunBrowser: which runs are recorded, how they learned, what made them; picks runs for the other widgets."""
 
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
@@ -7,21 +8,24 @@ import pandas as pd
 import traitlets
 from matplotlib.figure import Figure
 
-from nlstm_lab import figures, runs
-from nlstm_lab.errors import MissingRun, UsageError
+from nlstm_lab import runs
+from nlstm_lab.errors import LabError, MissingRun, UsageError
 from nlstm_lab.runs import Run
-from nlstm_lab.runs.together import about, is_known
+from nlstm_lab.runs.run import is_known
+from nlstm_lab.runs.together import about, begun
+from nlstm_lab.settings import METRICS
+from nlstm_lab.studies.learning.draw import run_curves
 from nlstm_lab.widgets.base import LabWidget
 
-METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll_nats")  # the first that a run has
 TRAINING = ("early", "train")  # splits of a history: blocks as they were trained on, or means over epochs
 
 
 class RunBrowser(LabWidget):
-    """A table of recorded runs, the learning curves of those that are picked, and the provenance of one.
+    """A table of runs, recorded or under way, the learning curves of those that are picked, and the provenance of one.
 
     pattern, scale: which runs, as in `lab.runs.table`; those of a unit or an experiment of one's own only where it is
     imported or registered. pick: names of runs picked at first; None for the first.
+    Runs that are not done are shown as they go on, and are offered to no widget before they are recorded.
     A browser may be handed to another widget instead of runs: it then offers what is picked here, also later on.
 
     `chosen()` gives the picked runs; `figure()` is `lab.figures.run_curves` of them.
@@ -38,15 +42,35 @@ class RunBrowser(LabWidget):
     def __init__(self, pattern: str = "*", *, scale: str | None = None, pick: list[str] | None = None) -> None:
         recorded = runs.table(pattern, scale)[["experiment", "scale", "seed"]].drop_duplicates()
         known = recorded[recorded["experiment"].map(is_known).astype(bool)]
-        if known.empty:
-            raise MissingRun(f"no run of {pattern!r} is recorded; train one with `nlstm-lab train NAME`")
         found = [runs.load(name, seed, at) for name, at, seed in known.itertuples(index=False)]
+        found += begun(pattern, scale)
+        if not found:
+            raise MissingRun(f"no run of {pattern!r} is recorded; train one with `nlstm-lab train NAME`")
+        self._which = pattern, scale
         self._runs = {run.name: run for run in found}
         picked = list(self._runs)[:1] if pick is None else pick
         if unknown := [name for name in picked if name not in self._runs]:
             raise UsageError(f"there is no run {unknown[0]!r} here; there is {', '.join(self._runs)}")
         first = self._runs[picked[0]] if picked else found[0]
         super().__init__(rows=[_row(run) for run in found], picked=picked, run=first.name, metric=_metric(first))
+
+    def look(self) -> None:
+        """Show what has been trained since: the epochs of runs that are not done, and the records of those that are."""
+        now = {run.name: run for run in begun(*self._which)}
+        for name, run in self._runs.items():
+            if isinstance(run, runs.PartialRun) and name not in now:
+                with suppress(LabError):  # it failed, or was begun anew
+                    now[name] = runs.load(run.experiment, run.seed)
+        if changed := {name: run for name, run in now.items() if self._runs.get(name) != run}:
+            self._runs |= changed
+            rows = {row["name"]: row for row in self.rows} | {name: _row(run) for name, run in changed.items()}
+            self.rows = list(rows.values())
+
+    def _told(self, widget: Any, content: Any, buffers: Any) -> None:
+        if content == "look":
+            self.look()
+        else:
+            super()._told(widget, content, buffers)
 
     def chosen(self) -> list[Run]:
         """The runs that are picked, in the order of the table."""
@@ -65,7 +89,7 @@ class RunBrowser(LabWidget):
              for run in drawn for update, value in rows[run.name]["curves"][self.metric]["valid"]],
             columns=["run", "model", "update", "value"],
         )  # fmt: skip
-        return figures.run_curves(frame, self.metric)
+        return run_curves(frame, self.metric)
 
     def describe(self) -> str:
         return f"{len(self.rows)} runs, {len(self.picked)} picked"
@@ -83,6 +107,7 @@ def _row(run: Run) -> dict[str, Any]:
         "parameters": result["parameters"],
         "layers": f"{model.num_layers} × {model.hidden_size}",
         "epochs": int(history["epoch"].max()),
+        "state": run.state,
         "seconds": result["seconds"],
         "weights": run.has_weights,
         "metrics": summary,
@@ -91,15 +116,23 @@ def _row(run: Run) -> dict[str, Any]:
             "trained on": _told(run.experiment.task),
             "size": f"{model.num_layers} × {model.hidden_size}, {result['parameters']:,} parameters",
             "time": f"{result['seconds']:,.0f} s for {int(history['epoch'].max())} epochs",
+            **({} if run.state == "done" else {"state": run.state}),
             "best epoch": result["best_epoch"],
             "tokens a second": result["tokens_per_second"],
-            "device": result["device"],
-            "precision": result.get("precision", "fp32"),
-            "commit": result["commit"] + (" (with changes that were not committed)" if result["dirty"] else ""),
-            "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
-            "configuration": result["config_digest"],
-            "data": f"sha256 {result['data_sha256']}",
+            **(_made(result) if "commit" in result else {}),
         },
+    }
+
+
+def _made(result: dict[str, Any]) -> dict[str, str]:
+    """Where and with what a run was made, as its record says."""
+    return {
+        "device": result["device"],
+        "precision": result.get("precision", "fp32"),
+        "commit": result["commit"] + (" (with changes that were not committed)" if result["dirty"] else ""),
+        "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
+        "configuration": result["config_digest"],
+        "data": f"sha256 {result['data_sha256']}",
     }
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
 
 from nlstm_lab import paths
-from nlstm_lab.figures.connectivity import STRENGTH
 from nlstm_lab.figures.style import DIVERGING, MEMORIES, MODELS
+from nlstm_lab.studies.connectivity.draw import STRENGTH
 
 SHARED = ("dom.js", "colours.js", "text.js", "chart.js", "frame.js")
 SHADES = 256

@@ -36,6 +36,13 @@ SETTINGS = {
 TOKEN = "open"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file's tests share a browser, and so run in one process."""
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """A headless browser; gone with its module, since other tests can start no event loop beside its driver's."""

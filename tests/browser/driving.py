@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 SCREENSHOTS = Path(__file__).parent / "screenshots"
 HARMLESS = ("favicon", "ResizeObserver loop")  # what says nothing of a widget
 SECOND = 1000  # milliseconds
-PATIENCE = 60  # seconds until an answer counts as none: machines may be busy
-START = 240  # seconds for JupyterLab, a kernel and the cells of a notebook
+PATIENCE = 300  # seconds until an answer counts as none: machines may be busy
+START = 900  # seconds for JupyterLab, a kernel and the cells of a notebook
 
 # resolves when nothing has moved or changed for so many frames
 STILL = """() => new Promise((done) => {

@@ -40,6 +40,36 @@ def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
     page.see(".nl-controls", "3 picked")
 
 
+TRAIN = """
+import os
+os.environ["NLSTM_LAB_RUNS"] = {folder!r}
+import nlstm_lab as lab
+from nlstm_lab.training import loop
+look = loop._Trainer.look
+def train(updates):
+    def looks(trainer):
+        look(trainer)
+        if trainer.state.progress.update == updates:
+            trainer.state.save()
+            raise KeyboardInterrupt
+    loop._Trainer.look = looks
+    try:
+        lab.runs.ensure("ptb_char_lstm1+epochs=4", 0, "smoke", device="cpu", progress=False)
+    except KeyboardInterrupt:
+        pass
+train(4)
+"""
+
+
+def test_a_run_that_is_not_done_is_shown_as_it_goes_on(notebook, tmp_path) -> None:
+    """It stands at its first epoch when the browser of runs is made, and goes on in a thread of the kernel's."""
+    later = "import threading\nthreading.Timer(20, lambda: train(7)).start()"
+    cells = [TRAIN.format(folder=str(tmp_path)), later, "lab.widgets.RunBrowser()"]
+    page = notebook("under_way", cells)
+    page.see("tbody", "1 of 4, under way")
+    page.see("tbody", "2 of 4, under way")
+
+
 def test_the_page(page, tmp_path) -> None:
     import nlstm_lab as lab
 

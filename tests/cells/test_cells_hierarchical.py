@@ -98,7 +98,7 @@ def test_refusals_of_boundaries(boundaries, error, message):
 
 def test_packed_input_wants_packed_boundaries():
     packed = torch.nn.utils.rnn.pack_sequence([torch.zeros(T, D)])
-    with pytest.raises(TypeError, match="boundaries must be packed as the input, not Tensor"):
+    with pytest.raises(TypeError, match=r"boundaries.*Tensor"):
         HierarchicalRNN(D, H, L)(packed, torch.zeros(T, 1, L - 1))
 
 

@@ -137,12 +137,12 @@ def test_gates_start_at_their_biases_and_matrices_as_the_paper_says():
     assert NestedLSTM(D, H, initialization="torch", forget_bias=0.0).layers[0].bias.abs().max() <= H**-0.5
 
 
-def test_tensorflow_starts_every_gate_of_a_kernel_within_one_bound():
+def test_madsens_cells_start_every_gate_of_a_kernel_within_one_bound():
     """Its cells keep one kernel [inputs, outputs]: 4 gates in an LSTM, r and u in a GRU, and the candidate alone."""
     d, h = 30, 50
-    nested = NestedLSTM(d, h, initialization="tensorflow").layers[0]
-    gru = GRU(d, h, initialization="tensorflow").layers[0]
-    rnn = RNN(d, h, initialization="tensorflow").layers[0]
+    nested = NestedLSTM(d, h, initialization="madsen").layers[0]
+    gru = GRU(d, h, initialization="madsen").layers[0]
+    rnn = RNN(d, h, initialization="madsen").layers[0]
     for matrices, fans in (
         ((nested.weight_ih, nested.weight_hh), d + h + 4 * h),
         ((nested.memory.weight_ih, nested.memory.weight_hh), 2 * h + 4 * h),

@@ -63,9 +63,9 @@ def test_refusals_of_states():
     for make, state, error, message in cases:
         with pytest.raises(error, match=message):
             make(D, H, num_layers=L)(x, state)
-    with pytest.raises(ValueError, match=r"h of the state must be \[2, 4\], not \[2, 3, 4\]"):
+    with pytest.raises(ValueError, match=r"\[2, 4\].*\[2, 3, 4\]"):
         GRU(D, H, num_layers=L)(x[:, 0], h)
-    with pytest.raises(ValueError, match=r"c of the state must be \[3, 4\], not \[4\]"):
+    with pytest.raises(ValueError, match=r"\[3, 4\].*\[4\]"):
         LSTM(D, H).layers[0](x[0], (h[0], h[0, 0]))
 
 
@@ -74,5 +74,5 @@ def test_weights_with_nan_are_not_loaded(make):
     unit = make(D, H, num_layers=L)
     weights = {name: tensor.clone() for name, tensor in unit.state_dict().items()}
     weights["layers.1.weight_ih"][0, 0] = float("nan")
-    with pytest.raises(ValueError, match=r"layers\.1\.weight_ih must hold numbers"):
+    with pytest.raises(ValueError, match=r"layers\.1\.weight_ih"):
         unit.load_state_dict(weights)

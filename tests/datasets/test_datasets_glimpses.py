@@ -9,7 +9,7 @@ import torch
 
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.glimpses import MNISTGlimpses, glimpses
-from nlstm_lab.errors import DamagedFile
+from nlstm_lab.errors import DamagedFile, UsageError
 
 Publish = Callable[..., dict[str, bytes]]
 SEEDED = 1
@@ -50,6 +50,27 @@ def test_an_image_is_twenty_glimpses_in_the_papers_order(publish: Publish) -> No
         for k, patch in enumerate(expected):
             assert torch.equal(batch.inputs[5 * quadrant + k], patch.reshape(5, 49))
     assert torch.equal(assemble(batch.inputs), images)
+
+
+def test_batches_in_fixed_order_are_the_files_and_a_partial_one_may_be_dropped(publish: Publish) -> None:
+    publish("mnist", digits())
+    shuffled = MNISTGlimpses(batch_size=4).load()
+    fixed = MNISTGlimpses(batch_size=4, batch_order="fixed", last_batch="drop").load()
+    generator = torch.Generator().manual_seed(SEEDED)
+    for _ in range(2):
+        (first, second), other = fixed.train(generator), list(shuffled.train(generator))
+        read, labels = torch.cat([first.inputs, second.inputs], 1), torch.cat([first.targets, second.targets])
+        assert torch.equal(assemble(read), torch.from_numpy(np.array(fixed.images["train"][:8])).float() / 255)
+        assert labels.tolist() == fixed.labels["train"][:8].tolist()
+        assert [len(batch.targets) for batch in other] == [4, 4, 2]
+        assert not torch.equal(other[0].inputs, first.inputs)
+    assert (fixed.updates_per_epoch, shuffled.updates_per_epoch) == (2, 3)
+
+
+def test_a_batch_that_is_never_full_is_not_dropped(publish: Publish) -> None:
+    publish("mnist", digits())
+    with pytest.raises(UsageError, match=r"10.*11.*batch_size.*last_batch"):
+        MNISTGlimpses(batch_size=11, last_batch="drop").load()
 
 
 def test_the_other_reading_is_four_phases_and_the_reduced_quadrant() -> None:

@@ -1,6 +1,7 @@
 """Quatrains: shapes, contents and counts, on tiny originals and on the real ones."""
 
 from collections.abc import Callable
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -57,9 +58,31 @@ def test_the_start_may_be_a_zero_vector(publish: Publish) -> None:
     assert zero.input == task.input
 
 
+def test_batches_in_fixed_order_are_the_files_and_a_partial_one_may_be_dropped(publish: Publish) -> None:
+    poems = [FIRST[k:] + FIRST[:k] for k in range(7)]
+    publish("poetry", ["\r\n".join(poem(*one) for one in poems).encode(), *quatrains()[1:]])
+
+    def read(**decisions: str) -> list[list[list[str]]]:
+        """Three epochs as batches of poems."""
+        task = ChinesePoetry(batch_size=3, **decisions).load()  # type: ignore[arg-type]
+        generator = torch.Generator().manual_seed(SEEDED)
+        epochs = [list(task.train(generator)) for _ in range(3)]
+        assert {len(batches) for batches in epochs} == {task.updates_per_epoch}
+        assert task.vocabulary is not None
+        whole = [[torch.cat([batch.inputs[:1], batch.targets]).T for batch in batches] for batches in epochs]
+        return [[[task.vocabulary.decode(row) for row in batch] for batch in batches] for batches in whole]
+
+    assert read(batch_order="fixed") == [[poems[:3], poems[3:6], poems[6:]]] * 3
+    assert read(batch_order="fixed", last_batch="drop") == [[poems[:3], poems[3:6]]] * 3
+    shuffled, cut = ([list(chain(*batches)) for batches in read(last_batch=last)] for last in ("keep", "drop"))
+    assert all(sorted(epoch) == sorted(poems) and epoch != poems for epoch in shuffled)
+    assert cut == [epoch[:6] for epoch in shuffled]
+    assert len({epoch[6] for epoch in shuffled}) > 1  # another poem is left out each time
+
+
 def test_a_line_that_is_no_poem_is_refused(publish: Publish) -> None:
     publish("poetry", [quatrains()[0] + "\r\n春 夏".encode(), *quatrains()[1:]])
-    with pytest.raises(DamagedFile, match=r"line 4 of the quatrains \(train\)"):
+    with pytest.raises(DamagedFile, match=r"line 4.*train"):
         ChinesePoetry().load()
 
 

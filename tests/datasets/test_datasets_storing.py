@@ -82,7 +82,7 @@ def test_one_file_after_the_other(home: Path, publish: Publish) -> None:
 def test_wrong_bytes_are_refused_and_change_nothing(home: Path, publish: Publish) -> None:
     publish("poetry", POEMS)
     place = folder(home / "mine", {"qtrain5": b"trai!", "qvalid5": b"valid", "qtest5": b"test"})
-    with pytest.raises(DamagedFile, match="not qtrain5 as it was published"):
+    with pytest.raises(DamagedFile, match="qtrain5"):
         import_("poetry", place)
     assert registry.contents("poetry") == POEMS
 
@@ -93,7 +93,7 @@ def test_wrong_bytes_of_one_file_change_none_and_are_named(
 ) -> None:
     publish("poetry", POEMS, store=False)
     place = make(home / "mine", {"qtrain5": b"train", "qvalid5": b"valid", "qtest5": b"tes!"})
-    with pytest.raises(DamagedFile, match=r"qtest5.* is not qtest5 as it was published") as refused:
+    with pytest.raises(DamagedFile, match="qtest5") as refused:
         import_("poetry", place)
     assert str(place) in str(refused.value)
     assert not [path for path in (home / "data").rglob("*") if path.is_file()]
@@ -151,5 +151,5 @@ def test_a_copy_that_hides_the_new_one_is_named(home: Path, publish: Publish, mo
     folder(home / "elsewhere", {"text8/text8": b"damaged"})
     monkeypatch.setenv("NLSTM_LAB_DATA", str(home / "elsewhere"))
     (home / "text8").write_bytes(b" a text")
-    with pytest.raises(DamagedFile, match="elsewhere/text8/text8 is not text8 as it was published"):
+    with pytest.raises(DamagedFile, match="elsewhere/text8/text8"):
         import_("text8", home / "text8")

@@ -68,10 +68,10 @@ def test_blocks_are_consecutive_cold_and_whole() -> None:
     assert sorted(predicted(batches)) == [(k, k + 1) for k in range(40) if k % 10 != 9]
 
 
-def small(reader: str = "blocks", length: int = 10) -> TextTask:
+def small(reader: str = "blocks", length: int = 10, **decisions: str) -> TextTask:
     codes = np.random.default_rng(0).integers(4, size=1000).astype(np.uint8)
     corpus = Corpus("small", codes, (900, 950, 1000), Vocabulary(("a", "b", "c", "d", "e")), "")
-    return TextTask(corpus, length, 7, reader)  # type: ignore[arg-type]
+    return TextTask(corpus, length, 7, reader, **decisions)  # type: ignore[arg-type]
 
 
 def test_training_blocks_are_shuffled_by_the_generator_alone() -> None:
@@ -80,6 +80,24 @@ def test_training_blocks_are_shuffled_by_the_generator_alone() -> None:
     assert torch.equal(epochs[0][0].inputs, epochs[1][0].inputs)
     assert not torch.equal(epochs[0][0].inputs, epochs[2][0].inputs)
     assert sorted(predicted(epochs[0])) == sorted(predicted(epochs[2]))
+
+
+def test_blocks_in_fixed_order_are_the_texts_and_a_partial_batch_may_be_dropped() -> None:
+    fixed, dropped = small(batch_order="fixed"), small(batch_order="fixed", last_batch="drop")
+    table = torch.from_numpy(fixed.corpus.splits["train"].astype(np.int64)).view(90, 10)
+    for seed in (1, 2):
+        blocks_read = [
+            torch.cat([torch.cat([batch.inputs[:1], batch.targets]).T for batch in batches])
+            for batches in (list(task.train(torch.Generator().manual_seed(seed))) for task in (fixed, dropped))
+        ]
+        assert torch.equal(blocks_read[0], table)
+        assert torch.equal(blocks_read[1], table[:84])
+    assert (fixed.updates_per_epoch, dropped.updates_per_epoch) == (13, 12)
+
+
+def test_streams_have_no_order_of_blocks() -> None:
+    with pytest.raises(UsageError, match=r"batch_order.*last_batch"):
+        CharacterModelling(reader="streams", batch_order="fixed")
 
 
 def test_streams_are_entered_at_another_place_each_epoch() -> None:
@@ -111,7 +129,7 @@ def test_log_frequencies_are_the_shares_of_the_training_targets(reader: str) -> 
 
 
 def test_a_text_shorter_than_a_block_is_refused() -> None:
-    with pytest.raises(UsageError, match="valid split of small has 50 symbols, fewer than one block of 60"):
+    with pytest.raises(UsageError, match=r"valid.*50.*60"):
         small(length=60)
 
 

@@ -40,7 +40,7 @@ def test_an_order_is_cut_ninety_five_five_and_nothing_is_lost() -> None:
     parts = parted(order, "here are 39 lines")
     assert {split: len(part) for split, part in parts.items()} == {"train": 35, "valid": 1, "test": 3}
     assert np.concatenate(list(parts.values())).tolist() == order.tolist()
-    with pytest.raises(UsageError, match=r"^here are 19 lines, too few to split 90/5/5$"):
+    with pytest.raises(UsageError, match="19 lines"):
         parted(order[:19], "here are 19 lines")
 
 

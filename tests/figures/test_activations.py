@@ -6,7 +6,7 @@ import pytest
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.activations import wrap
+from nlstm_lab.studies.activations.draw import wrap
 
 
 def drawn(figure, trace, memory):
@@ -143,7 +143,7 @@ def test_a_wrong_argument_is_named(trace, arguments, sentence):
 )
 def test_a_unit_without_memory_cells_is_refused_in_a_sentence(trace, draw):
     hidden = trace(["h"]).rename(c="h", memory="layer").assign_attrs(model="gru")  # as a GRU's trace is
-    with pytest.raises(UsageError, match=r"gru has no memory cells to draw: .* lab\.widgets\.CellExplorer"):
+    with pytest.raises(UsageError, match=r"gru.*CellExplorer"):
         draw(hidden)
 
 
@@ -168,14 +168,17 @@ def test_the_summary_counts_movement_and_held_cells(trace):
 
 
 def test_all_cells_are_drawn_with_the_calmest_first(trace):
-    """The frame of `all_cells` holds every cell once a memory, ordered by how far it moves."""
+    """The frame of `all_cells` holds every cell once a memory, and each panel shows them by how far they move."""
     data = trace()
-    frame = figures.data(figures.all_cells({"one": data}))
+    figure = figures.all_cells({"one": data})
+    frame = figures.data(figure)
     assert len(frame) == data.sizes["unit"] * data.sizes["memory"]
-    for memory, part in frame.groupby("memory"):
+    shown = [image.get_array() for panel in figure.axes[0].child_axes for image in panel.images]
+    assert len(shown) == data.sizes["memory"]
+    for image, (memory, part) in zip(shown, frame.groupby("memory", sort=False), strict=True):
         grid = part.filter(regex=r"^t\d+$").to_numpy()
-        moved = np.abs(np.diff(grid)).mean(1)
-        assert (np.diff(moved) > -1e-4).all()  # the frame is rounded to four decimals
+        np.testing.assert_allclose(np.abs(np.diff(grid)).mean(1), part["movement"], atol=1e-4)
+        assert (np.diff(np.abs(np.diff(image)).mean(1)) >= 0).all()
         c = data["c"].sel(memory=memory).transpose("unit", "time").to_numpy()[part["unit"]]
         np.testing.assert_allclose(grid, np.tanh(c) if memory == "inner" else c, atol=1e-4)
 

@@ -7,8 +7,8 @@ import xarray as xr
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
-from nlstm_lab.figures.memorization import unrolled_network, vanishing_gradients
+from nlstm_lab.studies.connectivity.draw import connectivity_reach, connectivity_sentence, lag_profiles
+from nlstm_lab.studies.connectivity.draw_gradients import unrolled_network, vanishing_gradients
 
 TEXT = " the study of grammar"
 
@@ -126,7 +126,7 @@ def test_reach_shows_means_intervals_and_the_published_numbers():
     assert heights.count(27.2) == 6
     assert figure.axes[0].get_ylabel() == "mean lag (characters)"
     assert set(figures.data(figure)["source"]) == {"ours", "published"}
-    with pytest.raises(UsageError, match="quantity must be one of 'mean_lag'"):
+    with pytest.raises(UsageError, match="mean_lag"):
         connectivity_reach(ours, "lag")
     with pytest.raises(UsageError, match="nothing to draw"):
         connectivity_reach(ours, "share_in_word")
@@ -146,7 +146,7 @@ def test_gradients_are_relative_to_distance_0():
     told = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert told[-2:] == ["geometric mean over seeds", "95 % t interval of the logarithm"]
     assert figure.axes[0].get_ylabel() == "gradient, relative to distance 0"
-    with pytest.raises(UsageError, match="with respect to 'layer 9'"):
+    with pytest.raises(UsageError, match="'layer 9'"):
         vanishing_gradients(gradients(), "layer 9")
 
 
@@ -162,7 +162,7 @@ def test_the_unrolled_network_is_as_dark_as_its_gradients():
     frame = figures.data(figure).query("where == 'input'").sort_values("lag")
     assert frame["value"].tolist() == pytest.approx([0, -0.5, -1, -2, -4])
     assert {"$x$", "$h^{1}$", "$t-8$"} <= {text.get_text() for text in figure.axes[0].texts}
-    with pytest.raises(UsageError, match="no gradient of 'rnn' at all distances up to 1"):
+    with pytest.raises(UsageError, match="'rnn'"):
         unrolled_network(gradients(), "rnn", distances=(0, 1))
     with pytest.raises(UsageError, match="up to 64"):
         unrolled_network(gradients(), "gru")
@@ -171,7 +171,7 @@ def test_the_unrolled_network_is_as_dark_as_its_gradients():
 def test_the_unrolled_network_is_that_of_one_condition():
     trained = gradients().assign(condition="trained")
     assert unrolled_network(trained, "gru", distances=(0, 1)).axes[0].get_title(loc="left") == "GRU, trained"
-    with pytest.raises(UsageError, match="choose one condition: there are trained, as initialized"):
+    with pytest.raises(UsageError, match=r"condition.*trained, as initialized"):
         unrolled_network(pd.concat([trained, gradients().assign(condition="as initialized")]), "gru", distances=(0, 1))
 
 

@@ -115,7 +115,7 @@ def test_the_csv_holds_every_plotted_number(trace, folder):
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(trace, folder):
     folder.write_text("a file where the folder should be")
-    with pytest.raises(LabError, match=r"cannot write nlstm_fig3_cells\.pdf into"):
+    with pytest.raises(LabError, match=r"nlstm_fig3_cells\.pdf"):
         save(draw(trace(text="to be")))
 
 
@@ -130,7 +130,7 @@ def test_a_full_disk_leaves_nothing_half_written(trace, folder, monkeypatch):
 
     figure = draw(changed)
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(LabError, match="no space left on device: free some space"):
+    with pytest.raises(LabError, match="no space left on device"):
         save(figure)
     assert contents(folder) == before
 

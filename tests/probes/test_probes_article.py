@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from nlstm_lab import paths
+from nlstm_lab import paths, probes
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.datasets.excerpt import Sequences
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.probes import studies
+from nlstm_lab.studies.connectivity import gradients as gradients_module
 
 WORDS = ("<eos>", "<unknown>", "the", "study", "grammar")
 TEXTS = [" the study of the grammar of study", " grammar the grammar and the study"]
@@ -21,7 +21,7 @@ SEQUENCES = Sequences(Autocomplete("text8"), "test", 2)
 def network(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "probes", lambda: tmp_path)
     monkeypatch.setattr(Sequences, "read", lambda self: TEXTS)
-    monkeypatch.setattr(studies, "DISTANCE", 20)
+    monkeypatch.setattr(gradients_module, "DISTANCE", 20)
     symbols = Vocabulary((*AutocompleteTask.special, *ALPHABET))
     ends = Interface(Symbols(len(symbols), padded=True), Symbols(len(WORDS), names=WORDS), symbols)
     return build(ModelConfig("gru", 6, embedding_size=6), ends, seed=0).eval()
@@ -29,19 +29,19 @@ def network(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("study", ["context_accuracy", "repetition", "connectivity_lags", "gradients"])
 def test_a_study_is_measured_once(study, network, monkeypatch):
-    first = getattr(studies, study)(network, SEQUENCES)
+    first = getattr(probes, study)(network, SEQUENCES)
     assert len(first)
     monkeypatch.setattr(Sequences, "read", None)  # the corpus is gone
-    again = getattr(studies, study)(network, SEQUENCES)
+    again = getattr(probes, study)(network, SEQUENCES)
     assert again.equals(first)
     with torch.no_grad():
         next(network.parameters()).add_(1)
     with pytest.raises(TypeError):
-        getattr(studies, study)(network, SEQUENCES)
+        getattr(probes, study)(network, SEQUENCES)
 
 
 def test_gradients_are_those_of_the_network_and_of_one_drawn_anew(network):
-    frame = studies.gradients(network, SEQUENCES)
+    frame = probes.gradients(network, SEQUENCES)
     assert set(frame["condition"]) == {"as initialized", "trained"}
     assert frame["lag"].max() == 19
     assert set(frame["where"]) == {"input", "layer 1"}
@@ -55,7 +55,7 @@ def test_sequences_are_known_by_their_place():
         Sequences(Autocomplete("my_text.txt"), "test", 2)
 
 
-@pytest.mark.parametrize("told", [studies.published_lags, studies.published_accuracy, studies.published_training])
+@pytest.mark.parametrize("told", [probes.published_lags, probes.published_accuracy, probes.published_training])
 def test_the_published_arrays_are_recorded_under_our_names(told):
     frame = told()
     assert set(frame["model"]) == {"gru", "stacked_lstm", "nlstm"}
@@ -63,10 +63,10 @@ def test_the_published_arrays_are_recorded_under_our_names(told):
 
 def test_the_published_numbers_are_those_of_the_protocols():
     """Protocol 31: mean lags of 2.2, 19.6 and 27.2 characters; 32: with nothing known the LSTM leads, then the GRU."""
-    lags = studies.published_lags().query("quantity == 'mean_lag' and where == 'all'").set_index("model")["value"]
+    lags = probes.published_lags().query("quantity == 'mean_lag' and where == 'all'").set_index("model")["value"]
     assert lags.round(1).to_dict() == {"nlstm": 2.2, "stacked_lstm": 19.6, "gru": 27.2}
     accuracy = (
-        studies.published_accuracy().query("top == 1").pivot(index="known", columns="model", values="accuracy_pct")
+        probes.published_accuracy().query("top == 1").pivot(index="known", columns="model", values="accuracy_pct")
     )
     ahead = accuracy["gru"] > accuracy["stacked_lstm"]
     assert ahead.tolist() == [False] + [True] * 6

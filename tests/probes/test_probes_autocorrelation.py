@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nlstm_lab.datasets.synthetic import signals
-from nlstm_lab.probes.autocorrelation import LENGTHS, autocorrelation, timescales
+from nlstm_lab.studies.timescales.autocorrelation import LENGTHS, autocorrelation, estimate
 
 
 def test_fft_is_the_direct_sum():
@@ -16,7 +16,7 @@ def test_fft_is_the_direct_sum():
 
 @pytest.mark.parametrize("tau", [2, 5, 20, 50, 100, 200, 500])
 def test_known_timescales_are_recovered(tau):
-    told = timescales(signals((tau,) * 30, 100_000, seed=tau))
+    told = estimate(signals((tau,) * 30, 100_000, seed=tau))
     truth = 0.5 / np.tanh(0.5 / tau)  # 1/2 + the geometric sum
     assert (told.reason == "").mean() > 0.9  # at 500, a few come out long enough to be refused
     inside = (told.low <= truth) & (truth <= told.high)
@@ -29,23 +29,23 @@ def test_known_timescales_are_recovered(tau):
 def test_the_correction_takes_the_bias_of_short_series_away():
     tau, length = 5, 1200
     x = signals((tau,) * 2500, length, seed=1)
-    told = timescales(x)
+    told = estimate(x)
     naive = 0.5 + autocorrelation(x, 25)[1:].sum(0).mean()
     truth = 0.5 / np.tanh(0.5 / tau)
     assert naive < 0.97 * truth
     assert np.mean(told.integrated[told.reason == ""]) == pytest.approx(truth, rel=0.03)
-    shorter = timescales(x[:600])  # where a fit without the correction is short by 5 %
+    shorter = estimate(x[:600])  # where a fit without the correction is short by 5 %
     assert np.median(shorter.exponential[shorter.reason == ""]) == pytest.approx(tau, rel=0.03)
 
 
 def test_white_noise_has_half_a_step_and_is_worth_its_length():
-    told = timescales(np.random.default_rng(0).standard_normal((50_000, 20)))
+    told = estimate(np.random.default_rng(0).standard_normal((50_000, 20)))
     assert told.integrated.mean() == pytest.approx(0.5, rel=0.02)
     assert told.samples.mean() == pytest.approx(50_000, rel=0.05)
 
 
 def test_below_a_step_only_the_exponential_one_is_the_decay():
-    told = timescales(signals((0.5,) * 20, 50_000))
+    told = estimate(signals((0.5,) * 20, 50_000))
     assert told.integrated.mean() == pytest.approx(0.657, rel=0.02)  # 1/2 coth(1 / (2 tau))
     assert told.e_folding.mean() == pytest.approx(0.731, rel=0.02)
     assert told.exponential.mean() == pytest.approx(0.5, rel=0.02)
@@ -53,18 +53,18 @@ def test_below_a_step_only_the_exponential_one_is_the_decay():
 
 def test_what_turns_back_at_each_step_has_less_than_half_a_step():
     noise = np.random.default_rng(0).standard_normal((50_001, 20))
-    told = timescales(noise[1:] - 0.3 * noise[:-1])
+    told = estimate(noise[1:] - 0.3 * noise[:-1])
     assert told.integrated.mean() == pytest.approx(0.5 - 0.3 / 1.09, rel=0.05)
 
 
 def test_the_interval_covers_repeated_measurement_with_a_little_to_spare():
-    told = timescales(signals((20,) * 400, 20_000, seed=2))
+    told = estimate(signals((20,) * 400, 20_000, seed=2))
     claimed = np.median(np.log(told.high / told.low)) / (2 * 1.96)
     assert 1 < claimed / np.log(told.integrated).std() < 1.5
 
 
 def test_the_interval_is_wolffs_equation_42():
-    told = timescales(signals((5, 20, 50), 50_000, seed=4))
+    told = estimate(signals((5, 20, 50), 50_000, seed=4))
     error = np.sqrt(4 * (told.window + 0.5 - told.integrated) / 50_000)
     np.testing.assert_allclose(told.high / told.integrated, np.exp(1.959964 * error), rtol=1e-6)
     np.testing.assert_allclose(told.integrated / told.low, np.exp(1.959964 * error), rtol=1e-6)
@@ -82,21 +82,21 @@ def test_no_confident_number_where_there_is_none():
         "slow": (signals((5000 / LENGTHS * 3,), 5000, seed=3)[:, 0], "too short"),
         "alternating": ((-1) ** t, "anticorrelated"),
     }
-    told = timescales(np.stack([x for x, _ in series.values()], 1))
+    told = estimate(np.stack([x for x, _ in series.values()], 1))
     assert [found.split(":")[0] for found in told.reason] == [reason for _, reason in series.values()]
     for numbers in told[:-1]:
         assert np.isnan(numbers).all()
 
 
 def test_a_handful_of_steps_is_too_short():
-    told = timescales(np.random.default_rng(0).standard_normal((10, 2)))
+    told = estimate(np.random.default_rng(0).standard_normal((10, 2)))
     assert told.reason.tolist() == ["too short: 10 steps"] * 2
     assert np.isnan(told.integrated).all()
 
 
 @pytest.mark.parametrize(("lengths", "share", "bias"), [(100, 0.66, -0.23), (200, 0.99, -0.02)])
 def test_near_the_limit_the_biases_are_those_of_the_docstring(lengths, share, bias):
-    told = timescales(signals((20,) * 2000, 20 * lengths, seed=0))
+    told = estimate(signals((20,) * 2000, 20 * lengths, seed=0))
     known = np.isfinite(told.integrated)
     assert known.mean() == pytest.approx(share, abs=0.03)
     assert np.nanmean(told.integrated) / 20 - 1 == pytest.approx(bias, abs=0.02)

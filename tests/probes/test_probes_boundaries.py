@@ -16,8 +16,8 @@ from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import MixtureDensity, Network
-from nlstm_lab.probes.boundaries import OPERATIONS, described, from_rows, rows_of
-from nlstm_lab.probes.segments import judged, text_truths
+from nlstm_lab.studies.boundaries.measure import OPERATIONS, described, from_rows, rows_of
+from nlstm_lab.studies.boundaries.segments import judged, text_truths
 
 COPY, UPDATE, FLUSH = (OPERATIONS.index(name) for name in ("COPY", "UPDATE", "FLUSH"))
 
@@ -75,7 +75,7 @@ def test_surprise_is_what_the_network_pays_for_each_character(hierarchical, text
 def test_chunks_change_nothing(hierarchical, text, monkeypatch):
     model = hierarchical()
     whole = probes.boundaries(model, text)
-    monkeypatch.setattr(importlib.import_module("nlstm_lab.probes.boundaries"), "CHUNK", 7)
+    monkeypatch.setattr(importlib.import_module("nlstm_lab.studies.boundaries.measure"), "CHUNK", 7)
     xr.testing.assert_allclose(probes.boundaries(model, text), whole, atol=1e-6)
 
 
@@ -98,7 +98,7 @@ def test_threshold_and_slope_are_lent_not_given(hierarchical, text, boundary):
 
 @pytest.mark.parametrize("chunk", [1000, 3])
 def test_given_boundaries_are_told_as_they_were_given(chunk, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("nlstm_lab.probes.boundaries"), "CHUNK", chunk)
+    monkeypatch.setattr(importlib.import_module("nlstm_lab.studies.boundaries.measure"), "CHUNK", chunk)
     torch.manual_seed(0)
     words = Vocabulary(tuple(" ab"))
     ends = torch.tensor([[1.0], [0.0], [0.0]])
@@ -173,5 +173,5 @@ def test_what_is_read_is_no_surprise_to_a_network_that_predicts_words(hierarchic
     assert set(probes.plain(found)["surprise"]) == {None}
     scores = judged([found], [text_truths(text)], {"0": (0, 0)})
     assert set(scores["detector"]) == {"network", "random", "periodic"}
-    with pytest.raises(UsageError, match="does not predict the symbols that it reads"):
+    with pytest.raises(UsageError, match="does not predict"):
         probes.flushes(model, text, 1)

@@ -1,17 +1,17 @@
 """What is noted of a claim is what the verdicts read."""
 
-import subprocess
-import sys
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from forking import server, started
 
 from nlstm_lab import targets
 from nlstm_lab.errors import LabError, UsageError
-from nlstm_lab.probes.claims import claims, note
-from nlstm_lab.probes.statistics import compare
-from nlstm_lab.statistics import Interval
+from nlstm_lab.probes.claims import measured_claims, record_claim
+from nlstm_lab.settings import SCALES
+from nlstm_lab.statistics import Interval, compare
 from nlstm_lab.targets.evidence import CLAIMS, TABLE
 
 
@@ -21,34 +21,21 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-NOTING = """
-import sys
-from pathlib import Path
-from nlstm_lab import probes
-from nlstm_lab.settings import SCALES
-from nlstm_lab.statistics import Interval
-from nlstm_lab.targets import load
-claims = [f"{name}.{claim.name}" for name in ("nested_lstm", "hm_rnn", "madsen") for claim in load(name).claims]
-claims = [(claim, scale) for claim in claims for scale in SCALES][:40]
-print("ready", flush=True)
-sys.stdin.readline()
-for claim, scale in claims[int(sys.argv[1]) :: 2]:
-    probes.note(claim, scale, Interval(1.0, 0.5, 1.5), 3)
-"""
+def note_every_other(first: int, ready: Any) -> None:
+    claims = [f"{name}.{claim.name}" for name in targets.DOCUMENTS for claim in targets.load(name).claims]
+    both = [(claim, scale) for claim in claims for scale in SCALES][:40]
+    ready.wait()
+    for claim, scale in both[first::2]:
+        record_claim(claim, scale, Interval(1.0, 0.5, 1.5), 3)
 
 
 def test_two_notebooks_that_note_at_once_lose_nothing(folder):
-    command = [sys.executable, "-c", NOTING]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    both = [subprocess.Popen([*command, str(k)], **pipes) for k in range(2)]
-    assert [process.stdout.readline() for process in both] == ["ready\n"] * 2
+    ready = server.Barrier(2)
+    both = [started(note_every_other, k, ready) for k in range(2)]
     for process in both:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in both:
-        process.communicate(timeout=60)
-        assert process.returncode == 0
-    assert len(claims()) == 40
+        process.join()
+        assert process.exitcode == 0
+    assert len(measured_claims()) == 40
     assert [path.name for path in folder.iterdir()] == ["claims.csv"]
 
 
@@ -60,10 +47,10 @@ def test_two_notebooks_that_note_at_once_lose_nothing(folder):
     ],
 )
 def test_what_no_verdict_could_read_is_not_noted(folder, claim, scale, told):
-    note("nested_lstm.inner_slower_than_outer", "small", Interval(1.0, 0.5, 1.5), 3)
+    record_claim("nested_lstm.inner_slower_than_outer", "small", Interval(1.0, 0.5, 1.5), 3)
     before = (folder / "claims.csv").read_bytes()
     with pytest.raises(UsageError, match=told):
-        note(claim, scale, Interval(1.0, 0.5, 1.5), 3)
+        record_claim(claim, scale, Interval(1.0, 0.5, 1.5), 3)
     assert (folder / "claims.csv").read_bytes() == before
 
 
@@ -71,26 +58,26 @@ def test_a_table_that_cannot_be_written_is_one_sentence(tmp_path, monkeypatch):
     (tmp_path / "probes").write_text("a file where the folder should be")
     monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path / "probes"))
     with pytest.raises(LabError, match="a file stands where a folder belongs"):
-        note("nested_lstm.inner_slower_than_outer", "small", Interval(1.0, 0.5, 1.5), 3)
+        record_claim("nested_lstm.inner_slower_than_outer", "small", Interval(1.0, 0.5, 1.5), 3)
 
 
 def test_nothing_measured_is_an_empty_table():
-    assert claims().empty
-    assert list(claims().columns) == CLAIMS
+    assert measured_claims().empty
+    assert list(measured_claims().columns) == CLAIMS
 
 
 def test_an_entry_is_replaced_and_others_stay():
     name = "nested_lstm.inner_slower_than_outer"
-    note(name, "small", Interval(1.0, 0.5, 1.5), 3)
-    note(name, "smoke", Interval(9.0, np.nan, np.nan), 1)
-    note(name, "small", compare(dict.fromkeys(range(5), 2.0), dict.fromkeys(range(5), 4.0)).difference, 5)
-    told = claims().set_index("scale")
+    record_claim(name, "small", Interval(1.0, 0.5, 1.5), 3)
+    record_claim(name, "smoke", Interval(9.0, np.nan, np.nan), 1)
+    record_claim(name, "small", compare(dict.fromkeys(range(5), 2.0), dict.fromkeys(range(5), 4.0)).difference, 5)
+    told = measured_claims().set_index("scale")
     assert told.loc["small", ["value", "low", "high", "n"]].tolist() == [-2, -2, -2, 5]
     assert np.isnan(told.low["smoke"])
 
 
 def test_a_verdict_is_computed_from_it():
-    note("nested_lstm.inner_slower_than_outer", "small", Interval(-2.0, -3.0, -1.0), 5)
-    told = targets.verdicts(pd.DataFrame(columns=TABLE), claims()).set_index("place")
+    record_claim("nested_lstm.inner_slower_than_outer", "small", Interval(-2.0, -3.0, -1.0), 5)
+    told = targets.verdicts(pd.DataFrame(columns=TABLE), measured_claims()).set_index("place")
     assert told.loc["inner_slower_than_outer", "verdict"] == "fails"
     assert told.loc["inner_slower_than_stack_upper", "verdict"] == "not run"

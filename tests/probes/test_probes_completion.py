@@ -8,7 +8,7 @@ from nlstm_lab.cells import HMLSTM, NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.completion import Completer, complete, continued, offered
+from nlstm_lab.studies.words.completion import Completer, complete, continued, offered
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
@@ -87,7 +87,7 @@ def test_it_refuses_in_a_sentence():
         complete(network(), "z", WORDS)
     with pytest.raises(UsageError, match="positive number of words"):
         complete(network(), "a", WORDS, k=0)
-    with pytest.raises(UsageError, match="predicts 6 things, not 5: hand in its own"):
+    with pytest.raises(UsageError, match=r"6.*5"):
         complete(network(), "a", WORDS[:5])
     once = network()
     once.per_sequence = True

@@ -8,10 +8,10 @@ import xarray as xr
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.probes.connectivity import connectivity
-from nlstm_lab.probes.context import suggested
-from nlstm_lab.probes.lags import measure, positions, profile, survey, within_seed
-from nlstm_lab.probes.wording import words_of
+from nlstm_lab.probes.texts import words_of
+from nlstm_lab.studies.connectivity.lags import measure, positions, profile, survey, within_seed
+from nlstm_lab.studies.connectivity.measure import connectivity
+from nlstm_lab.studies.words.measure import suggested
 
 
 def given(values, text, window=None):

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from nlstm_lab.datasets.synthetic import WITHIN, WORD
-from nlstm_lab.probes import nested_language
+from nlstm_lab.studies.boundaries import known_language as nested_language
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def test_a_detector_that_knows_the_words_tells_all_there_is(records: Path, monke
 def test_a_network_learns_the_language_and_is_recorded(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty updates suffice to tell frequent letters from rare ones; the second call reads the record."""
     monkeypatch.setattr(nested_language, "TRAINING", replace(nested_language.TRAINING, epochs=1))
-    told = nested_language.over_seeds([0])
+    told = nested_language.language_information([0])
     assert 0.5 < told["bpc"].iloc[0] < np.log2(26)
     assert set(told["layer"]) == {1, 2}
     assert (told["bits"] <= told["entropy"]).all()
     monkeypatch.delattr(nested_language, "trained")
-    assert nested_language.over_seeds([0]).equals(told)
+    assert nested_language.language_information([0]).equals(told)

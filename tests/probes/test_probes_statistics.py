@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nlstm_lab.probes.statistics import bootstrap, compare
-from nlstm_lab.statistics import t_interval
+from nlstm_lab.statistics import bootstrap, compare, t_interval
 
 
 def test_the_t_interval_is_the_textbook_one():

@@ -1,14 +1,18 @@
 """What the recorded studies measure, on a small network and a text that is made up."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from nlstm_lab import models, paths, probes
 from nlstm_lab.datasets.base import Symbols, Vocabulary
+from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig
-from nlstm_lab.probes import segment_studies, studies
+from nlstm_lab.studies.contents.measure import VARYING
+from nlstm_lab.studies.interventions import measure as interventions
 
 ABC = Vocabulary(tuple(" abc."))
 
@@ -17,23 +21,16 @@ ABC = Vocabulary(tuple(" abc."))
 def study(tmp_path, monkeypatch):
     """A network, and a text of a corpus that is not needed."""
     monkeypatch.setattr(paths, "probes", lambda: tmp_path)
-    for name, value in (("SKIP", 50), ("MOMENTS", 4), ("DISTANCE", 10), ("SINGLY", 4)):
-        monkeypatch.setattr(studies, name, value)
+    for name, value in (("BURN_IN", 50), ("MOMENTS", 4), ("DISTANCE", 10)):
+        monkeypatch.setattr(interventions, name, value)
     torch.manual_seed(0)
     model = models.build(ModelConfig("nlstm", 6), Interface(Symbols(5), Symbols(5), ABC), seed=0).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter *= 3
     text = "".join(np.random.default_rng(0).choice(list(" abc."), 900))
-
-    class Text:
-        def __str__(self):
-            return "a text"
-
-        def read(self):
-            return text
-
-    return model, Text(), text
+    monkeypatch.setattr(Excerpt, "read", lambda self: text)
+    return model, Excerpt("ptb", "valid", len(text)), text
 
 
 @pytest.mark.parametrize(
@@ -47,15 +44,15 @@ def study(tmp_path, monkeypatch):
 )
 def test_timescales_are_those_of_the_condition(study, how, reads):
     model, excerpt, text = study
-    found = studies.state_timescales(model, excerpt, seed=3, **how).query("value == 'tanh'")
-    expected = probes.state_timescales(probes.trace(*reads(model, text)), ["tanh"], skip=50)
+    found = probes.timescales(model, excerpt, burn_in=50, seed=3, **how).query("value == 'tanh'")
+    expected = probes.state_timescales(probes.trace(*reads(model, text)), ["tanh"], burn_in=50)
     np.testing.assert_allclose(found["timescale"], expected["timescale"], rtol=1e-5)
     assert expected["timescale"].notna().any()
 
 
 def test_gates_and_persistence_are_those_behind_the_start(study):
     model, excerpt, text = study
-    found = studies.gate_timescales(model, excerpt).set_index(["memory", "unit"])
+    found = probes.gates_and_persistence(model, excerpt, burn_in=50).set_index(["memory", "unit"])
     read = probes.trace(model, text).isel(time=slice(50, None))
     expected = probes.persistence(model, read).mean("time").to_series()[found.index]
     np.testing.assert_allclose(found["persistence"], expected, rtol=1e-5)
@@ -64,13 +61,13 @@ def test_gates_and_persistence_are_those_behind_the_start(study):
 
 def test_the_horizon_is_the_mean_over_positions(study):
     model, excerpt, text = study
-    found = studies.horizon(model, excerpt, positions=10)["loss"]
+    found = probes.loss_by_context(model, excerpt, positions=10)["loss"]
     np.testing.assert_allclose(found, probes.horizon(model, text, positions=10).mean("position"), rtol=1e-5)
 
 
 def test_cuts_are_means_over_moments_of_the_first_half(study):
     model, excerpt, text = study
-    found = studies.cuts(model, excerpt).set_index(["memory", "kind", "distance"]).sort_index()
+    found = probes.cuts(model, excerpt).set_index(["memory", "kind", "distance"]).sort_index()
     moments = np.linspace(50, 450 - 12, 4).astype(int).tolist()
     for kind, other in (("zero", None), ("swap", text[450:])):
         cut = probes.intervene(model, text[:450], kind, "inner", moments=moments, distance=10, other=other)
@@ -81,21 +78,22 @@ def test_cuts_are_means_over_moments_of_the_first_half(study):
     assert set(found.index.get_level_values("memory")) == {"outer", "inner", "h"}
 
 
-def test_pieces_are_judged_against_their_own_truth(study, monkeypatch):
+def test_pieces_are_judged_against_their_own_truth(study):
     """A network whose given boundaries are the spaces meets every space of every piece."""
     _, excerpt, _ = study
-    monkeypatch.setattr(segment_studies, "PIECE", 70)
     ends = Interface(Symbols(5), Symbols(5), ABC)
     model = models.build(ModelConfig("hrnn", 4, 2, boundaries=(" ",)), ends, seed=0).eval()
-    told = segment_studies.scores(model, excerpt).query("truth == 'spaces' and within == '0' and detector == 'network'")
+    told = probes.segment_scores(model, excerpt, piece=70).query(
+        "truth == 'spaces' and within == '0' and detector == 'network'"
+    )
     assert told["f1"].tolist() == [1.0]
 
 
 def test_contents_are_decoded_behind_the_start_of_both_networks(study):
     model, excerpt, text = study
-    told = studies.contents(model, excerpt, seed=3).set_index("condition")
+    told = probes.contents(model, excerpt, burn_in=50, seed=3).set_index("condition")
     for condition, network in (("trained", model), ("untrained", probes.untrained(model, 3))):
-        expected = probes.decode(probes.trace(network, text).isel(time=slice(50, None)), text[50:], studies.TOLD)
+        expected = probes.decode(probes.trace(network, text).isel(time=slice(50, None)), text[50:], VARYING)
         found = told.loc[condition]
         keys = ["memory", "label", "reason"]
         assert found[keys].values.tolist() == expected[keys].values.tolist()
@@ -113,7 +111,7 @@ def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
     with torch.no_grad():
         forget = model.unit.layers[0].memory.bias.view(4, -1)[1]  # of i, f, g, o
         forget[[0, 1, 2, 3, 5]] = -1e4
-    told = studies.single_cells(model, excerpt)
+    told = probes.cell_cuts(model, excerpt, moments=4, distance=4)
     assert told.groupby("memory", sort=False).size().to_dict() == {"outer": 6, "inner": 6}
     inner = told[told["memory"] == "inner"].set_index("unit")["kl"]
     assert inner.idxmax() == 4
@@ -124,11 +122,13 @@ def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
     assert halves.kl["inner"] == pytest.approx(inner.sum())
 
 
-@pytest.mark.parametrize(("measure", "least"), [(studies.cuts, 124), (studies.single_cells, 112)])
+@pytest.mark.parametrize(
+    ("measure", "least"), [(probes.cuts, 124), (partial(probes.cell_cuts, moments=4, distance=4), 112)]
+)
 def test_a_text_without_moments_behind_its_start_is_refused(study, monkeypatch, measure, least):
     model, excerpt, text = study
-    monkeypatch.setattr(excerpt, "read", lambda: text[: least - 2], raising=False)
-    with pytest.raises(UsageError, match=f"excerpt of {least - 2} characters is too short .*: read at least {least}"):
+    monkeypatch.setattr(Excerpt, "read", lambda self: text[: least - 2])
+    with pytest.raises(UsageError, match=rf"{least - 2}.*{least}"):
         measure(model, excerpt)
-    monkeypatch.setattr(excerpt, "read", lambda: text[:least], raising=False)
+    monkeypatch.setattr(Excerpt, "read", lambda self: text[:least])
     assert len(measure(model, excerpt))

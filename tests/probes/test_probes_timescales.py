@@ -10,7 +10,7 @@ from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.datasets.synthetic import signals
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import liveness
-from nlstm_lab.probes.timescales import gate_timescales, state_timescales
+from nlstm_lab.studies.timescales.measure import gate_timescales, state_timescales
 
 T = 20_000
 
@@ -93,7 +93,7 @@ def test_a_gate_that_moves_has_two_decays():
 
 def test_a_real_network_goes_through(network, text, kind):
     trace = probes.trace(network(kind, num_layers=2, scale=3.0), text * 3)
-    frame = state_timescales(trace, skip=100)
+    frame = state_timescales(trace, burn_in=100)
     assert list(frame.memory.unique()) == list(trace.memory.values)
     assert len(frame) == 4 * trace.sizes["memory"] * trace.sizes["unit"]
     assert ((frame.reason == "") == frame.timescale.notna()).all()
@@ -109,7 +109,7 @@ def test_hidden_states_serve_for_units_without_memories(network, text):
 def test_bad_requests_are_refused_in_a_sentence(network, text):
     trace = probes.trace(network(), text)
     with pytest.raises(UsageError, match="nothing left"):
-        state_timescales(trace, skip=400)
+        state_timescales(trace, burn_in=400)
     with pytest.raises(UsageError, match="not of 'sinh'"):
         state_timescales(trace, ["sinh"])
     with pytest.raises(UsageError, match="no memory 'innermost'"):

@@ -32,9 +32,9 @@ def test_a_colder_network_strays_less(writer):
 
 
 def test_bad_wishes_are_refused(writer, network):
-    with pytest.raises(UsageError, match="from 2 to 10000 points, not 1"):
+    with pytest.raises(UsageError, match=r"points.* 1"):
         probes.write(writer, 1)
-    with pytest.raises(UsageError, match="temperature must be positive"):
+    with pytest.raises(UsageError, match="temperature"):
         probes.write(writer, temperature=0)
     with pytest.raises(UsageError, match="does not write by hand"):
         probes.write(network())

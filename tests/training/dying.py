@@ -1,48 +1,13 @@
-"""Processes that train and are killed, by SIGKILL, at a chosen moment.
+"""Trainings that are killed, by SIGKILL, at a chosen moment."""
 
-They are forked off a server that has imported everything, so that one costs a fraction of a second.
-"""
-
-import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-ENVIRONMENT = ("NLSTM_LAB_CACHE", "NLSTM_LAB_RUNS", "OMP_NUM_THREADS")
-
-server = multiprocessing.get_context("forkserver")
-# torch._dynamo is what an optimizer imports when it is made, for seconds
-server.set_forkserver_preload(["torch._dynamo", "nlstm_lab.runs", "nlstm_lab.cli", "safetensors.torch"])
-
-
-def started(target: Callable[..., None], *arguments: Any) -> BaseProcess:
-    """A process that runs `target` in this process's environment of folders."""
-    environment = {name: os.environ[name] for name in ENVIRONMENT}
-    process = server.Process(target=_run, args=(environment, target, arguments))
-    process.start()
-    return process
-
-
-def _run(environment: dict[str, str], target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    os.environ.update(environment)
-    import torch
-
-    torch.set_num_threads(1)
-    target(*arguments)
-
-
-def command_line(output: Path, *arguments: str) -> None:
-    """`nlstm-lab` with its standard error in a file."""
-    from nlstm_lab import cli
-
-    sys.stderr = output.open("w", buffering=1)
-    sys.argv = ["nlstm-lab", *arguments]
-    cli.main()
+from forking import command_line
 
 
 def train(name: str, moment: str | None = None, save_every: float = 0.0) -> None:
@@ -71,20 +36,35 @@ def train_and_say(trained: Path, name: str) -> None:
     train(name)
 
 
+def signalled(number: int, moment: str, *arguments: str) -> None:
+    """`nlstm-lab` with these arguments, which sends itself a signal before its fifth update, or evaluation."""
+    from nlstm_lab.training import loop
+
+    owner, name = {"update": (loop._Trainer, "update"), "evaluation": (loop, "evaluate")}[moment]
+    _before(owner, name, 5, then=lambda: signal.raise_signal(number))
+    command_line(*arguments)
+
+
 def die(*_: Any, **__: Any) -> Any:
     os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(60)  # the signal is on its way
 
 
-def _before(owner: Any, name: str, call: int, condition: Callable[..., bool] = lambda *_: True) -> None:
-    """Die when `owner.name` is called for the `call`-th time with arguments that meet a condition."""
+def _before(
+    owner: Any,
+    name: str,
+    call: int,
+    condition: Callable[..., bool] = lambda *_: True,
+    then: Callable[[], None] = die,
+) -> None:
+    """Die, or do another thing, when `owner.name` is called for the `call`-th time with arguments that are meant."""
     original, calls = getattr(owner, name), [0]
 
     def wrapped(*arguments: Any, **named: Any) -> Any:
         if condition(*arguments):
             calls[0] += 1
             if calls[0] == call:
-                die()
+                then()
         return original(*arguments, **named)
 
     setattr(owner, name, wrapped)

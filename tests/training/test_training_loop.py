@@ -198,9 +198,10 @@ def test_the_weights_that_are_kept_are_the_best_epochs(losses: list[float], monk
     for name in ("end_epoch", "finish"):
         done = getattr(LOOP._Trainer, name)
 
-        def noted(trainer: Any, done: Any = done) -> None:
-            done(trainer)
+        def noted(trainer: Any, done: Any = done) -> Any:
+            result = done(trainer)
             ends.append({key: value.clone() for key, value in trainer.network.state_dict().items()})
+            return result
 
         monkeypatch.setattr(LOOP._Trainer, name, noted)
     fit = training.fit(network(), Given(), TrainingConfig(3, 0.01), seed=0, progress=False)  # type: ignore[arg-type]
@@ -229,6 +230,18 @@ def test_the_learning_rate_is_divided_where_validation_does_not_fall_below_the_e
     assert fit.best_epoch == 5
 
 
+@pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (3, 5), (4, 7), (None, 7)])
+def test_a_training_may_end_when_validation_has_not_improved(
+    patience: int | None, epochs: int, losses: list[float]
+) -> None:
+    """Epochs 1, 2 and 6 improve on all before; the third, as good as the second, does not."""
+    losses += [3.0, 2.0, 2.0, 2.5, 2.2, 1.0, 1.5]
+    config = TrainingConfig(7, 0.01, updates_per_epoch=1)
+    fit = training.fit(network(), Given(), config, seed=0, patience=patience, progress=False)  # type: ignore[arg-type]
+    assert (fit.epochs, fit.best_epoch) == (epochs, 2 if epochs < 6 else 6)
+    assert max(epoch for epoch, *_ in fit.history) == epochs
+
+
 def test_of_equal_epochs_the_first_is_the_best(losses: list[float]) -> None:
     losses += [2.0, 2.0]
     config = TrainingConfig(2, 0.01, updates_per_epoch=1)
@@ -241,9 +254,6 @@ def test_a_plateau_and_the_best_epoch_are_known_after_a_stop(losses: list[float]
     options: Any = {"seed": 0, "checkpoint": tmp_path / "checkpoint.pt", "progress": False}
     training.fit(network(), Given(), one, **options)  # type: ignore[arg-type]
     file = options["checkpoint"]
-    state = torch.load(file, weights_only=True)
-    state["progress"]["finished"] = False
-    torch.save(state, file)
     fit = training.fit(network(), Given(), replace(one, epochs=2), **options)  # type: ignore[arg-type]
     assert fit.best_epoch == 1
     assert torch.load(file, weights_only=True)["optimizer"]["param_groups"][0]["lr"] == 0.005

@@ -1,14 +1,15 @@
 """A training that is stopped anywhere and started again ends as if it had never been stopped."""
 
 import json
-import os
+import random
 import signal
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dying import MOMENTS, command_line, started, train
+from dying import MOMENTS, signalled, train
+from forking import command_line, started
 from torch import load
 
 from nlstm_lab import runs
@@ -29,16 +30,20 @@ def measured(folder: Path) -> dict[str, Any]:
     return {**told, **contents}
 
 
-@pytest.fixture(scope="module")
-def unstopped(folders: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Measured:
+@pytest.fixture(scope="session")
+def unstopped(folders: dict[str, str], once: Callable[..., Path]) -> Measured:
     """What trainings that nobody stops measure, by name."""
-    folder = tmp_path_factory.mktemp("unstopped")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**folders, "NLSTM_LAB_RUNS": str(folder)}.items():
-            patch.setenv(name, value)
-        for name in (NAME, LONG):
-            started(train, name).join()
-        return {name: measured(runs.load(name, 0, "smoke").folder) for name in (NAME, LONG)}
+
+    def make(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {**folders, "NLSTM_LAB_RUNS": str(folder)}.items():
+                patch.setenv(name, value)
+            for process in [started(train, name) for name in (NAME, LONG)]:
+                process.join()
+                assert process.exitcode == 0
+
+    folder = once("unstopped", make)
+    return {name: measured(folder / name / "smoke-seed0") for name in (NAME, LONG)}
 
 
 QUICK = ("in the second epoch", "half a checkpoint", "between rename and result")
@@ -71,19 +76,29 @@ def test_killed_again_and_again_it_ends_all_the_same(runs_folder: Path, unstoppe
     assert measured(runs.load(NAME, 0, "smoke").folder) == unstopped[NAME]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.soak
+def test_killed_at_any_moment_it_ends_all_the_same(runs_folder: Path, unstopped: Measured) -> None:
+    """The processes do nothing but train, so that every kill meets a training."""
+    moments, exits = random.Random(0), list[int | None]()
+    while 0 not in exits:
+        process = started(train, LONG)
+        process.join(moments.uniform(0.05, 1.0 + 0.2 * len(exits)))  # longer and longer, so that it does end
+        process.kill()
+        process.join()
+        exits.append(process.exitcode)
+    assert set(exits) == {-signal.SIGKILL, 0}
+    assert measured(runs.load(LONG, 0, "smoke").folder) == unstopped[LONG]
+
+
+@pytest.mark.parametrize(("number", "moment"), [(signal.SIGINT, "update"), (signal.SIGTERM, "evaluation")])
 def test_a_signal_saves_and_says_how_to_go_on(
-    number: signal.Signals, runs_folder: Path, tmp_path: Path, unstopped: Measured
+    number: signal.Signals, moment: str, runs_folder: Path, tmp_path: Path, unstopped: Measured
 ) -> None:
     line = ("train", LONG, "--scale", "smoke", "--device", "cpu")
-    process = started(command_line, tmp_path / "said", *line)
-    attempt = runs_folder / LONG / ".attempt-smoke-seed0" / "checkpoint.pt"
-    while not attempt.exists() and process.is_alive():
-        time.sleep(0.005)
-    assert process.pid is not None
-    os.kill(process.pid, number)
+    process = started(signalled, number, moment, *line, output=tmp_path / "said")
     process.join()
     assert process.exitcode == 130
+    attempt = runs_folder / LONG / ".attempt-smoke-seed0" / "checkpoint.pt"
     said = (tmp_path / "said").read_text()
     assert said.startswith(f"nlstm-lab: {number.name}: saved after ")
     assert said.endswith("the same command goes on\n")
@@ -92,7 +107,7 @@ def test_a_signal_saves_and_says_how_to_go_on(
     assert load(attempt, weights_only=True)["progress"]["update"] == updates
     assert not list(runs_folder.glob("*/*/result.json"))
 
-    again = started(command_line, tmp_path / "again", *line)
+    again = started(command_line, *line, output=tmp_path / "again")
     again.join()
     assert again.exitcode == 0
     assert measured(runs.load(LONG, 0, "smoke").folder) == unstopped[LONG]

@@ -9,6 +9,7 @@ const LONG = 6000; // ms after which one wonders whether Python is there
  *   lab.get(name)            a trait's value
  *   lab.set(values, ask, ms) change traits; with ask, Python computes from them, ms after the last of a burst
  *   lab.waiting()            whether Python owes an answer
+ *   lab.send(message)        a word to Python, unless there is none
  *   lab.watch(names, f)      call f when Python changes one of them
  *   lab.alone                whether this is a page without Python
  *   lab.needsPython(node)    disable a control's inputs where there is no Python
@@ -84,6 +85,7 @@ function start(model, el, render) {
       }
       return node;
     },
+    send: (message) => alone || model.send(message),
     say: settled((sentence) => { heard.textContent = sentence; }, 150),
     hint: (sentence) => body.append(make("p", { class: "nl-hint" }, sentence)),
     note: (node) => notes.append(node),

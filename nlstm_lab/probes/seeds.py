@@ -1,0 +1,96 @@
+"""One measurement of many runs, and what may be said of it over their seeds."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.runs import Run
+from nlstm_lab.runs.together import NO_RUNS, about
+from nlstm_lab.statistics import Paired, compare, t_interval
+
+ENOUGH = 3  # live cells with a number, below which a memory of a run has no median
+RUN = ("experiment", "model", "start", "seed")
+
+
+def gather(
+    networks: Iterable[tuple[Run, Network]], measure: Callable[..., pd.DataFrame], *arguments: Any, **options: Any
+) -> pd.DataFrame:
+    """`measure(network, *arguments, **options)` of every run under each other, with RUN's columns in front.
+
+    networks: `[(run, run.model()) for run in runs]`. A measure that has a parameter `seed` is given the run's, so that
+    untrained networks and shuffled texts differ between the seeds as trained networks do. UsageError: no run.
+    """
+    seeded = "seed" in inspect.signature(measure).parameters
+    parts = []
+    for run, network in networks:
+        seed = {"seed": run.seed} if seeded else {}
+        frame = measure(network, *arguments, **seed, **options).reset_index(drop=True)
+        parts.append(pd.DataFrame({**about(run)}, index=frame.index).join(frame))
+    if not parts:
+        raise UsageError(NO_RUNS)
+    return pd.concat(parts, ignore_index=True)
+
+
+def medians(cells: pd.DataFrame, column: str = "timescale") -> pd.DataFrame:
+    """The median of each run's memory over its live cells, with the shares of those that are not beside it.
+
+    cells: a gathered measure with one row a cell; `condition`, `value` (a kind of value) and `quantity` are kept apart
+    where they are columns. Columns: the keys, `median`, `measured` (cells), `latched`, `silent`, `dead` (shares of all
+    cells). Fewer than ENOUGH live cells have no median: NaN.
+    """
+    kept = [name for name in ("condition", "quantity", "value") if name in cells and name != column]
+    rows = []
+    for key, group in cells.groupby([*RUN, "memory", *kept], sort=False):
+        live = group.loc[group["life"] == "alive", column].dropna()
+        life = {name: (group["life"] == name).mean() for name in ("latched", "silent")}
+        told = {"median": live.median() if len(live) >= ENOUGH else float("nan"), "measured": len(live)}
+        rows.append(dict(zip([*RUN, "memory", *kept], key, strict=True)) | told | life)
+        rows[-1]["dead"] = (group["life"] != "alive").mean()
+    return pd.DataFrame(rows)
+
+
+def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFrame:
+    """The mean over seeds of a column and its t interval for each group: mean, low, high, n (seeds with a number).
+
+    What is NaN in `by` (no reader, no layer) is a group of its own.
+    UsageError: a group has two rows of a seed, which would count as two.
+
+    >>> values = pd.DataFrame({"memory": ["inner"] * 3, "seed": [0, 1, 2], "lag": [2.0, 2.5, 3.0]})
+    >>> intervals(values, "lag", by=["memory"]).round(2).to_dict("records")
+    [{'memory': 'inner', 'mean': 2.5, 'low': 1.26, 'high': 3.74, 'n': 3}]
+    """
+    rows, by = [], list(by)
+    for key, group in frame.groupby(by, sort=False, dropna=False):
+        values = _of_seeds(group, column, dict(zip(by, key, strict=True)))
+        rows.append(dict(zip(by, key, strict=True)) | t_interval(values)._asdict() | {"n": len(values)})
+    return pd.DataFrame(rows)
+
+
+def paired(frame: pd.DataFrame, column: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Paired:
+    """Whether `column` is larger in the rows that `first` describes than in those of `second`, seed by seed.
+
+    A seed that lacks one of the two (NaN) is left out and not counted.
+
+    >>> paired(medians, "median", {"start": "zero", "memory": "inner"}, {...})  # doctest: +SKIP
+    """
+    return compare(_by_seed(frame, column, first), _by_seed(frame, column, second))
+
+
+def _by_seed(frame: pd.DataFrame, column: str, described: Mapping[str, Any]) -> dict[int, float]:
+    chosen = frame
+    for name, value in described.items():
+        chosen = chosen[chosen[name] == value]
+    values = _of_seeds(chosen, column, described)
+    return {int(seed): float(value) for seed, value in values.items()}  # type: ignore[call-overload]
+
+
+def _of_seeds(frame: pd.DataFrame, column: str, described: Mapping[str, Any]) -> "pd.Series[float]":
+    """The numbers of a column by their seeds, of rows that agree in all that is `described`."""
+    values = frame.set_index("seed")[column].dropna()
+    if values.index.has_duplicates:
+        raise UsageError(f"{dict(described)} describes more than one row of a seed: say also what tells them apart")
+    return values

@@ -1,0 +1,80 @@
+"""Runs that are not done: what the checkpoints tell that training writes every minute and after every epoch."""
+
+import fnmatch
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from nlstm_lab import models, paths
+from nlstm_lab.errors import MissingRun
+from nlstm_lab.experiments import get, sizes
+from nlstm_lab.runs import records
+from nlstm_lab.runs.attempt import Attempt
+from nlstm_lab.runs.run import Run, command, is_known
+from nlstm_lab.settings import UNDER_WAY
+from nlstm_lab.training import checkpoint
+from nlstm_lab.training.state import COLUMNS, Progress
+
+
+@dataclass(frozen=True)
+class PartialRun(Run):
+    """A run that is not done, as far as it was when its checkpoint was last written. Its weights cannot be read."""
+
+    progress: Progress
+    saved: float  # when its checkpoint was written, in seconds since 1970; 0 where there is none yet
+
+    @property
+    def state(self) -> str:
+        return f"{self.progress.epoch} of {self.experiment.training.epochs} epochs, {UNDER_WAY}"
+
+    @cached_property
+    def history(self) -> pd.DataFrame:
+        return pd.DataFrame(self.progress.history, columns=list(COLUMNS))
+
+    @property
+    def hours_left(self) -> float:
+        """Hours to the last epoch at the pace so far; NaN before the first update, and for a text of unknown length."""
+        left = sizes.symbols_read(self.experiment) / (self.progress.tokens or float("nan")) - 1
+        return (0.0 if left < 0 else left) * self.progress.seconds / 3600
+
+    def model(self, device: str = "cpu") -> models.Network:
+        raise MissingRun(
+            f"{self.name} is not done ({self.state}), and its weights cannot be read yet: `nlstm-lab runs` tells how "
+            f"far it is, and `{command(self.experiment, self.seed)}` goes on where it was stopped"
+        )
+
+
+def under_way(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
+    """Runs that match and are not done, whether they train at this moment or were stopped.
+
+    What cannot go on is passed over: runs that failed, and attempts at another configuration than today's.
+    """
+    found = []
+    for file in sorted(paths.runs().glob("*/.attempt-*-seed*/config.json")):
+        config: dict[str, Any] = records.read_json(file)
+        if not fnmatch.fnmatchcase(config["name"], pattern) or scale not in (None, config["scale"]):
+            continue
+        attempt = Attempt(file.parent.with_name(file.parent.name.removeprefix(".attempt-")))
+        config.pop("data_sha256", None)
+        if not is_known(config["name"]) or (attempt.folder / "failed.json").exists():
+            continue
+        experiment = get(config["name"], config["scale"])
+        if records.difference(config, experiment):
+            continue
+        state = checkpoint.peek(attempt.checkpoint)
+        progress = Progress(**state["progress"]) if state else Progress()
+        saved = attempt.checkpoint.stat().st_mtime if state else 0.0
+        result: dict[str, Any] = {
+            "experiment": experiment.name,
+            "scale": experiment.scale,
+            "seed": int(attempt.folder.name.rpartition("-seed")[2]),
+            "parameters": sizes.parameters(experiment),
+            "best_epoch": progress.best_epoch,
+            "metrics": records.summary(pd.DataFrame(progress.history, columns=list(COLUMNS))),
+            "seconds": round(progress.seconds, 1),
+            "tokens_per_second": round(progress.rate()),
+        }
+        found.append(PartialRun(attempt.path, experiment, result["seed"], result, progress, saved))
+    return found

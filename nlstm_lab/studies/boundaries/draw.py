@@ -1,0 +1,190 @@
+"""Boundaries along a text: figures 3 and 4 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.plotted import LIVE, attach
+from nlstm_lab.figures.style import NORMS, OPERATIONS, PAGE, glyph, sheet, styled
+from nlstm_lab.studies.activations.draw import MONO
+
+ROW = 90  # characters, as in the paper
+BLOCKS = ListedColormap(["#000000", "#ffffff"])  # the paper's: white where a segment ends
+CODES = ListedColormap([look.colour for look in OPERATIONS.values()])
+
+# inches
+MARGIN, RIGHT, TEXT, BAND, GAP, LINE = 0.36, 0.05, 0.13, 0.085, 0.02, 0.14
+STRIP, KEY, FOOT = 0.04, 0.14, 0.46
+
+
+@styled
+def boundary_rows(found: xr.Dataset, row: int = ROW, width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """Figure 3: a text in rows of so many characters, and under each z of every layer that has a detector.
+
+    found: `lab.probes.boundaries(model, text)`. White where a segment ends, black where none does; soft boundaries are
+    grey. UsageError: a text shorter than a row, or no text at all.
+    """
+    lines = _lines(found, row)
+    layers = found["layer"].values[:-1].tolist()
+    block = TEXT + len(layers) * (BAND + GAP) + LINE
+    figure, ax = sheet(ax, width, block * len(lines) + KEY)
+    pitch = (width - MARGIN - RIGHT) / row
+    for k, (start, stop) in enumerate(lines):
+        y = k * block
+        _write(ax, found, start, stop, y, pitch)
+        for place, layer in enumerate(reversed(layers)):  # the highest layer on top, as in the paper
+            top = y + TEXT + place * (BAND + GAP)
+            _z(ax, found, layer, start, stop, top, pitch)
+    _squares(ax, MARGIN, block * len(lines) + 0.02)
+    return attach(figure, boundary_frame(found), {"z": LIVE, "norm": LIVE})
+
+
+@styled
+def hidden_norms(
+    found: xr.Dataset,
+    printed: Sequence[int] = (),
+    row: int = ROW,
+    width: float = PAGE,
+    ax: Axes | None = None,
+) -> Figure:
+    """Figure 4: the same with the norm of every layer's hidden state as a heat map and the operation under it.
+
+    printed: how many updates a layer the paper counts, shown beside ours. Every layer's heat map reaches from its
+    smallest norm, light, to its largest, dark, from its first update on; before, its state is zero and its map blank.
+    UsageError as for `boundary_rows`.
+    """
+    lines = _lines(found, row)
+    layers = found["layer"].values.tolist()
+    block = TEXT + (len(layers) - 1) * (BAND + GAP) + 0.03 + len(layers) * (BAND + STRIP + GAP) + LINE
+    height = block * len(lines) + FOOT
+    figure, ax = sheet(ax, width, height)
+    pitch = (width - MARGIN - RIGHT) / row
+    norms = _since_first_update(found)
+    low, high = np.nanmin(norms, 0), np.nanmax(norms, 0)
+    scaled = (norms - low) / np.maximum(high - low, 1e-6)
+    for k, (start, stop) in enumerate(lines):
+        _write(ax, found, start, stop, k * block, pitch)
+        y = k * block + TEXT
+        for layer in reversed(layers[:-1]):
+            _z(ax, found, layer, start, stop, y, pitch)
+            y += BAND + GAP
+        y += 0.03
+        for layer in reversed(layers):
+            codes = found["operation"].sel(layer=layer).values[start:stop]
+            _band(ax, scaled[start:stop, layer - 1], y, BAND, pitch, NORMS, 1)
+            _band(ax, codes, y + BAND, STRIP, pitch, CODES, len(OPERATIONS) - 1)
+            _label(ax, y + BAND / 2, rf"$\|h^{layer}\|$")
+            y += BAND + STRIP + GAP
+    ranges = {layer: (float(low[layer - 1]), float(high[layer - 1])) for layer in layers}
+    _foot(ax, height, update_counts(found), printed, ranges)
+    return attach(figure, boundary_frame(found), {"z": LIVE, "norm": LIVE})
+
+
+def _since_first_update(found: xr.Dataset) -> NDArray[np.float64]:
+    """The norms [time, layer], NaN before a layer's first update; of a layer without any, all of them, which are 0."""
+    norms = found["norm"].values.astype(float)
+    began = (found["operation"].values != list(OPERATIONS).index("COPY")).cumsum(0) > 0
+    return np.where(began | ~began.any(0), norms, np.nan)
+
+
+def update_counts(found: xr.Dataset) -> dict[int, int]:
+    """How many steps of a text each layer did not COPY: its UPDATEs and FLUSHes."""
+    acts = found["operation"].values != list(OPERATIONS).index("COPY")
+    return dict(zip(found["layer"].values.tolist(), acts.sum(0).tolist(), strict=True))
+
+
+def boundary_frame(found: xr.Dataset) -> pd.DataFrame:
+    """What the figures show: a row for each layer and character."""
+    names = np.array(list(OPERATIONS))
+    parts = []
+    for layer in found["layer"].values.tolist():
+        one = found.sel(layer=layer)
+        columns = {"layer": layer, "time": one["time"].values, "symbol": one["symbol"].values.astype(str)}
+        told = {"z": one["z"].values, "operation": names[one["operation"].values], "norm": one["norm"].values}
+        parts.append(pd.DataFrame(columns | told))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _lines(found: xr.Dataset, row: int) -> list[tuple[int, int]]:
+    if "symbol" not in found.coords:
+        raise UsageError("these boundaries belong to no text: draw those of handwriting with `handwriting_segments`")
+    length = found.sizes["time"]
+    if row < 1 or length < row:
+        raise UsageError(f"a text of {length} characters fills no row of {row}: read a longer one, or set `row`")
+    return [(start, min(start + row, length)) for start in range(0, length, row)]
+
+
+def _write(ax: Axes, found: xr.Dataset, start: int, stop: int, y: float, pitch: float) -> None:
+    for k, symbol in enumerate(found["symbol"].values[start:stop].astype(str)):
+        place = (MARGIN + (k + 0.5) * pitch, y + TEXT - 0.035)
+        ax.text(*place, glyph(symbol), ha="center", va="baseline", fontsize=6.6, family=MONO)
+
+
+def _z(ax: Axes, found: xr.Dataset, layer: int, start: int, stop: int, y: float, pitch: float) -> None:
+    z = found["z"].sel(layer=layer).values[start:stop]
+    soft = found.attrs["boundary"] == "soft"
+    _band(ax, z, y, BAND, pitch, "gray" if soft else BLOCKS, 1)
+    _label(ax, y + BAND / 2, f"$z^{layer}$")
+
+
+def _label(ax: Axes, y: float, words: str) -> None:
+    ax.text(MARGIN - 0.05, y, words, ha="right", va="center", fontsize=6.5)
+
+
+def _band(
+    ax: Axes, values: np.ndarray, y: float, height: float, pitch: float, colours: str | Colormap, top: float
+) -> None:
+    """A strip of blocks, one a character, with a thin outline so that white ones are seen."""
+    edges = MARGIN + pitch * np.arange(len(values) + 1)
+    ax.pcolormesh(
+        edges, [y, y + height], values[None], cmap=colours, vmin=0, vmax=top, edgecolors="#8c8c8c", linewidth=0.12
+    )
+    ax.add_patch(Rectangle((MARGIN, y), edges[-1] - MARGIN, height, fill=False, edgecolor="#606060", linewidth=0.35))
+
+
+def _squares(ax: Axes, x: float, y: float) -> float:
+    """The key of the boundaries; returns where it ends."""
+    for fill, words, wide in (("white", "$z=1$: a segment ends", 1.3), ("black", "$z=0$", 0.52)):
+        ax.add_patch(Rectangle((x, y - 0.04), 0.08, 0.08, facecolor=fill, edgecolor="#606060", linewidth=0.35))
+        ax.text(x + 0.12, y, words, va="center", fontsize=6.5)
+        x += wide
+    return x
+
+
+def _foot(
+    ax: Axes,
+    height: float,
+    counts: Mapping[int, int],
+    printed: Sequence[int],
+    ranges: Mapping[int, tuple[float, float]],
+) -> None:
+    """Boundaries and operations by their colours, the shades with every layer's range, and the updates a layer."""
+    y = height - FOOT
+    x = _squares(ax, MARGIN, y)
+    for name, look in OPERATIONS.items():
+        ax.add_patch(Rectangle((x, y - 0.02), 0.16, 0.04, facecolor=look.colour, edgecolor="#606060", linewidth=0.35))
+        ax.text(x + 0.2, y, name, va="center", fontsize=6.5)
+        x += 0.68
+    shades = np.linspace(0, 1, 65)
+    bar = MARGIN + 0.62 * np.linspace(0, 1, 66)
+    ax.pcolormesh(bar, [y + 0.12, y + 0.2], shades[None], cmap=NORMS, linewidth=0)
+    told = [
+        f"layer {layer}: {low:.2f}" + (f"–{high:.2f}" if high - low > 0.005 else " throughout")
+        for layer, (low, high) in ranges.items()
+    ]
+    words = "norm on each layer's own scale: " + ", ".join(told) + "; blank before its first update"
+    ax.text(MARGIN + 0.69, y + 0.16, words, va="center", fontsize=6.5)
+    paper = dict(zip(counts, printed, strict=False))
+    told = [
+        f"layer {layer}: {count}" + (f" (paper {paper[layer]})" if layer in paper else "")
+        for layer, count in counts.items()
+    ]
+    ax.text(MARGIN, y + 0.32, "steps with UPDATE or FLUSH: " + ", ".join(told), va="center", fontsize=6.5)

@@ -1,0 +1,79 @@
+"""Does an HM-LSTM find segments that nobody marked? A small one learns a language whose words and phrases are known."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from nlstm_lab import models, training
+from nlstm_lab.datasets.synthetic import WORD, NestedLanguage, NestedLanguageTask
+from nlstm_lab.models import Interface, ModelConfig, Network
+from nlstm_lab.probes.records import ensure
+from nlstm_lab.studies.boundaries.measure import together
+from nlstm_lab.studies.boundaries.segments import Flags, fires, mutual_information
+from nlstm_lab.training import TrainingConfig
+
+LANGUAGE = NestedLanguage(words=32, topics=4, length=50, batch_size=64, reader="streams")
+MODEL = ModelConfig("hmlstm", 64, 3, flags={"layer_norm": True}, embedding_size=32, output_embedding_size=64)
+TRAINING = TrainingConfig(epochs=5, learning_rate=0.004, updates_per_epoch=20)
+READ, PIECE = 9_500, 500  # characters of the validation text, and of a piece that is read from a zero state
+
+
+def language_truths(task: NestedLanguageTask, length: int) -> dict[str, Flags]:
+    """Where in the validation text a word, a phrase (which is one, too) ends, and where one begins."""
+    begins = task.boundaries["valid"][: length + 1]
+    parts = {"word": begins >= WORD, "phrase": begins > WORD}
+    ends = {f"{name} ends": flags[1:] for name, flags in parts.items()}
+    return ends | {f"{name} starts": flags[:-1] for name, flags in parts.items()}
+
+
+def information(seed: int = 0) -> pd.DataFrame:
+    """What z tells of the true segments, one row a layer and truth (`language_truths`).
+
+    Columns: bits, the mutual information of z with the truth, step by step; shuffled, the same for z in another order,
+    which is what is left of chance; entropy, the truth's own, the most that can be told; rate and base, boundaries a
+    step of the network and of the truth; bpc, of the text that was read.
+    """
+
+    def measure() -> pd.DataFrame:
+        readings, truths = _read(seed)
+        generator, rows = np.random.default_rng(seed), []
+        bpc = float(np.nanmean([found["surprise"].values for found in readings]))
+        for layer in readings[0]["layer"].values[:-1].tolist():
+            z = np.concatenate([fires(found, layer) for found in readings])
+            for name in truths[0]:
+                true = np.concatenate([of_piece[name] for of_piece in truths])
+                told = {"layer": layer, "truth": name, "bits": mutual_information(z, true)}
+                chance = {"shuffled": mutual_information(generator.permutation(z), true)}
+                whole = {"entropy": mutual_information(true, true), "rate": z.mean(), "base": true.mean()}
+                rows.append(told | chance | whole | {"bpc": bpc})
+        return pd.DataFrame(rows)
+
+    return ensure("nested_information", measure, config=_described(), seed=seed)
+
+
+def language_information(seeds: Iterable[int]) -> pd.DataFrame:
+    """`information` of several seeds under each other, with the column `seed`."""
+    return pd.concat([information(seed).assign(seed=seed) for seed in seeds], ignore_index=True)
+
+
+def _described() -> str:
+    return f"{LANGUAGE} {MODEL} {TRAINING} {READ}"
+
+
+def _read(seed: int) -> tuple[list[xr.Dataset], list[dict[str, Flags]]]:
+    """The validation text in pieces, and what is true of each."""
+    task = LANGUAGE.load()
+    text = task.corpus.vocabulary.decode(task.corpus.splits["valid"][:READ])
+    whole, cuts = language_truths(task, READ), range(0, READ, PIECE)
+    readings = together(trained(task, seed), [text[start : start + PIECE] for start in cuts])
+    return readings, [{name: flags[start : start + PIECE] for name, flags in whole.items()} for start in cuts]
+
+
+def trained(task: NestedLanguageTask, seed: int) -> Network:
+    """The network after some minutes' training, in eval mode."""
+    network = models.build(MODEL, Interface.of(task), seed=seed, name="nested language")
+    fit = training.fit(network, task, TRAINING, seed=seed, progress=False)
+    network.load_state_dict(fit.weights)
+    return network.eval()

@@ -1,0 +1,256 @@
+"""Where the layers of an HM-RNN end a segment, and what they do about it (equations 2, 8 and 9): one labelled object.
+
+Figures and widgets read the same dataset; `plain` is what of it goes through JSON, `rows_of` and `from_rows` through
+a committed record.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import torch
+import xarray as xr
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from nlstm_lab.cells.base import Record
+from nlstm_lab.cells.fast import sparse
+from nlstm_lab.cells.hierarchical import HierarchicalRNN
+from nlstm_lab.cells.hmlstm import HMLSTM, Boundary, HMLSTMCell, Operation
+from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, predicts_symbols, reading, symbols_of
+from nlstm_lab.probes.records import ensure, read
+
+OPERATIONS = tuple(operation.name for operation in Operation)  # by their codes: COPY, UPDATE, FLUSH
+LAYERWISE = ("z", "z_tilde", "operation", "norm")
+DIGITS = 4  # of what goes through JSON
+
+Array = NDArray[np.float32]
+IntArray = NDArray[np.int8]
+
+
+def boundaries(
+    model: Network,
+    text: Text | Excerpt,
+    *,
+    threshold: float | None = None,
+    slope: float | None = None,
+    run: str = "",
+    watch: Callable[[float], None] | None = None,
+) -> xr.Dataset:
+    """Read `text` once, in order, from a zero state, and record the boundaries of every layer at every step.
+
+    text: characters, codes [T], points of the pen [T, 3], or an excerpt, which is read from a record. threshold: None
+    reads the network as it was trained;
+    a number lets z be z~ > threshold (equation 9) however it was trained. slope: of the hard sigmoid instead of the
+    network's own. The network is left as it was. `watch` is called with the share that is read, now and then, and may
+    raise to end it.
+
+    Dataset with the dimensions time (coordinate `symbol` where characters or codes are read) and layer (1, 2, ...):
+    - `z` (time, layer): 1 where a segment ends, between 0 and 1 for soft boundaries; 0 in the top layer, which has no
+      detector; for a network with given boundaries these;
+    - `z_tilde` (time, layer): the detector's value before the threshold, from 0 to 1 (z itself where it is given);
+    - `operation` (time, layer): codes of `OPERATIONS`;
+    - `norm` (time, layer): the Euclidean norm of h;
+    - `surprise` (time): -log2 p of what was read, in bits (of the density, for points); NaN at the first step, and
+      everywhere where the network predicts something else than what it reads.
+    Attributes: model, run, boundary ("step", "sample", "soft" or "given"), threshold, slope (None where given),
+    hidden_size. UsageError: no detectors, no text, characters that the network does not know, a threshold outside
+    (0, 1), a slope that is not positive.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_hmlstm_step", scale="small").model()
+    >>> found = boundaries(model, "the old man said that he would not sell")
+    >>> dict(found.z.sizes), found.attrs["boundary"]
+    ({'time': 39, 'layer': 3}, 'step')
+    """
+    if isinstance(text, Excerpt) and threshold is slope is None:  # known by its place: the record holds its symbols
+        table = ensure("boundaries", lambda: rows_of(boundaries(model, text.read())), weights=model, text=str(text))
+        return from_rows(table, described(model, None, None, run or model.name))
+    (dataset,) = together(model, [read(text)], threshold=threshold, slope=slope, run=run, watch=watch)
+    return dataset
+
+
+def together(
+    model: Network,
+    texts: Sequence[Text],
+    *,
+    threshold: float | None = None,
+    slope: float | None = None,
+    run: str = "",
+    watch: Callable[[float], None] | None = None,
+) -> list[xr.Dataset]:
+    """`boundaries` of several texts, read side by side, each from a zero state; they may differ in length."""
+    attributes = described(model, threshold, slope, run)
+    coded = [encode(model, text) for text in texts]
+    codes = pad_sequence(coded)  # what is read behind a text's end is left out again
+    parts: list[dict[str, Tensor]] = []
+    chunk = CHUNK if watch is None else WATCHED
+    foretells = model.density is not None or predicts_symbols(model)
+    state, nats = None, [torch.full((1, len(coded)), float("nan"))]
+    with _set(model, threshold, slope), reading(model):
+        for start in range(0, len(codes), chunk):
+            if watch is not None:
+                watch(start / len(codes))
+            x, next_ones = codes[start : start + chunk], codes[start + 1 : start + chunk + 1]
+            output, state, found = _read(model, x, state)
+            parts.append(found)
+            if foretells and len(next_ones):
+                nats.append(model.nats(model.readout(output[: len(next_ones)]), next_ones).float().cpu())
+            elif len(next_ones):
+                nats.append(torch.full(next_ones.shape[:2], float("nan")))
+    arrays = {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in LAYERWISE}
+    if attributes["boundary"] == "given":
+        arrays["operation"] = _flushed(arrays["operation"], arrays["z"])
+    surprise = (torch.cat(nats) / math.log(2)).numpy()
+    return [
+        _dataset(
+            {name: array[: len(one), :, k] for name, array in arrays.items()},
+            surprise[: len(one), k],
+            symbols_of(model, one),
+            attributes,
+        )
+        for k, one in enumerate(coded)
+    ]
+
+
+def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str, Tensor]]:
+    """The unit's output, its state for the next call, and what `LAYERWISE` names, [T, layers, B]."""
+    unit = model.unit
+    if isinstance(unit, HMLSTM) and (state is None or isinstance(state, list)):  # what rests is not computed anew
+        states = [cell.initial_state(x.shape[1]) for cell in unit.cells] if state is None else state
+        done = sparse.told(unit, model.unit_arguments(x)[0], states)
+        if done is not None:
+            output, states, layers = done
+            told = torch.tensor([[step[1:] for step in layer] for layer in layers]).unbind(-1)
+            z, z_tilde, operation = (part.t() for part in told)
+            norm = torch.stack([torch.stack([step.h for step in layer]).float().norm(dim=-1) for layer in layers], 1)
+            named = {"z": z, "z_tilde": z_tilde, "operation": operation.to(torch.int8), "norm": norm}
+            return output, states, {name: value.unsqueeze(-1) for name, value in named.items()}
+    output, state, records = model.trace(x, state)
+    return output, state, {name: torch.stack([_told(name, record) for record in records], 1) for name in LAYERWISE}
+
+
+def described(model: Network, threshold: float | None, slope: float | None, run: str) -> dict[str, Any]:
+    """The attributes of such a dataset; UsageError as `boundaries` raises it."""
+    unit, named = model.unit, model.name or "this network"
+    if threshold is not None and not 0 < threshold < 1:
+        raise UsageError(f"the threshold of z must lie between 0 and 1, both excluded, not at {threshold}")
+    if slope is not None and not (slope > 0 and math.isfinite(slope)):
+        raise UsageError(f"the slope of the hard sigmoid must be a positive number, not {slope}")
+    if not isinstance(unit, HMLSTM | HierarchicalRNN) or unit.num_layers < 2:
+        raise UsageError(
+            f"{named} has no boundaries to look at: choose an HM-LSTM or a hierarchical RNN of two layers at least"
+        )
+    attributes = {"model": model.name, "run": run, "hidden_size": unit.hidden_size}
+    if isinstance(unit, HierarchicalRNN):
+        if threshold is not None or slope is not None:
+            raise UsageError(f"{named} has no detectors, its boundaries are given: it takes no threshold and no slope")
+        return attributes | {"boundary": "given", "threshold": None, "slope": None}
+    cell = _cells(unit)[0]
+    return attributes | {
+        "boundary": cell.boundary if threshold is None else "step",
+        "threshold": cell.threshold if threshold is None else threshold,
+        "slope": unit.slope if slope is None else slope,
+    }
+
+
+def _cells(unit: HMLSTM) -> list[HMLSTMCell]:
+    return [cell for cell in unit.cells if isinstance(cell, HMLSTMCell)]
+
+
+@contextmanager
+def _set(model: Network, threshold: float | None, slope: float | None) -> Iterator[None]:
+    """Another threshold and slope for a while."""
+    unit = model.unit
+    if not isinstance(unit, HMLSTM):
+        yield
+        return
+    cells = _cells(unit)
+    kept: list[tuple[Boundary, float, Tensor]] = [(cell.boundary, cell.threshold, cell.slope) for cell in cells]
+    try:
+        if slope is not None:
+            unit.slope = slope
+        for cell in cells:
+            if threshold is not None:
+                cell.boundary, cell.threshold = "step", threshold
+        yield
+    finally:
+        for cell, own in zip(cells, kept, strict=True):
+            cell.boundary, cell.threshold, cell.slope = own
+
+
+def _told(name: str, layer: Record) -> Tensor:
+    """What one layer's record says, [T, B]; of a layer whose boundaries are given the operation without its FLUSHes."""
+    if name == "norm":
+        return cast(Tensor, torch.linalg.vector_norm(layer["h"].float(), dim=-1))
+    if name == "operation":
+        code: Tensor = layer["operation" if name in layer else "active"]  # not active is COPY's 0, active UPDATE's 1
+        return code.to(torch.int8)
+    value: Tensor = layer[name if name in layer else "z"]
+    return value.float()
+
+
+def _flushed(operation: IntArray, z: Array) -> IntArray:
+    """Where a layer acts on the step after a boundary, it flushes."""
+    last = np.concatenate([np.zeros_like(z[:1]), z[:-1]])
+    return np.where((operation == Operation.UPDATE) & (last > 0), np.int8(Operation.FLUSH), operation)
+
+
+def _dataset(
+    arrays: dict[str, Any], surprise: Any, symbols: list[Any] | None, attributes: dict[str, Any]
+) -> xr.Dataset:
+    length, layers = arrays["z"].shape
+    coords: dict[str, Any] = {"time": np.arange(length), "layer": np.arange(1, layers + 1)}
+    if symbols is not None:
+        coords["symbol"] = ("time", symbols)
+    data = {name: (("time", "layer"), arrays[name]) for name in LAYERWISE}
+    return xr.Dataset({**data, "surprise": ("time", np.asarray(surprise, np.float32))}, coords, attributes)
+
+
+def plain(found: xr.Dataset) -> dict[str, Any]:
+    """`boundaries` as plain JSON values, for a browser.
+
+    The attributes; `symbols` (None for points) and `surprise` (None at the first step), lists of T; `layers`, the
+    lowest first: {"layer": 1, "z": [...], "z_tilde": [...], "operation": ["UPDATE", ...], "norm": [...]}.
+    """
+    layers = []
+    for number in found["layer"].values.tolist():
+        one = found.sel(layer=number)
+        told = {name: _rounded(one[name].values) for name in ("z", "z_tilde", "norm")}
+        operations = [OPERATIONS[code] for code in one["operation"].values]
+        layers.append({"layer": number, **told, "operation": operations})
+    symbols = found["symbol"].values.tolist() if "symbol" in found.coords else None
+    return {**found.attrs, "symbols": symbols, "surprise": _rounded(found["surprise"].values), "layers": layers}
+
+
+def _rounded(values: Any) -> list[float | None]:
+    return [None if math.isnan(value) else round(value, DIGITS) for value in values.tolist()]
+
+
+def rows_of(found: xr.Dataset) -> pd.DataFrame:
+    """`boundaries` as a table with one row a step, for a committed record: symbol, surprise, z_1, z_tilde_1, ..."""
+    columns: dict[str, Any] = {"symbol": found["symbol"].values} if "symbol" in found.coords else {}
+    columns["surprise"] = found["surprise"].values
+    for number in found["layer"].values.tolist():
+        columns |= {f"{name}_{number}": found[name].sel(layer=number).values for name in LAYERWISE}
+    return pd.DataFrame(columns)
+
+
+def from_rows(table: pd.DataFrame, attributes: dict[str, Any]) -> xr.Dataset:
+    """The dataset again, from its rows and its attributes (`described`)."""
+    layers = sum(str(name).startswith("norm_") for name in table)
+    arrays = {
+        name: np.stack([table[f"{name}_{k + 1}"] for k in range(layers)], 1).astype(
+            np.int8 if name == "operation" else np.float32
+        )
+        for name in LAYERWISE
+    }
+    symbols = list(table["symbol"]) if "symbol" in table else None
+    return _dataset(arrays, table["surprise"], symbols, attributes)

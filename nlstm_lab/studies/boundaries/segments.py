@@ -1,0 +1,209 @@
+"""Do segments end where something ends? Boundaries judged against a truth, and against detectors that know nothing.
+
+A boundary may come a little before or after the true one, within a window; each counts once. Several texts (lines of
+handwriting) are judged together, and no boundary is matched across them.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from string import punctuation
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.stats.contingency import crosstab
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.studies.boundaries.measure import OPERATIONS
+
+Flags = NDArray[np.bool_]  # [T], true where a segment ends
+Window = tuple[int, int]  # how many steps a boundary may come before the true one, and after it
+
+DRAWS = 10  # of detectors that are drawn: random ones, and phases of periodic ones
+WINDOWS: Mapping[str, Window] = {"0": (0, 0), "±1": (1, 1), "or one after": (0, 1)}
+NETWORK = "network"
+
+
+class Agreement(NamedTuple):
+    """NaN where nothing was found (precision) or nothing is true (recall)."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def agreement(found: Sequence[Flags], true: Sequence[Flags], within: Window = (0, 0)) -> Agreement:
+    """How well boundaries meet the true ones of the same texts, each matched with one at most.
+
+    >>> agreement([np.array([0, 1, 0, 1], bool)], [np.array([0, 1, 1, 0], bool)])
+    Agreement(precision=0.5, recall=0.5, f1=0.5)
+    """
+    hits = sum(matched(mine, theirs, within) for mine, theirs in zip(found, true, strict=True))
+    fired, there = (int(sum(flags.sum() for flags in many)) for many in (found, true))
+    precision, recall = hits / fired if fired else math.nan, hits / there if there else math.nan
+    return Agreement(precision, recall, 2 * hits / (fired + there) if fired + there else math.nan)
+
+
+def matched(found: Flags, true: Flags, within: Window = (0, 0)) -> int:
+    """The largest number of pairs of a boundary and a true one within the window, none used twice."""
+    if found.shape != true.shape:
+        raise UsageError(f"boundaries of {len(found)} steps cannot be judged against a truth of {len(true)} steps")
+    if within == (0, 0):
+        return int((found & true).sum())
+    here, there = np.flatnonzero(found).tolist(), np.flatnonzero(true).tolist()
+    before, after = within
+    hits = i = j = 0
+    while i < len(here) and j < len(there):
+        late = here[i] - there[j]
+        if -before <= late <= after:
+            hits, i, j = hits + 1, i + 1, j + 1
+        elif late < 0:
+            i += 1
+        else:
+            j += 1
+    return hits
+
+
+def text_truths(symbols: Sequence[str]) -> dict[str, Flags]:
+    """Where in a text there are spaces (line ends are), first and last characters of words, punctuation marks."""
+    space = np.array([symbol.isspace() for symbol in symbols], bool)
+    mark = np.array([symbol in punctuation for symbol in symbols], bool)
+    return {
+        "spaces": space,
+        "word starts": ~space & np.concatenate([[True], space[:-1]]),
+        "word ends": ~space & np.concatenate([space[1:], [True]]),
+        "punctuation": mark,
+    }
+
+
+def fires(found: xr.Dataset, layer: int) -> Flags:
+    """Where z of a layer (1, 2, ...) says that a segment ends; soft boundaries beyond the threshold do."""
+    threshold = found.attrs["threshold"]
+    return np.asarray(found["z"].sel(layer=layer).values > (0.5 if threshold is None else threshold))
+
+
+def rivals(
+    fired: Sequence[Flags], surprise: Sequence[NDArray[np.floating[Any]]], seed: int = 0
+) -> dict[str, list[list[Flags]]]:
+    """Detectors that fire as often as the network's, each drawn several times (the last one once), for all texts.
+
+    random: the same number of boundaries in each text, at random places. periodic: at equal distances, from random
+    phases. surprise: at the steps where what was read was least expected, a threshold for all texts; left out where
+    no surprise is known.
+    """
+    generator = np.random.default_rng(seed)
+    random = [[generator.permutation(flags) for flags in fired] for _ in range(DRAWS)]
+    periodic = [[_periodic(flags, generator.random()) for flags in fired] for _ in range(DRAWS)]
+    number = int(sum(flags.sum() for flags in fired))
+    if all(np.isnan(one).all() for one in surprise):
+        return {"random": random, "periodic": periodic}
+    bits = np.concatenate([np.nan_to_num(one, nan=-np.inf) for one in surprise])
+    chosen = np.zeros(len(bits), bool)
+    chosen[np.argsort(-bits, kind="stable")[:number]] = True
+    ends = np.cumsum([len(one) for one in surprise])[:-1]
+    return {"random": random, "periodic": periodic, "surprise": [np.split(chosen, ends)]}
+
+
+def _periodic(flags: Flags, phase: float) -> Flags:
+    """As many boundaries as `flags` has, as evenly spread as steps allow."""
+    passed = np.floor(np.arange(len(flags) + 1) * (flags.sum() / max(len(flags), 1)) + phase)
+    return np.asarray(np.diff(passed) > 0)
+
+
+def judged(
+    readings: Sequence[xr.Dataset],
+    truths: Sequence[Mapping[str, Flags]],
+    windows: Mapping[str, Window] = WINDOWS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """z of every layer that has a detector against every truth, the network's beside its rivals'.
+
+    readings: `boundaries` of one text or several; truths: of each text by name (`text_truths`). One row a layer,
+    truth, window and detector ("network", "random", "periodic", "surprise"): rate (boundaries a step), base (true ones
+    a step), precision, recall, f1, over drawn detectors their means.
+    """
+    rows: list[dict[str, Any]] = []
+    for layer in readings[0]["layer"].values[:-1].tolist():
+        fired = [fires(found, layer) for found in readings]
+        surprise = [found["surprise"].values for found in readings]
+        detectors = {NETWORK: [fired], **rivals(fired, surprise, seed)}
+        for truth in truths[0]:
+            true = [of_text[truth] for of_text in truths]
+            for window, within in windows.items():
+                for detector, drawn in detectors.items():
+                    scores = np.array([agreement(one, true, within) for one in drawn]).mean(0)
+                    told = {"layer": layer, "truth": truth, "within": window, "detector": detector}
+                    shares = {"rate": _rate(drawn[0]), "base": _rate(true)}
+                    rows.append(told | shares | dict(zip(Agreement._fields, scores, strict=True)))
+    return pd.DataFrame(rows)
+
+
+def _rate(flags: Sequence[Flags]) -> float:
+    return float(np.concatenate(list(flags)).mean())
+
+
+def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
+    """Bits that two series of labels tell of each other, step by step: their plug-in mutual information.
+
+    That of a series with itself is its entropy; of independent series it is 0 up to about
+    (labels - 1)(other labels - 1) / (2 ln 2 steps).
+    """
+    if len(one) != len(other) or not len(one):
+        raise UsageError(
+            f"series of {len(one)} and {len(other)} steps tell nothing of each other: equal lengths, please"
+        )
+    joint = crosstab(one, other).count / len(one)
+    apart = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
+    there = joint > 0
+    return float((joint[there] * np.log2(joint[there] / apart[there])).sum())
+
+
+def lengths(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Flags]] = ()) -> pd.DataFrame:
+    """How long segments are: one row a series ("layer 1", or a truth's name) and length in steps, with their `count`.
+
+    A segment goes from behind one boundary up to the next; what a text begins or ends with unfinished is left out.
+    """
+    detected = {
+        f"layer {layer}": [fires(found, layer) for found in readings]
+        for layer in readings[0]["layer"].values[:-1].tolist()
+    }
+    named = detected | {name: [of_text[name] for of_text in truths] for name in (truths[0] if truths else ())}
+    rows = []
+    for series, texts in named.items():
+        found = np.concatenate([np.diff(np.flatnonzero(flags)) for flags in texts])
+        for length, count in zip(*np.unique(found, return_counts=True), strict=True):
+            rows.append({"series": series, "length": int(length), "count": int(count)})
+    return pd.DataFrame(rows, columns=["series", "length", "count"])
+
+
+def operations(readings: Sequence[xr.Dataset]) -> pd.DataFrame:
+    """Every operation's count and share of the steps: one row a layer and operation."""
+    codes = np.concatenate([found["operation"].values for found in readings])
+    return pd.DataFrame(
+        [
+            {"layer": layer, "operation": name, "count": int(hit.sum()), "share": float(hit.mean())}
+            for k, layer in enumerate(readings[0]["layer"].values.tolist())
+            for code, name in enumerate(OPERATIONS)
+            for hit in (codes[:, k] == code,)
+        ]
+    )
+
+
+def since_flush(readings: Sequence[xr.Dataset], longest: int = 20) -> pd.DataFrame:
+    """The surprise of what comes next against the steps since a layer's last FLUSH: layer, since, bits, count.
+
+    since 0: the prediction that is made at the step of the FLUSH itself; longer than `longest` is left out.
+    """
+    parts = []
+    for layer in readings[0]["layer"].values[:-1].tolist():
+        for found in readings:
+            flushed = found["operation"].sel(layer=layer).values == OPERATIONS.index("FLUSH")
+            last = np.maximum.accumulate(np.where(flushed, np.arange(len(flushed)), -1))
+            since = np.where(last < 0, -1, np.arange(len(flushed)) - last)[:-1]
+            parts.append(pd.DataFrame({"layer": layer, "since": since, "bits": found["surprise"].values[1:]}))
+    table = pd.concat(parts)
+    table = table[(table["since"] >= 0) & (table["since"] <= longest)]
+    told = table.groupby(["layer", "since"])["bits"].agg(bits="mean", count="size")
+    return told.reset_index()

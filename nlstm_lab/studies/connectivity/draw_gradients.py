@@ -1,0 +1,130 @@
+"""Memorization: the unrolled network, and how gradients vanish along it (Madsen's article), measured."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+from matplotlib.ticker import MaxNLocator
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.panels import panels
+from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.style import COLUMN, canvas, look, styled
+from nlstm_lab.studies.connectivity.draw import STRENGTH, seed_handles, seed_lines
+
+DECADES = 8  # of the unrolled network's shades: what is weaker is white
+DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)  # neighbours alone would end where the units begin to part
+
+
+@styled
+def vanishing_gradients(
+    means: pd.DataFrame, where: str = "input", width: float = COLUMN, ax: Axes | None = None
+) -> Figure:
+    """How much of the gradient at distance 0 is left at each distance: seeds faint, the mean strong.
+
+    means: `lab.probes.gather(networks, lab.probes.gradients, sequences)`: log10 of the norm, a panel for each
+    condition, with an axis of its own. where: "input", which compares units, or a layer's h. Mean and interval over
+    seeds are those of the logarithm. The last distance, which is always a text's first character, read from a zero
+    state, is left out.
+
+    UsageError: nothing to draw.
+    """
+    frame = _relative(means if "condition" in means else means.assign(condition=""), where)
+    conditions = list(frame["condition"].unique())
+    figure, axes = panels(ax, 1, len(conditions), width, 2.5)
+    for panel, condition in zip(axes[0], conditions, strict=True):
+        seed_lines(panel, frame[frame["condition"] == condition])
+        panel.set_xlabel("distance (characters)")
+        panel.set_title(condition, loc="left")
+        panel.yaxis.set_major_formatter(lambda exponent, _: f"10$^{{{exponent:g}}}$")
+        panel.yaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.grid(axis="y")
+    axes[0, 0].set_ylabel("gradient, relative to distance 0")
+    axes[0, -1].legend(handles=seed_handles(frame, "geometric mean over seeds"))
+    return attach(figure, frame if any(conditions) else frame.drop(columns="condition"))
+
+
+@styled
+def unrolled_network(
+    means: pd.DataFrame,
+    model: str,
+    distances: Sequence[int] = DISTANCES,
+    width: float = COLUMN,
+    ax: Axes | None = None,
+) -> Figure:
+    """A network unrolled back from its last step: each h and each input as dark as the gradient that reaches it.
+
+    means: as for `vanishing_gradients`, of one condition. What is asked for is the last hidden state. A shade is a
+    logarithm over eight decades, relative to the same row's at distance 0, so that rows and networks are compared by
+    how they fade. distances: the steps that are drawn, 0 first; dotted arrows stand for those between.
+
+    UsageError: no such model, no such distance, several conditions.
+    """
+    frame = means[(means["model"] == model) & means["lag"].isin(distances)]
+    if frame.empty or frame["lag"].nunique() < len(distances):
+        raise UsageError(
+            f"there is no gradient of {model!r} at all distances up to {max(distances)}: choose nearer ones"
+        )
+    conditions = list(frame["condition"].unique()) if "condition" in frame else []
+    if len(conditions) > 1:
+        raise UsageError(f"choose one condition: there are {', '.join(conditions)}")
+    frame = frame.groupby(["where", "lag"])["value"].mean().reset_index()
+    nearest = frame[frame["lag"] == 0].set_index("where")["value"]
+    frame["value"] -= frame["where"].map(nearest)
+    rows = sorted(frame["where"].unique(), key=lambda where: (where != "input", where))
+    steps = len(distances)
+    pitch = width / (steps + 1)
+    figure, ax = canvas(ax, width, pitch * (len(rows) + 2))
+    ax.set(xlim=(-0.9, steps), ylim=(-1.45, len(rows) + 0.55), aspect="equal")
+    ax.axis("off")
+    norm = Normalize(-DECADES, 0)
+    place = {distance: steps - 1 - k for k, distance in enumerate(distances)}
+    for where, lag, value in frame[["where", "lag", "value"]].itertuples(index=False):
+        x, y = place[lag], rows.index(where)
+        _arrow(ax, (x, y), (x, y + 1), last=lag == 0 or y + 1 < len(rows))
+        if y and lag:
+            _arrow(ax, (x, y), (x + 1, y), last=True, dotted=lag - distances[steps - 2 - x] > 1)
+        shade = STRENGTH(norm(max(value, -DECADES)))
+        ax.add_patch(Circle((x, y), 0.27, facecolor=shade, edgecolor="#404040", linewidth=0.7, zorder=3))
+    for lag, x in place.items():
+        ax.text(x, -0.62, f"$t-{lag}$" if lag else "$t$", ha="center", fontsize=6)
+    for y, where in enumerate(rows):
+        ax.text(-0.42, y, f"$h^{{{where.split()[-1]}}}$" if y else "$x$", ha="right", va="center", fontsize=7)
+    ax.text(steps - 1, len(rows) + 0.02, "asked for", ha="center", va="bottom", fontsize=6)
+    ax.set_title(", ".join([look(model).label, *conditions]), fontsize=7)
+    _key(ax)
+    return attach(figure, frame.assign(model=model))
+
+
+def _relative(means: pd.DataFrame, where: str) -> pd.DataFrame:
+    """The chosen gradients, each seed's relative to its own at distance 0, as logarithms."""
+    frame = means[(means["where"] == where) & (means["quantity"] == "log10_gradient")]
+    if frame.empty:
+        raise UsageError(f"there is nothing to draw: no gradient with respect to {where!r} was measured")
+    first_characters: pd.Series[bool] = frame["lag"] == frame["lag"].max()
+    frame = frame[~first_characters].sort_values("lag", kind="stable").reset_index(drop=True)
+    first = frame.groupby(["condition", "model", "seed"])["value"].transform("first")
+    return frame.assign(value=frame["value"] - first, source="ours")
+
+
+def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], last: bool, dotted: bool = False) -> None:
+    """From node to node; faint where nothing is asked for, dotted where steps are left out."""
+    (x, y), (to_x, to_y) = np.array(start), np.array(end)
+    reach = 0.3 * np.array([to_x - x, to_y - y])
+    style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0}
+    style |= {"color": "#404040" if last else "#d0d0d0", "linestyle": (0, (1, 2)) if dotted else "-"}
+    ax.annotate("", (to_x - reach[0], to_y - reach[1]), (x + reach[0], y + reach[1]), arrowprops=style)
+
+
+def _key(ax: Axes) -> None:
+    """What the shades mean."""
+    left, right, y = 0.0, 2.2, -1.35
+    shades = np.linspace(0, 1, 128)[None]
+    ax.pcolormesh(np.linspace(left, right, 129), [y, y + 0.25], shades, cmap=STRENGTH, linewidth=0)
+    ax.text(left - 0.1, y + 0.12, f"10$^{{-{DECADES}}}$", ha="right", va="center", fontsize=6)
+    words = "1, gradient relative to the same row's at $t$, logarithmic"
+    ax.text(right + 0.1, y + 0.12, words, va="center", fontsize=6)

@@ -1,0 +1,249 @@
+"""Connectivity: which earlier characters a prediction hangs on (Madsen's article, its figure of that name).
+
+connectivity(t, s) is the size of the gradient of one logit at position t, of the word that is asked for, with
+respect to the one-hot vector x_s that was read at position s.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+import xarray as xr
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from tqdm.auto import tqdm
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import evaluating
+from nlstm_lab.probes.texts import (
+    LONGEST,
+    Unknown,
+    Words,
+    code_of,
+    composed,
+    encode_leniently,
+    outputs_of,
+    unit_input,
+    vocabulary_of,
+    windows,
+    words_of,
+)
+from nlstm_lab.studies.connectivity.attribution import Attribute, Mode, Read, attribution
+from nlstm_lab.studies.words.completion import likeliest
+
+Target = Literal["true", "predicted"]
+
+NO_CODE = -1
+CHUNK = 50  # targets side by side: bounds the memory
+ROWS = 100  # likewise, of many texts
+TOP = 3  # words that the article shows for every position
+DELAY = 2  # seconds after which a progress bar is worth its line
+
+
+def connectivity(
+    model: Network,
+    text: str,
+    words: Sequence[str] | None = None,
+    *,
+    target: Target = "true",
+    given: str | None = None,
+    mode: Mode = "l2",
+    memory: str | None = None,
+    unknown: Unknown = "refuse",
+    at: Iterable[int] | None = None,
+    window: int = LONGEST,
+    chunk: int = CHUNK,
+    done: Callable[[int], object] | None = None,
+) -> xr.Dataset:
+    """The connectivity of every position of `text` to every earlier one, from a zero state.
+
+    words: the names of what is predicted, in the order of their codes (then the true target is the word that a
+    position or the space before it belongs to); None for the network's own, or where that is the next character.
+    target: the "true" word, or the "predicted" one, at every position; or `given`, one word for all of them.
+    mode: "l2", the norm that the article writes; "as_coded", the sum of squares that its code returns; or, with
+    their signs, "gradient_x_input" and "integrated_gradients" (from zero vectors).
+    memory: None for the input; or "inner", "outer", "cell", ...: then x_s is the state of that memory after step s
+    (its whole effect, that on the hidden state of the same step included).
+    unknown: what happens to characters outside the vocabulary: "refuse", "map", or "show" (not read).
+    at: the positions whose connectivity is computed (NaN elsewhere); None for all, and none at all costs a reading.
+    window: longer texts are read in pieces of at most so many characters, each from a zero state; a warning says so.
+    chunk: targets computed side by side; memory grows with chunk * window. done: told after each chunk how many
+    positions it had, instead of a progress bar; what it raises ends the computation.
+
+    Returns a dataset with the dimensions time (T positions), source (places in the window of a position) and rank:
+      connectivity (time, source)  exactly 0 beyond the position itself; NaN where it was not asked for, or where the
+      target has no code;
+      prediction, probability (time, rank)  the three likeliest words;   p (time)  the target's probability;
+    with the coordinates symbol (as given), read (as read), target, word, known (characters of the word that are
+    known), word_start and window (where the word and the window start), all (time). With "map" T counts an accented
+    letter once, however it is written (`wording.composed`).
+
+    UsageError: an empty text, an unknown character, word, mode or memory, a network that is not autoregressive.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("autocomplete_gru", scale="small").model()
+    >>> found = connectivity(model, "the united states of america", given="states")
+    >>> found.connectivity.shape, bool(found.connectivity[4, 5:].fillna(0).any())  # nothing hangs on what comes later
+    ((28, 28), False)
+    """
+    vocabulary, words = vocabulary_of(model), model.words if words is None else words
+    text = composed(text, unknown)
+    codes, read = encode_leniently(vocabulary, text, unknown)
+    attribute = attribution(model, mode, memory)
+    pieces, asked = windows(read, window), _asked(at, len(text))
+    if len(pieces) > 1:
+        warnings.warn(
+            f"a text of {len(text)} characters is read in {len(pieces)} windows of at most {window}, each from a "
+            f"zero state: no connectivity reaches across them",
+            stacklevel=2,
+        )
+    found: list[dict[str, Any]] = []
+    said = words_of(read)
+    shown: dict[str, Any] = {"delay": DELAY, "leave": False, "unit": " characters", "disable": done is not None}
+    with evaluating(model), tqdm(total=int(asked.sum()), **shown) as bar:
+        for start, stop in pieces:
+            heard = unit_input(model, codes[start:stop])
+            logits, names = _predict(model, heard, words)
+            wanted = _targets(names, _true(read, words)[start:stop], logits, target, given)
+            here = np.where(asked[start:stop], wanted, NO_CODE)
+            values = _matrix(heard, here, attribute, max(1, chunk), done or bar.update)
+            found.append(_described(values, logits, names, wanted, start))
+    return _dataset(found, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
+
+
+def together(
+    model: Network,
+    texts: Sequence[str],
+    at: Sequence[Sequence[int]],
+    words: Sequence[str] | None = None,
+    *,
+    mode: Mode = "l2",
+    memory: str | None = None,
+) -> list[xr.Dataset]:
+    """`connectivity` of the true target of many texts, at the positions `at` of each alone, side by side: faster.
+
+    texts: none longer than a window. The other arguments are those of `connectivity`. Returns a dataset for each text,
+    whose time are those of its positions that have a target: connectivity (time, source), with known, word_start,
+    window.
+    """
+    vocabulary, words = vocabulary_of(model), model.words if words is None else words
+    attribute = attribution(model, mode, memory)
+    if longer := [len(text) for text in texts if len(text) > LONGEST]:
+        raise UsageError(f"texts that are read side by side have at most {LONGEST} characters, not {longer[0]}")
+    heard = [unit_input(model, encode_leniently(vocabulary, text)[0]) for text in texts]
+    with evaluating(model), tqdm(total=sum(map(len, at)), delay=DELAY, leave=False, unit=" characters") as bar:
+        names = _predict(model, tuple(part[:1] for part in heard[0]), words)[1] if texts else ()
+        known = {name: code for code, name in enumerate(names)}
+        true = [_true(text, words) for text in texts]
+        places = [[t for t in chosen if true[k][t] in known] for k, chosen in enumerate(at)]
+        rows = [(k, t, known[true[k][t]]) for k, chosen in enumerate(places) for t in chosen]
+        found: list[list[NDArray[np.float64]]] = [[] for _ in texts]
+        for of, times, codes in (np.array(rows[k : k + ROWS]).T for k in range(0, len(rows), ROWS)):
+            parts = zip(*([part[: times.max() + 1] for part in heard[k]] for k in of), strict=True)
+            read = tuple(pad_sequence(list(part), batch_first=True) for part in parts)
+            for k, row in zip(of, _attributed(read, times, codes, attribute), strict=True):
+                here = row[: len(texts[k])]
+                found[k].append(np.pad(here, (0, len(texts[k]) - len(here))))
+            bar.update(len(of))
+    return [_rows(text, chosen, rows) for text, chosen, rows in zip(texts, places, found, strict=True)]
+
+
+def _rows(text: str, places: list[int], rows: list[NDArray[np.float64]]) -> xr.Dataset:
+    said, time, values = words_of(text), np.array(places, int), np.array(rows).reshape(len(rows), len(text))
+    along = {"known": said.known[time], "word_start": said.start[time], "window": np.zeros(len(time), int)}
+    coords = {"time": time, **{name: ("time", one) for name, one in along.items()}}
+    return xr.Dataset({"connectivity": (("time", "source"), values)}, coords)
+
+
+def _asked(at: Iterable[int] | None, length: int) -> NDArray[np.bool_]:
+    places = np.arange(length) if at is None else np.array([*at], int)
+    if strange := [int(place) for place in places if not 0 <= place < length]:
+        raise UsageError(f"there is no position {strange[0]}: the text has the positions 0 to {length - 1}")
+    return np.isin(np.arange(length), places)
+
+
+def _predict(model: Network, read: Read, words: Sequence[str] | None) -> tuple[Tensor, Sequence[str]]:
+    """Logits [S, outputs] and what the outputs are called."""
+    with torch.inference_mode():
+        logits: Tensor = model.readout(model.unit(*(part.unsqueeze(1) for part in read))[0].squeeze(1))
+    return logits, outputs_of(model, words, logits.shape[-1])
+
+
+def _true(read: str, words: Sequence[str] | None) -> list[str]:
+    """What is to be predicted at each position: its word, or the next character."""
+    return words_of(read).word if words is not None else [*read[1:], ""]
+
+
+def _targets(
+    names: Sequence[str], true: list[str], logits: Tensor, target: Target, given: str | None
+) -> NDArray[np.int_]:
+    """The code that is asked for at every position; NO_CODE where the true one is none of the network's."""
+    if given is not None:
+        return np.full(len(logits), code_of(given, names))
+    if target not in get_args(Target):
+        raise UsageError(f"target must be one of {', '.join(map(repr, get_args(Target)))}, not {target!r}")
+    asked = true if target == "true" else [first.word for (first,) in likeliest(logits, names, 1)]
+    codes = {name: code for code, name in enumerate(names)}
+    return np.array([codes.get(name, NO_CODE) for name in asked])
+
+
+def _matrix(
+    read: Read, wanted: NDArray[np.int_], attribute: Attribute, chunk: int, done: Callable[[int], object]
+) -> NDArray[np.float64]:
+    """[S, S], chunk by chunk; the steps after a chunk's last target are not computed."""
+    length = len(read[0])
+    values = np.where(wanted[:, None] < 0, np.nan, np.zeros((length, length)))
+    (places,) = np.nonzero(wanted >= 0)
+    for rows in (places[k : k + chunk] for k in range(0, len(places), chunk)):
+        end = rows[-1] + 1
+        side_by_side = tuple(part[:end].expand(len(rows), -1, -1) for part in read)
+        values[rows, :end] = _attributed(side_by_side, rows, wanted[rows], attribute)
+        done(len(rows))
+    return values
+
+
+def _attributed(
+    read: Read, rows: NDArray[np.int_], wanted: NDArray[np.int_], attribute: Attribute
+) -> NDArray[np.float64]:
+    """What `wanted` at the positions `rows` hangs on, [n, S]: one of what was `read`, [n, S, features], for each."""
+    positions, codes = (torch.from_numpy(part).to(read[0].device) for part in (rows, wanted))
+    with torch.backends.cudnn.flags(enabled=False):  # its backward refuses a network in eval mode
+        values: NDArray[np.float64] = attribute(read, positions, codes).double().cpu().numpy()
+    if np.any(np.nan_to_num(values[np.arange(values.shape[1]) > rows[:, None]])):
+        raise UsageError("this network is not autoregressive: a prediction hangs on characters that come after it")
+    return values
+
+
+def _described(
+    values: NDArray[np.float64], logits: Tensor, names: Sequence[str], wanted: NDArray[np.int_], start: int
+) -> dict[str, Any]:
+    """What one window gives, as arrays along its time."""
+    top = likeliest(logits, names, TOP)
+    p = torch.softmax(logits.double(), -1).cpu().numpy()
+    return {
+        "connectivity": values,
+        "prediction": np.array([[each.word for each in row] for row in top], dtype=object),
+        "probability": np.array([[each.probability for each in row] for row in top]),
+        "p": np.where(wanted < 0, np.nan, p[np.arange(len(p)), wanted]),
+        "target": [names[code] if code >= 0 else "" for code in wanted],
+        "window": np.full(len(wanted), start),
+    }
+
+
+def _dataset(found: list[dict[str, Any]], text: str, read: str, words: Words, about: dict[str, str]) -> xr.Dataset:
+    widest = max(part["connectivity"].shape[1] for part in found)
+    for part in found:  # a shorter window has no later sources: 0, as everywhere in the future
+        part["connectivity"] = np.pad(part["connectivity"], ((0, 0), (0, widest - part["connectivity"].shape[1])))
+    joined = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    dims = {"connectivity": ("time", "source"), "prediction": ("time", "rank"), "probability": ("time", "rank")}
+    coords = {"target": joined.pop("target"), "window": joined.pop("window"), "symbol": list(text), "read": list(read)}
+    coords |= {"word": words.word, "word_start": words.start, "known": words.known}
+    return xr.Dataset(
+        {name: (dims.get(name, ("time",)), values) for name, values in joined.items()},
+        {"time": np.arange(len(text)), **{name: ("time", values) for name, values in coords.items()}},
+        {**about, "windows": len(found)},
+    )

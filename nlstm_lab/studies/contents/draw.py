@@ -1,0 +1,172 @@
+"""What memories carry: what can be read off them, and how much hangs on each of their cells."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.panels import (
+    below,
+    memories,
+    memory_handles,
+    memory_label,
+    memory_style,
+    panels,
+    seeds_and_mean,
+    start_label,
+    starts,
+)
+from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.style import PAGE, styled
+from nlstm_lab.statistics import t_interval
+
+LABELS = {
+    "position_in_word": "place in the word",
+    "since_space": "characters\nsince the space",
+    "in_quotation": "within a quotation",
+    "in_bracket": "within brackets",
+    "word_class": "class of the\nlast complete word",
+}
+METRICS = {"r_squared": "$R^2$", "balanced_accuracy": "balanced accuracy"}
+CONDITIONS = {"trained": -0.14, "untrained": 0.2}  # where in its memory's row each stands
+GREY = "#808080"
+REFERENCE: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": (0, (3, 1.5))}  # chance, or all alike
+FLOOR = 1e-7  # nats; a smaller divergence is rounding, and stands at the edge
+
+
+@styled
+def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """How well each memory tells each property of the text: a column a property, a row a start of the output bias.
+
+    contents: `lab.probes.gather(networks, lab.probes.contents, excerpt)`; rows with a reason are left out.
+    Small dots are seeds, a large one and its bar their mean and t interval: filled for the trained network, hollow for
+    the untrained. A tick is the mean control of the trained one, the dashed line chance.
+
+    UsageError: nothing could be decoded.
+    """
+    drawn = contents[(contents["reason"] == "") & contents["condition"].isin(list(CONDITIONS))]
+    if drawn.empty:
+        raise UsageError("no memory tells anything: there is no score to draw")
+    names = ["model", "start", "seed", "condition", "memory", "label", "metric", "score", "control", "chance"]
+    frame = drawn[names]
+    order, labels = memories(frame), [name for name in LABELS if (frame["label"] == name).any()]
+    rows = starts(frame)
+    height = 1.0 + len(rows) * (0.25 + 0.19 * len(order))
+    figure, axes = panels(ax, len(rows), len(labels), width, height, sharex="col", sharey=True)
+    for line, start in zip(axes, rows, strict=True):
+        for panel, label in zip(line, labels, strict=True):
+            part = frame[(frame["start"] == start) & (frame["label"] == label)]
+            _rows(panel, part, order)
+            panel.tick_params(axis="y", length=0)
+        line[0].set_ylabel(start_label(start))
+    axes[0, 0].set_yticks(range(len(order)), [memory_label(name) for name in order])
+    axes[0, 0].set_ylim(len(order) - 0.5, -0.5)
+    for label, top, bottom in zip(labels, axes[0], axes[-1], strict=True):
+        top.set_title(LABELS[label])
+        bottom.set_xlabel(METRICS[frame.loc[frame["label"] == label, "metric"].iloc[0]])
+    dark: dict[str, Any] = {"color": "#404040", "marker": "o", "markersize": 4}
+    handles = [
+        Line2D([], [], **dark, linewidth=1.0, label="trained: mean, 95 % t interval"),
+        Line2D([], [], **dark, linewidth=1.0, markerfacecolor="white", label="untrained"),
+        Line2D([], [], color="#404040", marker="o", markersize=2, linestyle="", alpha=0.45, label="every seed"),
+        Line2D([], [], color=GREY, marker="|", markersize=5, linestyle="", label="labels shifted along the text"),
+        Line2D([], [], **REFERENCE, label="chance"),
+    ]
+    below(figure, handles, columns=3)
+    return attach(figure, frame)
+
+
+def _rows(panel: Axes, part: pd.DataFrame, order: list[str]) -> None:
+    """Seeds, mean and interval of every memory, one below the other."""
+    panel.axvline(part["chance"].iloc[0], **REFERENCE, zorder=0)
+    for (condition, memory), here in part.groupby(["condition", "memory"], sort=False):
+        here = here.assign(row=order.index(str(memory)) + CONDITIONS[str(condition)])
+        how = {"data": here, "y": "row", "native_scale": True, "orient": "h", "ax": panel}
+        colour = memory_style(str(memory))["color"]
+        sns.stripplot(**how, x="score", color=colour, jitter=False, size=2, alpha=0.45)
+        point = {"linestyle": "none", "markersize": 3.5, "err_kws": {"linewidth": 1.0, "solid_capstyle": "butt"}}
+        inside = {"markerfacecolor": "white", "markeredgewidth": 0.8} if condition == "untrained" else {}
+        sns.pointplot(**how, **point, **inside, x="score", color=colour, errorbar=_ends)
+        if condition == "trained":
+            sns.pointplot(**how, **point | {"marker": "|"}, x="control", color=GREY, errorbar=None)
+    panel.set(xlabel="", ylabel="")
+    panel.grid(axis="x")
+
+
+def _ends(values: pd.Series) -> tuple[float, float]:
+    return t_interval(values)[1:]
+
+
+def carried(cells: pd.DataFrame) -> pd.DataFrame:
+    """The share of a memory's summed divergence that its so many weightiest cells carry, for every run.
+
+    cells: `lab.probes.gather(networks, lab.probes.cell_cuts, excerpt)`. Columns: model, start, seed, memory,
+    cells (their share of all), share. A memory whose cells cost nothing has no rows.
+    """
+    parts = []
+    for key, group in cells.groupby(["model", "start", "seed", "memory"], sort=False):
+        weights = np.sort(group["kl"])[::-1]
+        if weights.sum() > 0:
+            share = np.concatenate([[0], weights.cumsum() / weights.sum()])
+            named = dict(zip(("model", "start", "seed", "memory"), key, strict=True))
+            parts.append(pd.DataFrame({**named, "cells": np.linspace(0, 1, len(share)), "share": share}))
+    if not parts:
+        raise UsageError("no cell's swap changes a prediction: there is nothing to draw")
+    return pd.concat(parts, ignore_index=True)
+
+
+@styled
+def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """What a swap of each single cell costs, and what share of the sum the weightiest ones carry; a row a start.
+
+    cells: `lab.probes.gather(networks, lab.probes.cell_cuts, excerpt)`. Left: a mark a cell, a line of
+    marks a seed, divergences below FLOOR at the edge. Right: every seed faint, the mean strong; on the diagonal all
+    cells would be alike.
+
+    UsageError: no cell's swap changes a prediction.
+    """
+    shares = carried(cells)
+    names = ["model", "start", "seed", "memory", "unit", "kl"]
+    frame = cells[names].assign(drawn=cells["kl"].clip(lower=FLOOR))
+    order, rows = memories(frame), starts(frame)
+    figure, axes = panels(ax, len(rows), 2, width, 0.7 + 1.65 * len(rows), sharex="col")
+    for (left, right), start in zip(axes, rows, strict=True):
+        here = frame[frame["start"] == start]
+        for memory in order:
+            mine = here[here["memory"] == memory]
+            colours = [memory_style(memory)["color"]] * mine["seed"].nunique()
+            sns.stripplot(
+                mine, x="drawn", y="memory", order=order, hue="seed", palette=colours, dodge=True, jitter=False,
+                log_scale=True, size=2, alpha=0.4, legend=False, ax=left, rasterized=True,  # thousands
+            )  # fmt: skip
+        for memory in reversed(order):
+            part = shares[(shares["start"] == start) & (shares["memory"] == memory)]
+            seeds_and_mean(right, part, "cells", "share", **memory_style(memory))
+        right.plot([0, 1], [0, 1], **REFERENCE)
+        left.set(xlabel="", ylabel=start_label(start))
+        left.set_yticks(range(len(order)), [_named(here[here["memory"] == name], name) for name in order])
+        left.tick_params(axis="y", length=0)
+        left.grid(axis="x")
+        right.set_ylabel("share of the sum")
+        right.grid(axis="both")
+        for axis in (right.xaxis, right.yaxis):
+            axis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
+    for panel in axes[:-1].flat:
+        panel.tick_params(axis="x", labelbottom=False, which="both")
+    axes[-1, 0].xaxis.set_major_formatter(lambda kl, _: f"{'≤ ' if kl < 2 * FLOOR else ''}$10^{{{np.log10(kl):.0f}}}$")
+    axes[-1, 0].set_xlabel("KL(intact ‖ one cell swapped), nats")
+    axes[-1, 1].set_xlabel("the weightiest cells, of all")
+    alike = Line2D([], [], **REFERENCE, label="all cells alike")
+    below(figure, [*memory_handles(frame), alike], columns=5)
+    return attach(figure, frame.drop(columns="drawn"))
+
+
+def _named(cells: pd.DataFrame, memory: str) -> str:
+    """A memory, and how many of its cells cost nothing where some do."""
+    idle = (cells["kl"] <= FLOOR).mean()
+    return memory_label(memory) + (f"\n{100 * idle:.0f} % at the edge" if idle >= 0.01 else "")

@@ -1,0 +1,1 @@
+"""What COPY saves, and what nesting costs. Notebook 92."""

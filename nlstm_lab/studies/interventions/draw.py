@@ -1,0 +1,180 @@
+"""What is lost when a memory is cut, and how far back a network looks."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.panels import (
+    STARTS,
+    below,
+    memories,
+    memory_handles,
+    memory_style,
+    model_handles,
+    panels,
+    seeds_and_mean,
+    starts,
+)
+from nlstm_lab.figures.plotted import LIVE, attach
+from nlstm_lab.figures.style import COLUMN, PAGE, glyph, in_order, look, styled
+from nlstm_lab.studies.activations.draw import MONO
+
+EFFECTS = {"kl": "KL(intact ‖ cut), nats", "loss_increase": "loss increase, nats"}
+KINDS = {"zero": "set to zero", "swap": "swapped with\nanother text's"}
+DASHES: dict[str, Any] = {"zero": "-", "log_frequencies": (0, (3.5, 1.5))}
+LINEAR = 0.01  # nats; losses may fall, too: within this the axis of the loss is linear
+FLOOR = 1e-5  # nats, the lowest divergence that the axis reaches
+LAST = 40  # predictions after a cut that are drawn: later ones differ by nothing that can be seen
+BEFORE = 12  # characters that are drawn before a cut
+GREY = "#ededed"
+INTACT, CUT = "#4d4d4d", "#b2182b"
+
+
+def binned(cuts: pd.DataFrame, bins: int = 24) -> pd.DataFrame:
+    """Means over distances that grow by a constant ratio; the predictions after a cut are counted from 1.
+
+    Columns: model, start, seed, memory, kind, prediction (the geometric middle of its bin), kl, loss_increase.
+    """
+    last = int(cuts["distance"].max()) + 1
+    edges = np.unique(np.geomspace(1, last + 1, bins + 1).round().astype(int))
+    middle = [float(np.exp(np.log(np.arange(a, b)).mean())) for a, b in pairwise(edges)]
+    place = np.searchsorted(edges, cuts["distance"].to_numpy() + 1, side="right") - 1
+    keys = ["model", "start", "seed", "memory", "kind", "prediction"]
+    told = cuts.assign(prediction=np.array(middle)[place])
+    return told.groupby(keys, sort=False)[list(EFFECTS)].mean().reset_index()
+
+
+@styled
+def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """Divergence and loss increase against the predictions since a cut, a column of panels for each network.
+
+    cuts: `lab.probes.gather(networks, lab.probes.cuts, excerpt)`. Every seed faint, the mean strong; a hidden
+    state is dashed. Forty predictions are drawn, the frame has all. Both axes are logarithmic (that of the loss linear
+    around 0, on grey).
+
+    UsageError: no cut of a kind that is drawn.
+    """
+    drawn = cuts[cuts["kind"].isin(list(KINDS))]
+    if drawn.empty:
+        raise UsageError(f"there is no cut to draw; kinds are {', '.join(KINDS)}")
+    frame = binned(drawn)
+    networks = [
+        (model, start) for model in in_order(frame["model"])[::-1] for start in starts(frame[frame["model"] == model])
+    ]
+    rows = [(effect, kind) for effect in EFFECTS for kind in KINDS if (frame["kind"] == kind).any()]
+    figure, axes = panels(ax, len(rows), len(networks), width, 0.6 + 1.25 * len(rows), sharex=True, sharey="row")
+    for line, (effect, kind) in zip(axes, rows, strict=True):
+        for panel, (model, start) in zip(line, networks, strict=True):
+            part = frame[(frame["model"] == model) & (frame["start"] == start) & (frame["kind"] == kind)]
+            for memory in reversed(memories(part)):
+                seeds_and_mean(panel, part[part["memory"] == memory], "prediction", effect, **memory_style(memory))
+            panel.set_xscale("log")
+            if effect == "kl":
+                panel.set_yscale("log")
+            else:
+                panel.set_yscale("symlog", linthresh=LINEAR)
+                panel.axhspan(-LINEAR, LINEAR, color=GREY, zorder=0)
+            panel.grid(axis="both")
+        positive = frame.loc[(frame["kind"] == kind) & (frame["kl"] > 0), "kl"]
+        if effect == "kl" and len(positive):  # a divergence may be nothing at all, which has no logarithm
+            line[0].set_ylim(max(FLOOR, 0.7 * positive.min()), 1.4 * positive.max())
+        line[0].set_ylabel(f"{KINDS[kind]}\n{EFFECTS[effect]}", fontsize=7)
+    for panel, (model, start) in zip(axes[0], networks, strict=True):
+        panel.set_title(f"{look(model).label}\n{STARTS[start]}", fontsize=6.5)
+    for panel in axes[-1]:
+        panel.set_xlabel("predictions since the cut")
+        panel.set_xlim(right=LAST)
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_formatter(NullFormatter())
+    for panel in axes[:-1].flat:
+        panel.tick_params(axis="x", labelbottom=False, which="both")
+    for panel in axes[:, 1:].flat:
+        panel.tick_params(axis="y", labelleft=False, which="both")
+    linear = Patch(color=GREY, label=f"axis linear within ±{LINEAR:g}")
+    below(figure, [*memory_handles(frame), linear])
+    return attach(figure, frame)
+
+
+def effect_frame(
+    symbols: Sequence[str], moment: int, intact: np.ndarray, cut: np.ndarray, divergence: np.ndarray
+) -> pd.DataFrame:
+    """One cut along a text, a row a character: time, symbol, bits of what came next, intact and cut, divergence (nats).
+
+    intact: [time], of the whole text; cut and divergence: [distance], from `moment` on. The rows begin a few characters
+    before the moment and end with the last that was read after it.
+    """
+    start, stop = max(moment - BEFORE, 0), moment + len(cut)
+    frame = pd.DataFrame({"time": np.arange(start, stop), "symbol": list(symbols[start:stop]), "moment": moment})
+    frame["bits"] = intact[start:stop]
+    for name, values in (("bits_cut", cut), ("divergence", divergence)):
+        frame[name] = np.concatenate([np.full(moment - start, np.nan), values])
+    return frame
+
+
+@styled
+def cut_along_text(effect: pd.DataFrame, what: str = "", width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """What one cut does to every prediction that follows: surprise with and without it, and the divergence.
+
+    effect: an `effect_frame`. what: what was cut, for the title. The characters stand below, where they were read: the
+    point above each is of the prediction of the next.
+
+    UsageError: nothing was read after the cut.
+    """
+    if effect.empty or effect["bits_cut"].isna().all():
+        raise UsageError("nothing follows the cut: make it earlier, or lengthen the text")
+    figure, axes = panels(ax, 2, 1, width, 2.9, sharex=True)
+    (upper,), (lower,) = axes
+    moment = int(effect["moment"].iloc[0])
+    upper.plot(effect["time"], effect["bits"], color=INTACT, label="intact")
+    upper.plot(effect["time"], effect["bits_cut"], color=CUT, label="cut", linestyle=DASHES["log_frequencies"])
+    upper.set_ylabel("surprise (bits)")
+    upper.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    lower.plot(effect["time"], effect["divergence"], color=CUT)
+    lower.set_ylabel(EFFECTS["kl"])
+    lower.set_ylim(bottom=0)
+    for panel in (upper, lower):
+        panel.axvline(moment - 0.5, color="#808080", linewidth=0.6, linestyle=(0, (3, 1.5)))
+        panel.grid(axis="y")
+    upper.set_title(what)
+    glyphs = [glyph(symbol) for symbol in effect["symbol"]]
+    lower.set_xticks(effect["time"], glyphs, family=MONO, fontsize=min(7.0, 560 / len(glyphs)))
+    for label in lower.get_xticklabels():
+        label.set_verticalalignment("baseline")
+    lower.tick_params(axis="x", length=0, pad=8)
+    upper.tick_params(axis="x", length=0, labelbottom=False)
+    lower.set_xlim(effect["time"].iloc[0] - 0.5, effect["time"].iloc[-1] + 0.5)
+    return attach(figure, effect, dict.fromkeys(("bits", "bits_cut", "divergence"), LIVE))
+
+
+@styled
+def memory_horizon(horizons: pd.DataFrame, width: float = COLUMN, ax: Axes | None = None) -> Figure:
+    """The loss against how many characters the network was allowed to see; colour is the model, dashes the start.
+
+    Marks stand where it was measured, at a sample of the text's characters: the level is that of the sample.
+
+    horizons: `lab.probes.gather(networks, lab.probes.loss_by_context, excerpt)`, losses in nats; drawn in bits.
+    """
+    frame = horizons[["model", "start", "seed", "context"]].assign(bpc=horizons["loss"] / np.log(2))
+    figure, (line,) = panels(ax, 1, 1, width, 0.8 * width)
+    (panel,) = line
+    models, biases = in_order(frame["model"]), starts(frame)
+    for (model, start), part in frame.groupby(["model", "start"]):
+        drawn: dict[str, Any] = {"color": look(str(model)).colour, "marker": look(str(model)).marker, "markersize": 3}
+        seeds_and_mean(panel, part, "context", "bpc", **drawn, linestyle=DASHES[str(start)])
+    panel.set(xscale="log", xlabel="characters seen", ylabel="bits per character")
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.grid(axis="both")
+    handles = model_handles(models, markersize=3)
+    handles += [Line2D([], [], color="#404040", linestyle=DASHES[start], label=STARTS[start]) for start in biases]
+    panel.legend(handles=handles, loc="upper right")
+    return attach(figure, frame)

@@ -1,0 +1,313 @@
+"""What is lost when a memory is cut: interventions on the state at a moment, and what they do to the prediction.
+
+A memory is named as in a trace (`inner`, `layer 2`, ...), a layer's hidden state `h` or `layer 2 h`; several names are
+cut together. Losses and divergences are in nats a prediction; distance 0 is the first prediction after the moment.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+import torch
+import xarray as xr
+from torch import Tensor
+
+from nlstm_lab.cells.hmlstm import HMLSTMCell
+from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import (
+    BURN_IN,
+    Text,
+    encode,
+    encode_symbols,
+    hidden_names,
+    names,
+    part,
+    reading,
+    rows,
+    state_of,
+    states_at,
+)
+from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.probes.seeds import RUN
+
+Kind = Literal["zero", "freeze", "shuffle", "swap"]
+MOMENTS = 100  # at which a memory is cut
+DISTANCE = 100  # predictions after a cut
+ROWS = 64  # texts that are continued side by side
+
+
+class Cut(NamedTuple):
+    """What is done to a state: `mask` [rows, hidden_size] chooses the units, `order` shuffles them."""
+
+    kind: Kind
+    names: tuple[str, ...]
+    mask: Tensor
+    order: Tensor
+
+    def apply(self, model: Network, state: Any, donor: Any) -> Any:
+        """A changed copy of a packed state; `donor` is the state that is swapped in, or kept frozen."""
+        state = rows(state, range(len(part(model.unit, state, self.names[0]))))
+        for name in self.names:
+            values = part(model.unit, state, name)
+            match self.kind:
+                case "zero":
+                    new = torch.zeros_like(values)
+                case "shuffle":
+                    new = values[:, self.order]
+                case "swap" | "freeze":
+                    new = part(model.unit, donor, name)
+            values.copy_(torch.where(self.mask, new, values))
+        return state
+
+
+def intervene(
+    model: Network,
+    text: Text,
+    kind: Kind,
+    memory: str | Sequence[str],
+    *,
+    moments: Sequence[int],
+    distance: int = 100,
+    units: Sequence[int] | None = None,
+    other: Text | None = None,
+    seed: int = 0,
+) -> xr.Dataset:
+    """Cut a memory at each of the moments (each in a reading of its own), and read on for `distance` symbols.
+
+    kind: `zero` it; `shuffle` it among the chosen units (one order for all moments, from `seed`); `swap` in what the
+    same network holds after as many symbols of the text `other`; `freeze` it: from then on it is put back after every
+    step, so that it carries nothing new on, though within a step the unit still sees one update of it. `units` are
+    all where none are named. Returns `loss` (intact), `loss_cut` and `kl`, the divergence of the cut network's
+    prediction from the intact one's, D(intact | cut), each (moment, distance). Raises UsageError for a memory or unit
+    that the network lacks, a moment too early or too late, a text `other` that is too short, and a network that does
+    not predict the symbols that it reads, or that samples its boundaries.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = "the company said that it would not sell the old bank " * 20
+    >>> cut = lab.probes.intervene(model, text, "zero", "inner", moments=[300, 500], distance=20)
+    >>> dict(cut.kl.sizes), bool(cut.kl.max() > 0.01)
+    ({'moment': 2, 'distance': 20}, True)
+    """
+    codes, names = encode_symbols(model, text), _named(memory)
+    _check(model, codes, kind, moments, distance, other)
+    cut = Cut(kind, names, *_chosen(model, units, seed))
+    pieces = []
+    with reading(model):
+        states, donors = _states(model, codes, moments, other)
+        for start in range(0, len(moments), ROWS):
+            batch = range(start, min(start + ROWS, len(moments)))
+            state, donor = rows(states, batch), rows(donors, batch)
+            x, targets = continuations(codes, [moments[k] for k in batch], distance)
+            intact = predictions(model, x, state)
+            pieces.append(effect(intact, _cut_predictions(model, x, state, donor, cut), targets))
+    loss, loss_cut, kl = (np.concatenate(part, 1).T for part in zip(*pieces, strict=True))
+    dims = ("moment", "distance")
+    data = {"loss": (dims, loss), "loss_cut": (dims, loss_cut), "kl": (dims, kl)}
+    coords = {"moment": list(moments), "distance": np.arange(distance)}
+    return xr.Dataset(data, coords, {"model": model.name, "kind": kind, "memory": ", ".join(names)})
+
+
+def reread(
+    model: Network,
+    text: Text,
+    read: xr.Dataset,
+    kind: Kind,
+    memory: str | Sequence[str],
+    *,
+    moment: int,
+    distance: int = 100,
+    units: Sequence[int] | None = None,
+    other: tuple[Text, xr.Dataset] | None = None,
+    seed: int = 0,
+) -> np.ndarray:
+    """What is predicted after one cut, log p [distance, vocabulary], where the text was traced before (`read`).
+
+    The arguments are those of `intervene`; `other` is a text with its trace. Row d is read beside the trace's own
+    `log_p` at time `moment + d`. Nothing is read twice: the state at the moment is the trace's.
+    """
+    codes, names = encode_symbols(model, text), _named(memory)
+    if not 1 <= moment <= len(codes) - distance:
+        raise UsageError(f"a moment must have a symbol before it and {distance} behind it, and {moment} has not")
+    _check(model, codes, kind, (), distance, other)
+    with reading(model):
+        state = state_of(model, codes, read, moment)
+        donor = state if other is None else state_of(model, _donor(model, other[0], moment), other[1], moment)
+        cut = Cut(kind, names, *_chosen(model, units, seed))
+        told = _cut_predictions(model, codes[moment : moment + distance, None], state, donor, cut)
+    return told[:, 0].cpu().numpy()
+
+
+def attribute(
+    model: Network,
+    text: Text,
+    memory: str,
+    *,
+    moments: Sequence[int],
+    distance: int = 20,
+    kind: Kind = "zero",
+    other: Text | None = None,
+) -> pd.DataFrame:
+    """Cut each unit of a memory alone, at each moment; one row a unit: memory, unit, `kl`, `loss_increase`.
+
+    Both are means over moments and the `distance` predictions that follow; see `intervene`. A cause is measured, not
+    a correlation: a unit whose past nothing reads has 0.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = "the company said that it would not sell the old bank " * 20
+    >>> effect = lab.probes.attribute(model, text, "inner", moments=[300, 500], distance=5)
+    >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions hang on most
+    """
+    codes = encode_symbols(model, text)
+    _check(model, codes, kind, moments, distance, other)
+    if kind == "shuffle":
+        raise UsageError("one unit alone cannot be shuffled: attribute with 'zero', 'swap' or 'freeze'")
+    size = model.unit.hidden_size
+    device = codes.device
+    cut = Cut(kind, (memory,), torch.eye(size, dtype=torch.bool, device=device), torch.arange(size, device=device))
+    kl, more = np.zeros(size), np.zeros(size)
+    with reading(model):
+        states, donors = _states(model, codes, moments, other)
+        for k, moment in enumerate(moments):
+            state, donor = rows(states, [k] * size), rows(donors, [k] * size)
+            x, targets = continuations(codes, [moment] * size, distance)
+            intact = predictions(model, x[:, :1], rows(states, [k])).expand(-1, size, -1)
+            before, after, divergence = effect(intact, _cut_predictions(model, x, state, donor, cut), targets)
+            kl += divergence.mean(0) / len(moments)
+            more += (after - before).mean(0) / len(moments)
+    return pd.DataFrame({"memory": memory, "unit": np.arange(size), "kl": kl, "loss_increase": more})
+
+
+def _chosen(model: Network, units: Sequence[int] | None, seed: int) -> tuple[Tensor, Tensor]:
+    """[hidden_size] bool, True for the chosen units; and an order that shuffles them."""
+    size = model.unit.hidden_size
+    mask = torch.full((size,), units is None, device=model.device)
+    if units is not None:
+        if not len(units) or min(units) < 0 or max(units) >= size:
+            raise UsageError(f"units must be chosen from 0 to {size - 1}, at least one of them")
+        mask[list(units)] = True
+    index = mask.nonzero().flatten()
+    order = torch.arange(size, device=mask.device)
+    order[index] = index[torch.randperm(len(index), generator=torch.Generator().manual_seed(seed)).to(mask.device)]
+    return mask, order
+
+
+def _named(memory: str | Sequence[str]) -> tuple[str, ...]:
+    names = (memory,) if isinstance(memory, str) else tuple(memory)
+    if not names:
+        raise UsageError("which memory is cut? name at least one")
+    return names
+
+
+def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: object) -> None:
+    if any(isinstance(cell, HMLSTMCell) and cell.boundary == "sample" and not cell.top for cell in model.unit.cells):
+        raise UsageError(  # the intact and the cut reading would differ in their draws, whatever is cut
+            f"{model.name or 'this network'} samples its boundaries, anew in every reading: set `boundary` of its "
+            'cells to "step", or choose a network that decides on them'
+        )
+    if kind not in get_args(Kind):
+        raise UsageError(f"an intervention is one of {', '.join(get_args(Kind))}, not {kind!r}")
+    if (kind == "swap") != (other is not None):
+        raise UsageError("a swap, and nothing else, needs the text `other` whose memory is swapped in")
+    if distance < 1:
+        raise UsageError(f"a cut is judged by what is predicted after it: distance must be positive, not {distance}")
+    if len(moments) and max(moments) + distance >= len(codes):
+        raise UsageError(f"a moment must leave {distance} + 1 symbols behind it, and the text has {len(codes)}")
+
+
+def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text | None) -> tuple[Any, Any]:
+    """The states at the moments, and those that are swapped in (or kept)."""
+    states = states_at(model, codes, moments)
+    return states, states if other is None else states_at(model, _donor(model, other, max(moments)), moments)
+
+
+def _donor(model: Network, other: Text, moment: int) -> Tensor:
+    """The codes of the text whose memory is swapped in; UsageError where it is shorter than what is read before."""
+    codes = encode(model, other)
+    if len(codes) < moment:
+        raise UsageError(
+            f"the text `other` has {len(codes)} symbols, and the cut is made after {moment}: hand in a longer one"
+        )
+    return codes
+
+
+def continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple[Tensor, Tensor]:
+    """What is read from each moment on, and what is to be predicted, [distance, moments] each."""
+    index = torch.arange(distance, device=codes.device)[:, None] + torch.tensor(moments, device=codes.device)
+    return codes[index], codes[index + 1]
+
+
+def predictions(model: Network, x: Tensor, state: Any) -> Tensor:
+    """log p of what comes next, [T, B, V]."""
+    return torch.log_softmax(model.readout(model.unit(*model.unit_arguments(x), state)[0]).float(), -1)
+
+
+def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut) -> Tensor:
+    """The same after the cut; a frozen memory is put back after each step."""
+    if cut.kind != "freeze":
+        return predictions(model, x, cut.apply(model, state, donor))
+    told = []
+    for step in torch.split(x, 1):
+        hidden, moved, _ = model.trace(step, state)  # the fast path prepares more than one step is worth
+        told.append(torch.log_softmax(model.readout(hidden).float(), -1))
+        state = cut.apply(model, moved, donor)
+    return torch.cat(told)
+
+
+def effect(intact: Tensor, cut: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Loss intact, loss cut and divergence, [distance, moments] each."""
+    losses = (-told.gather(-1, targets.unsqueeze(-1)).squeeze(-1).cpu().numpy() for told in (intact, cut))
+    kl = (intact.exp() * (intact - cut)).sum(-1).clamp(min=0)
+    return (*losses, kl.cpu().numpy())  # type: ignore[return-value]
+
+
+@recorded("cuts", by=["kinds", "seed"])
+def cuts(
+    model: Network, text: Text | Excerpt, kinds: tuple[Kind, ...] = ("zero", "swap"), seed: int = 0
+) -> pd.DataFrame:
+    """Measure what is lost when each memory, and each hidden state, is cut: one row a memory, kind and distance.
+
+    Columns: memory, kind, distance, `kl` and `loss_increase` (means over `MOMENTS` moments spread evenly over the
+    text, nats a prediction). A swap takes the memory from as far into the text's second half. UsageError: the text
+    ends before a half has moments behind its start.
+    """
+    text = read(text)
+    half = len(text) // 2
+    how: dict[str, Any] = {"moments": spread(half, MOMENTS, DISTANCE), "distance": DISTANCE, "seed": seed}
+    frames = []
+    for memory in [*names(model.unit), *hidden_names(model.unit.num_layers)]:
+        for kind in kinds:
+            other = text[half:] if kind == "swap" else None
+            cut = intervene(model, text[:half], kind, memory, other=other, **how)
+            frame = cut.mean("moment").to_dataframe().reset_index()
+            frame["loss_increase"] = frame["loss_cut"] - frame["loss"]
+            frames.append(frame[["distance", "kl", "loss_increase"]].assign(memory=memory, kind=kind))
+    return pd.concat(frames, ignore_index=True)
+
+
+def spread(half: int, count: int, distance: int) -> list[int]:
+    """Return moments of a text's first half, behind its start, each with so many predictions after it."""
+    last = half - distance - 2
+    if last < BURN_IN:
+        needed = 2 * (BURN_IN + distance + 2)
+        raise UsageError(f"an excerpt of {2 * half} characters is too short for cuts: read at least {needed}")
+    return [int(moment) for moment in np.linspace(BURN_IN, last, count)]
+
+
+def lost(cuts: pd.DataFrame) -> pd.DataFrame:
+    """What a cut costs in all, one row a run, memory and kind, from `cuts`, gathered.
+
+    Columns: `kl` and `loss_increase`, summed over the predictions that followed, in nats, and `lag`: how many
+    predictions later a nat of that divergence is paid, on average (1: all of it at once; NaN: none at all).
+    """
+    rows = []
+    for key, group in cuts.groupby([*RUN, "memory", "kind"], sort=False):
+        paid = group["kl"].sum()
+        lag = (group["kl"] * (group["distance"] + 1)).sum() / paid if paid > 0 else float("nan")
+        sums = {"kl": paid, "loss_increase": group["loss_increase"].sum(), "lag": lag}
+        rows.append(dict(zip([*RUN, "memory", "kind"], key, strict=True)) | sums)
+    return pd.DataFrame(rows)

@@ -1,0 +1,224 @@
+"""A printed table and its learning curves in one figure: figures 5 to 8 of Nested LSTMs, as far as they were run."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.panels import LOGARITHMIC, STARTS, below, logarithmic, panels, seeds_and_mean, starts
+from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.style import MEMORIES, MODELS, PAGE, styled
+from nlstm_lab.settings import HIGHER_IS_BETTER
+from nlstm_lab.studies.learning.draw import AXES, SPLITS
+
+
+class Row(NamedTuple):
+    """How one of the rows that tables 1 to 4 share is drawn."""
+
+    label: str
+    colour: str
+    dashes: Any
+    marker: str
+
+
+ROWS = {  # by the end of an experiment's name; diamonds are what is printed
+    "_lstm1": Row("LSTM, 1 layer", MEMORIES["layer 1"].colour, "-", "o"),
+    "_lstm1_large": Row("LSTM, 1 layer, wider", MEMORIES["layer 1"].colour, (0, (3, 1.2)), "s"),
+    "_lstm2": Row("LSTM, 2 layers", MEMORIES["layer 2"].colour, "-", "P"),
+    "_lstm3": Row("LSTM, 3 layers", MEMORIES["layer 3"].colour, "-", "X"),
+    "_nlstm": Row("Nested LSTM", MODELS["nlstm"].colour, "-", "^"),
+}
+FEW = 5  # epochs, of which all are shown
+COLUMNS = ["start", "metric", "split", "row", "seed", "epoch", "value"]
+
+
+class Band(NamedTuple):
+    """A row of panels: what it shows of a metric."""
+
+    metric: str
+    start: str
+    title: str
+    printed: bool
+    measured: bool
+
+
+@styled
+def printed_and_measured(
+    comparison: pd.DataFrame,
+    history: pd.DataFrame | None,
+    metrics: Sequence[str],
+    splits: Sequence[str] = ("valid", "test"),
+    reader: str = "blocks",
+    substitute: str = "",
+    width: float = PAGE,
+    ax: Axes | None = None,
+) -> Figure:
+    """The printed best values as diamonds at the right, our curves by epoch beside them; a column for each split.
+
+    comparison: the frame of `lab.targets.compare(...)`. history: `lab.runs.histories(runs)` of whatever is recorded, or
+    None: then the panels hold what is printed, within and in numbers. A row of panels for each metric, and for each
+    start of the output bias that was run; every seed faint, the mean strong (thin where it is one seed's), a mark at
+    each seed's best validation epoch, which the tables take. What is printed stands beside the start at zero.
+    substitute: what the runs read instead of the document's text; their curves then have panels of their own, since no
+    printed number is about that text. All panels of a metric have one axis, which is logarithmic for perplexities; only
+    a substitute, and training, which falls lower, have their own.
+
+    UsageError: the comparison prints nothing of these metrics.
+    """
+    printed, measured = _printed(comparison, metrics), _measured(history, metrics, splits, reader)
+    if printed.empty:
+        raise UsageError(f"the table prints no {', '.join(metrics)}; it has {', '.join(comparison['metric'].unique())}")
+    bands = [band for metric in metrics for band in _bands(metric, starts(measured), substitute)]
+    best = _best(measured)
+    figure, axes = panels(ax, len(bands), len(splits), width, 0.7 + 1.75 * len(bands))
+    for band, across in zip(bands, axes, strict=True):
+        part, dots = (
+            rows[(rows["metric"] == band.metric) & (rows["start"] == band.start) & band.measured]
+            for rows in (measured, best)
+        )
+        targets = printed[(printed["metric"] == band.metric) & band.printed]
+        for panel, split in zip(across, splits, strict=True):
+            _draw(panel, *(rows[rows["split"] == split] for rows in (part, dots, targets)))
+            panel.set_title(f"{SPLITS[split]}, {band.title}" if band.title else SPLITS[split])
+        across[0].set_ylabel(AXES.get(band.metric, band.metric))
+        curves, marks = (
+            rows[(rows["metric"] == band.metric) & (band.measured or not substitute)] for rows in (measured, best)
+        )
+        values = printed[(printed["metric"] == band.metric) & (band.printed or not substitute)]
+        _scale(across, splits, curves, pd.concat([values, marks]), band.metric in LOGARITHMIC)
+    for panel in axes[-1]:
+        panel.set_xlabel("epoch" if len(measured) else "")
+    figure.align_ylabels()
+    below(figure, _handles(printed, measured), columns=3)
+    return attach(figure, pd.concat([printed, measured])[COLUMNS] if len(measured) else printed[COLUMNS])
+
+
+def _scale(
+    across: Sequence[Axes], splits: Sequence[str], measured: pd.DataFrame, seen: pd.DataFrame, log: bool
+) -> None:
+    """One axis for the splits that are evaluated, and one for training; numbers at the first panel of each.
+
+    seen: the rows that must be in sight, what is printed among them.
+    """
+    for group in ([split for split in splits if split != "train"], ["train"]):
+        mine = [panel for panel, split in zip(across, splits, strict=True) if split in group]
+        curves, targets = (rows[rows["split"].isin(group)] for rows in (measured, seen))
+        for panel in mine:
+            if len(curves) or len(targets):
+                panel.set_ylim(_limits(curves, targets, log))
+            else:
+                panel.set_yticks([])
+            if log:
+                logarithmic(panel)
+            if panel is not mine[0]:
+                panel.tick_params(axis="y", labelleft=False)
+
+
+def _bands(metric: str, found: Sequence[str], substitute: str) -> list[Band]:
+    if substitute and found:
+        own = [Band(metric, start, substitute, False, True) for start in found]
+        return [Band(metric, "zero", "printed", True, False), *own]
+    titles = [STARTS[start] if len(found) > 1 else "" for start in found]
+    return [
+        Band(metric, start, title, start == "zero", True)
+        for start, title in zip(found or ["zero"], titles or [""], strict=True)
+    ]
+
+
+def row_of(experiment: str) -> str:
+    """Which of ROWS an experiment is."""
+    name = experiment.removesuffix("_logfreq")
+    return next((end for end in sorted(ROWS, key=len, reverse=True) if name.endswith(end)), "")
+
+
+def _printed(comparison: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    told = comparison[(comparison["kind"] == "number") & (comparison["setting"] == "as printed")]
+    told = told[told["metric"].isin(metrics)]
+    row = told["experiment"].map(row_of)
+    return told.assign(row=row, value=told["printed"], start="zero", seed=-1, epoch=np.nan)
+
+
+def _measured(history: pd.DataFrame | None, metrics: Sequence[str], splits: Sequence[str], reader: str) -> pd.DataFrame:
+    if history is None:
+        return pd.DataFrame(columns=COLUMNS)
+    mine = history[history["metric"].isin(metrics) & history["split"].isin(splits) & (history["reader"] == reader)]
+    mine = mine.assign(row=mine["experiment"].map(row_of))
+    return mine[mine["row"] != ""].sort_values(COLUMNS[:-1], ignore_index=True)
+
+
+def _best(measured: pd.DataFrame) -> pd.DataFrame:
+    """The rows of each seed's best validation epoch, by the metric itself."""
+    key = ["start", "metric", "row", "seed"]
+    valid = measured[measured["split"] == "valid"]
+    losses = valid["value"].where(~valid["metric"].isin(HIGHER_IS_BETTER), -valid["value"])
+    epochs = valid.loc[losses.groupby([valid[name] for name in key]).idxmin(), [*key, "epoch"]]
+    return measured.merge(epochs, on=[*key, "epoch"])
+
+
+def _draw(panel: Axes, measured: pd.DataFrame, best: pd.DataFrame, printed: pd.DataFrame) -> None:
+    for end, (_, colour, dashes, marker) in ROWS.items():
+        if len(part := measured[measured["row"] == end]):
+            strong = 1.0 if part["seed"].nunique() > 1 else 0.6
+            seeds_and_mean(panel, part, "epoch", "value", strong=strong, color=colour, linestyle=dashes)
+            dots = best[best["row"] == end]
+            panel.plot(dots["epoch"], dots["value"], marker, markersize=4, zorder=4, color=colour, linestyle="",
+                       markeredgecolor="white", markeredgewidth=0.5)  # fmt: skip
+    for end, value, told in printed[["row", "value", "as_printed"]].itertuples(index=False):
+        k = list(ROWS).index(end)  # a column each, since some values nearly coincide
+        place = 0.12 + 0.19 * k if measured.empty else 1.03 + 0.022 * k
+        panel.plot([place], [value], "D", color=ROWS[end].colour, markersize=3.5, clip_on=False,
+                   transform=panel.get_yaxis_transform(), **_filling(end))  # fmt: skip
+        if measured.empty:
+            near: dict[str, Any] = {"xytext": (0, 4), "textcoords": "offset points", "ha": "center", "fontsize": 6.5}
+            panel.annotate(told, (place, value), xycoords=("axes fraction", "data"), **near)
+    if measured.empty:
+        panel.set(xticks=[], xlim=(0, 1))
+    else:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    if measured.empty and printed.empty:
+        middle: dict[str, Any] = {"xycoords": "axes fraction", "ha": "center", "va": "center", "color": "#757575"}
+        panel.annotate("neither printed nor run", (0.5, 0.5), **middle)
+    panel.grid(axis="y")
+
+
+def _filling(end: str) -> dict[str, Any]:
+    """The wider layer shares its colour with the other single layer; its diamond is hollow."""
+    return {"markerfacecolor": "none"} if end == "_lstm1_large" else {}
+
+
+def _limits(measured: pd.DataFrame, seen: pd.DataFrame, log: bool) -> tuple[float, float]:
+    """Room for all that must be seen and for the curves after their first steep change, on an axis of either kind."""
+    epochs = measured["epoch"].astype(float)
+    few = epochs.nunique() <= FEW
+    settled = measured if few else measured[epochs >= epochs.min() + 0.15 * (epochs.max() - epochs.min())]
+    values = np.array([*seen["value"], *settled["value"]], float)
+    places = np.log(values) if log else values
+    margin = 0.06 * np.ptp(places)
+    limits = np.array([places.min() - margin, places.max() + margin])
+    low, high = np.exp(limits) if log else limits
+    return low, high
+
+
+def _handles(printed: pd.DataFrame, measured: pd.DataFrame) -> list[Line2D]:
+    drawn, shown = set(measured["row"]), set(printed["row"]) | set(measured["row"])
+    unrun = " (not run)" if drawn else ""
+    handles = [
+        Line2D([], [], label=label, color=colour, linestyle=dashes, marker=marker, markersize=4)
+        if end in drawn
+        else Line2D([], [], label=label + unrun, color=colour, linestyle="", marker="D", **_filling(end))
+        for end, (label, colour, dashes, marker) in ROWS.items()
+        if end in shown
+    ]
+    grey: dict[str, Any] = {"color": "#404040", "linestyle": ""}
+    where = "above only; " if drawn and measured["start"].nunique() > 1 else ""
+    told = f"printed best ({where}hollow: wider)" if drawn else "printed best; nothing is run yet"
+    handles.append(Line2D([], [], label=told, marker="D", markersize=3.5, **grey))
+    if drawn:
+        handles.append(Line2D([], [], label="marks: ours, best validation epoch", **grey))
+    return handles

@@ -1,0 +1,1 @@
+"""How the verdicts on printed numbers and claims fall. Notebook 00."""

@@ -1,0 +1,175 @@
+"""Autocomplete as a function: a text in, the likeliest words out (Madsen's article, its first figure)."""
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from nlstm_lab.datasets.words import PADDING, UNKNOWN
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import reading
+from nlstm_lab.probes.texts import (
+    LONGEST,
+    Unknown,
+    composed,
+    encode_leniently,
+    outputs_of,
+    special,
+    unit_input,
+    vocabulary_of,
+)
+
+NO_SYMBOLS = (PADDING, UNKNOWN)
+REMEMBERED = 256  # prefixes whose states a Completer keeps
+
+
+class Completion(NamedTuple):
+    """A word (or character) and its probability among everything that the network predicts."""
+
+    word: str
+    probability: float
+
+
+class Completer:
+    """Autocomplete while somebody types: `completer(text)` reads only what is new since an earlier call.
+
+    model: predicts at every character. words: the names of what it predicts, in the order of their codes; None for
+    the network's own, or where that is the next character. unknown: what happens to characters outside the
+    vocabulary: "refuse", "map", or "show" (not read). window: of longer texts the last words within it are read, from
+    a zero state; where reading starts moves on by half a window, so that it seldom moves. A quarter of a window is read
+    at least, where no space is near from within a word.
+
+    The network must not change meanwhile: a new one needs a new Completer. UsageError: a network that does not
+    predict at every character, names that are not its.
+    """
+
+    def __init__(
+        self,
+        model: Network,
+        words: Sequence[str] | None = None,
+        *,
+        unknown: Unknown = "refuse",
+        window: int = LONGEST,
+    ) -> None:
+        self.model, self.unknown, self.window = model, unknown, window
+        self.words = model.words if words is None else words
+        self.vocabulary = vocabulary_of(model)
+        self._read: OrderedDict[str, tuple[Tensor, Any]] = OrderedDict()  # h of the last step and the state
+
+    def __call__(self, text: str, k: int = 3) -> list[Completion]:
+        """The `k` likeliest words for what is being typed, likeliest first.
+
+        text: any prefix, also an empty one. The article's sequences begin with a space: one is put before a text
+        without. UsageError: a refused character, k below 1.
+        """
+        if k < 1:
+            raise UsageError(f"k must be a positive number of words, not {k}")
+        text = composed(text, self.unknown)
+        if not text or (self.words is not None and not text.startswith(" ")):
+            text = f" {text}"
+        with reading(self.model):
+            hidden = self._hidden(text[self._start(text) :])
+            logits = self.model.readout(hidden)
+        (found,) = likeliest(logits, outputs_of(self.model, self.words, logits.shape[-1]), k)
+        return found
+
+    def _start(self, text: str) -> int:
+        half = max(self.window // 2, 1)
+        start = max(-(-(len(text) - self.window) // half) * half, 0)
+        # a space far behind would leave little to read; how far may not hang on what is typed, or reading began anew
+        return max(text.find(" ", start, start + half // 2 + 1), start) if start else 0
+
+    def _hidden(self, text: str) -> Tensor:
+        """h after the last character, [1, hidden_size], reading on from the longest prefix that was read before."""
+        known = next((n for n in range(len(text), 0, -1) if text[:n] in self._read), 0)
+        hidden, state = self._read.get(text[:known], (None, None))
+        if known < len(text):
+            codes, _ = encode_leniently(self.vocabulary, text[known:], self.unknown)
+            read = (part.unsqueeze(1) for part in unit_input(self.model, codes))
+            output, state = self.model.unit(*read, state)
+            hidden = output[-1]
+        assert hidden is not None  # a text has at least one character
+        self._read[text] = hidden, state
+        self._read.move_to_end(text)
+        if len(self._read) > REMEMBERED:
+            self._read.popitem(last=False)
+        return hidden
+
+
+def complete(
+    model: Network,
+    text: str,
+    words: Sequence[str] | None = None,
+    k: int = 3,
+    *,
+    unknown: Unknown = "refuse",
+    window: int = LONGEST,
+) -> list[Completion]:
+    """The `k` likeliest words for `text`, likeliest first: one call of a `Completer`, whose arguments these are.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("autocomplete_gru", scale="small").model()
+    >>> [word for word, probability in complete(model, "the united stat")][:2]
+    ['states', 'state']
+    """
+    return Completer(model, words, unknown=unknown, window=window)(text, k)
+
+
+def offered(model: Network, texts: Sequence[str], k: int = 3) -> pd.DataFrame:
+    """The `k` likeliest words for each text as one line, a row a text: text, suggestions (with their probabilities)."""
+    completer = Completer(model)
+    lines = [", ".join(f"{one.word} {one.probability:.0%}" for one in completer(text, k)) for text in texts]
+    return pd.DataFrame({"text": list(texts), "suggestions": lines})
+
+
+def continued(model: Network, text: str, length: int, seed: int = 0, temperature: float = 1.0) -> str:
+    """`text` with `length` characters that the network, which predicts the next one, draws from its own predictions.
+
+    temperature: the logits are divided by it; towards 0 the likeliest character is always taken. The same seed gives
+    the same text. UsageError: a network that predicts words, a length or temperature that is not positive and finite.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_lstm2_logfreq", scale="small").model()
+    >>> text = continued(model, "the company said ", 20, temperature=0.5)
+    >>> len(text), text.startswith("the company said ")
+    (37, True)
+    """
+    vocabulary = vocabulary_of(model)
+    if length < 1 or not 0 < temperature < math.inf:
+        raise UsageError(f"length and temperature must be positive and finite, not {length} and {temperature}")
+    if model.words is not None:
+        raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
+    generator = torch.Generator().manual_seed(seed)
+    nothing = torch.tensor([vocabulary.symbols.index(symbol) for symbol in NO_SYMBOLS if symbol in vocabulary.symbols])
+    codes, state = encode_leniently(vocabulary, text)[0].unsqueeze(1).to(model.device), None
+    drawn: list[int] = []
+    with reading(model):
+        for _ in range(length):
+            logits, state = model(codes, state)
+            scores = logits[-1, 0].double().cpu().index_fill(-1, nothing.long(), -torch.inf)
+            behind = (scores - scores.max()) / temperature  # at most 0: no temperature is so low that it overflows
+            drawn.append(int(torch.multinomial(torch.softmax(behind, -1), 1, generator=generator)))
+            codes = torch.full_like(codes[:1], drawn[-1])
+    return text + vocabulary.decode(torch.tensor(drawn))
+
+
+def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tensor, Tensor]:
+    """The `k` highest of scores [..., outputs] and their codes, [..., k] each; <eos> and <unknown> are no words."""
+    no_words = torch.tensor([code for code, name in enumerate(names) if special(name)], device=scores.device)
+    scores = scores.index_fill(-1, no_words.long(), -torch.inf)
+    values, indices = scores.topk(min(k, len(names) - len(no_words)), dim=-1)
+    return values, indices
+
+
+def likeliest(logits: Tensor, names: Sequence[str], k: int) -> list[list[Completion]]:
+    """For every row of logits [T, outputs] the `k` likeliest words."""
+    found = likeliest_codes(torch.softmax(logits.double(), -1), names, k)
+    rows = zip(*(part.tolist() for part in reversed(found)), strict=True)
+    return [
+        [Completion(names[code], value) for code, value in zip(codes, values, strict=True)] for codes, values in rows
+    ]

@@ -1,0 +1,128 @@
+"""Madsen's autocomplete: training curves against mini-batches and time, accuracy by how much of a word is known."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.panels import below, model_handles, model_style, panels, seeds_and_mean
+from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.style import PAGE, in_order, styled
+from nlstm_lab.studies.learning.draw import AXES, DASHES, SPLITS
+
+TOPS: dict[int, Any] = {1: "-", 2: (0, (3.5, 1.5)), 3: (0, (1, 1.2))}
+SOURCES = ("ours", "published")
+TIMES = {"update": "mini-batches", "minutes": "minutes of training"}
+
+
+@styled
+def training_curves(
+    curves: pd.DataFrame,
+    published: pd.DataFrame | None = None,
+    highest: float | None = None,
+    ours: str = "ours",
+    width: float = PAGE,
+    ax: Axes | None = None,
+) -> Figure:
+    """The training and validation loss against mini-batches, and against time; ours above, the published below.
+
+    curves: `lab.runs.curves(runs)`. published: `lab.probes.published_training()`. Training is dotted,
+    validation solid; every seed faint, the mean strong. highest: nats at which the upper panels end; the first steep
+    fall would flatten all that differs between the models. ours: what stands above our own panels, which
+    should say their scale. UsageError: nothing to draw.
+    """
+    if curves.empty:
+        raise UsageError("there is nothing to draw: the runs told no loss")
+    parts = [curves.assign(source="ours")]
+    if published is not None:
+        parts.append(published.assign(source="published", seed=0, minutes=published["seconds"] / 60))
+    frame = pd.concat(parts, ignore_index=True)[["source", "model", "seed", "split", "update", "minutes", "value"]]
+    figure, axes = panels(ax, len(parts), 2, width, 0.4 + 2.1 * len(parts), sharey="row")
+    for row, source in zip(axes, SOURCES, strict=False):
+        here = frame[frame["source"] == source]
+        for panel, x in zip(row, TIMES, strict=True):
+            for model in in_order(here["model"]):
+                for split in ("train", "valid"):
+                    _curve(panel, here[(here["model"] == model) & (here["split"] == split)], x, split)
+            panel.set(xlabel=TIMES[x], ylim=_limits(here, highest if source == "ours" else None))
+            panel.grid(axis="y")
+            panel.xaxis.set_major_locator(MaxNLocator(5))
+        row[0].set_ylabel(AXES["nll_nats"])
+        row[0].set_title(ours if source == "ours" else "as published", loc="left")
+    handles = model_handles(frame["model"])
+    for split in ("train", "valid"):
+        handles.append(Line2D([], [], color="#404040", linestyle=DASHES[split], label=SPLITS[split]))
+    below(figure, handles, columns=len(handles))
+    return attach(figure, frame)
+
+
+def _curve(ax: Axes, part: pd.DataFrame, x: str, split: str) -> None:
+    """Seeds faint, their mean strong: against time too, at the same mini-batch."""
+    if part.empty:
+        return
+    style = model_style(str(part["model"].iloc[0])) | {"linestyle": DASHES[split]}
+    if split == "valid" and part["update"].nunique() < 20:
+        style["markevery"] = None  # at all of them
+    if x == "update":
+        seeds_and_mean(ax, part, x, "value", **style)
+        return
+    for _, one in part.groupby("seed"):
+        ax.plot(one[x], one["value"], **{**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""})
+    mean = part.groupby("update")[[x, "value"]].mean()
+    ax.plot(mean[x], mean["value"], **{"linewidth": 1.4, "zorder": 3, **style})
+
+
+def _limits(frame: pd.DataFrame, highest: float | None) -> tuple[float, float]:
+    lowest = float(frame["value"].min())
+    top = highest or float(frame.loc[frame["update"] > 0.02 * frame["update"].max(), "value"].max())
+    return lowest - 0.05 * (top - lowest), top
+
+
+@styled
+def accuracy_by_known(
+    accuracy: pd.DataFrame,
+    published: pd.DataFrame | None = None,
+    value: str = "accuracy_unmasked_pct",
+    most: int = 6,
+    ours: str = "ours",
+    width: float = PAGE,
+    ax: Axes | None = None,
+) -> Figure:
+    """How often a word is among the 1, 2 and 3 suggestions, by how many of its characters are known.
+
+    accuracy: `lab.probes.gather(networks, lab.probes.context_accuracy, ...)`. published:
+    `lab.probes.published_accuracy()`, in a panel of its own. value: over all words, as the article counts, or
+    "accuracy_pct", over those that the network knows. most: characters. ours: as for `training_curves`. Every seed is
+    faint, the mean strong.
+
+    UsageError: nothing to draw.
+    """
+    parts = [accuracy.assign(source="ours", value=accuracy[value])]
+    if published is not None:
+        parts.append(published.assign(source="published", seed=0, value=published["accuracy_pct"]))
+    frame = pd.concat(parts, ignore_index=True)[["source", "model", "seed", "top", "known", "value"]]
+    frame = frame[frame["known"] <= most].reset_index(drop=True)
+    if frame.empty:
+        raise UsageError("there is nothing to draw: no accuracy was measured")
+    figure, axes = panels(ax, 1, len(parts), width if len(parts) > 1 else width / 2, 2.6, sharey=True)
+    for panel, source in zip(axes[0], SOURCES, strict=False):
+        here = frame[frame["source"] == source]
+        for (model, top), part in here.groupby(["model", "top"]):
+            marked = {} if top == 1 else {"marker": ""}  # three markers a model would hide each other
+            style = model_style(str(model)) | marked
+            seeds_and_mean(panel, part, "known", "value", **style, linestyle=TOPS[int(str(top))])
+        panel.set_title(ours if source == "ours" else "as published", loc="left")
+        panel.set_xlabel("characters of the word that are known")
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.grid(axis="y")
+    axes[0, 0].set_ylabel("the word is suggested (%)")
+    axes[0, 0].set_ylim(bottom=0)
+    handles = model_handles(frame["model"])
+    tops = {1: "likeliest", 2: "among two", 3: "among three"}
+    handles += [Line2D([], [], color="#404040", linestyle=TOPS[top], label=label) for top, label in tops.items()]
+    below(figure, handles, columns=len(handles))
+    return attach(figure, frame)

@@ -1,0 +1,100 @@
+"""What decides a run's numbers keeps its digest when configs get new fields."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nlstm_lab import cells, experiments
+from nlstm_lab.datasets.glimpses import MNISTGlimpses
+from nlstm_lab.datasets.text import CharacterModelling
+from nlstm_lab.runs import records
+from nlstm_lab.settings import ADDED
+
+RUNS = Path(__file__).parents[2] / "data" / "runs"
+RECORDS = sorted(path.parent.relative_to(RUNS).as_posix() for path in RUNS.glob("*/*/config.json"))
+
+# Fields that came, with their defaults, before there was `ADDED`: older records lack them, newer ones hold them.
+OLDER = {
+    "task": {"share", "encoding", "normalization"},
+    "model": {"output_weight", "embedding_weight", "boundaries"},
+    "training": {"batches_per_reading"},
+}
+
+
+def digest(config: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def test_there_are_records() -> None:
+    assert len(RECORDS) >= 235
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_recorded_run_has_the_config_and_the_digest_of_today(record: str) -> None:
+    """Today's config, without what the record is too old to hold, is the recorded one, and has the recorded digest."""
+    recorded = json.loads((RUNS / record / "config.json").read_text())
+    result = next(RUNS / record / name for name in ("result.json", "failed.json") if (RUNS / record / name).exists())
+    experiment = experiments.get(recorded["name"], recorded["scale"])
+    assert records.difference(recorded, experiment) == ""
+    today = experiment.config()
+    for part, older in OLDER.items():
+        for name in older - recorded[part].keys():
+            today[part].pop(name, None)
+    assert today == recorded
+    assert digest(today) == json.loads(result.read_text())["config_digest"]
+
+
+@dataclass(frozen=True)
+class Later(CharacterModelling):
+    shade: str = field(default="as before", metadata=ADDED)
+
+
+def test_an_added_field_is_in_the_config_only_where_it_is_turned() -> None:
+    row = experiments.get("ptb_char_lstm1", "small")
+    before = row.config()
+    before["task"]["kind"] = "Later"
+    later, turned = (replace(row, task=Later(**vars(row.task), **more)) for more in ({}, {"shade": "another"}))
+    assert later.config() == before
+    assert later.digest() == digest(before)
+    assert turned.config()["task"] == before["task"] | {"shade": "another"}
+    assert turned.digest() != later.digest()
+    assert records.difference(before, later) == ""
+    assert records.difference(before, turned) == "task.shade was 'as before' and is 'another'"
+    assert records.difference(turned.config(), later) == "task.shade was 'another' and is 'as before'"
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "value", "part"),
+    [
+        ("mnist_lstm1", "batch_order", "fixed", "task"),
+        ("poetry_lstm2", "last_batch", "drop", "task"),
+        ("ptb_char_lstm1", "batch_order", "fixed", "task"),
+        ("mnist_lstm1", "candidate_start", "identity", "model"),
+    ],
+)
+def test_an_added_decision_is_a_variation_with_a_digest_of_its_own(name: str, flag: str, value: str, part: str) -> None:
+    row, turned = experiments.get(name), experiments.variant(name, **{flag: value})
+    assert turned.name == f"{name}+{flag}={value}"
+    assert turned.digest() != row.digest()
+    config = turned.config()[part]
+    assert (config["flags"] if part == "model" else config)[flag] == value
+    assert {one.name for one in fields(MNISTGlimpses) if one.metadata == ADDED} == {"batch_order", "last_batch"}
+
+
+def test_an_added_decision_at_its_default_is_the_row_itself_but_for_the_name() -> None:
+    row, same = experiments.get("mnist_lstm1"), experiments.variant("mnist_lstm1", batch_order="shuffled")
+    assert same.config() == row.config() | {"name": same.name}
+
+
+@pytest.mark.parametrize(("today", "recorded"), [("nested_lstm", "paper"), ("madsen", "tensorflow")])
+def test_an_initialization_is_recorded_by_its_old_name_and_read_by_both(today: str, recorded: str) -> None:
+    row = experiments.get("autocomplete_lstm", "small")
+    rows = [replace(row, model=replace(row.model, flags={"initialization": name})) for name in (today, recorded)]
+    assert [one.config()["model"]["flags"]["initialization"] for one in rows] == [recorded, recorded]
+    assert rows[0].digest() == rows[1].digest()
+    units = [cells.NestedLSTM(3, 4, initialization=name) for name in (today, recorded)]
+    assert {unit.layers[0].initialization for unit in units} == {today}

@@ -1,0 +1,185 @@
+"""A run that a rule has ended says so everywhere, and goes on as if it had never been ended."""
+
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_cli_training import told
+
+from nlstm_lab import paths, runs, targets
+from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.training import loop
+
+# of its eight epochs the fifth alone has a validation loss above the one before
+NAME = "ptb_char_lstm1+learning_rate=0.5+epochs=8"
+OPTIONS: Any = {"seed": 1, "scale": "smoke", "progress": False}
+LINE = ("train", NAME, "--scale", "smoke", "--seed", "1")
+ENDED = "5 of 8 epochs, by the rule"
+
+
+def contents(run: runs.Run) -> dict[str, Any]:
+    """Everything of a record that must not depend on how it was made."""
+    kept = {
+        name: run.result[name] for name in ("metrics", "best_epoch", "weights_sha256", "config_digest", "epochs_run")
+    }
+    return {**kept, "history": (run.folder / "history.csv").read_text()}
+
+
+@pytest.fixture
+def unended(runs_folder: Path) -> dict[str, Any]:
+    """What the run records that no rule has ended; its folder is taken away."""
+    run = runs.ensure(NAME, **OPTIONS)
+    told = contents(run)
+    shutil.rmtree(run.folder)
+    return told
+
+
+@pytest.fixture
+def ended(runs_folder: Path) -> runs.Run:
+    return runs.ensure(NAME, patience=1, **OPTIONS)
+
+
+def test_the_record_says_how_it_was_ended(unended: dict[str, Any], ended: runs.Run) -> None:
+    assert ended.state == ENDED
+    assert {name: ended.result[name] for name in ("patience", "epochs_run", "epochs")} == {
+        "patience": 1,
+        "epochs_run": 5,
+        "epochs": 8,
+    }
+    assert ended.result["config_digest"] == unended["config_digest"]
+    assert ended.history["epoch"].max() == 5
+    assert ended.result["best_epoch"] == 4
+    lines = (ended.folder / "history.csv").read_text().splitlines()
+    read = [line for line in lines if ",blocks," in line]  # streams are read once, at the best epoch
+    assert unended["history"].startswith("\n".join([lines[0], *read]))
+    assert runs.setting([ended]).endswith(f"one seed; {ENDED}.")
+    assert set(runs.table()["state"]) == {ENDED}
+
+
+def test_without_the_rule_it_goes_on_to_where_no_rule_would_have_ended_it(
+    unended: dict[str, Any], ended: runs.Run
+) -> None:
+    assert runs.ensure(NAME, **OPTIONS).state == ENDED  # what reads records trains nothing
+    went_on = runs.ensure(NAME, finish=True, **OPTIONS)
+    assert went_on.state == "done"
+    assert went_on.result["patience"] is None
+    assert contents(went_on) == unended
+    assert sorted(path.name for path in ended.folder.parent.iterdir()) == ["smoke-seed1"]
+    assert not (went_on.folder / ".checkpoint.pt").exists()
+
+
+def test_stopped_on_its_way_on_it_still_ends_there(
+    unended: dict[str, Any], ended: runs.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Trainer, "end_epoch", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            runs.ensure(NAME, finish=True, **OPTIONS)
+    assert runs.load(NAME, 1, "smoke").state == ENDED  # nothing is lost
+    assert contents(runs.ensure(NAME, finish=True, **OPTIONS)) == unended
+
+
+def test_a_signal_in_the_last_reading_leaves_a_checkpoint_from_which_it_can_go_on(
+    unended: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last reading is of the best epoch's weights, and what goes on are the last epoch's."""
+    finish = loop._Trainer.finish
+
+    def interrupted(trainer: loop._Trainer) -> Any:
+        signal.raise_signal(signal.SIGTERM)
+        return finish(trainer)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Trainer, "finish", interrupted)
+        with pytest.raises(LabError, match="SIGTERM: saved after"):
+            runs.ensure(NAME, patience=1, **OPTIONS)
+    assert contents(runs.ensure(NAME, **OPTIONS)) == unended
+
+
+def test_a_longer_patience_goes_on_and_a_shorter_one_changes_nothing(ended: runs.Run) -> None:
+    before = ended.result
+    went_on = runs.ensure(NAME, patience=2, **OPTIONS)
+    assert (went_on.state, went_on.result["patience"]) == ("done", 2)
+    assert runs.ensure(NAME, patience=2, **OPTIONS).result == went_on.result
+    shutil.rmtree(went_on.folder)
+    assert contents(runs.ensure(NAME, patience=1, **OPTIONS))["metrics"] == before["metrics"]
+
+
+@pytest.mark.parametrize("patience", [0, -1, 9, 1.5, True, "2"])
+def test_a_patience_that_is_none_is_refused(patience: Any, runs_folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"patience.*8"):
+        runs.ensure(NAME, patience=patience, **OPTIONS)
+    assert not runs_folder.exists()
+
+
+def test_a_rule_for_a_finished_run_is_refused_and_the_record_stays(runs_folder: Path) -> None:
+    before = runs.ensure(NAME, **OPTIONS)
+    with pytest.raises(UsageError, match="is finished, so no rule can end it"):
+        runs.ensure(NAME, patience=3, **OPTIONS)
+    assert runs.load(NAME, 1, "smoke").result == before.result
+
+
+def test_where_the_checkpoint_is_gone_the_record_stays_and_says_so(ended: runs.Run) -> None:
+    (ended.folder / ".checkpoint.pt").unlink()
+    with pytest.raises(LabError, match=r"checkpoint.*--again.*--patience 1"):
+        runs.ensure(NAME, finish=True, **OPTIONS)
+    assert runs.ensure(NAME, patience=1, **OPTIONS).result == ended.result
+    assert runs.ensure(NAME, finish=True, again=True, **OPTIONS).state == "done"
+
+
+def test_the_command_line_says_it_and_goes_on_without_the_option(
+    runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, output, _ = told(capsys, monkeypatch, *LINE, "--patience", "1")
+    assert code == 0
+    assert output.endswith(f"best epoch 4, {ENDED}\n")
+    assert told(capsys, monkeypatch, *LINE, "--patience", "1")[1] == output
+    code, output, _ = told(capsys, monkeypatch, *LINE)
+    assert code == 0
+    assert output.endswith("best epoch 8\n")
+    code, output, error = told(capsys, monkeypatch, *LINE, "--patience", "0")
+    assert (code, output, error.count("\n")) == (2, "", 1)
+
+
+def test_verdicts_and_tables_mark_what_a_rule_has_ended() -> None:
+    table = runs.table("poetry_*", "paper")
+    done = targets.compare("nested_lstm.table2", table)
+    assert "by the rule" not in done.shown().to_string()
+    mine = (table["experiment"] == "poetry_nlstm") & (table["seed"] == 1)
+    marked = targets.compare(
+        "nested_lstm.table2", table.assign(state=table["state"].mask(mine, "16 of 120 epochs, by the rule"))
+    )
+    numbers, orderings = (marked.frame[marked.frame["kind"] == kind] for kind in ("number", "ordering"))
+    about = numbers["says"].str.contains("16 of 120 epochs, by the rule")
+    assert set(numbers.loc[about, "experiment"]) == {"poetry_nlstm"}
+    assert "16 of 120 epochs, by the rule" in marked._repr_html_()
+    assert orderings["setting"].str.contains("by the rule").sum() == orderings["subject"].str.contains("NLSTM").sum()
+    assert marked.frame["verdict"].equals(done.frame["verdict"])
+
+
+def test_a_checkpoint_of_before_is_gone_on_with(unended: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that holds a list of processes, of which there was one."""
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Trainer, "look", stopped_after(14, loop._Trainer.look))
+        with pytest.raises(KeyboardInterrupt):
+            runs.ensure(NAME, **OPTIONS)
+    (file,) = paths.runs().glob("*/.attempt-smoke-seed1/checkpoint.pt")
+    state = torch.load(file, weights_only=True)
+    state["processes"] = [{name: state.pop(name) for name in ("carried", "random")}]
+    torch.save(state, file)
+    assert contents(runs.ensure(NAME, **OPTIONS)) == unended
+
+
+def stopped_after(updates: int, look: Any) -> Any:
+    """In the place of a look at an update: after so many of them the state is saved and the training stopped."""
+
+    def looks(trainer: loop._Trainer) -> None:
+        look(trainer)
+        if trainer.state.progress.update == updates:
+            trainer.state.save()
+            raise KeyboardInterrupt
+
+    return looks

@@ -1,0 +1,220 @@
+"""A run that is not done is seen as far as it is, and is never taken for one that is."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from test_cli_training import told
+
+from nlstm_lab import experiments, figures, runs, targets, widgets
+from nlstm_lab.errors import MissingRun, UsageError
+from nlstm_lab.experiments import sizes
+from nlstm_lab.training import checkpoint, loop
+
+NAME = "ptb_char_lstm1+epochs=4"
+OPTIONS: Any = {"seed": 0, "scale": "smoke", "progress": False}
+Train = Callable[..., Path]
+
+
+@pytest.fixture
+def train(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
+    """Go on with the run, which has three updates an epoch, and stop it after so many updates; returns its attempt."""
+    look = loop._Trainer.look
+
+    def trained(updates: int, name: str = NAME, **options: Any) -> Path:
+        def looks(trainer: loop._Trainer) -> None:
+            look(trainer)
+            if trainer.state.progress.update == updates:
+                trainer.state.save()
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(loop._Trainer, "look", looks)
+            with pytest.raises(KeyboardInterrupt):
+                runs.ensure(name, **{**OPTIONS, **options})
+        return runs_folder / name / ".attempt-smoke-seed0"
+
+    return trained
+
+
+def test_its_history_is_the_beginning_of_that_of_the_whole_run(train: Train) -> None:
+    train(8)  # in the third epoch
+    (partial,) = runs.under_way()
+    assert (partial.name, partial.state) == (f"{NAME}/smoke-seed0", "2 of 4 epochs, under way")
+    whole = runs.ensure(NAME, **OPTIONS)
+    assert not runs.under_way()
+    length = len(partial.history)
+    assert partial.history["epoch"].max() == 2
+    pd.testing.assert_frame_equal(partial.history, whole.history.iloc[:length])
+    assert partial.result["parameters"] == whole.result["parameters"]
+
+
+def test_tables_and_histories_have_it_where_they_are_asked_for_it(train: Train) -> None:
+    train(2)
+    assert runs.table(partial=True).empty  # no epoch is done
+    train(7)
+    assert runs.table().empty
+    assert not runs.recorded()
+    table = runs.table("ptb_*", "smoke", partial=True)
+    assert set(table["state"]) == {"2 of 4 epochs, under way"}
+    assert runs.table("mnist_*", partial=True).empty
+    found = runs.recorded(NAME, partial=True)
+    assert runs.setting(found).endswith("one seed; 2 of 4 epochs, under way.")
+    assert set(runs.histories(found)["state"]) == {"2 of 4 epochs, under way"}
+
+
+def test_it_is_not_taken_for_one_that_is_done(train: Train) -> None:
+    train(7)
+    (partial,) = runs.under_way()
+    with pytest.raises(MissingRun, match=r"is not done \(2 of 4 epochs, under way\).*`nlstm-lab train .* goes on"):
+        partial.model()
+    with pytest.raises(MissingRun, match=r"one is begun.*`nlstm-lab runs`"):
+        runs.load(NAME, 0, "smoke")
+    with pytest.raises(UsageError, match=r"seed 0 is not done .*, so no verdict rests on it"):
+        targets.verdicts(runs.table(partial=True))
+
+
+def test_a_record_counts_before_what_goes_on_from_it(train: Train) -> None:
+    name = "ptb_char_lstm1+learning_rate=0.5+epochs=8"
+    ended = runs.ensure(name, 1, "smoke", patience=1, progress=False)
+    assert ended.state == "5 of 8 epochs, by the rule"
+    train(20, name=name, seed=1, finish=True)
+    assert [run.state for run in runs.under_way()] == ["6 of 8 epochs, under way"]
+    assert set(runs.table(partial=True)["state"]) == {ended.state}
+    assert [run.state for run in runs.recorded(name, partial=True)] == []  # a variation, whose record counts
+
+
+def test_before_its_first_checkpoint_it_has_no_history_yet(
+    train: Train, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in train(1).glob("checkpoint.pt*"):
+        file.unlink()
+    (partial,) = runs.under_way()
+    assert partial.history.empty
+    assert math.isnan(partial.hours_left)
+    assert "no history yet" in told(capsys, monkeypatch, "runs")[1]
+
+
+def test_looking_touches_nothing_and_reads_what_was_written_before(train: Train) -> None:
+    attempt = train(7)
+    saved = torch.load(attempt / "checkpoint.pt", weights_only=True)
+    saved["processes"] = [{name: saved.pop(name) for name in ("carried", "random")}]  # as older ones are
+    torch.save(saved, attempt / "checkpoint.pt.previous")
+    (attempt / "checkpoint.pt").write_bytes(b"half of it")
+    before = {path.name: path.read_bytes() for path in attempt.iterdir()}
+    (partial,) = runs.under_way()
+    assert partial.progress.epoch == 2
+    assert {path.name: path.read_bytes() for path in attempt.iterdir()} == before
+    assert checkpoint.peek(attempt / "nothing.pt") is None
+
+
+def test_what_cannot_go_on_is_passed_over(train: Train) -> None:
+    attempt = train(7)
+    config = (attempt / "config.json").read_text()
+    (attempt / "config.json").write_text(config.replace('"hidden_size": 20', '"hidden_size": 21'))
+    assert not runs.under_way()
+    (attempt / "config.json").write_text(config.replace(NAME, "mine"))
+    assert not runs.under_way()
+    (attempt / "config.json").write_text(config)
+    assert runs.under_way()
+    (attempt.parent / "smoke-seed0").mkdir()
+    (attempt.parent / "smoke-seed0" / "failed.json").write_text("{}")
+    assert not runs.under_way()
+
+
+def test_the_hours_left_are_those_of_the_symbols_that_are_left(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(7)
+    (partial,) = runs.under_way()
+    partial.progress.seconds = 7200.0
+    monkeypatch.setattr(sizes, "symbols_read", lambda experiment: 4.0 * partial.progress.tokens)
+    assert partial.hours_left == pytest.approx(6.0)
+    monkeypatch.setattr(sizes, "symbols_read", lambda experiment: math.nan)
+    assert math.isnan(partial.hours_left)
+
+
+def test_the_command_lists_what_is_recorded_under_way_and_failed(
+    train: Train, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert told(capsys, monkeypatch, "runs")[1] == "recorded: none\nunder way: none\nfailed: none\n"
+    train(7)
+    one = runs.ensure("ptb_char_lstm2", **OPTIONS)
+    broken = experiments.variant("ptb_char_lstm1", "smoke", learning_rate=1e36, clip_norm=None)
+    with pytest.raises(Exception, match="not finite"):
+        runs.ensure(broken, 0, progress=False)
+    code, output, _ = told(capsys, monkeypatch, "runs")
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    assert code == 0
+    bpc = next(row["value"] for row in one.result["metrics"] if (row["metric"], row["split"]) == ("bpc", "valid"))
+    assert lines[:2] == ["recorded: 1", f"ptb_char_lstm2 smoke seed 0 bpc {bpc:.4g}"]
+    assert lines[2] == "under way: 1"
+    assert lines[3].startswith(f"{NAME} smoke seed 0 2 of 4 epochs bpc ")
+    assert " h gone " in lines[3]
+    assert lines[4] == "failed: 1"
+    assert lines[5].startswith(f"{broken.name} smoke seed 0 the loss was not finite by update")
+    assert told(capsys, monkeypatch, "runs", "mnist_*")[1].count("none") == 3
+
+
+def test_the_browser_shows_it_as_it_goes_on(train: Train) -> None:
+    train(4)
+    browser = widgets.RunBrowser("ptb_char_*")
+    assert [row["state"] for row in browser.rows] == ["1 of 4 epochs, under way"]
+    train(7)
+    browser._told(None, "look", None)
+    (row,) = browser.rows
+    assert (row["state"], len(row["curves"]["bpc"]["valid"])) == ("2 of 4 epochs, under way", 2)
+    before = browser.rows
+    browser.look()
+    assert browser.rows is before  # nothing new, nothing sent
+    assert browser.figure()
+    runs.ensure(NAME, **OPTIONS)
+    browser.look()
+    (row,) = browser.rows
+    assert (row["state"], row["weights"], row["epochs"]) == ("done", True, 4)
+    assert browser.chosen()[0].model()
+
+
+def history(states: dict[int, tuple[int, str]]) -> pd.DataFrame:
+    """Validation by seed: as many epochs as are given, in that state."""
+    rows = [
+        ("nlstm", seed, state, epoch, "valid", "blocks", "bpc", 2.0 + seed - 0.1 * epoch)
+        for seed, (epochs, state) in states.items()
+        for epoch in range(1, epochs + 1)
+    ]
+    return pd.DataFrame(rows, columns=["model", "seed", "state", "epoch", "split", "reader", "metric", "value"])
+
+
+def test_learning_curves_mark_runs_that_did_not_reach_their_last_epoch() -> None:
+    states = {0: (4, "done"), 1: (2, "2 of 4 epochs, under way"), 2: (3, "3 of 4 epochs, by the rule")}
+    figure = figures.learning_curves(history(states))
+    (ax,) = figure.axes
+    rings = {line.get_marker(): line.get_xydata().tolist() for line in ax.lines if line.get_fillstyle() == "none"}
+    assert rings == {"o": [[2, pytest.approx(2.8)]], "s": [[3, pytest.approx(3.7)]]}
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert {"under way", "by the rule"} <= set(legend)
+    mean = max(ax.lines, key=lambda line: line.get_linewidth())
+    assert mean.get_xdata().tolist() == [1, 2]  # beyond, it would be of other seeds
+    assert "state" in figures.data(figure)
+
+
+def test_where_all_are_done_nothing_is_marked() -> None:
+    figure = figures.learning_curves(history({0: (4, "done"), 1: (4, "done")}))
+    (ax,) = figure.axes
+    assert all(line.get_fillstyle() == "full" for line in ax.lines)
+    assert "state" not in figures.data(figure)
+
+
+def test_the_largest_scale_is_that_which_all_have_and_the_seeds_are_those_that_all_have(runs_folder: Path) -> None:
+    for name, scale, seeds in (("ptb_char_nlstm", "small", (0, 1, 2)), ("ptb_char_lstm2", "small", (1, 2, 3)),
+                               ("ptb_char_nlstm", "paper", (0,))):  # fmt: skip
+        for seed in seeds:
+            folder = runs_folder / name / f"{scale}-seed{seed}"
+            folder.mkdir(parents=True)
+            (folder / "result.json").write_text("{}")
+    assert runs.largest_scale(["ptb_char_nlstm"]) == ("paper", [0])
+    assert runs.largest_scale(["ptb_char_nlstm", "ptb_char_lstm2"]) == ("small", [1, 2])
+    with pytest.raises(MissingRun, match="no scale has a seed of all of ptb_char_nlstm, mnist_nlstm"):
+        runs.largest_scale(["ptb_char_nlstm", "mnist_nlstm"])
