@@ -17,7 +17,7 @@ CELLS = [
     "import nlstm_lab as lab",
     f'figure = lab.figures.nested_architecture()\nlab.figures.save(figure, "{FIGURE}", caption="A cell in a cell.")',
     'lab.targets.compare("nested_lstm.table1", lab.runs.table()).save()',
-    f'from nlstm_lab.statistics import Interval\nlab.probes.note("{CLAIM}", "small", Interval(len(text), 0, 9), 3)',
+    f'from nlstm_lab.statistics import Interval\nlab.probes.record_claim("{CLAIM}", "small", Interval(len(text), 0, 9), 3)',
 ]
 
 
@@ -66,7 +66,7 @@ def test_an_edited_parameter_draws_elsewhere_and_says_where(
     assert "text" in said
     assert f"workspaces/figures/{TABLE}.tex" in said
     assert CLAIM in said
-    assert probes.claims()["value"].tolist() == [len("to be")]
+    assert probes.measured_claims()["value"].tolist() == [len("to be")]
 
 
 def test_the_notebooks_own_parameters_draw_where_they_did(
@@ -101,7 +101,7 @@ def test_on_request_what_is_committed_is_replaced(drawn: dict[str, bytes]) -> No
     assert say.invoke(cli.app, [*given, "--replace"]).exit_code == 0
     record = json.loads((paths.figures() / f"{FIGURE}.json").read_text())
     assert record["parameters"]["text"] == "not to be"
-    assert probes.claims()["value"].tolist() == [len("not to be")]
+    assert probes.measured_claims()["value"].tolist() == [len("not to be")]
 
 
 def test_what_names_no_parameters_is_replaced_and_named(
