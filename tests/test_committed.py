@@ -17,7 +17,8 @@ CELLS = [
     "import nlstm_lab as lab",
     f'figure = lab.figures.nested_architecture()\nlab.figures.save(figure, "{FIGURE}", caption="A cell in a cell.")',
     'lab.targets.compare("nested_lstm.table1", lab.runs.table()).save()',
-    f'from nlstm_lab.statistics import Interval\nlab.probes.record_claim("{CLAIM}", "small", Interval(len(text), 0, 9), 3)',
+    "from nlstm_lab.statistics import Interval",
+    f'lab.probes.record_claim("{CLAIM}", "small", Interval(len(text), 0, 9), 3)',
 ]
 
 
