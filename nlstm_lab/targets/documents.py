@@ -169,7 +169,8 @@ def _numbers(keys: _Keys, head: _Head, tolerances: Mapping[str, Tolerance]) -> l
 
 
 def _orderings(keys: _Keys, head: _Head, numbers: list[Number]) -> list[Ordering]:
-    says, betters, worses = keys.take("says", str), keys.strings("better"), keys.strings("worse")
+    says, note = keys.take("says", str), keys.maybe("note", str) or ""
+    betters, worses = keys.strings("better"), keys.strings("worse")
     keys.done()
     rows = {(number.experiment, number.metric, number.split): number for number in numbers}
     orderings = []
@@ -193,6 +194,7 @@ def _orderings(keys: _Keys, head: _Head, numbers: list[Number]) -> list[Ordering
                     printed=sign * (printed[0] - printed[1]) if printed else None,
                     anchor=head.anchors(split),
                     says=says,
+                    note=note,
                 )
             )
     return orderings
@@ -206,7 +208,7 @@ def _claim(keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Claim:
         keys.maybe("printed", Decimal),
         keys.maybe("tolerance", str),
     )
-    ours = keys.maybe("ours", bool) or False
+    ours, note = keys.maybe("ours", bool) or False, keys.maybe("note", str) or ""
     keys.done()
     if (above is None) == (printed is None) or (printed is None) != (tolerance is None):
         raise DamagedFile(f"{keys.where}: a claim needs either above, or printed with its tolerance")
@@ -221,4 +223,5 @@ def _claim(keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Claim:
         printed=printed,
         tolerance=None if tolerance is None else tolerances[tolerance],
         ours=ours,
+        note=note,
     )

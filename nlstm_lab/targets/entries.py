@@ -57,6 +57,7 @@ class Ordering:
     printed: Decimal | None
     anchor: bool
     says: str
+    note: str  # what must be said where it holds
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Claim:
     printed: Decimal | None
     tolerance: Tolerance | None
     ours: bool
+    note: str  # what must be said where it holds
 
 
 @dataclass(frozen=True)

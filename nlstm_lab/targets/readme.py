@@ -13,7 +13,7 @@ from nlstm_lab.targets.documents import load
 from nlstm_lab.targets.report import report
 from nlstm_lab.targets.verdicts import printed_numbers
 
-STATEMENT = ["where", "says", "metric", "scale", "setting"]  # what one line of claims is about
+STATEMENT = ["where", "says", "note", "metric", "scale", "setting"]  # what one line of claims is about
 Rows = list[dict[Hashable, Any]]
 
 
@@ -128,7 +128,7 @@ def _statements(frame: pd.DataFrame) -> list[str]:
     """Claims, and orderings with one line a sentence of the document, metric and scale; anchoring split."""
     stated = frame[frame["anchor"] & frame["kind"].isin(["ordering", "claim"])]
     lines = ["| where | what is said | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|"]
-    for (where, says, metric, scale, text), rows in stated.groupby(STATEMENT, sort=False):
+    for (where, says, note, metric, scale, text), rows in stated.groupby(STATEMENT, sort=False):
         cells: Rows = rows.to_dict("records")
         ours = seeds = ""
         if scale:
@@ -137,5 +137,6 @@ def _statements(frame: pd.DataFrame) -> list[str]:
             seeds = str(rows["seeds"].min())
         tally = rows["verdict"].value_counts(sort=False)
         verdict = ", ".join(f"{count} {name}" for name, count in tally.items()) if len(cells) > 1 else tally.index[0]
-        lines.append(_line(where, says, ours, seeds, f"{scale}, {text}" if text else scale, verdict))
+        said = f"{says}<br>*{note}*" if note else says
+        lines.append(_line(where, said, ours, seeds, f"{scale}, {text}" if text else scale, verdict))
     return lines

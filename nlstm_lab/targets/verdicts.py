@@ -27,6 +27,7 @@ class Row:
 
     anchor: the verdict counts (validation where it is printed; test is shown beside it). own: a question that
     the document does not ask. subject: what the line is about; says: the document's words, or a remark.
+    note: what must be said beside a claim or an ordering.
     experiment: which one measures a number, "" where it is cited from others.
     setting: of a number how the output bias starts, of an ordering the substitute that was read,
     and how a rule ended its runs.
@@ -43,6 +44,7 @@ class Row:
     own: bool
     subject: str
     says: str
+    note: str = ""
     experiment: str = ""
     parameters: str = ""
     setting: str = ""
@@ -158,6 +160,7 @@ def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) 
         metric=ordering.metric,
         split=ordering.split,
         says=ordering.says,
+        note=ordering.note,
         printed=math.nan if ordering.printed is None else float(ordering.printed),
         as_printed="" if ordering.printed is None else str(ordering.printed),
         ours=mean,
@@ -202,6 +205,7 @@ def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str,
         own=claim.ours,
         subject=claim.measure,
         says=claim.says,
+        note=claim.note,
         printed=math.nan if claim.printed is None else float(claim.printed),
         as_printed="" if claim.printed is None else str(claim.printed),
         ours=value,
