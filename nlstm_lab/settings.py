@@ -1,7 +1,7 @@
 """What the fields of a config may hold, told by their annotations; the scales, and which metrics are better high."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields
 from numbers import Integral, Real
 from os import PathLike
@@ -16,6 +16,8 @@ SCALES: tuple[Scale, ...] = get_args(Scale)
 # experiment's config and digest, so that those of the recorded runs are what they were; the default is what was done
 # before.
 ADDED = {"added": True}
+# Fields that have another name in records, which keep the bytes that they were written with.
+RECORDED_AS = {"cell_type": "unit", "evaluation": "reader"}
 UNDER_WAY = "under way"  # ends the state of a run that is not done
 # what documents report, and what a run is listed by: the first that it has
 METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll_nats")
@@ -23,12 +25,17 @@ HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct",
 
 
 def plain(config: Any) -> dict[str, Any]:
-    """The fields of a dataclass as plain values, without those that were `ADDED` and hold their default."""
+    """The fields of a dataclass as records have them: plain values, `RECORDED_AS`, no `ADDED` one at its default."""
     values = asdict(config)
     for field in fields(config):
         if field.metadata == ADDED and getattr(config, field.name) == field.default:
             del values[field.name]
-    return values
+    return recorded_as(values)
+
+
+def recorded_as(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` with the names that records have."""
+    return {RECORDED_AS.get(name, name): value for name, value in values.items()}
 
 
 def check(config: Any, zero: Collection[str] = ("seed",)) -> None:

@@ -202,7 +202,7 @@ def test_what_it_found_is_what_the_records_say() -> None:
     """The numbers of the opening, each computed anew from committed runs."""
     opening = opening_of()
     table = lab.runs.table("ptb_char_*", scale="small").query(
-        "metric == 'bpc' and split == 'valid' and reader == 'blocks'"
+        "metric == 'bpc' and split == 'valid' and evaluation == 'blocks'"
     )
     seeds = {name: rows.set_index("seed").value for name, rows in table.groupby("experiment")}
     nested, stacked = seeds["ptb_char_nlstm"], seeds["ptb_char_lstm2"]
@@ -414,7 +414,7 @@ def test_what_it_found_of_the_other_documents_is_what_the_records_say() -> None:
         found = lab.probes.t_interval(lags.query("quantity == 'mean_lag' and where == 'all'").value)
         assert words.format(f"{found.mean:.1f}", f"[{found.low:.1f}, {found.high:.1f}]") in opening
     table = lab.runs.table("ptb_char_hmlstm_step*", scale="small").query(
-        "metric == 'bpc' and split == 'valid' and reader == 'streams'"
+        "metric == 'bpc' and split == 'valid' and evaluation == 'streams'"
     )
     told = {
         ("+layer_norm=false", ""): "{:.2f} BPC worse on validation [{:.2f}, {:.2f}]",

@@ -33,7 +33,7 @@ def test_every_kind_of_experiment_is_trained_recorded_and_rebuilt(name: str, run
     assert run.model()(torch.ones(5, 2, dtype=torch.int64))[0].shape == (5, 2, symbols)
     # of validation: six updates tell less than how hard their own batches are, in another Python's text at that
     valid = run.history.query("split == 'valid' and metric == 'nll_nats'")
-    losses = valid[valid.reader == run.history.reader.iloc[0]].value  # as it is trained to read
+    losses = valid[valid.evaluation == run.history.evaluation.iloc[0]].value  # as it is trained to read
     assert len(losses) == run.experiment.training.epochs
     assert losses.iloc[-1] < losses.iloc[0]
 
@@ -112,7 +112,7 @@ def test_the_commit_of_an_installed_package_is_unknown(repository: Path, monkeyp
 
 
 def test_the_history_is_read_back_as_it_was_written(run: runs.Run) -> None:
-    assert list(run.history.columns) == ["epoch", "update", "split", "reader", "metric", "value"]
+    assert list(run.history.columns) == ["epoch", "update", "split", "evaluation", "metric", "value"]
     assert records.summary(run.history) == run.result["metrics"]
 
 
@@ -129,7 +129,7 @@ def test_the_result_is_taken_where_validation_is_best_whatever_the_test_says() -
             ("valid", "latched_share/inner", 0.0),
         )
     ]
-    told = records.summary(pd.DataFrame(rows, columns=["epoch", "update", "split", "reader", "metric", "value"]))
+    told = records.summary(pd.DataFrame(rows, columns=["epoch", "update", "split", "evaluation", "metric", "value"]))
     assert {(row["metric"], row["split"]): (row["epoch"], row["value"]) for row in told} == {
         ("bpc", "valid"): (2, 2.0),
         ("bpc", "test"): (2, 5.0),
@@ -257,7 +257,7 @@ def test_damaged_records_are_said_to_be(run: runs.Run) -> None:
 def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run: runs.Run) -> None:
     runs.ensure(f"{NAME}+forget_bias=0.0", 0, "smoke", progress=False)
     table = runs.table("ptb_char_lstm1*")
-    assert not table.duplicated(["experiment", "scale", "seed", "split", "reader", "metric"]).any()
+    assert not table.duplicated(["experiment", "scale", "seed", "split", "evaluation", "metric"]).any()
     assert set(table.experiment) == {NAME, f"{NAME}+forget_bias=0.0"}
     assert set(runs.table(NAME).seed) == {3}
     assert runs.table(scale="paper").empty
@@ -373,7 +373,7 @@ def test_no_runs_have_no_setting() -> None:
      ("log_likelihood_nats", 3)],
 )  # fmt: skip
 def test_the_best_epoch_is_the_metrics_own(metric: str, best: int) -> None:
-    columns = ["epoch", "update", "split", "reader", "metric", "value"]
+    columns = ["epoch", "update", "split", "evaluation", "metric", "value"]
     rows = [(k, 0, "valid", "blocks", metric, value) for k, value in ((1, 5.0), (2, 4.0), (3, 6.0))]
     assert {row["epoch"] for row in records.summary(pd.DataFrame(rows, columns=columns))} == {best}
 

@@ -184,7 +184,7 @@ def history(states: dict[int, tuple[int, str]]) -> pd.DataFrame:
         for seed, (epochs, state) in states.items()
         for epoch in range(1, epochs + 1)
     ]
-    return pd.DataFrame(rows, columns=["model", "seed", "state", "epoch", "split", "reader", "metric", "value"])
+    return pd.DataFrame(rows, columns=["model", "seed", "state", "epoch", "split", "evaluation", "metric", "value"])
 
 
 def test_learning_curves_mark_runs_that_did_not_reach_their_last_epoch() -> None:

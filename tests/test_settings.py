@@ -30,7 +30,7 @@ WRONG = [
             "output_bias=one",
             "output_weight=uniform",
             "length=x",
-            "reader=stream",
+            "evaluation=stream",
             "normalization=Text8",
             "corpus=1984",
         )
@@ -57,7 +57,7 @@ def test_it_is_refused_where_a_config_is_made_too() -> None:
         lambda: training.TrainingConfig(epochs=1, learning_rate=0.0),
         lambda: models.ModelConfig("lstm", hidden_size=0),
         lambda: TextSource("ptb", normalization="Text8"),  # type: ignore[arg-type]
-        lambda: NestedLanguage(reader="stream"),  # type: ignore[arg-type]
+        lambda: NestedLanguage(evaluation="stream"),  # type: ignore[arg-type]
     ):
         with pytest.raises(UsageError):
             made()

@@ -80,12 +80,12 @@ DEFAULT_TOLERANCES = {
 BASELINES = ("lstm1", "lstm1_large", "lstm2", "lstm3")
 
 
-def runs(*rows: tuple[str, str, str, list[float]], reader: str = "blocks", metric: str = "bpc") -> pd.DataFrame:
+def runs(*rows: tuple[str, str, str, list[float]], evaluation: str = "blocks", metric: str = "bpc") -> pd.DataFrame:
     """A table of runs from (experiment, scale, split, one value a seed)."""
-    columns = ["experiment", "scale", "seed", "split", "reader", "metric", "value", "best_epoch"]
+    columns = ["experiment", "scale", "seed", "split", "evaluation", "metric", "value", "best_epoch"]
     return pd.DataFrame(
         [
-            (experiment, scale, seed, split, reader, metric, value, 3)
+            (experiment, scale, seed, split, evaluation, metric, value, 3)
             for experiment, scale, split, values in rows
             for seed, value in enumerate(values)
         ],
@@ -289,8 +289,8 @@ def test_paper_runs_speak_before_small_ones():
 
 
 def test_only_the_documents_reader_counts():
-    assert not targets.verdicts(runs(("ptb_char_nlstm", "paper", "valid", [1.4]), reader="streams"))["seeds"].any()
-    table = runs(("ptb_char_hmlstm_step", "paper", "test", [1.25]), reader="streams")
+    assert not targets.verdicts(runs(("ptb_char_nlstm", "paper", "valid", [1.4]), evaluation="streams"))["seeds"].any()
+    table = runs(("ptb_char_hmlstm_step", "paper", "test", [1.25]), evaluation="streams")
     assert targets.verdicts(table)["seeds"].any()
 
 
@@ -556,7 +556,7 @@ bpc = { match = 0.01, close = 0.03, reason = "r" }
 [places.table1]
 where = "Table 1"
 caption = "c"
-reader = "blocks"
+evaluation = "blocks"
 metrics = ["bpc"]
 splits = ["valid", "test"]
 rows = [{ experiment = "e", model = "M", layers = 1, units = 2, bpc = { valid = 1.0, test = 1.1 } }]
@@ -567,7 +567,7 @@ rows = [{ experiment = "e", model = "M", layers = 1, units = 2, bpc = { valid = 
     ("old", "new", "message"),
     [
         ("year = 2017", "year = 2017\nyaer = 1", "nothing reads the keys yaer"),
-        ("reader =", "raeder =", "'reader' is missing"),
+        ("evaluation =", "evalaution =", "'evaluation' is missing"),
         ("units = 2", "unit = 2", "nothing reads the keys unit"),
         ("test = 1.1", "tset = 1.1", "'test' is missing"),
         ("valid = 1.0", 'valid = "1.0"', "should be of the kind Decimal"),

@@ -1,4 +1,4 @@
-"""How fast the readers are: `nlstm-lab bench data`."""
+"""How fast batches are read: `nlstm-lab bench data`."""
 
 import time
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ from nlstm_lab.errors import LabError
 CONFIGS: tuple[Any, ...] = (
     CharacterModelling("python_docs"),
     CharacterModelling("ptb"),
-    CharacterModelling("ptb", batch_size=64, reader="streams"),
+    CharacterModelling("ptb", batch_size=64, evaluation="streams"),
     CharacterModelling("enwiki2015_text8like", length=180, batch_size=128),
     CharacterModelling("text8", length=180, batch_size=128),
-    CharacterModelling("enwik8", batch_size=64, reader="streams"),
+    CharacterModelling("enwik8", batch_size=64, evaluation="streams"),
     ChinesePoetry(),
     MNISTGlimpses(),
     Autocomplete("enwiki2015_text8like"),

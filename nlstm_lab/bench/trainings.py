@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from nlstm_lab import experiments, models, paths, training
-from nlstm_lab.datasets.base import Batch, Metric, Mixture, Reader, Split, Symbols, Vocabulary
+from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Mixture, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.glimpses import MNISTGlimpses
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import Experiment, sizes
@@ -24,7 +24,7 @@ class Drawn:
     """A task of random sequences, as wide as an experiment's and as many side by side, that needs no data set."""
 
     metric: Metric = "nll_nats"
-    readers: tuple[Reader, ...] = ("blocks",)
+    evaluations: tuple[Evaluation, ...] = ("blocks",)
     fingerprint = ""
     log_frequencies = torch.empty(0)
 
@@ -39,7 +39,7 @@ class Drawn:
         for _ in range(self.updates_per_epoch):
             yield self._batch(self.batch_size, generator)
 
-    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
         yield self._batch(2, torch.Generator().manual_seed(0))
 
     def _batch(self, rows: int, generator: torch.Generator) -> Batch:

@@ -52,7 +52,7 @@ def train(
     run = runs.ensure(experiment, seed, scale, device, **how)
     for row in run.result["metrics"]:
         if row["split"] != "train":
-            typer.echo(f"{row['split']:6}{row['reader']:9}{row['metric']:28}{row['value']:.4f}")
+            typer.echo(f"{row['split']:6}{row['evaluation']:9}{row['metric']:28}{row['value']:.4f}")
     ended = "" if run.state == "done" else f", {run.state}"
     typer.echo(f"recorded as {run.name}: {run.result['seconds']:.0f} s, best epoch {run.result['best_epoch']}{ended}")
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from nlstm_lab.errors import UsageError
 
 Split = Literal["train", "valid", "test"]
-Reader = Literal["blocks", "streams"]
+Evaluation = Literal["blocks", "streams"]
 BatchOrder = Literal["shuffled", "fixed"]
 LastBatch = Literal["keep", "drop"]
 
@@ -144,7 +144,7 @@ class Task(Protocol):
     vocabulary: Vocabulary | None  # None where the input is no text
     per_sequence: bool  # one prediction at the end (classes) instead of one a step
     metric: Metric  # what the documents report; always computed from the mean loss of a prediction (or sequence)
-    readers: tuple[Reader, ...]  # how the task can be evaluated, the documents' way first
+    evaluations: tuple[Evaluation, ...]  # how the task can be evaluated, the documents' way first
     updates_per_epoch: int
     fingerprint: str  # sha256 of the content that was read
 
@@ -163,6 +163,6 @@ class Task(Protocol):
         """One epoch of training batches; shuffling, where there is any, is drawn from `generator`."""
         ...
 
-    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
         """Every prediction of a split, once, in a fixed order."""
         ...

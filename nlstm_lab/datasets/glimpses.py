@@ -14,9 +14,9 @@ from nlstm_lab.datasets.base import (
     Batch,
     BatchOrder,
     Epoch,
+    Evaluation,
     LastBatch,
     Metric,
-    Reader,
     Split,
     Symbols,
     Vectors,
@@ -62,7 +62,7 @@ class GlimpseTask:
 
     per_sequence = True
     metric: Metric = "nll_nats"
-    readers: tuple[Reader, ...] = ("blocks",)
+    evaluations: tuple[Evaluation, ...] = ("blocks",)
     vocabulary: Vocabulary | None = None
 
     def __init__(self, config: MNISTGlimpses) -> None:
@@ -91,7 +91,7 @@ class GlimpseTask:
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
         return self._batches("train", self.epoch.order(generator), self.config.batch_size)
 
-    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
         return self._batches(split, np.arange(len(self.labels[split])), EVALUATION_BATCH)
 
     def _batches(self, split: Split, order: np.ndarray, batch_size: int) -> Iterator[Batch]:

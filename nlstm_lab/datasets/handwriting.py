@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.datasets import iamondb
-from nlstm_lab.datasets.base import Batch, Metric, Mixture, Reader, Split, Vectors, Vocabulary, parted
+from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Mixture, Split, Vectors, Vocabulary, parted
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.settings import check
 
@@ -44,7 +44,7 @@ class HandwritingTask:
 
     per_sequence = False
     metric: Metric = "log_likelihood_nats"
-    readers: tuple[Reader, ...] = ("blocks",)
+    evaluations: tuple[Evaluation, ...] = ("blocks",)
     vocabulary: Vocabulary | None = None
     input = Vectors(3)
     log_frequencies = torch.empty(0)  # a density has no symbols
@@ -80,7 +80,7 @@ class HandwritingTask:
         order = torch.randperm(len(self.lines["train"]), generator=generator).numpy()
         return self._batches(self.lines["train"][order])
 
-    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
         lines = self.lines[split]
         return self._batches(lines[np.argsort(self.sizes[lines], kind="stable")])  # like lengths together
 

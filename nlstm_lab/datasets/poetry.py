@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Batch, BatchOrder, Epoch, LastBatch, Metric, Reader, Split, Symbols, Vocabulary
+from nlstm_lab.datasets.base import Batch, BatchOrder, Epoch, Evaluation, LastBatch, Metric, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.corpora import SPLITS
 from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
@@ -50,7 +50,7 @@ class PoetryTask:
 
     per_sequence = False
     metric: Metric = "perplexity"
-    readers: tuple[Reader, ...] = ("blocks",)
+    evaluations: tuple[Evaluation, ...] = ("blocks",)
 
     def __init__(self, config: ChinesePoetry) -> None:
         parsed = cached("poetry", registry.locate("poetry"), lambda: _parse(registry.contents("poetry")))
@@ -70,7 +70,7 @@ class PoetryTask:
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
         return self._batches("train", self.epoch.order(generator), self.config.batch_size)
 
-    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
         return self._batches(split, np.arange(len(self.poems[split])), EVALUATION_BATCH)
 
     def _batches(self, split: Split, order: np.ndarray, batch_size: int) -> Iterator[Batch]:

@@ -12,7 +12,7 @@ import torch
 from scipy.signal import lfilter
 from torch import Tensor
 
-from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vocabulary
+from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.corpora import SPLITS, Corpus
 from nlstm_lab.datasets.text import TextTask, log_shares
 from nlstm_lab.errors import UsageError
@@ -35,7 +35,7 @@ class NestedLanguage:
     topics: int = 8
     length: int = 100
     batch_size: int = 32
-    reader: Reader = "blocks"
+    evaluation: Evaluation = "blocks"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class NestedLanguageTask(TextTask):
         cuts = (config.size * 90 // 100, config.size * 95 // 100, config.size)
         vocabulary = Vocabulary(tuple(ascii_lowercase))
         corpus = Corpus("nested language", codes, cuts, vocabulary, sha256(codes.tobytes()).hexdigest())
-        super().__init__(corpus, config.length, config.batch_size, config.reader)
+        super().__init__(corpus, config.length, config.batch_size, config.evaluation)
         starts = (0, *cuts)
         self.boundaries: Mapping[Split, np.ndarray] = {
             split: begins[starts[k] : starts[k + 1]] for k, split in enumerate(SPLITS)
@@ -154,7 +154,7 @@ class CopyTaskData:
 
     per_sequence = False
     metric: Metric = "nll_nats"
-    readers: tuple[Reader, ...] = ("blocks",)
+    evaluations: tuple[Evaluation, ...] = ("blocks",)
     vocabulary: Vocabulary | None = None
 
     def __init__(self, config: CopyTask) -> None:
@@ -170,7 +170,7 @@ class CopyTaskData:
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
         return self._batches(self.config.sequences, generator)
 
-    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
         # below 0, out of reach of training, whose seeds count up from 0
         generator = torch.Generator().manual_seed(-1 - len(SPLITS) * self.config.seed - SPLITS.index(split))
         return self._batches(self.config.evaluated, generator)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nlstm_lab.datasets.base import Batch, BatchOrder, Epoch, LastBatch, Metric, Reader, Split, Symbols, Vocabulary
+from nlstm_lab.datasets.base import Batch, BatchOrder, Epoch, Evaluation, LastBatch, Metric, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.corpora import Corpus, Normalization, Shares, TextSource, open_corpus
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import ADDED, check
@@ -30,7 +30,7 @@ class CharacterModelling:
     corpus: str = "ptb"
     length: int = 100
     batch_size: int = 32
-    reader: Reader = "blocks"
+    evaluation: Evaluation = "blocks"
     normalization: Normalization = "none"
     share: Shares = (90, 5, 5)
     encoding: str = "utf-8"
@@ -39,14 +39,16 @@ class CharacterModelling:
 
     def __post_init__(self) -> None:
         check(self)
-        if self.reader == "streams" and (self.batch_order, self.last_batch) != ("shuffled", "keep"):
-            raise UsageError('batch_order and last_batch are of blocks alone: leave them, or choose reader="blocks"')
+        if self.evaluation == "streams" and (self.batch_order, self.last_batch) != ("shuffled", "keep"):
+            raise UsageError(
+                'batch_order and last_batch are of blocks alone: leave them, or choose evaluation="blocks"'
+            )
 
     def load(self) -> "TextTask":
         """The task; MissingData where the corpus is not on this machine, a UsageError where it is too short."""
         source = TextSource(self.corpus, self.normalization, self.share, self.encoding)
         return TextTask(
-            open_corpus(source), self.length, self.batch_size, self.reader, self.batch_order, self.last_batch
+            open_corpus(source), self.length, self.batch_size, self.evaluation, self.batch_order, self.last_batch
         )
 
 
@@ -61,7 +63,7 @@ class TextTask:
         corpus: Corpus,
         length: int,
         batch_size: int,
-        reader: Reader,
+        evaluation: Evaluation,
         batch_order: BatchOrder = "shuffled",
         last_batch: LastBatch = "keep",
     ) -> None:
@@ -73,9 +75,11 @@ class TextTask:
                     f"the {split} split of {corpus.name} has {len(codes)} symbols, fewer than one block of {length}: "
                     f"choose a smaller length, other shares, or a longer text"
                 )
-        self.corpus, self.length, self.batch_size, self.reader = corpus, length, batch_size, reader
+        self.corpus, self.length, self.batch_size, self.evaluation = corpus, length, batch_size, evaluation
         # epochs are chosen by the first: the way in which the network is trained to read
-        self.readers: tuple[Reader, ...] = ("blocks", "streams") if reader == "blocks" else ("streams", "blocks")
+        self.evaluations: tuple[Evaluation, ...] = (
+            ("blocks", "streams") if evaluation == "blocks" else ("streams", "blocks")
+        )
         self.vocabulary: Vocabulary | None = corpus.vocabulary
         self.input = Symbols(len(corpus.vocabulary))
         self.output = Symbols(len(corpus.vocabulary))
@@ -83,14 +87,14 @@ class TextTask:
         size = len(corpus.splits["train"])
         self.epoch = Epoch(size // length, batch_size, batch_order, last_batch)  # of the blocks
         batches = self.epoch.batches
-        self.updates_per_epoch = batches if reader == "blocks" else -(-_stream_length(size, batch_size) // length)
+        self.updates_per_epoch = batches if evaluation == "blocks" else -(-_stream_length(size, batch_size) // length)
 
     @cached_property
     def log_frequencies(self) -> Tensor:
         """[symbols]; a symbol that is never a target counts as seen once, so that every logarithm is finite."""
         codes = self.corpus.splits["train"]
         counts = np.zeros(self.output.size, np.int64)
-        if self.reader == "blocks":
+        if self.evaluation == "blocks":
             table = cut(codes, self.length)
             codes, counts = table.reshape(-1), counts - np.bincount(table[:, 0], minlength=len(counts))
         else:
@@ -101,15 +105,15 @@ class TextTask:
 
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
         codes = self.corpus.splits["train"]
-        if self.reader == "streams":
+        if self.evaluation == "streams":
             # entered at another place each epoch, or epochs that are cut short would read the same text again
             first = int(torch.randint(self.updates_per_epoch, (), generator=generator))
             return streams(codes, self.length, self.batch_size, first)
         return blocks(codes, self.length, self.batch_size, self.epoch.order(generator))
 
-    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
         codes = self.corpus.splits[split]
-        if reader == "streams":
+        if evaluation == "streams":
             return streams(codes, self.length, EVALUATION_STREAMS)
         return blocks(codes, self.length, EVALUATION_BATCH, np.arange(len(codes) // self.length))
 

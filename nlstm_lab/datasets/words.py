@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nlstm_lab.datasets.base import Batch, Metric, Reader, Split, Symbols, Vocabulary, parted
+from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Split, Symbols, Vocabulary, parted
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, open_corpus
 from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
@@ -83,7 +83,7 @@ class PackedTask(ABC):
 
     per_sequence = False
     metric: Metric = "nll_nats"
-    readers: tuple[Reader, ...] = ("blocks",)
+    evaluations: tuple[Evaluation, ...] = ("blocks",)
     special: tuple[str, ...]  # the symbols before the alphabet
 
     def __init__(self, source: TextSource, length: int, batch_size: int) -> None:
@@ -117,7 +117,7 @@ class PackedTask(ABC):
         order = torch.randperm(len(self.rows["train"]), generator=generator).numpy()
         return self._batches(self.rows["train"][order[: self.updates_per_epoch * self.batch_size]], self.batch_size)
 
-    def evaluate(self, split: Split, reader: Reader) -> Iterator[Batch]:
+    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
         return self._batches(self.rows[split], EVALUATION_BATCH)
 
     def texts(self, split: Split, number: int) -> list[str]:

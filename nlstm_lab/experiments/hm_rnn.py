@@ -92,9 +92,9 @@ PTB_ROWS = {
 }
 LANGUAGE_SOURCES = {
     "task.length": "section 4.1: length 100",
-    "task.reader": "section 4.1: the last hidden state of a sequence starts the next one",
+    "task.evaluation": "section 4.1: the last hidden state of a sequence starts the next one",
 }
-PTB_TASK = CharacterModelling(corpus="ptb", length=100, batch_size=64, reader="streams")
+PTB_TASK = CharacterModelling(corpus="ptb", length=100, batch_size=64, evaluation="streams")
 PTB_TRAINING = TrainingConfig(epochs=100, learning_rate=0.002, clip_norm=1.0, divide_on_plateau=50.0)
 PTB: Mapping[Scale, Setting] = {
     "paper": Setting(PTB_TASK, PTB_TRAINING, (512, 128, 512), slope=(5.0, 0.04)),
@@ -144,7 +144,7 @@ WIKIPEDIA_SOURCES = LANGUAGE_SOURCES | {
 
 
 def _wikipedia(corpus: str, substitute: str, cleaned: bool) -> Mapping[Scale, Setting]:
-    task = CharacterModelling(corpus=corpus, length=100, batch_size=128, reader="streams")
+    task = CharacterModelling(corpus=corpus, length=100, batch_size=128, evaluation="streams")
     docs = replace(
         task,
         corpus=SMOKE_CORPUS,

@@ -76,7 +76,7 @@ PTB_ROWS: tuple[Row, ...] = (
     ("lstm3", "lstm", 3, (450, 112, 9), "4.17M"),
     ("nlstm", "nlstm", 1, (600, 150, 12), "4.47M"),
 )
-PTB_TASK = CharacterModelling(corpus="ptb", length=100, batch_size=32, reader="blocks")
+PTB_TASK = CharacterModelling(corpus="ptb", length=100, batch_size=32, evaluation="blocks")
 PTB_TRAINING = TrainingConfig(epochs=35, learning_rate=0.002, optimizer="adam", clip_norm=1.0)
 PTB = Table(
     prefix="ptb_char",
@@ -94,7 +94,7 @@ PTB = Table(
         "task.corpus": "section 4.2",
         "task.length": "section 4.2: sequences of 100",
         "task.batch_size": "section 4.2: batches of 32",
-        "task.reader": "section 4.2: non-overlapping sequences; cold is our reading",
+        "task.evaluation": "section 4.2: non-overlapping sequences; cold is our reading",
         "task.batch_order": SHUFFLED,
         "task.last_batch": "not stated; kept",
         "model.hidden_size": "table 1; at small scale a quarter of it",
@@ -191,7 +191,7 @@ TEXT8_ROWS: tuple[Row, ...] = (
     ("lstm3", "lstm", 3, (950, 118, 9), "18.19M"),
     ("nlstm", "nlstm", 1, (1200, 150, 12), "17.45M"),
 )
-TEXT8_TASK = CharacterModelling(corpus="text8", length=180, batch_size=128, reader="blocks")
+TEXT8_TASK = CharacterModelling(corpus="text8", length=180, batch_size=128, evaluation="blocks")
 TEXT8_TRAINING = TrainingConfig(epochs=40, learning_rate=0.001, optimizer="adam", clip_norm=1.0)
 TEXT8 = Table(
     prefix="text8",
@@ -212,7 +212,7 @@ TEXT8 = Table(
         "task.corpus": "section 4.5; at small scale a substitute that is never judged by a printed number",
         "task.length": "section 4.5: sequences of 180",
         "task.batch_size": "section 4.5: 128",
-        "task.reader": "section 4.5: non-overlapping sequences; cold is our reading",
+        "task.evaluation": "section 4.5: non-overlapping sequences; cold is our reading",
         "task.batch_order": "not stated; shuffled each epoch, as on the Penn Treebank",
         "task.last_batch": "not stated; kept",
         "task.share": "not stated; contiguous 90M / 5M / 5M",

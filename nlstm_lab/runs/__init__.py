@@ -157,7 +157,7 @@ def _train(
 
 
 def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result: dict[str, Any]) -> None:
-    """Write the record and publish it. Numbers are written so that they read back as they were."""
+    """Write the record and publish it."""
     history = pd.DataFrame(fit.history, columns=list(COLUMNS))
     half = {name: value.half().contiguous().cpu() for name, value in fit.weights.items()}
     measured = {
@@ -172,8 +172,7 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result:
     with writing(attempt.folder, "the training is done and kept"):
         shutil.rmtree(attempt.record, ignore_errors=True)  # what a killed process began to write
         records.write_json(attempt.record / "config.json", experiment.config())
-        with paths.atomic(attempt.record / "history.csv") as partial:
-            history.to_csv(partial, index=False)
+        records.write_history(attempt.record / "history.csv", history)
         with paths.atomic(attempt.record / "weights.safetensors") as partial:
             try:
                 save_file(half, partial)

@@ -77,7 +77,7 @@ class Attempt:
             shutil.rmtree(replaced, ignore_errors=True)
             self.folder.rename(replaced)
         self.record.rename(self.folder)
-        records.write_json(self.folder / "result.json", result)
+        records.write_result(self.folder / "result.json", result)
         paths.flush(self.folder.parent)  # or a power cut could take the new name, once the checkpoint is gone
         shutil.rmtree(self.path)
 

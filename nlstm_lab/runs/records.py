@@ -14,9 +14,10 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.errors import DamagedFile
 from nlstm_lab.experiments import Experiment
-from nlstm_lab.settings import HIGHER_IS_BETTER
+from nlstm_lab.settings import HIGHER_IS_BETTER, RECORDED_AS, recorded_as
 
 ABSENT = object()
+CURRENT = {recorded: name for name, recorded in RECORDED_AS.items()}
 
 
 def write_json(file: Path, content: Any) -> None:
@@ -31,6 +32,31 @@ def read_json(file: Path) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DamagedFile(f"{file} is not JSON ({error}); restore it with git") from error
+
+
+def read_result(file: Path) -> dict[str, Any]:
+    """A run's result from `file`, its fields by their current names; raises as `read_json`."""
+    result = read_json(file)
+    metrics = [{CURRENT.get(name, name): value for name, value in row.items()} for row in result.get("metrics", [])]
+    return {**result, "metrics": metrics}
+
+
+def write_result(file: Path, result: Mapping[str, Any]) -> None:
+    """Write a run's result to `file` with the names that records have."""
+    write_json(file, {**result, "metrics": [recorded_as(row) for row in result["metrics"]]})
+
+
+def read_history(file: Path) -> pd.DataFrame:
+    """A run's history from `file`, its columns by their current names."""
+    # values as text first: pandas' own reading may be off in the last digit
+    text = pd.read_csv(file, dtype={"value": str}).rename(columns=CURRENT)
+    return text.assign(value=text.value.astype(float))
+
+
+def write_history(file: Path, history: pd.DataFrame) -> None:
+    """Write a run's history to `file` with the names that records have; its values read back as they were."""
+    with paths.atomic(file) as partial:
+        history.rename(columns=RECORDED_AS).to_csv(partial, index=False)
 
 
 def difference(recorded: dict[str, Any], experiment: Experiment) -> str:
@@ -54,7 +80,7 @@ def _defaults(config: Any) -> dict[str, Any]:
             given[field.name] = field.default
         elif field.default_factory is not dataclasses.MISSING:
             given[field.name] = field.default_factory()
-    return json.loads(json.dumps(given, default=dataclasses.asdict))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(recorded_as(given), default=dataclasses.asdict))  # type: ignore[no-any-return]
 
 
 def _first_difference(then: Any, now: Any, path: str = "") -> str:
@@ -69,19 +95,21 @@ def _first_difference(then: Any, now: Any, path: str = "") -> str:
 
 
 def summary(history: pd.DataFrame) -> list[dict[str, Any]]:
-    """Each reader's metrics at the epoch of that metric's own best validation value, on all three splits.
+    """Each evaluation's metrics at the epoch of that metric's own best validation value, on all three splits.
 
     Selection looks at validation alone. Readings that were taken once (streaming) stand at the epoch they were taken.
     """
     rows = []
     valid = history[(history.split == "valid") & ~history.metric.str.contains("/")]
-    for (reader, metric), group in valid.groupby(["reader", "metric"], sort=False):
+    for (evaluation, metric), group in valid.groupby(["evaluation", "metric"], sort=False):
         values = group.value.to_numpy()
         best = values.argmax() if metric in HIGHER_IS_BETTER else values.argmin()
         epoch = int(group.epoch.iloc[int(best)])
-        at = history[(history.reader == reader) & (history.metric == metric) & (history.epoch == epoch)]
+        at = history[(history.evaluation == evaluation) & (history.metric == metric) & (history.epoch == epoch)]
         for split, value in at[at.split.isin(["train", "valid", "test"])][["split", "value"]].itertuples(index=False):
-            rows.append({"reader": reader, "metric": metric, "split": split, "epoch": epoch, "value": float(value)})
+            rows.append(
+                {"evaluation": evaluation, "metric": metric, "split": split, "epoch": epoch, "value": float(value)}
+            )
     return rows
 
 

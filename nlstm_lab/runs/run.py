@@ -44,10 +44,8 @@ class Run:
 
     @cached_property
     def history(self) -> pd.DataFrame:
-        """Long format: epoch, update, split, reader, metric, value."""
-        # values as text first: pandas' own reading may be off in the last digit
-        text = pd.read_csv(self.folder / "history.csv", dtype={"value": str})
-        return text.assign(value=text.value.astype(float))
+        """Long format: epoch, update, split, evaluation, metric, value."""
+        return records.read_history(self.folder / "history.csv")
 
     def model(self, device: str = "cpu") -> models.Network:
         """The network with the weights of its best validation epoch, in eval mode; needs no data set.
@@ -117,7 +115,7 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
     experiment = resolve(name, scale)
     folder = folder_of(experiment, seed)
     try:
-        result = records.read_json(folder / "result.json")
+        result = records.read_result(folder / "result.json")
         config = records.read_json(folder / "config.json")
     except (FileNotFoundError, NotADirectoryError):
         begun = folder.with_name(f".attempt-{folder.name}").exists()

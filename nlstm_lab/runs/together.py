@@ -20,7 +20,7 @@ from nlstm_lab.settings import SCALES, Scale
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # how a history calls what training.liveness told
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
 RUN = ["experiment", "scale", "seed", "parameters", "best_epoch"]  # of a result, in every row of a table
-VALUE = ["reader", "metric", "split", "epoch", "value"]
+VALUE = ["evaluation", "metric", "split", "epoch", "value"]
 KEYS = ("setting", "experiment", "model", "start", "seed", "memory", "update")
 
 
@@ -69,21 +69,21 @@ def begun(pattern: str, scale: str | None) -> list[Run]:
 
 
 def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -> pd.DataFrame:
-    """A tidy frame of recorded runs, variations among them: one row a run, split, reader and metric.
+    """A tidy frame of recorded runs, variations among them: one row a run, split, evaluation and metric.
 
     partial: also of those that are not done, as their `state` says; no verdict may rest on them.
     Raises StaleRun where one that matches was trained with another configuration than today's.
 
     >>> import nlstm_lab as lab
     >>> table = lab.runs.table("ptb_char_*", scale="small")
-    >>> valid = table.query("metric == 'bpc' and split == 'valid' and reader == 'blocks'")
+    >>> valid = table.query("metric == 'bpc' and split == 'valid' and evaluation == 'blocks'")
     >>> means = valid.groupby("experiment").value.mean()
     >>> bool(means["ptb_char_nlstm_logfreq"] < means["ptb_char_nlstm"])
     True
     """
     found = []
     for file in sorted(paths.runs().glob("*/*/result.json")):
-        result = records.read_json(file)
+        result = records.read_result(file)
         if fnmatch.fnmatchcase(result["experiment"], pattern) and scale in (None, result["scale"]):
             if is_known(result["experiment"]):
                 load(result["experiment"], result["seed"], result["scale"])
@@ -177,7 +177,7 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
 
     split: "train", in the first epoch since the early row before and later over the whole epoch, and "valid". minutes:
     of updates alone, at the mean rate of the run on the machine and beside the work that it had; NaN where the task's
-    config does not tell how long its sequences are. Read as the documents read: by the task's first reader.
+    config does not tell how long its sequences are. Read as the documents read: by the task's first evaluation.
     UsageError: no run.
 
     >>> import nlstm_lab as lab
@@ -189,7 +189,7 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
     for run in runs:
         history, rate = run.history, run.result["tokens_per_second"]
         rows: pd.DataFrame = history[(history["metric"] == metric) & history["split"].isin(["early", "train", "valid"])]
-        rows = rows[rows["reader"] == history["reader"].iloc[0]]  # the others read once, at the end
+        rows = rows[rows["evaluation"] == history["evaluation"].iloc[0]]  # the others read once, at the end
         rows = rows[(rows["split"] != "train") | (rows["epoch"] > 1)]  # the first epoch's has the early rows
         minutes = rows["update"] * _read_by_an_update(run.experiment.task) / rate / 60
         parts = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **about(run))
@@ -203,7 +203,7 @@ def _read_by_an_update(task: Any) -> float:
     """How many symbols a full batch holds, as training counts them; NaN where the config tells no length."""
     if not hasattr(task, "length"):
         return math.nan
-    unread = getattr(task, "reader", None) == "blocks"  # the last symbol of a block is predicted alone
+    unread = getattr(task, "evaluation", None) == "blocks"  # the last symbol of a block is predicted alone
     return float(task.batch_size * (task.length - unread))
 
 

@@ -89,7 +89,7 @@ class _Head:
     """What all entries of a table share."""
 
     place: str
-    reader: str
+    evaluation: str
     metrics: list[str]
     splits: list[str]
 
@@ -112,7 +112,7 @@ def _tolerance(keys: _Keys) -> Tolerance:
 def _place(name: str, keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Place:
     where, caption, note = keys.take("where", str), keys.take("caption", str), keys.maybe("note", str) or ""
     substitute = keys.maybe("substitute", str)
-    head = _Head(name, keys.take("reader", str), keys.strings("metrics"), keys.strings("splits"))
+    head = _Head(name, keys.take("evaluation", str), keys.strings("metrics"), keys.strings("splits"))
     if not head.splits or head.splits != [split for split in SPLITS if split in head.splits]:
         raise DamagedFile(f"{keys.where}: splits {head.splits} should be some of {list(SPLITS)}, in that order")
     if lacking := set(head.metrics) - tolerances.keys():
@@ -154,7 +154,7 @@ def _numbers(keys: _Keys, head: _Head, tolerances: Mapping[str, Tolerance]) -> l
                 setting="as printed",
                 metric=metric,
                 split=split,
-                reader=head.reader,
+                evaluation=head.evaluation,
                 printed=printed.take(split, Decimal),
                 tolerance=tolerances[metric],
                 anchor=head.anchors(split),
@@ -190,7 +190,7 @@ def _orderings(keys: _Keys, head: _Head, numbers: list[Number]) -> list[Ordering
                     worse=worse,
                     metric=metric,
                     split=split,
-                    reader=head.reader,
+                    evaluation=head.evaluation,
                     printed=sign * (printed[0] - printed[1]) if printed else None,
                     anchor=head.anchors(split),
                     says=says,

@@ -35,7 +35,7 @@ class Number:
     setting: Setting
     metric: str
     split: str
-    reader: str
+    evaluation: str
     printed: Decimal | None  # with the digits of the document; None in the setting that no document prints
     tolerance: Tolerance
     anchor: bool
@@ -53,7 +53,7 @@ class Ordering:
     worse: str
     metric: str
     split: str
-    reader: str
+    evaluation: str
     printed: Decimal | None
     anchor: bool
     says: str

@@ -11,13 +11,13 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import SCALES, UNDER_WAY
 from nlstm_lab.targets.entries import Document, Number, Ordering
 
-TABLE = ["experiment", "scale", "seed", "split", "reader", "metric", "value"]
+TABLE = ["experiment", "scale", "seed", "split", "evaluation", "metric", "value"]
 CLAIMS = ["claim", "scale", "value", "low", "high", "n"]
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Measured values by (experiment, reader, metric, split), then scale, then seed.
+    """Measured values by (experiment, evaluation, metric, split), then scale, then seed.
 
     ended: how a rule ended a run, by experiment, scale and seed.
     """
@@ -30,8 +30,8 @@ class Runs:
         """From a frame as `nlstm_lab.runs.table` gives it; UsageError where it lacks a column or has a run twice."""
         _check(table, TABLE, TABLE[:-1], "the table of runs")
         values: dict[tuple[str, str, str, str], dict[str, dict[int, float]]] = {}
-        for experiment, scale, seed, split, reader, metric, value in table[TABLE].itertuples(index=False):
-            scales = values.setdefault((experiment, reader, metric, split), {})
+        for experiment, scale, seed, split, evaluation, metric, value in table[TABLE].itertuples(index=False):
+            scales = values.setdefault((experiment, evaluation, metric, split), {})
             scales.setdefault(scale, {})[int(seed)] = float(value)
         if "state" not in table:
             return cls(values)
@@ -45,8 +45,8 @@ class Runs:
         return cls(values, {tuple(run): state for *run, state in states if state != "done"})
 
     def get(self, experiment: str, entry: Number | Ordering, scale: str) -> dict[int, float]:
-        """Values of an experiment at a scale by seed, in the entry's reader, metric and split."""
-        return self.values.get((experiment, entry.reader, entry.metric, entry.split), {}).get(scale, {})
+        """Values of an experiment at a scale by seed, in the entry's evaluation, metric and split."""
+        return self.values.get((experiment, entry.evaluation, entry.metric, entry.split), {}).get(scale, {})
 
     def how_they_ended(self, experiments: Iterable[str], scale: str, seeds: Iterable[int]) -> str:
         """Which rules ended the runs of these experiments: "16 of 35 epochs, by the rule", or ""."""

@@ -67,7 +67,7 @@ COLUMNS = list(Row.__dataclass_fields__)
 def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.DataFrame:
     """Every entry of every document with its verdict, in the documents' order, with the columns of `Row`.
 
-    table: one row a run, split, reader and metric, as `nlstm_lab.runs.table` gives it. claims: what probes
+    table: one row a run, split, evaluation and metric, as `nlstm_lab.runs.table` gives it. claims: what probes
     measured, one row a claim ("nested_lstm.inner_slower_than_outer") and scale, with the columns of `evidence.CLAIMS`.
     Numbers are judged at paper scale alone ("smaller scale" where they were run at another); orderings and claims at
     the largest scale with three seeds, which the row names (a substitute text comes after the document's own). Raises

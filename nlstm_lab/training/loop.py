@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 from nlstm_lab import cells
 from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
-from nlstm_lab.datasets.base import Batch, Reader, Split, Task
+from nlstm_lab.datasets.base import Batch, Evaluation, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training import checkpoint as checkpoints
@@ -154,14 +154,14 @@ class _Trainer:
 
     def end_epoch(self) -> None:
         """Read the epoch's result and choose by its validation loss; the state is as before until all is read."""
-        state, progress, reader = self.state, self.state.progress, self.task.readers[0]
+        state, progress, evaluation = self.state, self.state.progress, self.task.evaluations[0]
         epoch, random = progress.epoch + 1, state.random()
         # the test score is logged for the learning curves alone; nothing is selected on it
-        values = {split: self.evaluate(split, reader, random) for split in SPLITS}
-        progress.history += state.log(epoch, "train", reader, metrics(progress.sums, self.task.metric))
+        values = {split: self.evaluate(split, evaluation, random) for split in SPLITS}
+        progress.history += state.log(epoch, "train", evaluation, metrics(progress.sums, self.task.metric))
         for split in SPLITS:
-            progress.history += state.log(epoch, split, reader, values[split])
-        progress.history += state.log(epoch, "valid", reader, self.liveness())
+            progress.history += state.log(epoch, split, evaluation, values[split])
+        progress.history += state.log(epoch, "valid", evaluation, self.liveness())
         progress.epoch, progress.batch, progress.sums = epoch, 0, list(NOTHING)
         loss = values["valid"]["nll_nats"]
         if loss < progress.best_loss:
@@ -175,9 +175,9 @@ class _Trainer:
 
     # -- readings
 
-    def evaluate(self, split: Split, reader: Reader, random: Random | None = None) -> dict[str, float]:
+    def evaluate(self, split: Split, evaluation: Evaluation, random: Random | None = None) -> dict[str, float]:
         """Metrics of a split; a signal on the way saves the state with `random` as the random states, where given."""
-        all_batches = self.task.evaluate(split, reader)
+        all_batches = self.task.evaluate(split, evaluation)
         batches = self.interruptible(islice(all_batches, self.config.batches_per_reading), random)
         values = evaluate(self.network, batches, self.state.device, self.task.metric)
         if not all(map(math.isfinite, values.values())):
@@ -195,17 +195,17 @@ class _Trainer:
 
     def liveness(self) -> dict[str, float]:
         self.network.eval()
-        probe = next(iter(self.task.evaluate("valid", self.task.readers[0]))).to(self.state.device)
+        probe = next(iter(self.task.evaluate("valid", self.task.evaluations[0]))).to(self.state.device)
         with torch.inference_mode():
             return shares(self.network, probe.inputs)
 
     def log_early(self) -> None:
         """The training loss since the last early row, and the share of dead cells in every memory."""
-        progress, reader = self.state.progress, self.task.readers[0]
+        progress, evaluation = self.state.progress, self.task.evaluations[0]
         if progress.early_sums[1]:
-            progress.history += self.state.log(0, "early", reader, metrics(progress.early_sums, self.task.metric))
+            progress.history += self.state.log(0, "early", evaluation, metrics(progress.early_sums, self.task.metric))
             progress.early_sums = list(NOTHING)
-        progress.history += self.state.log(0, "early", reader, self.liveness())
+        progress.history += self.state.log(0, "early", evaluation, self.liveness())
 
     def finish(self) -> list[Row]:
         """The task's other evaluations, with the weights of the best epoch.
@@ -217,9 +217,11 @@ class _Trainer:
         self.network.load_state_dict(self.state.best)
         return [
             row
-            for reader in self.task.readers[1:]
+            for evaluation in self.task.evaluations[1:]
             for split in SPLITS
-            for row in self.state.log(self.state.progress.best_epoch, split, reader, self.evaluate(split, reader))
+            for row in self.state.log(
+                self.state.progress.best_epoch, split, evaluation, self.evaluate(split, evaluation)
+            )
         ]
 
     # -- all of it

@@ -18,7 +18,7 @@ from nlstm_lab.training.machine import machine
 
 NOTHING = (0.0,) * len(Score._fields)
 Row = tuple[int, int, str, str, str, float]
-COLUMNS = ("epoch", "update", "split", "reader", "metric", "value")
+COLUMNS = ("epoch", "update", "split", "evaluation", "metric", "value")
 Random = dict[str, Tensor]  # generator states by device type
 
 
@@ -130,9 +130,9 @@ class State:
             states["cuda"] = torch.cuda.get_rng_state(self.device)
         return states
 
-    def log(self, epoch: int, split: str, reader: str, values: dict[str, float]) -> list[Row]:
+    def log(self, epoch: int, split: str, evaluation: str, values: dict[str, float]) -> list[Row]:
         """Rows of the history, not yet in it."""
-        return [(epoch, self.progress.update, split, reader, name, value) for name, value in values.items()]
+        return [(epoch, self.progress.update, split, evaluation, name, value) for name, value in values.items()]
 
 
 def mapped(state: Any, change: Any) -> Any:

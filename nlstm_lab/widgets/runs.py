@@ -148,15 +148,15 @@ def _metric(run: Run) -> str:
 
 
 def _best(metrics: list[dict[str, Any]], metric: str) -> dict[str, float]:
-    """The value on each split, by the reader that the table names first."""
+    """The value on each split, by the evaluation that the table names first."""
     rows = [row for row in metrics if row["metric"] == metric]
-    return {row["split"]: row["value"] for row in rows if row["reader"] == rows[0]["reader"]}
+    return {row["split"]: row["value"] for row in rows if row["evaluation"] == rows[0]["evaluation"]}
 
 
 def _curves(history: Any) -> dict[str, list[list[float]]]:
     """[update, value] of training and of validation."""
     valid = history[history["split"] == "valid"]
-    valid = valid[valid["reader"] == valid["reader"].iloc[0]] if len(valid) else valid
+    valid = valid[valid["evaluation"] == valid["evaluation"].iloc[0]] if len(valid) else valid
     training = next((part for split in TRAINING if len(part := history[history["split"] == split])), valid[:0])
     parts = {"valid": valid, "training": training}
     return {name: part[["update", "value"]].sort_values("update").to_numpy().tolist() for name, part in parts.items()}

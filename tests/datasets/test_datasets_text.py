@@ -68,10 +68,10 @@ def test_blocks_are_consecutive_cold_and_whole() -> None:
     assert sorted(predicted(batches)) == [(k, k + 1) for k in range(40) if k % 10 != 9]
 
 
-def small(reader: str = "blocks", length: int = 10, **decisions: str) -> TextTask:
+def small(evaluation: str = "blocks", length: int = 10, **decisions: str) -> TextTask:
     codes = np.random.default_rng(0).integers(4, size=1000).astype(np.uint8)
     corpus = Corpus("small", codes, (900, 950, 1000), Vocabulary(("a", "b", "c", "d", "e")), "")
-    return TextTask(corpus, length, 7, reader, **decisions)  # type: ignore[arg-type]
+    return TextTask(corpus, length, 7, evaluation, **decisions)  # type: ignore[arg-type]
 
 
 def test_training_blocks_are_shuffled_by_the_generator_alone() -> None:
@@ -97,7 +97,7 @@ def test_blocks_in_fixed_order_are_the_texts_and_a_partial_batch_may_be_dropped(
 
 def test_streams_have_no_order_of_blocks() -> None:
     with pytest.raises(UsageError, match=r"batch_order.*last_batch"):
-        CharacterModelling(reader="streams", batch_order="fixed")
+        CharacterModelling(evaluation="streams", batch_order="fixed")
 
 
 def test_streams_are_entered_at_another_place_each_epoch() -> None:
@@ -106,22 +106,22 @@ def test_streams_are_entered_at_another_place_each_epoch() -> None:
     assert len({tuple(batch.inputs.flatten().tolist()) for batch in batches}) > 2
 
 
-@pytest.mark.parametrize("reader", ["blocks", "streams"])
-def test_epochs_have_as_many_updates_as_announced(reader: str) -> None:
-    task = small(reader)
+@pytest.mark.parametrize("evaluation", ["blocks", "streams"])
+def test_epochs_have_as_many_updates_as_announced(evaluation: str) -> None:
+    task = small(evaluation)
     assert len(list(task.train(torch.Generator()))) == task.updates_per_epoch
 
 
-@pytest.mark.parametrize("reader", ["blocks", "streams"])
-def test_the_task_is_first_evaluated_as_it_is_trained(reader: str) -> None:
-    task = small(reader)
-    assert task.readers[0] == task.reader == reader
-    assert sorted(task.readers) == ["blocks", "streams"]
+@pytest.mark.parametrize("evaluation", ["blocks", "streams"])
+def test_the_task_is_first_evaluated_as_it_is_trained(evaluation: str) -> None:
+    task = small(evaluation)
+    assert task.evaluations[0] == task.evaluation == evaluation
+    assert sorted(task.evaluations) == ["blocks", "streams"]
 
 
-@pytest.mark.parametrize("reader", ["blocks", "streams"])
-def test_log_frequencies_are_the_shares_of_the_training_targets(reader: str) -> None:
-    task = small(reader)
+@pytest.mark.parametrize("evaluation", ["blocks", "streams"])
+def test_log_frequencies_are_the_shares_of_the_training_targets(evaluation: str) -> None:
+    task = small(evaluation)
     counts = Counter(target for _, target in predicted(list(task.train(torch.Generator()))))
     counts[4] = 1  # "e" never occurs
     share = [counts[k] / counts.total() for k in range(5)]

@@ -236,7 +236,7 @@ def smoke(name: str) -> training.Fit:
     experiment = experiments.get(name, "smoke")
     task = experiment.task.load()
     whole = task.evaluate
-    task.evaluate = lambda split, reader: itertools.islice(whole(split, reader), 1)
+    task.evaluate = lambda split, evaluation: itertools.islice(whole(split, evaluation), 1)
     network = models.build(experiment.model, Interface.of(task), seed=0)
     return training.fit(network, task, experiment.training, seed=0, device=torch.device("cpu"), progress=False)
 

@@ -38,7 +38,7 @@ def trace():
 def history():
     """Two models, three seeds, six epochs: valid BPC is 3 / epoch + seed / 100, and 0.1 more for the LSTM."""
     rows = [
-        {"model": model, "seed": seed, "epoch": epoch, "update": 10 * epoch, "split": split, "reader": "blocks",
+        {"model": model, "seed": seed, "epoch": epoch, "update": 10 * epoch, "split": split, "evaluation": "blocks",
          "metric": "bpc", "value": 3 / epoch + seed / 100 + worse}
         for model, worse in (("nlstm", 0.0), ("lstm", 0.1)) for seed in range(3) for epoch in range(1, 7)
         for split in ("valid", "test")

@@ -33,7 +33,7 @@ def history():
                     told |= {f"silent_share/{memory}": 0.25 for memory in memories}
                     told |= {"bpc": 5 - latched} if update else {}
                     rows += [
-                        {**about, "epoch": epoch, "update": update, "split": split, "reader": "blocks",
+                        {**about, "epoch": epoch, "update": update, "split": split, "evaluation": "blocks",
                          "metric": metric, "value": value, "best": epoch == 1}
                         for metric, value in told.items()
                     ]  # fmt: skip

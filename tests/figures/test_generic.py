@@ -39,10 +39,10 @@ def test_learning_curves_against_updates_of_one_split(history):
 def test_learning_curves_refuse_what_is_not_there_or_ambiguous(history):
     with pytest.raises(UsageError, match=r"'perplexity'.*bpc"):
         figures.learning_curves(history, "perplexity")
-    both = pd.concat([history, history.assign(reader="streams")])
-    with pytest.raises(UsageError, match="choose a reader: the history has blocks, streams"):
+    both = pd.concat([history, history.assign(evaluation="streams")])
+    with pytest.raises(UsageError, match="choose an evaluation: the history has blocks, streams"):
         figures.learning_curves(both)
-    assert len(figures.data(figures.learning_curves(both, reader="streams"))) == len(history)
+    assert len(figures.data(figures.learning_curves(both, evaluation="streams"))) == len(history)
 
 
 def test_experiments_of_one_model_are_lines_of_their_own(history):

@@ -21,7 +21,7 @@ def run(seed=0, unit="nlstm", layers=1, start="zero", best=1):
     history = pd.DataFrame(
         [(epoch, update, split, "blocks", f"{life}_share/inner", value + seed / 100)
          for epoch, update, split, *values in rows for life, value in zip(("latched", "silent"), values, strict=True)],
-        columns=["epoch", "update", "split", "reader", "metric", "value"],
+        columns=["epoch", "update", "split", "evaluation", "metric", "value"],
     )  # fmt: skip
     experiment = SimpleNamespace(name=f"ptb_{unit}{layers}", model=model)
     recorded = {"history": history, "result": {"best_epoch": best}, "state": "recorded"}
@@ -120,7 +120,7 @@ def test_curves_are_against_updates_and_the_time_that_these_took():
         (2, 200, "train", "blocks", 4.5),
         (1, 200, "valid", "streams", 4.0),  # read once, at the end
     ]
-    columns = ["epoch", "update", "split", "reader", "value"]
+    columns = ["epoch", "update", "split", "evaluation", "value"]
     one.history = pd.DataFrame(rows, columns=columns).assign(metric="nll_nats")
     one.experiment.task = SimpleNamespace(batch_size=6, length=50)
     one.result["tokens_per_second"] = 100
@@ -130,7 +130,7 @@ def test_curves_are_against_updates_and_the_time_that_these_took():
     ]  # fmt: skip
     assert told["minutes"].tolist() == pytest.approx([0.5, 5, 10])  # three seconds an update
     assert set(told["seed"]) == {3}
-    one.experiment.task = SimpleNamespace(batch_size=6, length=51, reader="blocks")  # of 51 symbols 50 are read
+    one.experiment.task = SimpleNamespace(batch_size=6, length=51, evaluation="blocks")  # of 51 symbols 50 are read
     assert curves([one])["minutes"].tolist() == told["minutes"].tolist()
     one.experiment.task = SimpleNamespace(batch_size=6)  # poems, digits, lines
     assert curves([one])["minutes"].isna().all()
@@ -182,6 +182,6 @@ def test_a_loss_that_is_not_finite_has_no_reach():
 
 
 def test_a_group_without_a_name_is_a_group():
-    frame = pd.DataFrame({"reader": ["blocks", None], "layer": [np.nan, 1.0], "seed": 0, "value": [1.0, 2.0]})
-    assert probes.intervals(frame, "value", by=["reader"])["mean"].tolist() == [1, 2]
-    assert probes.intervals(frame, "value", by=["reader", "layer"])["mean"].tolist() == [1, 2]
+    frame = pd.DataFrame({"evaluation": ["blocks", None], "layer": [np.nan, 1.0], "seed": 0, "value": [1.0, 2.0]})
+    assert probes.intervals(frame, "value", by=["evaluation"])["mean"].tolist() == [1, 2]
+    assert probes.intervals(frame, "value", by=["evaluation", "layer"])["mean"].tolist() == [1, 2]

@@ -28,7 +28,7 @@ class Given:
     """A task whose k-th epoch reads the k-th text as streams, seven symbols at a time."""
 
     input = output = Symbols(5)
-    vocabulary, per_sequence, metric, readers, updates_per_epoch = None, False, "bpc", ("streams",), 10
+    vocabulary, per_sequence, metric, evaluations, updates_per_epoch = None, False, "bpc", ("streams",), 10
     log_frequencies = torch.full((5,), 0.2).log()
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Given:
         self.seeds.append(generator.initial_seed())
         return iter(list(streams(TEXTS[(len(self.seeds) - 1) % 3], 7, 3)))
 
-    def evaluate(self, split: str, reader: str) -> Iterator[Batch]:
+    def evaluate(self, split: str, evaluation: str) -> Iterator[Batch]:
         return iter(list(streams(TEXTS[0], 7, 3)))
 
 

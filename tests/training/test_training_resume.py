@@ -15,7 +15,7 @@ from torch import load
 from nlstm_lab import runs
 
 # dropout draws from torch's random state at every update; streams carry the unit's state from one update to the next
-NAME = "ptb_char_lstm2+reader=streams+dropout=0.5+divide_on_plateau=2.0"
+NAME = "ptb_char_lstm2+evaluation=streams+dropout=0.5+divide_on_plateau=2.0"
 LONG = "ptb_char_lstm1+epochs=10"
 
 Measured = dict[str, dict[str, Any]]  # by name

@@ -14,7 +14,7 @@ from nlstm_lab.studies.boundaries.measure import together
 from nlstm_lab.studies.boundaries.segments import Flags, fires, mutual_information
 from nlstm_lab.training import TrainingConfig
 
-LANGUAGE = NestedLanguage(words=32, topics=4, length=50, batch_size=64, reader="streams")
+LANGUAGE = NestedLanguage(words=32, topics=4, length=50, batch_size=64, evaluation="streams")
 MODEL = ModelConfig("hmlstm", 64, 3, flags={"layer_norm": True}, embedding_size=32, output_embedding_size=64)
 TRAINING = TrainingConfig(epochs=5, learning_rate=0.004, updates_per_epoch=20)
 READ, PIECE = 9_500, 500  # characters of the validation text, and of a piece that is read from a zero state

@@ -41,7 +41,7 @@ def death_frame(history: pd.DataFrame, metric: str = "bpc") -> pd.DataFrame:
     The shares of latched and silent cells on validation blocks, after the logged updates of the first epoch and after
     each epoch; the loss of the updates since the row before (split "early") and on validation (split "valid").
     """
-    rows = history[history["split"].isin(["early", "valid"]) & (history["reader"] == "blocks")]
+    rows = history[history["split"].isin(["early", "valid"]) & (history["evaluation"] == "blocks")]
     kinds = rows["metric"].str.extract(r"(latched|silent)_share/(.+)").set_axis(["quantity", "memory"], axis=1)
     rows = rows.assign(**kinds)
     rows.loc[rows["metric"] == metric, "quantity"] = metric

@@ -36,7 +36,7 @@ def learning_curves(
     metric: str = "bpc",
     x: str = "epoch",
     splits: tuple[str, ...] = ("valid", "test"),
-    reader: str | None = None,
+    evaluation: str | None = None,
     width: float = COLUMN,
     ax: Axes | None = None,
 ) -> Figure:
@@ -47,22 +47,23 @@ def learning_curves(
     experiments of one model are lines of their own, paler from one to the next.
     The mean goes as far as all seeds do; where the history has the `state` of its runs, a ring marks the end of those
     that a rule has ended, or that are under way.
-    splits: solid for validation, dashed for test, dotted for training. reader: "blocks" or "streams", where both are.
+    splits: solid for validation, dashed for test, dotted for training. evaluation: "blocks" or "streams", if
+    the history has both.
 
-    UsageError: no row of this metric, two readers and none chosen, or two runs that nothing tells apart.
+    UsageError: no row of this metric, two evaluations and none chosen, or two runs that nothing tells apart.
 
     >>> import pandas as pd, nlstm_lab as lab
     >>> runs = [lab.runs.load("ptb_char_nlstm", seed, "small") for seed in range(5)]
     >>> history = pd.concat(run.history.assign(model="nlstm", seed=run.seed) for run in runs)
-    >>> figure = lab.figures.learning_curves(history, reader="blocks")
+    >>> figure = lab.figures.learning_curves(history, evaluation="blocks")
     """
     chosen = history[(history["metric"] == metric) & history["split"].isin(splits)]
-    if reader is not None:
-        chosen = chosen[chosen["reader"] == reader]
+    if evaluation is not None:
+        chosen = chosen[chosen["evaluation"] == evaluation]
     if chosen.empty:
         raise UsageError(f"the history has no {metric!r}; it has {', '.join(sorted(history['metric'].unique()))}")
-    if chosen["reader"].nunique() > 1:
-        raise UsageError(f"choose a reader: the history has {', '.join(sorted(chosen['reader'].unique()))}")
+    if chosen["evaluation"].nunique() > 1:
+        raise UsageError(f"choose an evaluation: the history has {', '.join(sorted(chosen['evaluation'].unique()))}")
     looks = _looks(chosen)
     line = ["model", "experiment"] if len(looks) > chosen["model"].nunique() else ["model"]
     ended = ["state"] if "state" in chosen and (chosen["state"] != "done").any() else []

@@ -14,7 +14,7 @@ from nlstm_lab.studies.learning.draw import AXES, learning_curves
 
 @styled
 def first_updates_and_epochs(
-    history: pd.DataFrame, metric: str = "bpc", reader: str = "blocks", width: float = PAGE, ax: Axes | None = None
+    history: pd.DataFrame, metric: str = "bpc", evaluation: str = "blocks", width: float = PAGE, ax: Axes | None = None
 ) -> Figure:
     """Above, the training metric in the first epoch against updates; below, valid and test against epochs.
 
@@ -23,7 +23,7 @@ def first_updates_and_epochs(
 
     UsageError: the history has no early rows of this metric.
     """
-    mine = history[(history["metric"] == metric) & (history["reader"] == reader)]
+    mine = history[(history["metric"] == metric) & (history["evaluation"] == evaluation)]
     early = mine.loc[mine["split"] == "early", ["model", "start", "seed", "split", "update", "value"]]
     if early.empty:
         raise UsageError(f"the history tells nothing of {metric!r} in the first updates")
@@ -37,7 +37,7 @@ def first_updates_and_epochs(
         above.set_title(STARTS[start])
         above.xaxis.set_major_formatter("{x:g}")
         above.grid(axis="both")
-        learning_curves(mine[mine["start"] == start], metric, reader=reader, ax=below)
+        learning_curves(mine[mine["start"] == start], metric, evaluation=evaluation, ax=below)
         limits.append(below.get_ylim())  # the panels share their axis: it must show what each would alone
         below.xaxis.set_major_locator(MaxNLocator(integer=True))
     lows, highs = zip(*limits, strict=True)

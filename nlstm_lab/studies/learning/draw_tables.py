@@ -54,7 +54,7 @@ def printed_and_measured(
     history: pd.DataFrame | None,
     metrics: Sequence[str],
     splits: Sequence[str] = ("valid", "test"),
-    reader: str = "blocks",
+    evaluation: str = "blocks",
     substitute: str = "",
     width: float = PAGE,
     ax: Axes | None = None,
@@ -71,7 +71,7 @@ def printed_and_measured(
 
     UsageError: the comparison prints nothing of these metrics.
     """
-    printed, measured = _printed(comparison, metrics), _measured(history, metrics, splits, reader)
+    printed, measured = _printed(comparison, metrics), _measured(history, metrics, splits, evaluation)
     if printed.empty:
         raise UsageError(f"the table prints no {', '.join(metrics)}; it has {', '.join(comparison['metric'].unique())}")
     bands = [band for metric in metrics for band in _bands(metric, starts(measured), substitute)]
@@ -144,10 +144,14 @@ def _printed(comparison: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     return told.assign(row=row, value=told["printed"], start="zero", seed=-1, epoch=np.nan)
 
 
-def _measured(history: pd.DataFrame | None, metrics: Sequence[str], splits: Sequence[str], reader: str) -> pd.DataFrame:
+def _measured(
+    history: pd.DataFrame | None, metrics: Sequence[str], splits: Sequence[str], evaluation: str
+) -> pd.DataFrame:
     if history is None:
         return pd.DataFrame(columns=COLUMNS)
-    mine = history[history["metric"].isin(metrics) & history["split"].isin(splits) & (history["reader"] == reader)]
+    mine = history[
+        history["metric"].isin(metrics) & history["split"].isin(splits) & (history["evaluation"] == evaluation)
+    ]
     mine = mine.assign(row=mine["experiment"].map(row_of))
     return mine[mine["row"] != ""].sort_values(COLUMNS[:-1], ignore_index=True)
 
