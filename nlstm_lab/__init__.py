@@ -8,7 +8,6 @@ Everything is imported when it is first used, so `import nlstm_lab as lab` costs
 """
 
 import importlib
-import sys
 from typing import Any
 
 __version__ = "0.1.0"
@@ -27,24 +26,24 @@ _MODULES = (
     "training",
     "widgets",
 )
-_UNITS = ("HMLSTM", "LSTM", "NestedLSTM")
+_PLACES = {
+    "HMLSTM": "cells",
+    "LSTM": "cells",
+    "NestedLSTM": "cells",
+    "check_parameters": "parameters",
+    "workspace": "paths",
+}
 
-__all__ = [*_MODULES, *_UNITS, "workspace"]
+__all__ = [*_MODULES, *_PLACES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"nlstm_lab.{name}")
-    if name == "workspace":
-        return importlib.import_module("nlstm_lab.paths").workspace
-    if name in _UNITS:
-        return getattr(importlib.import_module("nlstm_lab.cells"), name)
+    if name in _PLACES:
+        return getattr(importlib.import_module(f"nlstm_lab.{_PLACES[name]}"), name)
     raise AttributeError(f"module 'nlstm_lab' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
-
-
-if "ipykernel" in sys.modules:  # a notebook: what papermill injects there has no types of its own
-    importlib.import_module("nlstm_lab.injected").listen()

@@ -102,13 +102,14 @@ def test_an_unknown_notebook_is_refused(write):
         ("import time; time.sleep(3600)", "10_a.*--timeout", 2),
     ],
 )
-def test_a_failure_is_one_sentence_and_leaves_no_output(write, cell, named, timeout):
+def test_a_failure_is_one_sentence_and_leaves_the_earlier_copy(write, cell, named, timeout):
     job = write("10_a", cell, "print('last')")
     paths.executed().mkdir()
-    job.output.write_text("an earlier copy, which would look like this one's")
+    job.output.write_text("an earlier copy")
     with pytest.raises(LabError, match=named):
         notebooks.execute(job, timeout=timeout)
-    assert left_behind() == []
+    assert left_behind() == ["10_a.ipynb"]
+    assert job.output.read_text() == "an earlier copy"
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(write):

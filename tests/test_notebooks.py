@@ -12,7 +12,7 @@ import pytest
 from forking import started
 
 from nlstm_lab import paths
-from nlstm_lab.notebooks import parameters as typed
+from nlstm_lab.parameters import declared
 
 NAMES = sorted(path.stem for path in paths.notebooks().glob("*.ipynb"))
 SECTIONS = ("Runs", "Probe", "Figure", "Comparison with the paper", "What we see, where it differs, why we think so")
@@ -80,7 +80,8 @@ def test_one_import_then_typed_parameters(name: str) -> None:
     tagged = [cell for cell in read(name).cells if cell.metadata.get("tags")]
     assert [cell.metadata.tags for cell in tagged] == [["parameters"]]
     assert tagged[0].source == code(name)[1]
-    assert typed.declared(read(name))
+    assert code(name)[2] == "lab.check_parameters()", "plain papermill checks nothing"
+    assert declared(read(name))
 
 
 @each

@@ -8,7 +8,7 @@ from nlstm_lab.notebooks.executor import execute
 from nlstm_lab.notebooks.jobs import Job, names, plan, resolve
 from nlstm_lab.notebooks.listing import listing_is_fresh, update_listing
 from nlstm_lab.notebooks.pages import export
-from nlstm_lab.notebooks.parameters import Parameter, convert, declared
+from nlstm_lab.parameters import Parameter, convert, declared
 
 __all__ = [
     "Job",

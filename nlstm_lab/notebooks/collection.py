@@ -25,7 +25,7 @@ USUAL = 15.0  # seconds of a notebook that was never executed here
 
 @dataclass
 class Outcome:
-    """A job and how it stands; its executed copy is there when it is done or unchanged, and not when it has failed."""
+    """A job and how it stands; its executed copy is of now when it is done or unchanged, an earlier one's otherwise."""
 
     job: Job
     cells: int = 0

@@ -1,4 +1,4 @@
-"""Executing a notebook with papermill: an output is there when every cell has run, or not at all."""
+"""Executing a notebook with papermill: its output is one in which every cell has run."""
 
 import logging
 import time
@@ -31,7 +31,7 @@ def execute(
 ) -> Path:
     """Run one notebook to its end; returns the executed copy, which says what it was made from.
 
-    An earlier copy is removed first. timeout: seconds that one cell may take. threads: of the numerical libraries, 0
+    An earlier copy stays where this fails. timeout: seconds that one cell may take. threads: of the numerical libraries, 0
     for their own choice. on_cell: called after each code cell, for progress. owner: whose kernel it is.
     LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
     """
@@ -39,7 +39,6 @@ def execute(
         logging.getLogger(talkative).setLevel(logging.CRITICAL)
     source, made_from, started = job.read(), inputs.Inputs.now().of(job), time.perf_counter()
     try:
-        job.output.unlink(missing_ok=True)
         with _as_sentence(job):
             notebook = papermill.execute_notebook(
                 source,

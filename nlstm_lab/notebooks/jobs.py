@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from nbformat import NotebookNode
 
 from nlstm_lab import paths
 from nlstm_lab.errors import LabError, UsageError
-from nlstm_lab.notebooks.parameters import convert, declared
+from nlstm_lab.parameters import convert, declared, known
 
 
 @dataclass(frozen=True)
@@ -64,17 +63,14 @@ def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None, rep
     chosen = list(dict.fromkeys(map(resolve, wanted))) or names()
     if not chosen:
         raise UsageError(f"there is no notebook in {paths.notebooks()}: they come with a clone of the repository")
-    known = {name: declared(Job(name).read()) for name in chosen}
-    everything = sorted({parameter for each in known.values() for parameter in each})
+    typed = {name: declared(Job(name).read()) for name in chosen}
+    everything = sorted({parameter for each in typed.values() for parameter in each})
     for parameter in given:
-        if parameter not in everything:
-            near = get_close_matches(parameter, everything, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(everything) or 'none'}"
-            raise UsageError(f"{', '.join(chosen)} has no parameter {parameter!r}; {hint}")
+        known(parameter, everything, ", ".join(chosen))
     return [
         Job(
             name,
-            {key: convert(value, known[name][key]) for key, value in given.items() if key in known[name]},
+            {key: convert(value, typed[name][key]) for key, value in given.items() if key in typed[name]},
             replace,
         )
         for name in chosen

@@ -1,16 +1,25 @@
-"""The typed parameters cell of a notebook, and values that are checked against it."""
+"""The typed parameters cell of a notebook, and values that are checked against it.
+
+Our own executor checks before a notebook starts; `check_parameters()`, in a cell after the parameters, does so in
+JupyterLab and under plain papermill, which injects values of any type and names that nobody declared.
+"""
 
 import ast
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Any, Literal, NoReturn, get_args, get_origin
-
-from nbformat import NotebookNode
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
 
 from nlstm_lab.errors import LabError, UsageError
 
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
 TYPES = {"bool": bool, "int": int, "float": float, "str": str, "list": list, "Literal": Literal}
 TRUTH = {"true": True, "false": False}
+INJECTED = "# Parameters\n"  # how the cell that papermill writes begins
 
 
 @dataclass(frozen=True)
@@ -23,7 +32,7 @@ class Parameter:
     default: Any
 
 
-def declared(notebook: NotebookNode) -> dict[str, Parameter]:
+def declared(notebook: "NotebookNode") -> dict[str, Parameter]:
     """What can be set: the typed assignments of the cell that is tagged `parameters`.
 
     LabError: that cell holds anything else, or no Python, an unknown type, or a default that is not of its type.
@@ -33,9 +42,8 @@ def declared(notebook: NotebookNode) -> dict[str, Parameter]:
     try:
         statements = ast.parse("\n".join(cells)).body
     except SyntaxError as error:
-        raise LabError(
-            f"the parameters cell is not Python ({error.msg}, line {error.lineno}): it may hold only `name: type = value`"
-        ) from error
+        where = f"({error.msg}, line {error.lineno})"
+        raise LabError(f"the parameters cell is not Python {where}: it may hold only `name: type = value`") from error
     for statement in statements:
         line = ast.unparse(statement)
         if not isinstance(statement, ast.AnnAssign) or statement.value is None:
@@ -62,6 +70,33 @@ def convert(value: Any, parameter: Parameter) -> Any:
         raise UsageError(f"{parameter.name} must be {parameter.annotation}, not {value!r}") from error
 
 
+def check_parameters() -> None:
+    """Give the parameters of the notebook that runs in this process the types that its parameters cell declares.
+
+    Text becomes what it says, as on the command line (`"0,1"` a list of two).
+
+    Raises:
+        UsageError: A value is nothing of its type, or papermill injected a name that the cell does not declare.
+    """
+    main = sys.modules["__main__"]
+    kinds = getattr(main, "__annotations__", {})
+    cells = [cell for cell in getattr(main, "In", []) if cell.startswith(INJECTED)]
+    for statement in ast.parse("\n".join(cells)).body:
+        if isinstance(statement, ast.Assign):
+            known(ast.unparse(statement.targets[0]), kinds, "this notebook")
+    for name, kind in kinds.items():
+        annotation = kind.__name__ if isinstance(kind, type) else str(kind)
+        setattr(main, name, convert(getattr(main, name), Parameter(name, annotation, kind, None)))
+
+
+def known(name: str, names: Iterable[str], where: str) -> None:
+    """Refuse a name that is not one of `names`. UsageError: says which one may be meant."""
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names) or 'none'}"
+        raise UsageError(f"{where} has no parameter {name!r}; {hint}")
+
+
 def _converted(value: Any, kind: Any) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Literal:
@@ -71,8 +106,7 @@ def _converted(value: Any, kind: Any) -> Any:
         return _first(value, sorted(inner, key=lambda option: option is str))  # any text is a str: asked last
     if origin is list:
         items = value.strip("[] ").split(",") if isinstance(value, str) else value
-        if not isinstance(items, list | tuple):
-            _refuse(value)
+        items = items if isinstance(items, list | tuple) else [items]
         items = [item.strip(" '\"") if isinstance(item, str) else item for item in items]
         return [_converted(item, inner[0]) for item in items if item != ""]
     if isinstance(value, str) and kind is not str:

@@ -1,0 +1,81 @@
+"""Plain papermill and JupyterLab know no types: one cell gives what was set the declared type, or fails."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from nbformat.v4 import new_code_cell, new_notebook
+
+from nlstm_lab import paths
+from nlstm_lab.errors import UsageError
+
+PARAMETERS = """seeds: list[int] = [5]
+scale: str = 'small'
+rate: float = 0.5
+quick: bool = False
+limit: int | None = 3"""
+CHECK = "import nlstm_lab as lab\nlab.check_parameters()"
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> InteractiveShell:
+    """A notebook in this process, after its parameters cell."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # an interactive shell puts its own there
+    shell = InteractiveShell()
+    shell.run_cell(PARAMETERS, store_history=True)
+    return shell
+
+
+def run(shell: InteractiveShell, *cells: str) -> None:
+    for cell in cells:
+        shell.run_cell(cell, store_history=True).raise_error()
+
+
+def test_what_is_set_gets_its_declared_type(shell: InteractiveShell) -> None:
+    run(shell, "# Parameters\nseeds = '[0,1]'\nscale = '7'\nrate = 1\nquick = 'true'\nlimit = 'none'\n", CHECK)
+    found = [shell.user_ns[name] for name in ("seeds", "scale", "rate", "quick", "limit")]
+    assert found == [[0, 1], "7", 1, True, None]
+    assert type(found[2]) is float
+
+
+def test_one_value_is_a_list_of_one(shell: InteractiveShell) -> None:
+    run(shell, "# Parameters\nseeds = 5", CHECK)
+    assert shell.user_ns["seeds"] == [5]
+
+
+def test_the_cells_own_values_stay(shell: InteractiveShell) -> None:
+    run(shell, CHECK)
+    assert [shell.user_ns[name] for name in ("seeds", "scale", "limit")] == [[5], "small", 3]
+
+
+@pytest.mark.parametrize("cell", ["# Parameters\nseeds = 'several'", "seeds: list[int] = ['several']"])
+def test_what_is_nothing_of_the_kind_is_refused(shell: InteractiveShell, cell: str) -> None:
+    with pytest.raises(UsageError, match="seeds"):
+        run(shell, cell, CHECK)
+
+
+def test_a_name_that_is_not_declared_is_refused_where_papermill_injected_it(shell: InteractiveShell) -> None:
+    run(shell, "sede = 1", CHECK)
+    with pytest.raises(UsageError, match=r"'sede'.*seeds"):
+        run(shell, "# Parameters\nsede = 1", CHECK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "code", "named"), [(("seeds", "5"), 0, ""), (("seeds", "x"), 1, "seeds"), (("sede", "5"), 1, "sede")]
+)
+def test_papermill_itself(tmp_path: Path, given: tuple[str, str], code: int, named: str) -> None:
+    cells = [new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}), new_code_cell(CHECK),
+             new_code_cell("assert seeds == [5], seeds")]  # fmt: skip
+    notebook = new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"name": "python3", "language": "python", "display_name": "Python 3"}
+    nbformat.write(notebook, tmp_path / "in.ipynb")
+    environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent)}
+    words = [sys.executable, "-m", "papermill", "in.ipynb", "out.ipynb", "-p", *given]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert named in done.stderr
