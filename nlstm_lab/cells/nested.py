@@ -8,10 +8,12 @@ from torch import Tensor
 
 from nlstm_lab.cells import initialization as init
 from nlstm_lab.cells.base import Cell, Device, GatedCell, Record, State, choice, positive
+from nlstm_lab.cells.guarded import Guard, GuardedLSTMCell
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.recurrent import Recurrent, arguments
 
 Candidate = Literal["identity", "tanh"]
+InnerCell = Literal["lstm", Guard]
 Memory = Callable[[int, int], Cell]  # (input_size, hidden_size), equal here, to a cell: any cell class is one
 
 
@@ -57,6 +59,9 @@ class NestedLSTMCell(GatedCell):
         candidate: Candidate = "identity",
         forget_bias: float = 1.0,
         inner_forget_bias: float = 1.0,
+        inner_input_bias: float = 0.0,
+        inner_chrono: int | None = None,
+        inner_cell: InnerCell = "lstm",
         memory: Memory | None = None,
         initialization: init.Initialization = "nested_lstm",
         device: Device = None,
@@ -66,15 +71,27 @@ class NestedLSTMCell(GatedCell):
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         positive("depth", depth)
         choice("candidate", candidate, get_args(Candidate))
-        self.candidate = candidate
+        choice("inner_cell", inner_cell, get_args(InnerCell))
+        self.candidate, self.inner_chrono = candidate, inner_chrono
+        if inner_chrono is not None and positive("inner_chrono", inner_chrono) < 3:
+            raise ValueError(f"inner_chrono must be at least 3 steps, not {inner_chrono}")
+        plain = inner_cell == "lstm" and inner_chrono is None and not inner_input_bias
+        if not plain and (memory is not None or depth != 2):
+            raise ValueError("inner_cell, inner_chrono and inner_input_bias are for depth 2 without another memory")
+        if inner_cell != "lstm" and (inner_chrono is not None or inner_input_bias):
+            raise ValueError(f"inner_chrono and inner_input_bias are for inner_cell='lstm', not {inner_cell!r}")
         sizes, inside = (hidden_size, hidden_size), {"takes_input": False}
         inner = {"bias": bias, "forget_bias": inner_forget_bias, **start}
         if memory is not None:
             self.memory = checked_memory(memory(*sizes), hidden_size).to(device, dtype)
         elif depth == 1:
             self.memory = Addition(*sizes)
+        elif inner_cell != "lstm":
+            self.memory = GuardedLSTMCell.wired(inside, *sizes, guard=inner_cell, **inner)
         elif depth == 2:  # the innermost memory function is an LSTM's
             self.memory = LSTMCell.wired(inside, *sizes, **inner)
+            if inner_input_bias:
+                self.memory.gate_bias["i"] = inner_input_bias
         else:  # tanh for every candidate inside the outermost (section 4, read for more than two)
             deeper = {"depth": depth - 1, "candidate": "tanh", "inner_forget_bias": inner_forget_bias}
             self.memory = NestedLSTMCell.wired(inside, *sizes, **deeper, **inner)
@@ -89,6 +106,11 @@ class NestedLSTMCell(GatedCell):
     def reset_parameters(self) -> None:
         super().reset_parameters()
         self.memory.reset_parameters()
+        if self.inner_chrono is not None and isinstance(self.memory, GatedCell) and self.memory.bias is not None:
+            size = self.hidden_size
+            with torch.no_grad():
+                forget = torch.empty_like(self.memory.bias[:size]).uniform_(1, self.inner_chrono - 1).log()
+                self.memory.bias[: 2 * size] = torch.cat((-forget, forget))
 
     def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
         h, c, *deeper = state
@@ -146,6 +168,11 @@ class NestedLSTM(Recurrent):
         candidate: What the outermost candidate passes through: "identity" (section 4) or "tanh".
         forget_bias: What is added to where the outermost forget gate's bias starts.
         inner_forget_bias: The same of the forget gates inside.
+        inner_input_bias: The same of the inner input gate (depth 2).
+        inner_chrono: T, of at least 3 steps, of the inner memory's chrono initialization (Tallec & Ollivier 2018, arXiv
+            1804.11188): forget biases start at the logarithms of numbers uniform between 1 and T - 1, input biases at
+            their negatives. None for constant biases (depth 2).
+        inner_cell: The inner memory's function: "lstm", or an LSTM with one of the guards of `cells.guarded` (depth 2).
         memory: Another memory function than `depth` says: what makes a cell from two equal sizes, as `GRUCell` or
             `functools.partial(LSTMCell, forget_bias=0.0)`.
         initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
@@ -178,6 +205,9 @@ class NestedLSTM(Recurrent):
         candidate: Candidate = "identity",
         forget_bias: float = 1.0,
         inner_forget_bias: float = 1.0,
+        inner_input_bias: float = 0.0,
+        inner_chrono: int | None = None,
+        inner_cell: InnerCell = "lstm",
         memory: Memory | None = None,
         initialization: init.Initialization = "nested_lstm",
         device: Device = None,

@@ -8,10 +8,11 @@ from torch import Tensor
 
 from nlstm_lab.cells.initialization import RECORDED
 from nlstm_lab.datasets.base import Mixture, Symbols, Task, Vectors, Vocabulary
-from nlstm_lab.settings import check, plain
+from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import ADDED, check, plain
 
 OutputBias = Literal["zero", "log_frequencies"]
-OutputWeight = Literal["glorot", "orthogonal"]
+OutputWeight = Literal["glorot", "orthogonal", "zero"]
 EmbeddingWeight = Literal["normal", "glorot"]
 SEPARATOR = "\t"  # between the names of words in a record
 
@@ -23,7 +24,8 @@ class ModelConfig:
     unit: a key of `UNITS`. flags: further arguments of the unit, by their names. embedding_size: None for one-hot
     input (Nested LSTMs). output_embedding_size: width of the HM-RNN paper's output module (equations 11
     and 12), None for one dense layer on the last layer's h. output_bias, output_weight: how the readout's last layer
-    starts. embedding_weight: how an embedding of symbols starts, of which none is padding.
+    starts. output_dropout: the probability with which what the readout reads of h is zeroed in training (Zaremba et al.
+    2014, arXiv 1409.2329). embedding_weight: how an embedding of symbols starts, of which none is padding.
     boundaries: for `hrnn` alone, the symbols that end a segment of each level, the words' first.
     """
 
@@ -37,9 +39,12 @@ class ModelConfig:
     output_weight: OutputWeight = "glorot"
     embedding_weight: EmbeddingWeight = "normal"
     boundaries: tuple[str, ...] = ()
+    output_dropout: float | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)
+        if self.output_dropout is not None and self.output_dropout >= 1:
+            raise UsageError(f"output_dropout must be below 1, not {self.output_dropout!r}")
 
     def record(self) -> dict[str, Any]:
         """The fields as plain values, named as in the records of before, so that digests stay what they are."""

@@ -55,8 +55,10 @@ class Network(nn.Module):
         segment_ends: Tensor | None = None,
         name: str = "",
         words: Sequence[str] | None = None,
+        output_dropout: float | None = None,
     ) -> None:
         super().__init__()
+        self.output_dropout = output_dropout or 0.0
         self.segment_ends: Tensor | None
         self.register_buffer("segment_ends", segment_ends, persistent=False)  # [symbols, levels] of given boundaries
         self.unit, self.readout, self.embedding, self.density = unit, readout, embedding, density
@@ -80,6 +82,12 @@ class Network(nn.Module):
         """Where the weights lie; MissingRun where they are not kept."""
         self._refuse_without_weights()
         return next(self.parameters()).device
+
+    @property
+    def output_bias(self) -> nn.Parameter | None:
+        """The bias of the readout's last layer; None where it has none."""
+        last = self.readout.output if isinstance(self.readout, OutputModule) else self.readout
+        return getattr(last, "bias", None)
 
     def inputs(self, inputs: Tensor) -> Tensor:
         """What the unit reads: symbols as they are (it looks one-hot vectors up), or their embedding.
@@ -106,7 +114,8 @@ class Network(nn.Module):
     def read(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         """What the readout is given, and the new state: `forward` without its last step."""
         hidden, state = self.unit(*self.unit_arguments(inputs), state)
-        return hidden[-1] if self.per_sequence else hidden, state
+        hidden = F.dropout(hidden[-1] if self.per_sequence else hidden, self.output_dropout, self.training)
+        return hidden, state
 
     def nats(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """-log p of each target under the outputs, in the targets' shape (without the features of points)."""
@@ -197,12 +206,15 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
         readout = last = dense(config.hidden_size, outputs)
     if config.output_weight == "orthogonal":
         nn.init.orthogonal_(last.weight)
+    if config.output_weight == "zero":
+        nn.init.zeros_(last.weight)
     if config.output_bias == "log_frequencies" and ends.log_frequencies is not None:
         with torch.no_grad():
             last.bias.copy_(ends.log_frequencies)
     segments = _segment_ends(config.boundaries, ends.vocabulary) if config.boundaries else None
     words = None if density else ends.output.names  # type: ignore[union-attr]
-    return Network(unit, readout, embedding, ends.vocabulary, ends.per_sequence, density, segments, name, words)
+    known = (ends.vocabulary, ends.per_sequence, density, segments, name, words)
+    return Network(unit, readout, embedding, *known, config.output_dropout)
 
 
 def _segment_ends(levels: Sequence[str], vocabulary: Vocabulary | None) -> Tensor:

@@ -1,29 +1,35 @@
 """How a network is trained, as literal values that an experiment holds."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from nlstm_lab.settings import check
+from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import ADDED, check
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
     """Optimizer, clipping, schedules.
 
-    optimizer: Adam with torch's betas, or RMSprop with `decay`. clip_norm: threshold on the norm of the whole gradient
-    (`clip="gradient"`), or of the whole step that the optimizer took (`clip="update"`, as the code behind the Nested
-    LSTM paper's protocol did). divide_on_plateau: the learning rate is divided by it when an epoch's validation loss
-    does not fall. slope: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, 1 + growth * epoch).
+    optimizer: Adam or RAdam with torch's betas, RMSprop with `decay`, or SGD without momentum. clip_norm: threshold on
+    the norm of the whole gradient (`clip="gradient"`), or of the whole step that the optimizer took (`clip="update"`,
+    as the code behind the Nested LSTM paper's protocol did). divide_on_plateau: the learning rate is divided by it when
+    an epoch's validation loss does not fall. slope: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, 1 + growth *
+    epoch). warm_up: the learning rate rises linearly over so many updates. output_bias_rate: times the learning rate is
+    that of the output bias. output_bias_first: in so many updates at the start the output bias alone is trained, and
+    `output_bias_rate` holds for these alone (both notebook 93).
     updates_per_epoch: an epoch cut short, None for all of it. batches_per_reading: valid and test cut short likewise.
     UsageError: a number that is not above zero, or a word that is none of these.
     """
 
     epochs: int
     learning_rate: float
-    optimizer: Literal["adam", "rmsprop"] = "adam"
+    optimizer: Literal["adam", "rmsprop", "radam", "sgd"] = "adam"
     decay: float = 0.9
     clip_norm: float | None = 1.0
     clip: Literal["gradient", "update"] = "gradient"
@@ -31,24 +37,44 @@ class TrainingConfig:
     slope: tuple[float, float] | None = None
     updates_per_epoch: int | None = None
     batches_per_reading: int | None = None
+    warm_up: int | None = field(default=None, metadata=ADDED)
+    output_bias_rate: float = field(default=1.0, metadata=ADDED)
+    output_bias_first: int | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)
 
     def make_optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
-        if self.optimizer == "adam":  # in one pass over the parameters, a tenth of the poems' whole step saved
-            return torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
-        return torch.optim.RMSprop(network.parameters(), lr=self.learning_rate, alpha=self.decay)
+        """The optimizer of a network; UsageError where its output bias is to be trained apart and there is none."""
+        groups: Any = network.parameters()
+        if self.output_bias_rate != 1 or self.output_bias_first:
+            bias = _output_bias(network)
+            groups = [{"params": [one for one in network.parameters() if one is not bias]}, {"params": [bias]}]
+        match self.optimizer:
+            case "adam":  # in one pass over the parameters, a tenth of the poems' whole step saved
+                return torch.optim.Adam(groups, lr=self.learning_rate, fused=True)
+            case "radam":
+                return torch.optim.RAdam(groups, lr=self.learning_rate)
+            case "sgd":
+                return torch.optim.SGD(groups, lr=self.learning_rate)
+        return torch.optim.RMSprop(groups, lr=self.learning_rate, alpha=self.decay)
 
-    def step(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> torch.Tensor:
-        """One clipped update from the gradients that are there; returns the gradient's norm before clipping."""
+    def step(self, network: nn.Module, optimizer: torch.optim.Optimizer, update: int = 0) -> torch.Tensor:
+        """One clipped update from the gradients that are there; returns the gradient's norm before clipping.
+
+        update: how many were made before.
+        """
+        if update < (self.output_bias_first or 0):
+            bias = _output_bias(network)
+            for parameter in network.parameters():
+                parameter.grad = parameter.grad if parameter is bias else None
         parameters = list(network.parameters())
         limit = float("inf") if self.clip_norm is None or self.clip == "update" else self.clip_norm
         norm = nn.utils.clip_grad_norm_(parameters, limit)
-        if self.clip == "gradient":
-            optimizer.step()
-            return norm
-        with torch.no_grad():
+        with torch.no_grad(), self._rates(optimizer, update):
+            if self.clip == "gradient":
+                optimizer.step()
+                return norm
             before = [parameter.clone() for parameter in parameters]
             optimizer.step()
             steps = [parameter - old for parameter, old in zip(parameters, before, strict=True)]
@@ -57,9 +83,29 @@ class TrainingConfig:
                 parameter.copy_(old + scale * step)
         return norm
 
+    @contextmanager
+    def _rates(self, optimizer: torch.optim.Optimizer, update: int) -> Iterator[None]:
+        """The learning rates of one update, while the block runs; of two groups the second is the output bias's."""
+        groups = optimizer.param_groups
+        full = [group["lr"] for group in groups]
+        ramp = min(1.0, (update + 1) / (self.warm_up or 1))
+        fast = self.output_bias_first is None or update < self.output_bias_first
+        for group in groups:
+            group["lr"] *= ramp * (self.output_bias_rate if fast and len(groups) == 2 and group is groups[1] else 1.0)
+        yield
+        for group, rate in zip(groups, full, strict=True):
+            group["lr"] = rate
+
     def slope_at(self, epoch: int) -> float | None:
         """HM-LSTM's slope during `epoch` (from 0): section 4.1 and 4.2, `epoch` read as the current one."""
         return None if self.slope is None else min(self.slope[0], 1.0 + self.slope[1] * epoch)
+
+
+def _output_bias(network: nn.Module) -> nn.Parameter:
+    bias: nn.Parameter | None = getattr(network, "output_bias", None)
+    if bias is None:
+        raise UsageError("output_bias_rate and output_bias_first need a readout with a bias, and this one has none")
+    return bias
 
 
 def set_slope(unit: Any, slope: float | None) -> None:

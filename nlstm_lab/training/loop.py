@@ -77,7 +77,7 @@ class _Trainer:
             loss = score.nats / score.counted  # the mean over what counts
             state.optimizer.zero_grad(set_to_none=True)
             loss.backward()
-        norm = self.config.step(self.network, state.optimizer)
+        norm = self.config.step(self.network, state.optimizer, progress.update)
         state.carried = mapped(carried, Tensor.detach)
         self.unseen += torch.stack([part.detach().double() for part in (*score, norm)])
         self.waiting += 1
