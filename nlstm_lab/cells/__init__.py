@@ -1,6 +1,6 @@
 """The recurrent units of the documents: `XCell` is one step, `X` is unrolled over time."""
 
-from nlstm_lab.cells.base import Cell
+from nlstm_lab.cells.base import Cell, Record, Records, noted
 from nlstm_lab.cells.clockwork import ClockworkRNN, ClockworkRNNCell
 from nlstm_lab.cells.fast import fused, gru, sparse  # noqa: F401  (the fast ways register themselves)
 from nlstm_lab.cells.gru import GRU, GRUCell
@@ -34,6 +34,9 @@ __all__ = [
     "NestedLSTMCell",
     "Operation",
     "RNNCell",
+    "Record",
+    "Records",
     "Recurrent",
+    "noted",
     "precision",
 ]

@@ -24,6 +24,26 @@ Device = torch.device | str | int | None
 Record = dict[str, Any]
 
 
+class Records(list[Record]):
+    """What a layer records, a step each."""
+
+    def begin(self) -> Record:
+        """An empty record for the next step."""
+        self.append({})
+        return self[-1]
+
+
+def noted(record: Record | None, **values: Tensor) -> tuple[Tensor, ...]:
+    """Note values in `record`, and return what the step goes on with: what the record then holds.
+
+    A cell that uses these values, and not its own, can be edited (`lab.probes.run`).
+    """
+    if record is None:
+        return tuple(values.values())
+    record.update(values)
+    return tuple(record[name] for name in values)
+
+
 def positive(name: str, value: Any) -> int:
     """`value` if it is a positive integer; else TypeError or ValueError that calls it `name`."""
     if isinstance(value, bool) or not isinstance(value, int):

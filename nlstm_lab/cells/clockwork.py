@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Device, Record, State, positive, product, switch
+from nlstm_lab.cells.base import Cell, Device, Record, State, noted, positive, product, switch
 from nlstm_lab.cells.recurrent import Recurrent, arguments
 
 
@@ -83,9 +83,8 @@ class ClockworkRNNCell(Cell):
             summed = F.layer_norm(modules, (self.width,)).flatten(-2) * self.gain
             summed = summed if self.bias is None else summed + self.bias
         active = (clock.unsqueeze(-1) % self.periods == 0).repeat_interleave(self.width, dim=-1)
-        h = torch.where(active, torch.tanh(summed), h)
-        if record is not None:
-            record.update(active=active, h=h)
+        (summed,) = noted(record, preactivation=summed)
+        _, h = noted(record, active=active, h=torch.where(active, torch.tanh(summed), h))
         return h, clock + 1
 
     def extra_repr(self) -> str:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice
+from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, noted
 from nlstm_lab.cells.exchange import Exchangeable
 from nlstm_lab.cells.recurrent import arguments
 
@@ -58,18 +58,20 @@ class GRUCell(GatedCell):
         (h,) = state
         size = self.hidden_size
         if self.reset == "before":
-            gates = projected[..., : 2 * size] + h @ self.weight_hh[: 2 * size].t()
-            r, u = torch.sigmoid(gates).chunk(2, dim=-1)
+            r, u = self._gates(projected[..., : 2 * size] + h @ self.weight_hh[: 2 * size].t(), record)
             g = torch.tanh(projected[..., 2 * size :] + (r * h) @ self.weight_hh[2 * size :].t())
         else:
             recurrent = h @ self.weight_hh.t() if self.bias_hh is None else h @ self.weight_hh.t() + self.bias_hh
-            gates = projected[..., : 2 * size] + recurrent[..., : 2 * size]
-            r, u = torch.sigmoid(gates).chunk(2, dim=-1)
+            r, u = self._gates(projected[..., : 2 * size] + recurrent[..., : 2 * size], record)
             g = torch.tanh(projected[..., 2 * size :] + r * recurrent[..., 2 * size :])
-        h = (1 - u) * g + u * h
-        if record is not None:
-            record.update(r=r, u=u, g=g, h=h)
-        return (h,)
+        (g,) = noted(record, g=g)
+        return noted(record, h=(1 - u) * g + u * h)
+
+    @staticmethod
+    def _gates(summed: Tensor, record: Record | None) -> tuple[Tensor, ...]:
+        (summed,) = noted(record, preactivation=summed)  # of r and u: the candidate's needs r first
+        r, u = torch.sigmoid(summed).chunk(2, dim=-1)
+        return noted(record, r=r, u=u)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, reset={self.reset!r}"

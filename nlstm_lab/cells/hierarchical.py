@@ -3,6 +3,7 @@
 Figure 1 (a) and section 3.1 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, Record, State
+from nlstm_lab.cells.base import Device, Record, Records, State, noted
 from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
 from nlstm_lab.cells.recurrent import arguments
 
@@ -56,16 +57,15 @@ class HierarchicalRNNCell(MultiscaleCell):
         if self.weight_th is not None and h_above is not None:
             recurrent = torch.where(anew, h_above @ self.weight_th.t(), recurrent)
         summed = projected + recurrent
-        i, f, g, o = (summed if self.bias is None else summed + self.bias).chunk(4, dim=-1)
-        i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
+        (summed,) = noted(record, preactivation=summed if self.bias is None else summed + self.bias)
+        i, f, g, o = summed.chunk(4, dim=-1)
+        i, f, g, o = noted(record, i=torch.sigmoid(i), f=torch.sigmoid(f), g=torch.tanh(g), o=torch.sigmoid(o))
         active = torch.ones_like(z) > 0 if z_below is None else z_below > 0
         acts = active.unsqueeze(-1)
-        c = torch.where(acts, torch.where(anew, i * g, f * c + i * g), c)
-        h = torch.where(acts, o * torch.tanh(c), h)
+        (c,) = noted(record, c=torch.where(acts, torch.where(anew, i * g, f * c + i * g), c))
+        (h,) = noted(record, h=torch.where(acts, o * torch.tanh(c), h))
         ended = torch.zeros_like(z) if boundary is None else boundary.to(z.dtype)
-        z = torch.where(active, ended, z)
-        if record is not None:
-            record.update(i=i, f=f, g=g, o=o, c=c, h=h, z=z, active=active)
+        z, _ = noted(record, z=torch.where(active, ended, z), active=active)
         return h, c, z
 
 
@@ -131,10 +131,10 @@ class HierarchicalRNN(Multiscale):
         return self._forward_padded(input, hx, boundaries=self._checked(boundaries, input))
 
     def trace(  # type: ignore[override]
-        self, input: Tensor, boundaries: Tensor, hx: Any = None
+        self, input: Tensor, boundaries: Tensor, hx: Any = None, steps: Sequence[Records] | None = None
     ) -> tuple[Tensor, Any, list[Record]]:
         """As `Recurrent.trace`."""
-        return self._trace(input, hx, boundaries=self._checked(boundaries, input))
+        return self._trace(input, hx, steps, boundaries=self._checked(boundaries, input))
 
     def _checked(self, boundaries: Any, input: Tensor) -> Tensor:
         if not isinstance(boundaries, Tensor):

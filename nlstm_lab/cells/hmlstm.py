@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, Record, State, choice
+from nlstm_lab.cells.base import Device, Record, State, choice, noted
 from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
 from nlstm_lab.cells.recurrent import arguments
 
@@ -118,19 +118,21 @@ class HMLSTMCell(MultiscaleCell):
         summed = self.biased(summed)  # equation 4, and the next two lines
         if self.gradient_limit is not None and summed.requires_grad:
             summed.register_hook(partial(torch.clamp, min=-self.gradient_limit, max=self.gradient_limit))
+        (summed,) = noted(record, preactivation=summed)
         i, f, g, o = summed[..., : 4 * self.hidden_size].chunk(4, dim=-1)
-        i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
+        i, f, g, o = noted(record, i=torch.sigmoid(i), f=torch.sigmoid(f), g=torch.tanh(g), o=torch.sigmoid(o))
         updated, written = f * c + i * g, i * g
         if self.selection == "arithmetic":  # equations 2 (UPDATE, COPY, FLUSH) and 3
-            c = (1 - flush) * below * updated + copy * c + flush * written
-            h = copy * h + (1 - copy) * self._emitted(o, c)
+            (c,) = noted(record, c=(1 - flush) * below * updated + copy * c + flush * written)
+            (h,) = noted(record, h=copy * h + (1 - copy) * self._emitted(o, c))
         else:
-            c = torch.where(flush > 0, written, torch.where(below > 0, updated, c))
-            h = torch.where(copy > 0, h, self._emitted(o, c))
+            (c,) = noted(record, c=torch.where(flush > 0, written, torch.where(below > 0, updated, c)))
+            (h,) = noted(record, h=torch.where(copy > 0, h, self._emitted(o, c)))
         z_tilde, z = self._detect(summed, h, copy)
+        (z,) = noted(record, z=z)
         if record is not None:
             operation = torch.where(z_last > self.threshold, Operation.FLUSH, (z_below > self.threshold).long())
-            record.update(i=i, f=f, g=g, o=o, c=c, h=h, z_tilde=z_tilde, z=z, operation=operation)
+            record.update(z_tilde=z_tilde, operation=operation)
         return h, c, z
 
     def _emitted(self, o: Tensor, c: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, product
+from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, noted, product
 from nlstm_lab.cells.recurrent import Recurrent, arguments
 
 Normalized = Literal["products", "sum"]
@@ -63,13 +63,12 @@ class LayerNormLSTMCell(GatedCell):
             summed = self.norm(projected + h @ self.weight_hh.t())
         else:
             summed = projected + self.norm(h @ self.weight_hh.t())  # their first equation
-        i, f, g, o = (summed if self.bias is None else summed + self.bias).chunk(4, dim=-1)
+        (summed,) = noted(record, preactivation=summed if self.bias is None else summed + self.bias)
+        i, f, g, o = summed.chunk(4, dim=-1)
         i, f, o = torch.sigmoid(i), torch.sigmoid(f), torch.sigmoid(o)
-        g = torch.tanh(g)
-        c = f * c + i * g  # the second
-        h = o * torch.tanh(c if self.norm_c is None else self.norm_c(c))  # the third
-        if record is not None:
-            record.update(i=i, f=f, g=g, o=o, c=c, h=h)
+        i, f, g, o = noted(record, i=i, f=f, g=torch.tanh(g), o=o)
+        (c,) = noted(record, c=f * c + i * g)  # the second
+        (h,) = noted(record, h=o * torch.tanh(c if self.norm_c is None else self.norm_c(c)))  # the third
         return h, c
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice
+from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, noted
 from nlstm_lab.cells.exchange import Exchangeable
 from nlstm_lab.cells.recurrent import arguments
 
@@ -49,13 +49,12 @@ class LSTMCell(GatedCell):
 
     def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
         h, c = state
-        i, f, g, o = (projected + h @ self.weight_hh.t()).chunk(4, dim=-1)
+        (summed,) = noted(record, preactivation=projected + h @ self.weight_hh.t())
+        i, f, g, o = summed.chunk(4, dim=-1)
         i, f, o = torch.sigmoid(i), torch.sigmoid(f), torch.sigmoid(o)  # equations 1, 2, 5
-        g = torch.tanh(g)
-        c = f * c + i * g  # equations 3, 4
-        h = o * torch.tanh(c)  # equation 6
-        if record is not None:
-            record.update(i=i, f=f, g=g, o=o, c=c, h=h)
+        i, f, g, o = noted(record, i=i, f=f, g=torch.tanh(g), o=o)
+        (c,) = noted(record, c=f * c + i * g)  # equations 3, 4
+        (h,) = noted(record, h=o * torch.tanh(c))  # equation 6
         return h, c
 
 

@@ -4,6 +4,7 @@ At step t a layer hears h and z of the layer below at t, and h of the layer abov
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import GatedCell, Record, State, product
+from nlstm_lab.cells.base import GatedCell, Record, Records, State, product
 from nlstm_lab.cells.recurrent import Recurrent
 
 
@@ -84,7 +85,7 @@ class Multiscale(Recurrent):
         self,
         x: Tensor,
         states: list[State],
-        steps: list[list[Record]] | None = None,
+        steps: Sequence[Records] | None = None,
         boundaries: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
         plain = steps is None and boundaries is None and not torch.compiler.is_compiling()
@@ -99,14 +100,12 @@ class Multiscale(Recurrent):
             above = [h for h, _c, _z in states[1:]]  # of step t - 1
             states, below = [*states], (projected[t], always)
             for k, cell in enumerate(cells):
-                record: Record | None = None if steps is None else {}
+                record = None if steps is None else steps[k].begin()
                 h_above = None if cell.top else above[k]
                 boundary = None if cell.top or boundaries is None else boundaries[t, :, k]
                 share, z_below = below if k == 0 else (cell.project(self._dropped(below[0])), below[1])
                 states[k] = cell.recur(share, states[k], record, z_below, h_above, boundary)
                 below = states[k][0], states[k][2] if boundary is None else boundary
-                if steps is not None and record is not None:
-                    steps[k].append(record)
             output.append(torch.cat([h for h, _c, _z in states], -1) if self.all_layers else states[-1][0])
         return torch.stack(output), states
 

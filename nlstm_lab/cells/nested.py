@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Device, GatedCell, Record, State, choice, positive
+from nlstm_lab.cells.base import Cell, Device, GatedCell, Record, State, choice, noted, positive
 from nlstm_lab.cells.guarded import Guard, GuardedLSTMCell
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.recurrent import Recurrent, arguments
@@ -114,17 +114,18 @@ class NestedLSTMCell(GatedCell):
 
     def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
         h, c, *deeper = state
-        i, f, g, o = (projected + h @ self.weight_hh.t()).chunk(4, dim=-1)
+        (summed,) = noted(record, preactivation=projected + h @ self.weight_hh.t())
+        i, f, g, o = summed.chunk(4, dim=-1)
         i, f, o = torch.sigmoid(i), torch.sigmoid(f), torch.sigmoid(o)  # equations 1, 2, 5
         if self.candidate == "tanh":
             g = torch.tanh(g)
+        i, f, g, o = noted(record, i=i, f=f, g=g, o=o)
         h_tilde = f * c  # equation 7
         x_tilde = i * g  # equation 8
-        inside: Record | None = None if record is None else {}
+        inside = None if record is None else record.setdefault("memory", {})
         c, *deeper = self.memory.step(x_tilde, (h_tilde, *deeper), inside)  # equations 10-15 (or 9)
-        h = o * torch.tanh(c)  # equation 6
-        if record is not None:
-            record.update(i=i, f=f, g=g, o=o, c=c, h=h, memory=inside)
+        (c,) = noted(record, c=c)
+        (h,) = noted(record, h=o * torch.tanh(c))  # equation 6
         return h, c, *deeper
 
     def pack(self, state: State) -> tuple[Tensor, ...]:

@@ -2,7 +2,7 @@
 
 import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
 import torch
@@ -11,7 +11,17 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from nlstm_lab.cells import fast
-from nlstm_lab.cells.base import Cell, Record, State, checked_input, checked_state, positive, probability, switch
+from nlstm_lab.cells.base import (
+    Cell,
+    Record,
+    Records,
+    State,
+    checked_input,
+    checked_state,
+    positive,
+    probability,
+    switch,
+)
 
 
 def arguments(local: dict[str, Any]) -> dict[str, Any]:
@@ -112,18 +122,18 @@ class Recurrent(nn.Module):
             return self._forward_packed(input, hx)
         return self._forward_padded(input, hx)
 
-    def trace(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any, list[Record]]:
+    def trace(
+        self, input: Tensor, hx: Any = None, steps: Sequence[Records] | None = None
+    ) -> tuple[Tensor, Any, list[Record]]:
         """Output and state as from `forward`, and for each layer every gate and state by name.
 
         The tensors are laid out as the output is: [T, B, hidden_size]; a nested memory's are a dictionary of
         their own under "memory". Takes a padded or unbatched sequence; always runs the readable step, never a
-        faster path.
+        faster path. steps: what each layer records into, lowest first; by default new `Records`.
         """
-        return self._trace(input, hx)
+        return self._trace(input, hx, steps)
 
-    def run(
-        self, x: Tensor, states: list[State], steps: list[list[Record]] | None = None
-    ) -> tuple[Tensor, list[State]]:
+    def run(self, x: Tensor, states: list[State], steps: Sequence[Records] | None = None) -> tuple[Tensor, list[State]]:
         """All layers over all steps: x [T, B, features] to output [T, B, output_size] and last states."""
         hidden, last = [], []
         for k, (cell, first) in enumerate(zip(self.cells, states, strict=True)):
@@ -140,19 +150,16 @@ class Recurrent(nn.Module):
         return self.loop(cell, x, state) if done is None else done
 
     @staticmethod
-    def loop(cell: Cell, x: Tensor, state: State, records: list[Record] | None = None) -> tuple[Tensor, State]:
+    def loop(cell: Cell, x: Tensor, state: State, records: Records | None = None) -> tuple[Tensor, State]:
         """The oracle of `unroll`: the readable step, one after the other; adds what it sees to `records`."""
         hidden = []
         for share in cell.project(x).unbind():  # one by one, an index's gradient would be as large as all of them
-            record: Record | None = None if records is None else {}
-            state = cell.recur(share, state, record)
+            state = cell.recur(share, state, None if records is None else records.begin())
             hidden.append(state[0])
-            if records is not None and record is not None:
-                records.append(record)
         return torch.stack(hidden), state
 
     def _forward_padded(
-        self, input: Any, state: Any, steps: list[list[Record]] | None = None, **beside: Any
+        self, input: Any, state: Any, steps: Sequence[Records] | None = None, **beside: Any
     ) -> tuple[Tensor, Any]:
         """`beside`: what else `run` needs, laid out as the input is."""
         batched = "BT" if self.batch_first else "TB"
@@ -163,8 +170,10 @@ class Recurrent(nn.Module):
         output, last = self.run(self._turned(x, unbatched), states, steps, **beside)
         return self._returned(output, unbatched), self._pack(last, unbatched)
 
-    def _trace(self, input: Any, state: Any, **beside: Any) -> tuple[Tensor, Any, list[Record]]:
-        steps: list[list[Record]] = [[] for _ in self.layers]
+    def _trace(
+        self, input: Any, state: Any, steps: Sequence[Records] | None = None, **beside: Any
+    ) -> tuple[Tensor, Any, list[Record]]:
+        steps = steps or [Records() for _ in self.layers]
         output, last = self._forward_padded(input, state, steps, **beside)
         unbatched = output.dim() == 2
         layers = [_stacked(records, lambda tensor: self._returned(tensor, unbatched)) for records in steps]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice
+from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, noted
 from nlstm_lab.cells.exchange import Exchangeable
 from nlstm_lab.cells.recurrent import arguments
 
@@ -39,10 +39,8 @@ class RNNCell(GatedCell):
 
     def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
         sigma = torch.tanh if self.nonlinearity == "tanh" else torch.relu
-        h = sigma(projected + state[0] @ self.weight_hh.t())
-        if record is not None:
-            record.update(h=h)
-        return (h,)
+        (summed,) = noted(record, preactivation=projected + state[0] @ self.weight_hh.t())
+        return noted(record, h=sigma(summed))
 
 
 class RNN(Exchangeable):

@@ -102,10 +102,12 @@ class Network(nn.Module):
         given = () if self.segment_ends is None else (self.segment_ends[inputs],)
         return self.inputs(inputs), *given
 
-    def trace(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any, list[dict[str, Any]]]:
+    def trace(
+        self, inputs: Tensor, state: Any = None, steps: Sequence[cells.Records] | None = None
+    ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
         """The unit's output, its last state, and every gate and state of each layer by name (`Recurrent.trace`)."""
         trace: Any = self.unit.trace  # of a unit with given boundaries it takes one argument more
-        return trace(*self.unit_arguments(inputs), state)  # type: ignore[no-any-return]
+        return trace(*self.unit_arguments(inputs), state, steps)  # type: ignore[no-any-return]
 
     def forward(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         hidden, state = self.read(inputs, state)

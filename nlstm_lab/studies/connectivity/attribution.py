@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import Record
+from nlstm_lab.cells.base import Record, Records
 from nlstm_lab.cells.memories import memories
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -81,7 +81,7 @@ def _integrated(predict: Callable[..., Tensor], inputs: Tensor, asked: dict[str,
 def _from_memory(model: Network, mode: Mode, memory: str, read: Read, positions: Tensor, codes: Tensor) -> Tensor:
     """The states are read off the traced loop, where they are nodes of the graph; captum knows inputs and layers."""
     unit, number = model.unit, len(positions)
-    steps: list[list[Record]] = [[] for _ in unit.cells]
+    steps = [Records() for _ in unit.cells]
     x, *given = (part.transpose(0, 1).clone() for part in read)
     beside = {"boundaries": given[0]} if given else {}
     output, _ = unit.run(x.requires_grad_(), [cell.initial_state(number) for cell in unit.cells], steps, **beside)

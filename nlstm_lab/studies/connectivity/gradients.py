@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import Record
+from nlstm_lab.cells.base import Records
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets.excerpt import Sequences
@@ -50,7 +50,7 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, 
     if not inputs.is_floating_point():
         inputs = torch.nn.functional.one_hot(inputs, unit.input_size)
     x = inputs.double().repeat_interleave(projections, dim=1)
-    steps: list[list[Record]] = [[] for _ in unit.cells]
+    steps = [Records() for _ in unit.cells]
     with evaluating(unit), torch.enable_grad():
         read = [step.requires_grad_() for step in x.unbind()]
         output, _ = unit.run(torch.stack(read), [cell.initial_state(x.shape[1]) for cell in unit.cells], steps)
