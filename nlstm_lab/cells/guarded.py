@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice
+from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, noted
 
 Guard = Literal["coupled", "refined", "clipped", "normalized"]
 BOUND = 1.0  # of a clipped state
@@ -68,20 +68,21 @@ class GuardedLSTMCell(GatedCell):
 
     def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
         h, c = state
-        *first, g, o = (projected + h @ self.weight_hh.t()).chunk(len(self.gates), dim=-1)
+        (summed,) = noted(record, preactivation=projected + h @ self.weight_hh.t())
+        *first, g, o = summed.chunk(len(self.gates), dim=-1)
         *first, f, o = map(torch.sigmoid, (*first, o))
         g = torch.tanh(g)
         if self.guard == "refined":
             f = f * f + 2 * first[0] * f * (1 - f)
         i = first[0] if self.gates[0] == "i" else 1 - f
+        i, f, g, o = noted(record, i=i, f=f, g=g, o=o)
         c = f * c + i * g
         if self.guard == "clipped":
             c = c.clamp(-BOUND, BOUND)
         if self.norm is not None:
             c = self.norm(c)
-        h = o * torch.tanh(c)
-        if record is not None:
-            record.update(i=i, f=f, g=g, o=o, c=c, h=h)
+        (c,) = noted(record, c=c)
+        (h,) = noted(record, h=o * torch.tanh(c))
         return h, c
 
     def extra_repr(self) -> str:
