@@ -54,10 +54,10 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Path
 
 @pytest.fixture(scope="session")
 def own_units() -> set[str]:
-    """The project's names in `UNITS`; those that other tests registered stay out."""
-    from nlstm_lab.models import UNITS
+    """The project's names in `CELL_TYPES`; those that other tests registered stay out."""
+    from nlstm_lab.models import CELL_TYPES
 
-    return {name for name, unit in UNITS.items() if unit.__module__.startswith("nlstm_lab.")}
+    return {name for name, unit in CELL_TYPES.items() if unit.__module__.startswith("nlstm_lab.")}
 
 
 @pytest.fixture(scope="session")

@@ -130,7 +130,7 @@ def test_experiments_can_be_read_by_a_program(say):
     code, out, _ = say("experiments", "--json")
     assert code == 0
     rows = {row["name"]: row for row in json.loads(out)}
-    assert rows["ptb_char_nlstm"]["unit"] == "nlstm"
+    assert rows["ptb_char_nlstm"]["cell_type"] == "nlstm"
 
 
 def test_the_table_shows_every_document(say):

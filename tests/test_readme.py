@@ -121,8 +121,8 @@ def test_the_unit_that_contributing_shows_trains_and_is_probed(runs_folder: Path
     """As it stands there, in a file beside a notebook."""
     (tmp_path / "mine.py").write_text(SHOWN["class Minimal"])
     monkeypatch.syspath_prepend(tmp_path)
-    unit = lab.models.unit("mine:Minimal")
-    run = lab.runs.ensure(lab.experiments.variant("ptb_char_nlstm", "smoke", unit=unit), progress=False)
+    unit = lab.models.cell_type("mine:Minimal")
+    run = lab.runs.ensure(lab.experiments.variant("ptb_char_nlstm", "smoke", cell_type=unit), progress=False)
     trace = lab.probes.trace(run.model(), "the name is bound to the value")
     assert set(lab.probes.classes(trace).life) <= {"alive", "silent", "latched"}
     assert len(lab.figures.data(lab.figures.cell_activations(trace, units=2))) == 2 * trace.sizes["time"]

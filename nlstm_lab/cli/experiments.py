@@ -15,7 +15,7 @@ def experiments(
     pattern: Annotated[str, typer.Argument(help="A shell pattern in quotes, such as 'ptb_char_*'.")] = "*",
     as_json: Annotated[bool, typer.Option("--json", help="Sizes and parameters of every scale, for programs.")] = False,
 ) -> None:
-    """List the experiments: task, unit, sizes, parameters beside the printed ones, scales, where the row is printed."""
+    """List the experiments: task, cell type, sizes, parameters beside the printed ones, scales, printed table."""
     from nlstm_lab.experiments import get, names, scales
 
     matching = names(pattern)
@@ -26,7 +26,7 @@ def experiments(
         typer.echo(json.dumps(rows, indent=1))
         return
     shown = [_line(row) for row in rows]
-    heads = ("name", "task", "unit", "layers x units", "parameters", "printed", "scales", "row of")
+    heads = ("name", "task", "cell type", "layers x units", "parameters", "printed", "scales", "row of")
     widths = [max(map(len, column)) for column in zip(heads, *shown, strict=True)]
     for line in (heads, *shown):
         typer.echo("  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
@@ -40,7 +40,7 @@ def _row(at_scales: "list[Experiment]") -> dict[str, Any]:
     return {
         "name": largest.name,
         "task": {"kind": type(largest.task).__name__, **vars(largest.task)},
-        "unit": largest.model.unit,
+        "cell_type": largest.model.cell_type,
         "layers": largest.model.num_layers,
         "units": {one.scale: one.model.hidden_size for one in at_scales},
         "parameters": {one.scale: parameters(one) for one in at_scales},
@@ -56,7 +56,7 @@ def _line(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         row["name"],
         row["task"]["kind"] + (f" {corpus}" if corpus else ""),
-        row["unit"],
+        row["cell_type"],
         f"{row['layers']} x {row['units'][scales[-1]]}",
         f"{row['parameters'][scales[-1]]:,}",
         row["printed_parameters"] or "",

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import UNITS, ModelConfig
-from nlstm_lab.settings import SCALES, Scale, plain
+from nlstm_lab.models import CELL_TYPES, ModelConfig
+from nlstm_lab.settings import RECORDED_AS, SCALES, Scale, plain
 from nlstm_lab.training import TrainingConfig
 
 
@@ -97,27 +97,28 @@ class Registry:
 
 
 def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
-    """`experiment` with one field of its task, model, unit or training set to another value.
+    """`experiment` with one field of its task, model, cell type or training set to another value.
 
-    UsageError: there is no such field, or no such unit in this process.
+    UsageError: there is no such field, or no such cell type in this process.
     """
     name = f"{experiment.name}+{flag}={_format(value)}"
     changed: dict[str, Any] = {"name": name, "printed": None, "printed_parameters": None}
+    flag = next((now for now, recorded in RECORDED_AS.items() if recorded == flag), flag)
     for part in ("task", "model", "training"):
         config = getattr(experiment, part)
         if flag in {known.name for known in dataclasses.fields(config)}:
             return dataclasses.replace(experiment, **changed, **{part: dataclasses.replace(config, **{flag: value})})
-    unit = UNITS.get(experiment.model.unit)
-    if unit is None:
+    recurrent = CELL_TYPES.get(experiment.model.cell_type)
+    if recurrent is None:
         raise UsageError(
-            f"{experiment.name!r} has the unit {experiment.model.unit!r}, and there are {', '.join(UNITS)}; one of "
-            "your own is imported first: lab.models.unit('module:Class')"
+            f"there is no cell type {experiment.model.cell_type!r}, which {experiment.name!r} has; there are "
+            f"{', '.join(CELL_TYPES)}; import one of your own first: lab.models.cell_type('module:Class')"
         )
-    accepted = inspect.signature(unit).parameters | inspect.signature(unit.cell_class).parameters
+    accepted = inspect.signature(recurrent).parameters | inspect.signature(recurrent.cell_class).parameters
     if flag not in accepted:
         raise UsageError(
-            f"{experiment.name!r} has no flag {flag!r}; its unit knows {', '.join(sorted(accepted))}, and the fields "
-            "of its task, model and training can be varied too"
+            f"{experiment.name!r} has no flag {flag!r}; its cell type has {', '.join(sorted(accepted))}, and the "
+            "fields of its task, model and training can be varied too"
         )
     model = dataclasses.replace(experiment.model, flags={**experiment.model.flags, flag: value})
     return dataclasses.replace(experiment, **changed, model=model)

@@ -15,9 +15,9 @@ from nlstm_lab.training import TrainingConfig
 
 @dataclass(frozen=True)
 class Row:
-    """One row: a unit with its flags; annealed: with the slope schedule of its table; boundaries: the given ones."""
+    """One row: a cell type with its flags; annealed: with its table's slope schedule; boundaries: the given ones."""
 
-    unit: str
+    cell_type: str
     num_layers: int = 3
     flags: Mapping[str, Any] = field(default_factory=dict)
     annealed: bool = False
@@ -47,7 +47,7 @@ def _table(
             scale=scale,
             task=setting.task,
             model=ModelConfig(
-                unit=row.unit,
+                cell_type=row.cell_type,
                 hidden_size=setting.sizes[0],
                 num_layers=row.num_layers,
                 flags=row.flags,

@@ -14,9 +14,9 @@ from nlstm_lab.training import TrainingConfig
 
 @dataclass(frozen=True)
 class Row:
-    """One row: a unit with its flags, how often it is stacked, whether the HM-RNN paper's output module reads it."""
+    """One row: a cell type with its flags, its layers, whether the HM-RNN paper's output module reads it."""
 
-    unit: str
+    cell_type: str
     num_layers: int = 2
     flags: Mapping[str, Any] = field(default_factory=lambda: {"initialization": "madsen"})
     output_module: bool = False
@@ -97,7 +97,7 @@ def _table(
             scale=scale,
             task=task,
             model=ModelConfig(
-                unit=row.unit,
+                cell_type=row.cell_type,
                 hidden_size=units,
                 num_layers=row.num_layers,
                 flags=row.flags,

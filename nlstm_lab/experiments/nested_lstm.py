@@ -1,6 +1,6 @@
 """Nested LSTMs (Moniz & Krueger 2017): the rows of tables 1 to 4.
 
-Each table has the same five rows: name, unit, layers, units at paper, small and smoke scale, printed parameters.
+Each table has the same five rows: name, cell type, layers, units at paper, small and smoke scale, printed parameters.
 """
 
 from collections.abc import Mapping
@@ -33,13 +33,13 @@ class Table:
     def experiments(self) -> list[Experiment]:
         """Every row at every scale; a rescued one follows the row that it changes."""
         found = []
-        for name, unit, layers, widths, parameters in self.rows:
+        for name, cell_type, layers, widths, parameters in self.rows:
             for (scale, (task, training)), width in zip(self.scales.items(), widths, strict=True):
                 row = Experiment(
                     name=f"{self.prefix}_{name}",
                     scale=scale,
                     task=task,
-                    model=ModelConfig(unit=unit, hidden_size=width, num_layers=layers),
+                    model=ModelConfig(cell_type=cell_type, hidden_size=width, num_layers=layers),
                     training=training,
                     printed=self.printed,
                     printed_parameters=parameters,

@@ -76,9 +76,9 @@ def symbols_read(experiment: Experiment) -> float:
 def width_for_parameters(experiment: Experiment, budget: int) -> int:
     """The widest `hidden_size` with which the experiment trains at most `budget` values: for a fair comparison.
 
-    Hand it to `variant(name, hidden_size=...)`. Widths that the unit refuses (a clockwork RNN's must be a multiple of
-    its modules) are passed over. UsageError where even the narrowest network is too large; MissingData, UsageError of a
-    text that has to be opened.
+    Hand it to `variant(name, hidden_size=...)`. Widths that the cell type refuses (a clockwork RNN's must be a
+    multiple of its modules) are passed over. UsageError where even the narrowest network is too large; MissingData,
+    UsageError of a text that has to be opened.
 
     >>> import nlstm_lab as lab
     >>> nested, single = (lab.experiments.get(f"ptb_char_{name}") for name in ("nlstm", "lstm1"))
@@ -101,13 +101,13 @@ def width_for_parameters(experiment: Experiment, budget: int) -> int:
 
 
 def _fits(experiment: Experiment, width: int, budget: int) -> bool:
-    """Whether the network of that width, or of the next one that the unit accepts, is within the budget."""
+    """Whether the network of that width, or of the next one that the cell type accepts, is within the budget."""
     counts = (_count(experiment, width + more) for more in range(64))
     return next((count for count in counts if count is not None), budget + 1) <= budget
 
 
 def _count(experiment: Experiment, width: int) -> int | None:
-    """Parameters at that width; None where the unit refuses it."""
+    """Parameters at that width; None where the cell type refuses it."""
     try:
         return parameters(replace(experiment, model=replace(experiment.model, hidden_size=width)))
     except ValueError:

@@ -1,13 +1,13 @@
-"""Embedding or one-hot input, a unit, a readout; built from literal values, or around a network of your own."""
+"""Networks: input map, recurrent layers, readout; built from literal values, or around your own layers."""
 
 from nlstm_lab.models.config import Interface, ModelConfig
-from nlstm_lab.models.network import UNITS, Network, build, digest, parameter_count, wrap
-from nlstm_lab.models.own import unit
+from nlstm_lab.models.network import CELL_TYPES, Network, build, digest, parameter_count, wrap
+from nlstm_lab.models.own import cell_type
 from nlstm_lab.models.readouts import MixtureDensity, OutputModule
 from nlstm_lab.models.scoring import Score, metrics
 
 __all__ = [
-    "UNITS",
+    "CELL_TYPES",
     "Interface",
     "MixtureDensity",
     "ModelConfig",
@@ -15,9 +15,9 @@ __all__ = [
     "OutputModule",
     "Score",
     "build",
+    "cell_type",
     "digest",
     "metrics",
     "parameter_count",
-    "unit",
     "wrap",
 ]

@@ -21,15 +21,15 @@ SEPARATOR = "\t"  # between the names of words in a record
 class ModelConfig:
     """A network without its task: what `build` needs besides the sizes of input and output.
 
-    unit: a key of `UNITS`. flags: further arguments of the unit, by their names. embedding_size: None for one-hot
-    input (Nested LSTMs). output_embedding_size: width of the HM-RNN paper's output module (equations 11
+    cell_type: a key of `CELL_TYPES`. flags: further arguments of its class, by their names. embedding_size: None for
+    one-hot input (Nested LSTMs). output_embedding_size: width of the HM-RNN paper's output module (equations 11
     and 12), None for one dense layer on the last layer's h. output_bias, output_weight: how the readout's last layer
     starts. output_dropout: the probability with which what the readout reads of h is zeroed in training (Zaremba et al.
     2014, arXiv 1409.2329). embedding_weight: how an embedding of symbols starts, of which none is padding.
     boundaries: for `hrnn` alone, the symbols that end a segment of each level, the words' first.
     """
 
-    unit: str
+    cell_type: str
     hidden_size: int
     num_layers: int = 1
     flags: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A network: one-hot or embedded input, a unit, and a readout."""
+"""A network: one-hot or embedded input, recurrent layers, and a readout."""
 
 import copy
 import hashlib
@@ -17,7 +17,7 @@ from nlstm_lab.models.inputs import PaddedEmbedding
 from nlstm_lab.models.readouts import MixtureDensity, OutputModule, dense
 from nlstm_lab.models.scoring import MANY, Score, nats_of_many
 
-UNITS: dict[str, type[cells.Recurrent]] = {
+CELL_TYPES: dict[str, type[cells.Recurrent]] = {
     "rnn": cells.RNN,
     "lstm": cells.LSTM,
     "gru": cells.GRU,
@@ -37,16 +37,16 @@ class Forgotten(NamedTuple):
 
 
 class Network(nn.Module):
-    """Input map, unit and readout. Called with a batch's inputs and a state, it returns outputs and the new state.
+    """Input map, recurrent layers and readout. Called with inputs and a state, it returns outputs and the new state.
 
     Shapes: inputs symbols [T, B] or vectors [T, B, features]; outputs [T, B, output size], or [B, output size] where
-    the task asks for one prediction a sequence. The state is the unit's own. words: the names of what is predicted, in
-    the order of their codes; None where that is the vocabulary's next symbol, or has no names.
+    the task asks for one prediction a sequence. The state is that of the recurrent layers. words: the names of what is
+    predicted, in the order of their codes; None where that is the vocabulary's next symbol, or has no names.
     """
 
     def __init__(
         self,
-        unit: cells.Recurrent,
+        recurrent: cells.Recurrent,
         readout: nn.Module,
         embedding: nn.Module | None = None,
         vocabulary: Vocabulary | None = None,
@@ -61,9 +61,15 @@ class Network(nn.Module):
         self.output_dropout = output_dropout or 0.0
         self.segment_ends: Tensor | None
         self.register_buffer("segment_ends", segment_ends, persistent=False)  # [symbols, levels] of given boundaries
-        self.unit, self.readout, self.embedding, self.density = unit, readout, embedding, density
+        self.add_module("unit", recurrent)  # its name in every record of weights
+        self.readout, self.embedding, self.density = readout, embedding, density
         self.vocabulary, self.per_sequence, self.name, self.words = vocabulary, per_sequence, name, words
         self.forgotten: Forgotten | None = None
+
+    @property
+    def recurrent(self) -> cells.Recurrent:
+        """The recurrent layers."""
+        return self._modules["unit"]  # type: ignore[return-value]
 
     def forget(self, digest: str, told: str) -> "Network":
         """Give the weights up but for their digest, by which what was measured of them is still found.
@@ -90,24 +96,24 @@ class Network(nn.Module):
         return getattr(last, "bias", None)
 
     def inputs(self, inputs: Tensor) -> Tensor:
-        """What the unit reads: symbols as they are (it looks one-hot vectors up), or their embedding.
+        """What the recurrent layers read: symbols as they are (one-hot vectors are looked up), or their embedding.
 
         Raises MissingRun where the weights are not kept.
         """
         self._refuse_without_weights()
         return inputs if self.embedding is None else self.embedding(inputs)
 
-    def unit_arguments(self, inputs: Tensor) -> tuple[Tensor, ...]:
-        """What the unit is called with before the state: its input, and the boundaries where they are given to it."""
+    def recurrent_arguments(self, inputs: Tensor) -> tuple[Tensor, ...]:
+        """The recurrent layers' arguments before the state: their input, and the boundaries where these are given."""
         given = () if self.segment_ends is None else (self.segment_ends[inputs],)
         return self.inputs(inputs), *given
 
     def trace(
         self, inputs: Tensor, state: Any = None, steps: Sequence[cells.Records] | None = None
     ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
-        """The unit's output, its last state, and every gate and state of each layer by name (`Recurrent.trace`)."""
-        trace: Any = self.unit.trace  # of a unit with given boundaries it takes one argument more
-        return trace(*self.unit_arguments(inputs), state, steps)  # type: ignore[no-any-return]
+        """The output and last state of the recurrent layers, and each layer's gates and states (`Recurrent.trace`)."""
+        trace: Any = self.recurrent.trace  # with given boundaries it takes one argument more
+        return trace(*self.recurrent_arguments(inputs), state, steps)  # type: ignore[no-any-return]
 
     def forward(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         hidden, state = self.read(inputs, state)
@@ -115,7 +121,7 @@ class Network(nn.Module):
 
     def read(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         """What the readout is given, and the new state: `forward` without its last step."""
-        hidden, state = self.unit(*self.unit_arguments(inputs), state)
+        hidden, state = self.recurrent(*self.recurrent_arguments(inputs), state)
         hidden = F.dropout(hidden[-1] if self.per_sequence else hidden, self.output_dropout, self.training)
         return hidden, state
 
@@ -167,7 +173,7 @@ def digest(weights: Mapping[str, Tensor]) -> str:
 def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") -> Network:
     """The network of `config` between `ends`, its parameters drawn from `seed` on the CPU, whatever device follows.
 
-    Raises ValueError for an unknown unit; the unit raises for bad sizes and flags.
+    Raises ValueError for an unknown cell type; its class raises for bad sizes and flags.
 
     >>> import torch, nlstm_lab as lab
     >>> config = lab.models.ModelConfig("nlstm", hidden_size=12)
@@ -176,10 +182,10 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
     >>> outputs.shape
     torch.Size([7, 3, 50])
     """
-    if config.unit not in UNITS:
+    if config.cell_type not in CELL_TYPES:
         raise ValueError(
-            f"unit must be one of {sorted(UNITS)}, not {config.unit!r}; one of your own is imported first: "
-            "lab.models.unit('module:Class')"
+            f"cell_type must be one of {sorted(CELL_TYPES)}, not {config.cell_type!r}; import one of your own "
+            "first: lab.models.cell_type('module:Class')"
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -197,7 +203,7 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
             raise ValueError("embedding_weight is for an embedding of symbols without padding, and here is none")
         nn.init.xavier_uniform_(embedding.weight)
     wide = {"all_layers": True} if config.output_embedding_size else {}
-    unit = UNITS[config.unit](size, config.hidden_size, config.num_layers, **wide, **config.flags)
+    recurrent = CELL_TYPES[config.cell_type](size, config.hidden_size, config.num_layers, **wide, **config.flags)
     density = MixtureDensity(ends.output.components) if isinstance(ends.output, Mixture) else None
     outputs = density.size if density else ends.output.size  # type: ignore[union-attr]
     readout: nn.Module
@@ -216,7 +222,7 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
     segments = _segment_ends(config.boundaries, ends.vocabulary) if config.boundaries else None
     words = None if density else ends.output.names  # type: ignore[union-attr]
     known = (ends.vocabulary, ends.per_sequence, density, segments, name, words)
-    return Network(unit, readout, embedding, *known, config.output_dropout)
+    return Network(recurrent, readout, embedding, *known, config.output_dropout)
 
 
 def _segment_ends(levels: Sequence[str], vocabulary: Vocabulary | None) -> Tensor:
@@ -244,7 +250,7 @@ def wrap(
 ) -> Network:
     """Your own trained network, ready for every probe and widget.
 
-    rnn: an `nn.LSTM` (or `nn.RNN`, `nn.GRU`), unidirectional, or a unit of ours; whichever of its dimensions it takes
+    rnn: an `nn.LSTM` (or `nn.RNN`, `nn.GRU`), unidirectional, or one of ours; whichever of its dimensions it takes
     first, the network takes time first. readout: from h [..., hidden_size]
     to logits. embedding: from symbols to vectors; None for one-hot input. vocabulary: the symbols in the order of
     their codes, or a mapping from symbol to code. words: the names of what is predicted, where that is not the next
@@ -256,19 +262,19 @@ def wrap(
     >>> dict(lab.probes.trace(model, "the cat sat").c.sizes)
     {'time': 11, 'memory': 2, 'unit': 16}
     """
-    unit = copy.copy(rnn) if isinstance(rnn, cells.Recurrent) else _from_torch(rnn)
-    unit.batch_first = False
+    recurrent = copy.copy(rnn) if isinstance(rnn, cells.Recurrent) else _from_torch(rnn)
+    recurrent.batch_first = False
     if isinstance(vocabulary, Mapping):
         if sorted(vocabulary.values()) != list(range(len(vocabulary))):
             raise ValueError("a vocabulary's codes must be 0, 1, 2, ... without a gap")
         vocabulary = sorted(vocabulary, key=vocabulary.__getitem__)
     if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary(tuple(vocabulary))
-    return Network(unit, readout, embedding, vocabulary, name=name, words=words).eval()
+    return Network(recurrent, readout, embedding, vocabulary, name=name, words=words).eval()
 
 
 def _from_torch(rnn: nn.Module) -> cells.Recurrent:
     for theirs, ours in ((nn.LSTM, cells.LSTM), (nn.GRU, cells.GRU), (nn.RNN, cells.RNN)):
         if isinstance(rnn, theirs):
             return ours.from_torch(rnn)
-    raise TypeError(f"rnn must be a torch.nn.LSTM, GRU or RNN, or a unit of nlstm_lab, not {type(rnn).__name__}")
+    raise TypeError(f"rnn must be a torch.nn.LSTM, GRU or RNN, or a Recurrent of nlstm_lab, not {type(rnn).__name__}")

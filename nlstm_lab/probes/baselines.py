@@ -27,7 +27,7 @@ def untrained(model: Network, seed: int = 0) -> Network:
     True
     """
     fresh = copy.deepcopy(model)
-    parts: list[Any] = [fresh.unit, *(m for m in (fresh.embedding, fresh.readout) if m is not None)]
+    parts: list[Any] = [fresh.recurrent, *(m for m in (fresh.embedding, fresh.readout) if m is not None)]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for part in parts:

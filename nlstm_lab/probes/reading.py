@@ -156,7 +156,7 @@ def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
     for moment in sorted(set(moments)):
         for first in range(start, moment, CHUNK):
             x = codes[first : min(first + CHUNK, moment)].unsqueeze(1)
-            state = model.unit(*model.unit_arguments(x), state)[1]
+            state = model.recurrent(*model.recurrent_arguments(x), state)[1]
         found[moment], start = state, moment
     return batched([found[moment] for moment in moments])
 
@@ -165,7 +165,7 @@ def state_of(model: Network, codes: Tensor, read: xr.Dataset, moment: int) -> An
     """The packed state with which a network enters a step of a text, from its trace `read`; see `states_at`."""
     if not 1 <= moment <= len(codes):
         raise UsageError(f"moments must lie from 1 to {len(codes)} in this text, and {moment} does not")
-    unit = model.unit
+    unit = model.recurrent
     kept = {name.rpartition(".")[2] for name in unit.cells[0].state_names}
     if kept - {"h", "c"}:  # an HM-LSTM's boundaries and a clockwork RNN's clock are part of the state, too
         return states_at(model, codes, [moment])

@@ -85,12 +85,12 @@ def _nearest(character: str, vocabulary: Vocabulary) -> str:
 def unit_input(model: Network, codes: Tensor) -> tuple[Tensor, ...]:
     """What the unit is called with, [T, features] each: embedded or one-hot symbols, zeros where nothing is read;
     and the boundaries, where they are given to it."""
-    like = model.unit.cells[0].like
+    like = model.recurrent.cells[0].like
     codes = codes.to(like.device)
     symbols = codes.clamp(min=0)
-    x, *given = (part.detach() for part in model.unit_arguments(symbols))
+    x, *given = (part.detach() for part in model.recurrent_arguments(symbols))
     if model.embedding is None:
-        x = torch.nn.functional.one_hot(x, model.unit.input_size).to(like.dtype)
+        x = torch.nn.functional.one_hot(x, model.recurrent.input_size).to(like.dtype)
     return x * (codes != NOTHING)[:, None], *given
 
 

@@ -143,7 +143,7 @@ def _dataset(
     length, layers, units = arrays["h"].shape
     coords: dict[str, object] = {"time": np.arange(length), "layer": np.arange(1, layers + 1), "unit": np.arange(units)}
     if leaks:
-        coords |= {"memory": names(model.unit), "leaks": ("memory", leaks)}
+        coords |= {"memory": names(model.recurrent), "leaks": ("memory", leaks)}
     if symbols is not None:
         coords["symbol"] = ("time", symbols)
     if "log_p" in arrays and model.vocabulary and arrays["log_p"].shape[1] == len(model.vocabulary):

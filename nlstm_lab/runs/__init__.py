@@ -69,7 +69,7 @@ def ensure(
 
     >>> import nlstm_lab as lab
     >>> run = lab.runs.ensure("ptb_char_nlstm", seed=0, scale="small")  # recorded: loaded at once
-    >>> run.name, run.model().unit.hidden_size
+    >>> run.name, run.model().recurrent.hidden_size
     ('ptb_char_nlstm/small-seed0', 150)
     """
     experiment = resolve(name, scale)
@@ -118,7 +118,7 @@ def _train(
     ends = models.Interface.of(task)
     try:
         network = models.build(experiment.model, ends, seed=seed, name=experiment.name)
-    except (TypeError, ValueError) as error:  # a variation that its unit refuses
+    except (TypeError, ValueError) as error:  # a variation that its cell type refuses
         raise UsageError(f"{experiment.name} cannot be built: {error}") from error
     attempt = Attempt(folder_of(experiment, seed))
     with alone(attempt.folder):

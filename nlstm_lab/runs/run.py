@@ -87,10 +87,11 @@ def seeds_of(experiment: Experiment) -> list[int]:
 
 
 def is_known(name: str) -> bool:
-    """Whether a record's run can be loaded: not where its experiment, or its unit, is one's own and not imported."""
+    """Whether a record's run can be loaded: not if its experiment or cell type is your own and not imported."""
     base, *variations = name.split("+")
-    units = {one.removeprefix("unit=") for one in variations if one.startswith("unit=")}
-    return bool(experiments.scales(base)) and units <= models.UNITS.keys()
+    flags = dict(variation.partition("=")[::2] for variation in variations)
+    own = {flags[key] for key in ("cell_type", "unit") if key in flags}
+    return bool(experiments.scales(base)) and own <= models.CELL_TYPES.keys()
 
 
 def resolve(name: str | Experiment, scale: str | None) -> Experiment:

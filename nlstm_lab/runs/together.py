@@ -139,10 +139,10 @@ def _span(values: set[int]) -> str:
 def about(run: Run) -> dict[str, Any]:
     """Which run a row is of: experiment, model (as figures call it), start (of the output bias), seed."""
     model = run.experiment.model
-    stacked = model.unit == "lstm" and model.num_layers > 1
+    stacked = model.cell_type == "lstm" and model.num_layers > 1
     return {
         "experiment": run.experiment.name,
-        "model": "stacked_lstm" if stacked else model.unit,
+        "model": "stacked_lstm" if stacked else model.cell_type,
         "start": model.output_bias,
         "seed": run.seed,
     }

@@ -108,7 +108,7 @@ def _output_bias(network: nn.Module) -> nn.Parameter:
     return bias
 
 
-def set_slope(unit: Any, slope: float | None) -> None:
-    """Set a unit's slope where the schedule names one."""
+def set_slope(recurrent: Any, slope: float | None) -> None:
+    """Set the slope of recurrent layers where the schedule names one."""
     if slope is not None:
-        unit.slope = slope
+        recurrent.slope = slope

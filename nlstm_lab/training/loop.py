@@ -138,7 +138,7 @@ class _Trainer:
         return islice(self.task.train(generator), progress.batch, self.config.updates_per_epoch)
 
     def epoch(self, bar: "tqdm[Any]") -> None:
-        set_slope(self.network.unit, self.config.slope_at(self.state.progress.epoch))
+        set_slope(self.network.recurrent, self.config.slope_at(self.state.progress.epoch))
         if self.state.progress.update == 0:
             self.log_early()
         self.looked = time.monotonic()

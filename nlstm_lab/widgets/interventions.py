@@ -89,9 +89,9 @@ class InterventionLab(LabWidget):
         text, run = given["text"], given["run"]
         read = self._reader.trace(run, text, step)
         network = self._networks[run]
-        memories = [*names(network.unit)[::-1], *hidden_names(network.unit.num_layers)[::-1]]
+        memories = [*names(network.recurrent)[::-1], *hidden_names(network.recurrent.num_layers)[::-1]]
         memory = given["memory"] if given["memory"] in memories else memories[0]
-        unit, size = given["unit"], network.unit.hidden_size
+        unit, size = given["unit"], network.recurrent.hidden_size
         if size <= unit < self.units:  # a unit of the network that was shown before
             unit = size - 1
         if not -1 <= unit < size:

@@ -178,7 +178,7 @@ def test_every_value_has_a_source_and_every_source_a_value(scale):
             name for name, field in fields.items() if getattr(parts[name.split(".")[0]], field.name) != usual(field)
         }
         unsourced = stated - experiment.sources.keys()
-        unsourced -= {"model.unit", "task.normalization", "training.updates_per_epoch"}
+        unsourced -= {"model.cell_type", "task.normalization", "training.updates_per_epoch"}
         assert not unsourced, f"{experiment.name}: say in its `sources` where these values are from"
 
 
@@ -267,8 +267,8 @@ def test_it_trains_at_smoke_scale_on_its_data(name):
 
 
 def test_every_unit_of_the_project_has_an_experiment(own_units):
-    used = {experiments.get(name, "paper").model.unit for name in experiments.names()}
-    assert used == own_units, "a unit of UNITS is one that a row of nlstm_lab/experiments uses: write that row"
+    used = {experiments.get(name, "paper").model.cell_type for name in experiments.names()}
+    assert used == own_units, "a cell type is one that a row of nlstm_lab/experiments uses: write that row"
 
 
 def test_a_budget_gives_back_the_printed_width():

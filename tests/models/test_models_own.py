@@ -28,40 +28,40 @@ class NoUnit:
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "deeper_units.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(models.network, "UNITS", models.UNITS)
+    monkeypatch.setattr(models.network, "CELL_TYPES", models.CELL_TYPES)
     yield "deeper_units"
     sys.modules.pop("deeper_units", None)
-    models.UNITS.pop("deeper_units:Deeper", None)
+    models.CELL_TYPES.pop("deeper_units:Deeper", None)
 
 
 def test_a_class_of_ones_own_trains(module: str, runs_folder: Path) -> None:
-    name = models.unit(f"{module}:Deeper")
-    experiment = experiments.variant("ptb_char_nlstm", "smoke", unit=name, epochs=1)
+    name = models.cell_type(f"{module}:Deeper")
+    experiment = experiments.variant("ptb_char_nlstm", "smoke", cell_type=name, epochs=1)
     model = runs.ensure(experiment, progress=False).model()
-    assert type(model.unit).__name__ == "Deeper"
-    assert runs.load(experiment).name.startswith("ptb_char_nlstm+unit=deeper_units:Deeper")
+    assert type(model.recurrent).__name__ == "Deeper"
+    assert runs.load(experiment).name.startswith("ptb_char_nlstm+cell_type=deeper_units:Deeper")
 
 
 def test_the_table_has_the_runs_of_units_that_this_process_lacks(module: str, runs_folder: Path) -> None:
-    name = models.unit(f"{module}:Deeper")
-    run = runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", unit=name, epochs=1, depth=4), progress=False)
-    models.UNITS.pop(name)
+    name = models.cell_type(f"{module}:Deeper")
+    run = runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", cell_type=name, epochs=1, depth=4), progress=False)
+    models.CELL_TYPES.pop(name)
     assert set(runs.table().experiment) == {run.experiment.name}
 
 
 def test_the_browser_passes_over_the_runs_of_units_that_this_process_lacks(module: str, runs_folder: Path) -> None:
-    name = models.unit(f"{module}:Deeper")
-    runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", unit=name, epochs=1), progress=False)
+    name = models.cell_type(f"{module}:Deeper")
+    runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", cell_type=name, epochs=1), progress=False)
     kept = runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", epochs=1), progress=False)
     assert len(widgets.RunBrowser().rows) == 2
-    models.UNITS.pop(name)
+    models.CELL_TYPES.pop(name)
     assert [row["name"] for row in widgets.RunBrowser().rows] == [kept.name]
 
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("nlstn", "there is no unit 'nlstn'; there are rnn, lstm"),
+        ("nlstn", "there is no cell type 'nlstn'; there are rnn, lstm"),
         ("deeper_units:Nobody", "cannot be imported"),
         ("nowhere:Nobody", "cannot be imported: No module named 'nowhere'"),
         ("deeper_units:NoUnit", "must be a subclass of nlstm_lab.cells.Recurrent"),
@@ -69,12 +69,12 @@ def test_the_browser_passes_over_the_runs_of_units_that_this_process_lacks(modul
 )
 def test_what_is_no_unit_is_refused(module: str, name: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        models.unit(name)
+        models.cell_type(name)
 
 
 def test_building_an_unknown_unit_says_how_ones_own_gets_known() -> None:
     ends = models.Interface(Symbols(5), Symbols(5))
-    with pytest.raises(ValueError, match=r"lab\.models\.unit\('module:Class'\)"):
+    with pytest.raises(ValueError, match=r"lab\.models\.cell_type\('module:Class'\)"):
         models.build(models.ModelConfig("mine:Deeper", 4), ends, seed=0)
 
 

@@ -57,6 +57,6 @@ def test_segments_end_at_the_symbols_that_an_experiment_names():
     [("lstm", "f"), ("nlstm", "f"), ("lnlstm", "f"), ("hmlstm", "f"), ("hrnn", "f"), ("gru", "ru")],
 )
 def test_the_gates_that_keep_start_open(unit, open_gates):
-    cell = models.UNITS[unit](5, 4, 2).cells[0]
+    cell = models.CELL_TYPES[unit](5, 4, 2).cells[0]
     starts = dict(zip(cell.gates, cell.bias[: 4 * len(cell.gates)].view(-1, 4).mean(1).tolist(), strict=True))
     assert starts == {gate: float(gate in open_gates) for gate in cell.gates}

@@ -89,11 +89,11 @@ def test_threshold_and_slope_are_lent_not_given(hierarchical, text, boundary):
     steep = probes.boundaries(model, text, threshold=0.5, slope=50.0)
     inside = (steep.z_tilde > 0) & (steep.z_tilde < 1)
     assert inside.mean() < ((own.z_tilde > 0) & (own.z_tilde < 1)).mean()
-    assert model.unit.slope == 1
+    assert model.recurrent.slope == 1
     assert own.equals(probes.boundaries(model, text))
     assert own.attrs["boundary"] == boundary
     assert steep.attrs["boundary"] == "step"
-    model.unit(torch.randn(3, 1, 11))[0].sum().backward()  # what was lent left nothing behind that refuses gradients
+    model.recurrent(torch.randn(3, 1, 11))[0].sum().backward()  # gradients still work afterwards
 
 
 @pytest.mark.parametrize("chunk", [1000, 3])

@@ -100,7 +100,7 @@ def test_a_keystroke_reads_the_new_character_alone():
     model, read = network(), []
     completer, text = Completer(model, WORDS), " bad cafe dad"
     completer(text)
-    model.unit.register_forward_pre_hook(lambda _, given: read.append(len(given[0])))
+    model.recurrent.register_forward_pre_hook(lambda _, given: read.append(len(given[0])))
     for n in range(3):
         completer(text + " fa"[: n + 1])
     assert read == [1, 1, 1]

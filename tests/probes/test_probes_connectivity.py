@@ -53,8 +53,8 @@ def jacobian(model, text, codes):
     def logits(x):
         x = x if model.embedding is None else x @ model.embedding.weight
         with fast.disabled():
-            _, *given = model.unit_arguments(ALPHABET.encode(text).unsqueeze(1))
-            return model.readout(model.unit(x.unsqueeze(1), *given)[0][:, 0])[torch.arange(len(text)), codes]
+            _, *given = model.recurrent_arguments(ALPHABET.encode(text).unsqueeze(1))
+            return model.readout(model.recurrent(x.unsqueeze(1), *given)[0][:, 0])[torch.arange(len(text)), codes]
 
     return torch.autograd.functional.jacobian(logits, one_hot), one_hot
 
@@ -87,7 +87,7 @@ def test_integrated_gradients_are_complete():
     found = connectivity(model, TEXT, WORDS, given="face", mode="integrated_gradients")["connectivity"].values
     x = model.embedding(ALPHABET.encode(TEXT))
     with torch.no_grad():
-        logits = [model.readout(model.unit(inputs.unsqueeze(1))[0][:, 0])[:, 5] for inputs in (x, 0 * x)]
+        logits = [model.readout(model.recurrent(inputs.unsqueeze(1))[0][:, 0])[:, 5] for inputs in (x, 0 * x)]
     missing = np.abs(found.sum(1) - (logits[0] - logits[1]).numpy())
     assert (missing < 0.01 * np.abs(found).sum(1)).all()
     assert np.median(missing) < 1e-6
@@ -99,13 +99,13 @@ def test_connectivity_from_a_memory_is_what_a_nudge_of_it_does(memory):
     data = connectivity(model, TEXT, WORDS, given="dad", memory=memory)
     x = torch.eye(len(ALPHABET), dtype=torch.float64)[ALPHABET.encode(TEXT)].unsqueeze(1)
     with torch.no_grad():
-        _, (h, memories), (record,) = model.unit.trace(x[: s + 1])
+        _, (h, memories), (record,) = model.recurrent.trace(x[: s + 1])
 
         def logits(outer, inner):
             if memory == "inner":  # equation 14, then 15
                 outer = record["memory"]["o"][-1] * torch.tanh(inner)
             h = record["o"][-1] * torch.tanh(outer)  # equation 6
-            later, _ = model.unit(x[s + 1 :], (h[None], torch.stack([outer, inner])[None]))
+            later, _ = model.recurrent(x[s + 1 :], (h[None], torch.stack([outer, inner])[None]))
             return model.readout(torch.cat([h[None], later]))[:, 0, 4]
 
         outer, inner = memories[0]
@@ -165,8 +165,8 @@ def test_it_is_taken_in_eval_mode_without_cudnn_and_leaves_the_network_as_it_was
             seen.append((torch.backends.cudnn.enabled, model.training))
             return gradient
 
-    model.unit.dropout = 0.5
-    plain, model.unit.run = model.unit.run, lambda x, *rest: plain(Watch.apply(x), *rest)
+    model.recurrent.dropout = 0.5
+    plain, model.recurrent.run = model.recurrent.run, lambda x, *rest: plain(Watch.apply(x), *rest)
     model.train()
     found = connectivity(model, TEXT, WORDS)
     assert model.training
@@ -222,7 +222,7 @@ class Backwards(Recurrent):
 
 def test_a_network_that_is_not_autoregressive_is_refused():
     model = network()
-    model.unit = Backwards(len(ALPHABET), 7).double()
+    model.add_module("unit", Backwards(len(ALPHABET), 7).double())
     with pytest.raises(UsageError, match="not autoregressive"):
         connectivity(model, TEXT)
     model.per_sequence = True

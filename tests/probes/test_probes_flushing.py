@@ -42,7 +42,7 @@ def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, te
         t = int(np.flatnonzero(z == was)[0]) + 1
         read, following = codes[t : t + 4, None], codes[t + 1 : t + 5]
         with torch.no_grad():
-            h, c, left = model.unit(codes[:t, None])[1]
+            h, c, left = model.recurrent(codes[:t, None])[1]
             turned = torch.cat([1 - left[:1], left[1:]])
             intact, lost = (
                 F.cross_entropy(model(read, (h, c, each))[0][:, 0], following, reduction="none")
@@ -53,7 +53,7 @@ def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, te
 
 def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchical, text):
     model = hierarchical()
-    cell = model.unit.cells[0]
+    cell = model.recurrent.cells[0]
     with torch.no_grad():  # layer 1 never keeps its cell, nor hears layer 2: FLUSH and UPDATE are the same
         cell.bias[8:16] = -100
         cell.weight_th.zero_()
@@ -65,7 +65,7 @@ def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchic
 def test_a_layer_that_never_flushes_has_nothing_to_withhold(hierarchical, text):
     model = hierarchical()
     with torch.no_grad():
-        model.unit.cells[0].bias[-1] = -100
+        model.recurrent.cells[0].bias[-1] = -100
     told = flushes(model, text, 1, moments=20, distance=10)
     assert (told.loc[told["kind"] == "withheld", "number"] == 0).all()
     assert told.loc[told["kind"] == "withheld", "kl"].isna().all()
@@ -106,7 +106,7 @@ def test_what_copy_saves_is_what_the_sparse_reader_saves(hierarchical, text):
     table = updates(model, found)
     x = model.embedding(model.vocabulary.encode(text)[:, None])
     with torch.no_grad(), Counted() as counted:
-        model.unit(x)
+        model.recurrent(x)
     assert table["sparse"].sum() == counted.total
     assert table["updates"].tolist() == [(found.operation[:, k] != 0).sum() for k in range(3)]
     assert table["updates"].iloc[0] == len(text)

@@ -13,8 +13,8 @@ from nlstm_lab.runs import curves, dead_shares, histories
 from nlstm_lab.statistics import t_interval
 
 
-def run(seed=0, unit="nlstm", layers=1, start="zero", best=1):
-    model = SimpleNamespace(unit=unit, num_layers=layers, output_bias=start)
+def run(seed=0, cell_type="nlstm", layers=1, start="zero", best=1):
+    model = SimpleNamespace(cell_type=cell_type, num_layers=layers, output_bias=start)
     rows = [
         (0, 10, "early", 0.5, 0.25), (1, 50, "valid", 0.75, 0.125), (2, 100, "valid", 0.0, 0.0)
     ]  # fmt: skip
@@ -23,7 +23,7 @@ def run(seed=0, unit="nlstm", layers=1, start="zero", best=1):
          for epoch, update, split, *values in rows for life, value in zip(("latched", "silent"), values, strict=True)],
         columns=["epoch", "update", "split", "evaluation", "metric", "value"],
     )  # fmt: skip
-    experiment = SimpleNamespace(name=f"ptb_{unit}{layers}", model=model)
+    experiment = SimpleNamespace(name=f"ptb_{cell_type}{layers}", model=model)
     recorded = {"history": history, "result": {"best_epoch": best}, "state": "recorded"}
     return SimpleNamespace(experiment=experiment, seed=seed, **recorded)
 

@@ -22,7 +22,7 @@ def test_the_horizon_is_the_loss_from_so_much_context(network, text):
 
 def test_the_horizon_ends_where_the_memory_does(network, text):
     model = network(LSTM)
-    cell = model.unit.layers[0]
+    cell = model.recurrent.layers[0]
     with torch.no_grad():
         cell.bias.view(4, -1)[1] = -1e4  # the forget gate
         cell.weight_hh.zero_()  # neither c nor h carries anything from step to step

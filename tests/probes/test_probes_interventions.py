@@ -34,7 +34,7 @@ def driven(network):
 @pytest.mark.parametrize("kind", ["zero", "freeze", "shuffle"])
 def test_a_memory_that_nothing_reads_can_be_cut(driven, text, kind):
     model = driven()
-    gate_bias(model.unit.layers[0].memory, "f", -1e4)  # f~ = 0: the inner memory is overwritten at every step
+    gate_bias(model.recurrent.layers[0].memory, "f", -1e4)  # f~ = 0: the inner memory is overwritten at every step
     told = intervene(model, text, kind, "inner", moments=MOMENTS, distance=20)
     assert np.abs(told.kl).max() < 1e-6
     assert np.abs(told.loss - told.loss_cut).max() < 1e-5
@@ -48,9 +48,9 @@ def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_say
     assert told.kl.mean("moment")[0] > told.kl.mean("moment")[-1]
     codes = model.vocabulary.encode(text)
     with torch.no_grad():
-        _, (h, c) = model.unit(codes[:60, None])
+        _, (h, c) = model.recurrent(codes[:60, None])
         intact, cut = (
-            model.readout(model.unit(codes[60:90, None], (h, held))[0]).log_softmax(-1).squeeze(1)
+            model.readout(model.recurrent(codes[60:90, None], (h, held))[0]).log_softmax(-1).squeeze(1)
             for held in (c, torch.zeros_like(c))
         )
     expected = -cut.gather(1, codes[61:91, None]).squeeze(1)
@@ -99,7 +99,7 @@ def test_freezing_everything_lets_only_the_last_symbol_through(driven, text):
 
 def test_only_the_chosen_units_are_cut(driven, text):
     model = driven()
-    gate_bias(model.unit.layers[0].memory, "f", -1e4, units=[2, 5])  # these two forget at once
+    gate_bias(model.recurrent.layers[0].memory, "f", -1e4, units=[2, 5])  # these two forget at once
     assert np.abs(intervene(model, text, "zero", "inner", moments=MOMENTS, units=[2, 5], distance=9).kl).max() < 1e-6
     assert intervene(model, text, "zero", "inner", moments=MOMENTS, units=[2, 6], distance=9).kl.max() > 1e-4
     assert np.abs(intervene(model, text, "shuffle", "inner", moments=MOMENTS, units=[3], distance=9).kl).max() < 1e-6
@@ -108,7 +108,7 @@ def test_only_the_chosen_units_are_cut(driven, text):
 def test_attribution_finds_the_units_that_matter(driven, text):
     model = driven()
     inert = [1, 4]
-    gate_bias(model.unit.layers[0].memory, "f", -1e4, units=inert)
+    gate_bias(model.recurrent.layers[0].memory, "f", -1e4, units=inert)
     told = attribute(model, text, "inner", moments=MOMENTS, distance=6).set_index("unit")
     assert told.kl[inert].max() < 1e-6
     assert told.kl.drop(inert).min() > 1e-6
@@ -124,8 +124,10 @@ def test_layers_of_a_stack_have_their_own_memories(driven, text):
     trace = probes.trace(model, text)
     for memory in trace.memory.values:
         expected = trace.c.sel(memory=memory).isel(time=[m - 1 for m in MOMENTS])
-        np.testing.assert_allclose(part(model.unit, state, memory), expected, atol=1e-3)
-    np.testing.assert_allclose(part(model.unit, state, "layer 2 h"), trace.h[[m - 1 for m in MOMENTS], 1], atol=1e-3)
+        np.testing.assert_allclose(part(model.recurrent, state, memory), expected, atol=1e-3)
+    np.testing.assert_allclose(
+        part(model.recurrent, state, "layer 2 h"), trace.h[[m - 1 for m in MOMENTS], 1], atol=1e-3
+    )
     assert intervene(model, text, "zero", ["layer 2 inner", "layer 2 h"], moments=MOMENTS).kl.max() > 0
 
 
@@ -213,7 +215,7 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
     with torch.no_grad():
         for parameter in model.parameters():
             parameter *= 3
-    part_of_state = [*names(model.unit), *hidden_names(2)]
+    part_of_state = [*names(model.recurrent), *hidden_names(2)]
     if "sample" in flags.values():
         refusal = 'samples its boundaries.* set `boundary` of its cells to "step"'
         with pytest.raises(UsageError, match=refusal):
@@ -222,7 +224,7 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
             attribute(model, text, "layer 1", moments=MOMENTS, distance=5)
         with pytest.raises(UsageError, match=refusal):
             reread(model, text, trace(model, text), "zero", "layer 1", moment=60, distance=5)
-        for cell in model.unit.cells:
+        for cell in model.recurrent.cells:
             cell.boundary = "step"
     told = intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)
     assert told.kl.max() == 0

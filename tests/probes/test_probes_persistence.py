@@ -25,7 +25,7 @@ ALPHABET = Vocabulary(tuple(" abcdefghij"))
 def by_autograd(model, text, layer, part, steps):
     """The diagonal of d(part of the next state) / d(the same part of the last), by the step itself."""
     codes = model.vocabulary.encode(text)[: steps + 1, None]
-    cells, x, told = list(model.unit.layers), model.inputs(codes), []
+    cells, x, told = list(model.recurrent.layers), model.inputs(codes), []
     states = [cell.initial_state(1) for cell in cells]
     for step in x:
         for k, cell in enumerate(cells):
@@ -58,7 +58,7 @@ def by_autograd(model, text, layer, part, steps):
 def test_persistence_is_the_derivative(network, text, kind, flags):
     model = network(kind, 5, scale=2.0, **flags)
     told = persistence(model, probes.trace(model, text[:20]))
-    depth = told.sizes["memory"] // model.unit.num_layers
+    depth = told.sizes["memory"] // model.recurrent.num_layers
     for k, memory in enumerate(told.memory.values):
         layer, part = k // depth, 1 + k % depth
         np.testing.assert_allclose(told.sel(memory=memory), by_autograd(model, text, layer, part, 19), atol=2e-6)
@@ -79,7 +79,7 @@ def test_copy_keeps_everything_and_flush_nothing(network, text):
     trace = probes.trace(model, text)
     told = persistence(model, trace)
     with reading(model):
-        records = model.unit.trace(model.vocabulary.encode(text)[:, None])[2]
+        records = model.recurrent.trace(model.vocabulary.encode(text)[:, None])[2]
     for k, record in enumerate(records):
         operation = record["operation"][1:, 0].numpy()
         f = record["f"][1:, 0].numpy()

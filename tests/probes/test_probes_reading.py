@@ -11,7 +11,7 @@ from nlstm_lab.probes.tracing import trace
 def test_every_part_keeps_its_own_mode(network) -> None:
     model = network(LSTM)
     model.train()
-    model.unit.eval()
+    model.recurrent.eval()
     before = {name: part.training for name, part in model.named_modules()}
     with evaluating(model):
         assert not any(part.training for part in model.modules())

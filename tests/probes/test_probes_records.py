@@ -66,7 +66,7 @@ def test_weights_are_known_by_every_value(network):
     model = network()
     before = digest(model)
     with torch.no_grad():
-        model.unit.layers[0].memory.bias[3] += 1e-6
+        model.recurrent.layers[0].memory.bias[3] += 1e-6
     assert digest(model) != before
     assert digest(model.half()) != digest(model.float())
 
@@ -96,8 +96,8 @@ def test_what_was_read_with_other_weights_is_not_recorded_of_these(network, text
     model, excerpt = network(HMLSTM, num_layers=2, scale=2.5), Excerpt("ptb", "valid", len(text))
     before = operation_shares(model, excerpt)
     with torch.no_grad():
-        model.unit.cells[0].bias.neg_()
-        model.unit.cells[0].weight_ih.mul_(3)
+        model.recurrent.cells[0].bias.neg_()
+        model.recurrent.cells[0].weight_ih.mul_(3)
     after = operation_shares(model, excerpt)
     assert not before.equals(after)
     assert after["count"].tolist() == segments.operations([boundaries(model, text)])["count"].tolist()

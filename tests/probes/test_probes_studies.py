@@ -109,7 +109,7 @@ def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
     """All other cells of the inner memory forget at every step, so that a swap of their past changes nothing."""
     model, excerpt, _ = study
     with torch.no_grad():
-        forget = model.unit.layers[0].memory.bias.view(4, -1)[1]  # of i, f, g, o
+        forget = model.recurrent.layers[0].memory.bias.view(4, -1)[1]  # of i, f, g, o
         forget[[0, 1, 2, 3, 5]] = -1e4
     told = probes.cell_cuts(model, excerpt, moments=4, distance=4)
     assert told.groupby("memory", sort=False).size().to_dict() == {"outer": 6, "inner": 6}

@@ -170,7 +170,7 @@ def test_the_slope_of_each_epoch_is_the_schedules(monkeypatch: pytest.MonkeyPatc
     step = TrainingConfig.step
 
     def noted(config: TrainingConfig, net: Any, *more: Any) -> torch.Tensor:
-        seen.append(net.unit.slope)
+        seen.append(net.recurrent.slope)
         return step(config, net, *more)
 
     monkeypatch.setattr(TrainingConfig, "step", noted)

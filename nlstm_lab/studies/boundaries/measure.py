@@ -122,10 +122,10 @@ def together(
 
 def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str, Tensor]]:
     """The unit's output, its state for the next call, and what `LAYERWISE` names, [T, layers, B]."""
-    unit = model.unit
+    unit = model.recurrent
     if isinstance(unit, HMLSTM) and (state is None or isinstance(state, list)):  # what rests is not computed anew
         states = [cell.initial_state(x.shape[1]) for cell in unit.cells] if state is None else state
-        done = sparse.told(unit, model.unit_arguments(x)[0], states)
+        done = sparse.told(unit, model.recurrent_arguments(x)[0], states)
         if done is not None:
             output, states, layers = done
             told = torch.tensor([[step[1:] for step in layer] for layer in layers]).unbind(-1)
@@ -139,7 +139,7 @@ def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str,
 
 def described(model: Network, threshold: float | None, slope: float | None, run: str) -> dict[str, Any]:
     """The attributes of such a dataset; UsageError as `boundaries` raises it."""
-    unit, named = model.unit, model.name or "this network"
+    unit, named = model.recurrent, model.name or "this network"
     if threshold is not None and not 0 < threshold < 1:
         raise UsageError(f"the threshold of z must lie between 0 and 1, both excluded, not at {threshold}")
     if slope is not None and not (slope > 0 and math.isfinite(slope)):
@@ -168,7 +168,7 @@ def _cells(unit: HMLSTM) -> list[HMLSTMCell]:
 @contextmanager
 def _set(model: Network, threshold: float | None, slope: float | None) -> Iterator[None]:
     """Another threshold and slope for a while."""
-    unit = model.unit
+    unit = model.recurrent
     if not isinstance(unit, HMLSTM):
         yield
         return

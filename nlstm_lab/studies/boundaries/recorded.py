@@ -65,7 +65,7 @@ def surprisal_since_flush(model: Network, text: Excerpt | Lines, piece: int = PI
 @recorded("flushes", by=["moments", "distance"])
 def flush_effects(model: Network, text: Excerpt, moments: int = MOMENTS, distance: int = DISTANCE) -> pd.DataFrame:
     """Withhold and force a FLUSH in every layer that has a detector (`flushes`)."""
-    characters, layers = read(text), range(1, model.unit.num_layers)
+    characters, layers = read(text), range(1, model.recurrent.num_layers)
     return pd.concat([flushes(model, characters, k, moments=moments, distance=distance) for k in layers])
 
 

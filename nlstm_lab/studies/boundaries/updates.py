@@ -19,7 +19,7 @@ def updates(model: Network, found: xr.Dataset) -> pd.DataFrame:
     units. Embedding and output module are left out, and products with gates. UsageError: a network without boundaries.
     """
     table = []
-    for k, cell in enumerate(model.unit.cells):
+    for k, cell in enumerate(model.recurrent.cells):
         if not isinstance(cell, MultiscaleCell):
             raise UsageError(
                 f"{model.name or 'this network'} has no boundaries to count updates by: hand in the network whose "

@@ -41,7 +41,7 @@ def _from_input(model: Network, mode: Mode, read: Read, positions: Tensor, codes
     def predict(inputs: Tensor, positions: Tensor, *given: Tensor) -> Tensor:
         """[n, S, features] to the logits [n, outputs] of each row's own position."""
         beside = (part.transpose(0, 1) for part in given)
-        hidden = model.unit(inputs.transpose(0, 1), *beside)[0]
+        hidden = model.recurrent(inputs.transpose(0, 1), *beside)[0]
         return model.readout(hidden[positions, torch.arange(len(inputs), device=x.device)])  # type: ignore[no-any-return]
 
     from captum.attr import InputXGradient, Saliency  # here, as every other probe goes without it
@@ -80,7 +80,7 @@ def _integrated(predict: Callable[..., Tensor], inputs: Tensor, asked: dict[str,
 
 def _from_memory(model: Network, mode: Mode, memory: str, read: Read, positions: Tensor, codes: Tensor) -> Tensor:
     """The states are read off the traced loop, where they are nodes of the graph; captum knows inputs and layers."""
-    unit, number = model.unit, len(positions)
+    unit, number = model.recurrent, len(positions)
     steps = [Records() for _ in unit.cells]
     x, *given = (part.transpose(0, 1).clone() for part in read)
     beside = {"boundaries": given[0]} if given else {}

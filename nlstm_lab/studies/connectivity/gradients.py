@@ -88,5 +88,5 @@ def _gradients(model: Network, texts: Sequence[str] | Sequences, trained: bool, 
     codes = [encode(network, text[:DISTANCE]) for text in read(texts) if len(text) >= DISTANCE]
     with reading(network):
         inputs = network.inputs(torch.stack(codes, 1))
-    frame = gradient_by_distance(network.unit, inputs.clone(), seed=seed)
+    frame = gradient_by_distance(network.recurrent, inputs.clone(), seed=seed)
     return frame.groupby(KEYS, sort=False)["value"].mean().reset_index()

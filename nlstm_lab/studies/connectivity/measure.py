@@ -169,7 +169,7 @@ def _asked(at: Iterable[int] | None, length: int) -> NDArray[np.bool_]:
 def _predict(model: Network, read: Read, words: Sequence[str] | None) -> tuple[Tensor, Sequence[str]]:
     """Logits [S, outputs] and what the outputs are called."""
     with torch.inference_mode():
-        logits: Tensor = model.readout(model.unit(*(part.unsqueeze(1) for part in read))[0].squeeze(1))
+        logits: Tensor = model.readout(model.recurrent(*(part.unsqueeze(1) for part in read))[0].squeeze(1))
     return logits, outputs_of(model, words, logits.shape[-1])
 
 

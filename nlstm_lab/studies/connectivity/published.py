@@ -16,7 +16,7 @@ from nlstm_lab.studies.connectivity import lags
 from nlstm_lab.studies.connectivity.attribution import Mode
 
 Unit = Literal["gru", "lstm", "nlstm"]
-UNITS: tuple[Unit, ...] = get_args(Unit)
+CELL_TYPES: tuple[Unit, ...] = get_args(Unit)
 KNOWN = 6  # characters of a word, up to which the article draws accuracy
 POINTS = 150  # of a published training curve
 
@@ -30,8 +30,8 @@ def published_connectivity(unit: Unit, mode: Mode = "l2") -> xr.Dataset:
     UsageError: another unit or mode. MissingData: no data folder has the arrays. DamagedFile: they are not
     as published.
     """
-    if unit not in UNITS:
-        raise UsageError(f"the article has {', '.join(map(repr, UNITS))}, not {unit!r}")
+    if unit not in CELL_TYPES:
+        raise UsageError(f"the article has {', '.join(map(repr, CELL_TYPES))}, not {unit!r}")
     if mode not in ("l2", "as_coded"):
         raise UsageError(f"the article's arrays have the modes 'l2' and 'as_coded', not {mode!r}")
     rows = json.loads(_read(f"connectivity_{unit}.json"))
@@ -82,7 +82,7 @@ def published_lags() -> pd.DataFrame:
     """The reach of the published connectivity, as `connectivity_lags` of one text, with the column model."""
 
     def measure() -> pd.DataFrame:
-        frames = {unit: lags.measure(published_connectivity(unit)) for unit in UNITS}
+        frames = {unit: lags.measure(published_connectivity(unit)) for unit in CELL_TYPES}
         return pd.concat([frame.assign(model=unit) for unit, frame in frames.items()], ignore_index=True)
 
     return _as_ours(ensure("published_lags", measure, source="the published article, connectivity, L2 norm"))

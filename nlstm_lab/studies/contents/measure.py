@@ -267,7 +267,7 @@ def cell_cuts(model: Network, text: str | Excerpt, moments: int = MOMENTS, dista
     half = len(text) // 2
     swap: dict[str, Any] = {"kind": "swap", "other": text[half:], "distance": distance}
     where = spread(half, moments, distance)
-    frames = [attribute(model, text[:half], memory, moments=where, **swap) for memory in memory_names(model.unit)]
+    frames = [attribute(model, text[:half], memory, moments=where, **swap) for memory in memory_names(model.recurrent)]
     return pd.concat(frames, ignore_index=True)
 
 

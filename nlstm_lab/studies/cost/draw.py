@@ -14,7 +14,7 @@ from nlstm_lab.figures.panels import below, panels
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import MODELS, PAGE, look, styled
 
-UNITS = {"NestedLSTM": "nlstm", "2-layer LSTM": "stacked_lstm"}
+CELL_TYPES = {"NestedLSTM": "nlstm", "2-layer LSTM": "stacked_lstm"}
 REFERENCES = {"NestedLSTM": ("naive loop", "its naive loop"), "2-layer LSTM": ("nn.LSTM", "nn.LSTM")}  # in fp32
 PRODUCTS = {"fp32": 1.0, "bf16": 0.45}  # opacity
 DENSE = "#9a9a9a"
@@ -34,7 +34,7 @@ def cost(training: pd.DataFrame, reading: pd.DataFrame, width: float = PAGE, ax:
     steps = training.dropna(subset=["ms"]).sort_values("ms", ascending=False, ignore_index=True)
     if steps.empty:
         raise UsageError("the record holds no measured training step; make one with `nlstm-lab bench --record NAME`")
-    units = [unit for unit in UNITS if (steps["unit"] == unit).any()]
+    units = [unit for unit in CELL_TYPES if (steps["unit"] == unit).any()]
     figure, axes = panels(ax, 1, 2, width, 0.9 + 0.2 * (len(steps) + len(units)), width_ratios=(1.5, 1))
     left, right = axes[0]
     _training(left, steps, units)
@@ -51,7 +51,10 @@ def cost(training: pd.DataFrame, reading: pd.DataFrame, width: float = PAGE, ax:
         panel.tick_params(axis="y" if panel is left else "x", length=0)
         panel.grid(axis="x" if panel is left else "y")
         panel.set_axisbelow(True)
-    handles = [Patch(color=look(UNITS[unit]).colour, label=f"{look(UNITS[unit]).label} (pale: bf16)") for unit in units]
+    handles = [
+        Patch(color=look(CELL_TYPES[unit]).colour, label=f"{look(CELL_TYPES[unit]).label} (pale: bf16)")
+        for unit in units
+    ]
     handles += [Patch(color=DENSE, label="dense"), Patch(color=MODELS["hmlstm"].colour, label="COPY skipped")]
     below(figure, handles)
     return attach(attach(figure, steps), reading)
@@ -61,7 +64,7 @@ def _training(panel: Axes, steps: pd.DataFrame, units: Sequence[str]) -> None:
     """A group of bars for each unit under its name, from the slowest down to the fastest."""
     names: dict[int, str] = {}
     for k, unit in enumerate(units):
-        name, reference = look(UNITS[unit]), REFERENCES[unit]
+        name, reference = look(CELL_TYPES[unit]), REFERENCES[unit]
         group = steps[steps["unit"] == unit]
         own = group.loc[(group["variant"] == reference[0]) & (group["products"] == "fp32"), "ms"].iloc[0]
         words = f"{name.label}, times as fast as {reference[1]} in fp32"

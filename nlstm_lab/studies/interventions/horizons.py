@@ -49,7 +49,7 @@ def horizon(
             for start in range(0, positions, ROWS):
                 at = where[start : start + ROWS]
                 x = torch.stack([codes[p - context : p] for p in at], 1)
-                hidden = model.unit(*model.unit_arguments(x))[0][-1:]
+                hidden = model.recurrent(*model.recurrent_arguments(x))[0][-1:]
                 targets = codes[torch.as_tensor(at, device=codes.device)]
                 told = F.cross_entropy(model.readout(hidden)[0].float(), targets, reduction="none")
                 loss[row, start : start + ROWS] = told.cpu().numpy()

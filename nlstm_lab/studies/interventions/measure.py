@@ -49,16 +49,16 @@ class Cut(NamedTuple):
 
     def apply(self, model: Network, state: Any, donor: Any) -> Any:
         """A changed copy of a packed state; `donor` is the state that is swapped in, or kept frozen."""
-        state = rows(state, range(len(part(model.unit, state, self.names[0]))))
+        state = rows(state, range(len(part(model.recurrent, state, self.names[0]))))
         for name in self.names:
-            values = part(model.unit, state, name)
+            values = part(model.recurrent, state, name)
             match self.kind:
                 case "zero":
                     new = torch.zeros_like(values)
                 case "shuffle":
                     new = values[:, self.order]
                 case "swap" | "freeze":
-                    new = part(model.unit, donor, name)
+                    new = part(model.recurrent, donor, name)
             values.copy_(torch.where(self.mask, new, values))
         return state
 
@@ -166,7 +166,7 @@ def attribute(
     _check(model, codes, kind, moments, distance, other)
     if kind == "shuffle":
         raise UsageError("one unit alone cannot be shuffled: attribute with 'zero', 'swap' or 'freeze'")
-    size = model.unit.hidden_size
+    size = model.recurrent.hidden_size
     device = codes.device
     cut = Cut(kind, (memory,), torch.eye(size, dtype=torch.bool, device=device), torch.arange(size, device=device))
     kl, more = np.zeros(size), np.zeros(size)
@@ -184,7 +184,7 @@ def attribute(
 
 def _chosen(model: Network, units: Sequence[int] | None, seed: int) -> tuple[Tensor, Tensor]:
     """[hidden_size] bool, True for the chosen units; and an order that shuffles them."""
-    size = model.unit.hidden_size
+    size = model.recurrent.hidden_size
     mask = torch.full((size,), units is None, device=model.device)
     if units is not None:
         if not len(units) or min(units) < 0 or max(units) >= size:
@@ -204,7 +204,9 @@ def _named(memory: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: object) -> None:
-    if any(isinstance(cell, HMLSTMCell) and cell.boundary == "sample" and not cell.top for cell in model.unit.cells):
+    if any(
+        isinstance(cell, HMLSTMCell) and cell.boundary == "sample" and not cell.top for cell in model.recurrent.cells
+    ):
         raise UsageError(  # the intact and the cut reading would differ in their draws, whatever is cut
             f"{model.name or 'this network'} samples its boundaries, anew in every reading: set `boundary` of its "
             'cells to "step", or choose a network that decides on them'
@@ -243,7 +245,7 @@ def continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple
 
 def predictions(model: Network, x: Tensor, state: Any) -> Tensor:
     """log p of what comes next, [T, B, V]."""
-    return torch.log_softmax(model.readout(model.unit(*model.unit_arguments(x), state)[0]).float(), -1)
+    return torch.log_softmax(model.readout(model.recurrent(*model.recurrent_arguments(x), state)[0]).float(), -1)
 
 
 def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut) -> Tensor:
@@ -279,7 +281,7 @@ def cuts(
     half = len(text) // 2
     how: dict[str, Any] = {"moments": spread(half, MOMENTS, DISTANCE), "distance": DISTANCE, "seed": seed}
     frames = []
-    for memory in [*names(model.unit), *hidden_names(model.unit.num_layers)]:
+    for memory in [*names(model.recurrent), *hidden_names(model.recurrent.num_layers)]:
         for kind in kinds:
             other = text[half:] if kind == "swap" else None
             cut = intervene(model, text[:half], kind, memory, other=other, **how)

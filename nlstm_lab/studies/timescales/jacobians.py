@@ -66,7 +66,7 @@ def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
     if "z" in trace:
         return _chosen(trace, f)
     depth, told = trace.attrs["depth"], f.copy()
-    for k, cell in enumerate(model.unit.cells):
+    for k, cell in enumerate(model.recurrent.cells):
         inside = _nest(cell)
         if len(inside) != depth:
             raise UsageError(f"{cell} nests something other than LSTMs: its persistence has no formula here")

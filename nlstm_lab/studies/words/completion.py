@@ -91,7 +91,7 @@ class Completer:
         if known < len(text):
             codes, _ = encode_leniently(self.vocabulary, text[known:], self.unknown)
             read = (part.unsqueeze(1) for part in unit_input(self.model, codes))
-            output, state = self.model.unit(*read, state)
+            output, state = self.model.recurrent(*read, state)
             hidden = output[-1]
         assert hidden is not None  # a text has at least one character
         self._read[text] = hidden, state
