@@ -58,6 +58,6 @@ check: .venv/ready  ## lint and types
 	$(BIN) -m mypy
 
 lab: .venv/ready  ## the notebooks in JupyterLab
-	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks $(if $(ROOT),--allow-root)
+	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks --LabApp.news_url=None $(if $(ROOT),--allow-root)
 
 .PHONY: help setup figures test fast-test soak browser browser-test smoke unchanged check lab

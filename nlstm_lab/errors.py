@@ -1,13 +1,21 @@
 """The errors that a user can cause or meet, each one sentence that says what to do.
 
-The command line prints the sentence alone and exits with `exit_code`; `--debug` adds the traceback.
+The command line prints the sentence alone and exits with `exit_code`; `--debug` adds the traceback. A notebook shows
+the sentence alone, too, where `%debug` looks into what happened.
 """
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class LabError(Exception):
     """Something failed: exit code 1."""
 
     exit_code = 1
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback."""
+        return [f"{type(self).__name__}: {self}"]
 
 
 class UsageError(LabError, ValueError):
@@ -50,3 +58,16 @@ class Interrupted(LabError):
     """A signal asked to stop, and what was done is kept: exit code 130."""
 
     exit_code = 130
+
+
+def hint(wanted: str, names: Iterable[str], otherwise: str = "") -> str:
+    """The end of a sentence about a name that is not there: the one that may be meant, or those that there are.
+
+    otherwise: said where none is near, in place of a long list.
+
+    >>> hint("ptv", ["ptb", "text8"]), hint("wikipedia", ["ptb", "text8"])
+    ('did you mean ptb?', 'there are: ptb, text8')
+    """
+    names = list(names)
+    near = get_close_matches(wanted, names, n=1)
+    return f"did you mean {near[0]}?" if near else otherwise or f"there are: {', '.join(names) or 'none'}"

@@ -8,11 +8,10 @@ import ast
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
 
-from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.errors import LabError, UsageError, hint
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -92,9 +91,7 @@ def check_parameters() -> None:
 def known(name: str, names: Iterable[str], where: str) -> None:
     """Refuse a name that is not one of `names`. UsageError: says which one may be meant."""
     if name not in names:
-        near = get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names) or 'none'}"
-        raise UsageError(f"{where} has no parameter {name!r}; {hint}")
+        raise UsageError(f"{where} has no parameter {name!r}; {hint(name, names)}")
 
 
 def _converted(value: Any, kind: Any) -> Any:

@@ -99,8 +99,10 @@ def run(
 
     scheduler: address of a running one, whose workers see this machine's folder of runs and data sets and have one
     thread each; None starts `workers` processes here (as many as there are processors, where None). Raises Interrupted
-    when it is stopped from the keyboard.
+    when it is stopped from the keyboard, and UsageError where this machine lacks the device or precision.
     """
+    if scheduler is None:
+        runs.check_machine(device, precision)
     watch(jobs)
     waiting = [job for job in jobs if job.status == "waits"]
     if not waiting:

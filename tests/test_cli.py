@@ -2,11 +2,13 @@
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import nlstm_lab
 from nlstm_lab import cli, experiments, paths, runs
 from nlstm_lab.errors import DamagedFile
 
@@ -49,6 +51,44 @@ def test_an_unknown_experiment_is_answered_with_those_there_are(say):
     code, _, err = say("train", "ptb_char_nlstn")
     assert code == 2
     assert "ptb_char_nlstm" in sentence(err)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("train", "ptb_char_nlstn"), "ptb_char_nlstm"),
+        (("data", "check", "text9"), "text8"),
+        (("figures", "12_cell_activation"), "12_cell_activations"),
+        (("figures", "12", "-p", "sede=1"), "seeds"),
+    ],
+)
+def test_a_name_that_is_nearly_one_is_answered_with_it(say, words, meant):
+    code, _, err = say(*words)
+    assert code == 2
+    assert f"did you mean {meant}?" in sentence(err)
+
+
+def test_the_version_is_that_of_the_package(say):
+    assert say("--version") == (0, f"nlstm-lab {nlstm_lab.__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [("data",), ("experiments",), ("runs", "ptb_char_nlstm*")])
+@pytest.mark.parametrize("width", [60, 100])
+def test_a_table_is_as_wide_as_the_terminal(say, monkeypatch, words, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, _ = say(*words)
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= width
+
+
+def test_a_wrong_notebook_number_is_answered_before_papermill_is_imported():
+    asked = "import sys; from nlstm_lab import cli; sys.argv[1:] = ['figures', '77']\ntry:\n    cli.main()\nfinally:\n"
+    told = subprocess.run(
+        [sys.executable, "-c", f"{asked}    print({{'nbformat', 'papermill', 'torch', 'distributed'}} & sys.modules.keys())"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert told.returncode == 2
+    assert told.stdout == "set()\n"
 
 
 def test_an_unknown_scale_is_answered_with_those_there_are(say):

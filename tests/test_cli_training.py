@@ -3,11 +3,16 @@
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from nlstm_lab import cli
+
+if TYPE_CHECKING:
+    from nlstm_lab.runs import Run
 
 
 def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str, str]:
@@ -27,7 +32,26 @@ def test_train_records_and_prints_what_was_measured(
     assert (code, error) == (0, "")
     assert re.search(r"^valid blocks   bpc +\d\.\d{4}$", output, re.MULTILINE)
     assert re.search(r"^recorded as ptb_char_lstm1/smoke-seed2: \d+ s, best epoch 2$", output, re.MULTILINE)
-    assert told(capsys, monkeypatch, *line) == (0, output, "")
+    code, again, error = told(capsys, monkeypatch, *line)
+    assert (code, error) == (0, "")
+    assert again.splitlines()[:-1] == output.splitlines()[:-1]
+    assert "already recorded" in again
+    assert "--again" in again
+
+
+@pytest.mark.parametrize("given", [("--device", "tpu"), ("--device", "cuda"), ("--precision", "fp8")])
+def test_what_this_machine_lacks_is_refused_also_where_there_is_a_record(
+    given: tuple[str, str],
+    recorded: Callable[..., "Run"],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorded("ptb_char_lstm1")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    for words in (("train", "ptb_char_lstm1"), ("sweep", "ptb_char_lstm1")):
+        code, output, error = told(capsys, monkeypatch, *words, "--scale", "smoke", *given)
+        assert (code, output) == (2, "")
+        assert given[1] in error
 
 
 @pytest.mark.parametrize("where", [0, 1, 2])
@@ -71,7 +95,7 @@ def test_experiments_are_listed_with_exact_parameters_without_any_data(
             agreeing += 1
     assert agreeing > 20
     line = next(line for line in told(capsys, monkeypatch, "experiments")[1].splitlines() if "ptb_char_nlstm " in line)
-    assert re.split(r"  +", line) == [
+    assert re.split(r"  +", line.strip()) == [
         "ptb_char_nlstm",
         "CharacterModelling ptb",
         "nlstm",

@@ -1,4 +1,4 @@
-"""Plain papermill and JupyterLab know no types: one cell gives what was set the declared type, or fails."""
+"""In a notebook: one cell gives parameters their declared types, also under plain papermill; errors are sentences."""
 
 import os
 import subprocess
@@ -79,3 +79,13 @@ def test_papermill_itself(tmp_path: Path, given: tuple[str, str], code: int, nam
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert named in done.stderr
+
+
+def test_an_error_of_the_lab_is_one_sentence_in_a_notebook(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell("import nlstm_lab as lab\nlab.runs.load('nobody', scale='small')")
+    shown = capsys.readouterr().out.strip()
+    assert "'nobody'" in shown
+    assert shown.startswith("UsageError: ")
+    assert len(shown.splitlines()) == 1

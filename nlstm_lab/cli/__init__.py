@@ -23,9 +23,20 @@ app.command()(figures.figures)
 app.command()(figures.table)
 
 
+def _version(asked: bool) -> None:
+    from nlstm_lab import __version__
+
+    if asked:
+        typer.echo(f"nlstm-lab {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
     """Train, probe and draw recurrent networks with nested and hierarchical memory."""
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from nlstm_lab.cli import tables
+
 app = typer.Typer(help="Data sets: what is here, fetch, import, check.", invoke_without_command=True)
 
 Name = Annotated[str, typer.Argument(help="A data set, as `nlstm-lab data` lists it.")]
@@ -16,10 +18,7 @@ def status(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         from nlstm_lab.datasets import registry
 
-        rows = registry.status()
-        width = max(len(row.name) for row in rows)
-        for row in rows:
-            typer.echo(f"{row.name:{width}}  {row.state:8} {row.detail}")
+        tables.show(("", "", ""), [(row.name, row.state, row.detail) for row in registry.status()])
 
 
 @app.command()

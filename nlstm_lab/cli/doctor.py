@@ -10,10 +10,10 @@ from importlib import metadata
 import typer
 
 from nlstm_lab import paths
+from nlstm_lab.cli import tables
 from nlstm_lab.errors import LabError
 
 PYTHONS = ((3, 11), (3, 13))  # the tested range, both ends included
-WIDTH = 120  # of lines in a file or a pipe
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DISPENSABLE = {  # what goes without them; without any other package nothing goes
     "captum": "no prediction can be attributed to what was read (connectivity); all else works",
@@ -39,7 +39,6 @@ class Finding:
 
 def doctor() -> None:
     """Say what works here (packages, GPU, compiler, data, browser) and what each lack costs."""
-    from rich.console import Console
     from rich.table import Table
 
     found = list(examine())
@@ -47,7 +46,7 @@ def doctor() -> None:
     for each in found:
         mark = "[green]ok" if not each.cost else "[bold red]broken" if each.essential else "[yellow]lacks"
         table.add_row(mark, each.part, each.found, each.cost)
-    Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH).print(table)
+    tables.console().print(table)
     if broken := [each.part for each in found if each.essential and each.cost]:
         typer.echo(f"\nTo be mended first: {', '.join(broken)}.")
         raise typer.Exit(1)

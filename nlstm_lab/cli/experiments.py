@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nlstm_lab.cli import tables
 from nlstm_lab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ def experiments(
         return
     shown = [_line(row) for row in rows]
     heads = ("name", "task", "cell type", "layers x units", "parameters", "printed", "scales", "row of")
-    widths = [max(map(len, column)) for column in zip(heads, *shown, strict=True)]
-    for line in (heads, *shown):
-        typer.echo("  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
+    tables.show(heads, shown)
 
 
 def _row(at_scales: "list[Experiment]") -> dict[str, Any]:

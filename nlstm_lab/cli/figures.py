@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nlstm_lab import paths
+from nlstm_lab.cli import tables
 from nlstm_lab.cli.training import Scheduler, Workers
 from nlstm_lab.errors import UsageError
 
@@ -45,9 +46,11 @@ def figures(
     from rich.console import Console
     from rich.live import Live
 
-    from nlstm_lab.notebooks import execute_all, plan
+    from nlstm_lab.notebooks import plan
 
     jobs = plan(notebooks or [], _parameters(file, parameters or []), replace)
+    from nlstm_lab.notebooks import execute_all  # after the plan: papermill takes seconds to import
+
     before = set(_elsewhere())
     console, last = Console(stderr=True), list["Outcome"]()
     with Live(console=console, auto_refresh=False, transient=True) as live:
@@ -62,7 +65,7 @@ def figures(
         finally:
             live.update("", refresh=True)
             if last:
-                Console(width=None if sys.stdout.isatty() else 200).print(_shown(last, workers))
+                tables.console().print(_shown(last, workers))
     failed = [outcome for outcome in last if outcome.status == "failed"]
     for outcome in failed:
         typer.echo(f"nlstm-lab: {outcome.error}", err=True)
@@ -138,7 +141,7 @@ def table(
         bool, typer.Option("--readme", help="Renew what README.md and notebooks/README.md tell.")
     ] = False,
 ) -> None:
-    """Every printed number and claim beside ours, with its verdict."""
+    """Every printed number and claim beside ours, with its verdict; in a pipe or a file as Markdown."""
     from nlstm_lab import probes, runs, targets
 
     if readme and as_json:
@@ -157,5 +160,9 @@ def table(
         }
         for page, changed in pages.items():
             typer.echo(f"{page.relative_to(paths.root())} {'renewed' if changed else 'was fresh'}")
+    elif sys.stdout.isatty():
+        from rich.markdown import Markdown
+
+        tables.console().print(Markdown(targets.readme_block(frame).replace("<br>", " ")))
     else:
         typer.echo(targets.readme_block(frame))

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nlstm_lab.cli import tables
+
 if TYPE_CHECKING:
     from nlstm_lab.runs import PartialRun
 
@@ -68,6 +70,5 @@ def _metric(names: Any) -> str:
 def _show(title: str, lines: list[list[str]]) -> None:
     """A title with the number of lines, and the lines, whose cells stand below each other."""
     typer.echo(f"{title}: {len(lines) or 'none'}")
-    widths = [max(len(line[k]) for line in lines if k < len(line)) for k in range(max(map(len, lines), default=0))]
-    for line in lines:
-        typer.echo("  " + "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=False)).rstrip())
+    if lines:
+        tables.show([""] * max(map(len, lines)), lines)

@@ -44,17 +44,24 @@ def train(
     A run that --patience has ended goes on to its last epoch when the command is given without it.
     """
     from nlstm_lab import experiments, runs
+    from nlstm_lab.errors import MissingRun
 
     own = {key: value for key, value in {"corpus": corpus, "normalization": normalization}.items() if value}
     experiment = experiments.variant(name, scale=scale, **own) if own else name
     show = sys.stderr.isatty()
+    try:
+        before = runs.load(experiment, seed, scale).result
+    except MissingRun:
+        before = {}
     how: Any = {"precision": precision, "again": again, "patience": patience, "finish": True, "progress": show}
     run = runs.ensure(experiment, seed, scale, device, **how)
     for row in run.result["metrics"]:
         if row["split"] != "train":
             typer.echo(f"{row['split']:6}{row['evaluation']:9}{row['metric']:28}{row['value']:.4f}")
     ended = "" if run.state == "done" else f", {run.state}"
-    typer.echo(f"recorded as {run.name}: {run.result['seconds']:.0f} s, best epoch {run.result['best_epoch']}{ended}")
+    recorded, hint = ("already recorded", " (--again trains anew)") if run.result == before else ("recorded", "")
+    took = f"{run.result['seconds']:.0f} s, best epoch {run.result['best_epoch']}"
+    typer.echo(f"{recorded} as {run.name}: {took}{ended}{hint}")
 
 
 def sweep(

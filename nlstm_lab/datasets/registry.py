@@ -11,7 +11,7 @@ from nlstm_lab import paths
 from nlstm_lab.datasets import content, records
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.records import Dataset, File
-from nlstm_lab.errors import DamagedFile, LabError, MissingData, UsageError
+from nlstm_lab.errors import DamagedFile, LabError, MissingData, UsageError, hint
 
 DATASETS = {dataset.name: dataset for dataset in records.ALL}
 
@@ -30,7 +30,7 @@ def get(name: str) -> Dataset:
     try:
         return DATASETS[name]
     except KeyError:
-        raise UsageError(f"there is no data set {name!r}; there are {', '.join(DATASETS)}") from None
+        raise UsageError(f"there is no data set {name!r}; {hint(name, DATASETS)}") from None
 
 
 def find(file: File) -> Path | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nlstm_lab.errors import UsageError
+from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.models import CELL_TYPES, ModelConfig
 from nlstm_lab.settings import RECORDED_AS, SCALES, Scale, plain
 from nlstm_lab.training import TrainingConfig
@@ -78,8 +78,7 @@ class Registry:
             return experiment
         if scales := self.scales(base):
             raise UsageError(f"{base!r} has no scale {scale!r}; it has {', '.join(scales)}")
-        close = self.names(f"*{base.split('_')[0]}*")
-        there = f"there are {', '.join(close)}" if close else "`nlstm-lab experiments` lists them"
+        there = hint(base, self.names(), "`nlstm-lab experiments` lists them")
         raise UsageError(
             f"there is no experiment {base!r}; {there} (one of your own is given as it is, not by its name)"
         )

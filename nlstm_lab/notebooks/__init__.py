@@ -3,26 +3,25 @@
 outcomes = execute_all(plan(["12"], {"seeds": "0,1"}))
 """
 
-from nlstm_lab.notebooks.collection import Outcome, execute_all, time_left
-from nlstm_lab.notebooks.executor import execute
-from nlstm_lab.notebooks.jobs import Job, names, plan, resolve
-from nlstm_lab.notebooks.listing import listing_is_fresh, update_listing
-from nlstm_lab.notebooks.pages import export
-from nlstm_lab.parameters import Parameter, convert, declared
+from typing import Any
 
-__all__ = [
-    "Job",
-    "Outcome",
-    "Parameter",
-    "convert",
-    "declared",
-    "execute",
-    "execute_all",
-    "export",
-    "listing_is_fresh",
-    "names",
-    "plan",
-    "resolve",
-    "time_left",
-    "update_listing",
-]
+from nlstm_lab.door import door
+
+_get, __all__ = door(
+    __name__,
+    {
+        "notebooks.collection": ["Outcome", "execute_all", "time_left"],
+        "notebooks.executor": ["execute"],
+        "notebooks.jobs": ["Job", "names", "plan", "resolve"],
+        "notebooks.listing": ["listing_is_fresh", "update_listing"],
+        "notebooks.pages": ["export"],
+    },
+)
+
+
+def __getattr__(name: str) -> Any:
+    return _get(name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import nbformat
-from nbformat import NotebookNode
+from typing import TYPE_CHECKING, Any
 
 from nlstm_lab import paths
-from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.errors import LabError, UsageError, hint
 from nlstm_lab.parameters import convert, declared, known
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,10 @@ class Job:
     def output(self) -> Path:
         return paths.executed() / f"{self.name}.ipynb"
 
-    def read(self) -> NotebookNode:
+    def read(self) -> "NotebookNode":
         """The notebook as it is stored. UsageError: not there; LabError: there, but no notebook."""
+        import nbformat  # takes a second or more, which a wrong name does not wait for
+
         try:
             return nbformat.read(self.source, as_version=4)  # type: ignore[no-any-return, no-untyped-call]
         except OSError as error:
@@ -50,7 +52,7 @@ def resolve(wanted: str) -> str:
     for name in names():
         if stem in (name, name.split("_")[0]):
             return name
-    raise UsageError(f"there is no notebook {wanted!r}; there are: {', '.join(names()) or 'none'}")
+    raise UsageError(f"there is no notebook {wanted!r}; {hint(stem, names())}")
 
 
 def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None, replace: bool = False) -> list[Job]:

@@ -29,6 +29,7 @@ from nlstm_lab.training.state import COLUMNS
 __all__ = [
     "PartialRun",
     "Run",
+    "check_machine",
     "check_text",
     "curves",
     "dead_shares",
@@ -65,7 +66,8 @@ def ensure(
     has not improved for so many epochs, and its record says so. finish: without a patience, a run that one has ended
     goes on to its last epoch; otherwise its record is loaded as it is.
     Where another process is training the run already, this waits for its end and loads what it has recorded.
-    Raises StaleRun where the record is of another configuration, or of a text file that holds another text by now.
+    Raises UsageError where this machine lacks the device or precision, and StaleRun where the record is of another
+    configuration, or of a text file that holds another text by now.
 
     >>> import nlstm_lab as lab
     >>> run = lab.runs.ensure("ptb_char_nlstm", seed=0, scale="small")  # recorded: loaded at once
@@ -76,6 +78,7 @@ def ensure(
     if not isinstance(seed, int) or seed < 0:
         raise UsageError(f"seed must be an integer of 0 or more, not {seed!r}")
     stopping.check(experiment, patience)
+    where = check_machine(device, precision)
 
     def settled() -> Run | None:
         return None if again else stopping.settled(experiment, seed, patience, finish)
@@ -83,12 +86,18 @@ def ensure(
     if run := settled():
         check_text(run)
         return run
-    _train(experiment, seed, _device(device), precision, again, patience, settled, progress)
+    _train(experiment, seed, where, precision, again, patience, settled, progress)
     return load(experiment, seed)
 
 
-def _device(name: str) -> torch.device:
-    """`auto` is the GPU where there is one."""
+def check_machine(name: str, precision: Precision) -> torch.device:
+    """The device of that name; `auto` is the GPU where there is one.
+
+    Raises:
+        UsageError: There is no such device or precision, or not on this machine.
+    """
+    with cells.precision(precision):
+        pass  # refuses what this machine cannot do
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -97,8 +106,8 @@ def _device(name: str) -> torch.device:
         device = torch.device("meta")
     if device.type not in ("cpu", "cuda"):
         raise UsageError(f"device must be auto, cpu or cuda, not {name!r}")
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError("there is no CUDA device here; use --device cpu")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"there is no device {name} here; use --device cpu")
     return device
 
 
@@ -112,8 +121,6 @@ def _train(
     settled: Callable[[], Run | None],
     progress: bool,
 ) -> None:
-    with cells.precision(precision):
-        pass  # refuses what this machine cannot do, before anything is begun
     task: Task = experiment.task.load()
     ends = models.Interface.of(task)
     try:
