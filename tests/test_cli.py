@@ -83,10 +83,8 @@ def test_a_table_is_as_wide_as_the_terminal(say, monkeypatch, words, width):
 
 def test_a_wrong_notebook_number_is_answered_before_papermill_is_imported():
     asked = "import sys; from nlstm_lab import cli; sys.argv[1:] = ['figures', '77']\ntry:\n    cli.main()\nfinally:\n"
-    told = subprocess.run(
-        [sys.executable, "-c", f"{asked}    print({{'nbformat', 'papermill', 'torch', 'distributed'}} & sys.modules.keys())"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    asked += "    print({'nbformat', 'papermill', 'torch', 'distributed'} & sys.modules.keys())"
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
     assert told.returncode == 2
     assert told.stdout == "set()\n"
 

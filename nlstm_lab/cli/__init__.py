@@ -24,10 +24,10 @@ app.command()(figures.table)
 
 
 def _version(asked: bool) -> None:
-    from nlstm_lab import __version__
+    from importlib.metadata import version
 
     if asked:
-        typer.echo(f"nlstm-lab {__version__}")
+        typer.echo(f"nlstm-lab {version('nlstm_lab')}")
         raise typer.Exit
 
 
