@@ -13,6 +13,7 @@ _get, __all__ = door(
         "probes.liveness": ["along", "classes", "effective_rank", "shares"],
         "probes.records": ["digest", "ensure", "recorded"],
         "probes.seeds": ["gather", "intervals", "medians", "paired"],
+        "probes.edits": ["freeze", "put", "run", "shuffle", "zero"],
         "probes.tracing": ["trace"],
         "studies.boundaries.flushing": ["flushes"],
         "studies.boundaries.known_language": ["language_information"],

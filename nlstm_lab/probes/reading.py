@@ -17,6 +17,7 @@ CHUNK = 1000  # steps that are read at once
 BURN_IN = 1000  # steps at the start that no statistics look at: a network comes from its zero state
 WATCHED = 25  # likewise, where somebody watches and may end it
 Text = str | Tensor  # characters, or their codes [T], or vectors [T, features]
+Texts = Text | list[Text] | tuple[Text, ...]  # several are read side by side, of whatever lengths
 
 
 @contextmanager
@@ -53,6 +54,19 @@ def encode(model: Network, text: Text) -> Tensor:
     if text.shape[0] == 0:
         raise UsageError("the text is empty: a probe needs at least one character")
     return text.to(model.device)
+
+
+def encode_all(model: Network, texts: Texts) -> tuple[Tensor, list[int] | None]:
+    """Texts as the network takes them, [T, B] or [T, B, features], and their lengths: None for one text alone.
+
+    Behind the end of a shorter text stand zeros. UsageError: a text is empty, or there is none.
+    """
+    if not isinstance(texts, list | tuple):
+        return encode(model, texts).unsqueeze(1), None
+    if not texts:
+        raise UsageError("there is no text: hand in at least one")
+    codes = [encode(model, text) for text in texts]
+    return nn.utils.rnn.pad_sequence(codes), [len(each) for each in codes]
 
 
 def encode_symbols(model: Network, text: Text) -> Tensor:

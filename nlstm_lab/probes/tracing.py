@@ -1,4 +1,4 @@
-"""Every state and gate of a network along one text, as a labelled dataset."""
+"""Every state and gate of a network along a text, or several, as a labelled dataset."""
 
 import math
 import tempfile
@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from nlstm_lab.cells.base import Record
 from nlstm_lab.cells.memories import memories
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, names, reading, state_of, symbols_of
+from nlstm_lab.probes.reading import CHUNK, WATCHED, Texts, encode_all, names, reading, state_of, symbols_of
 
 GATES = ("c", "i", "f", "g", "o")
 CHOICES = ("z", "active")  # one number a layer and step
@@ -29,7 +29,7 @@ Array = NDArray[np.float32]
 
 def trace(
     model: Network,
-    text: Text,
+    text: Texts,
     *,
     run: str = "",
     predictions: bool = True,
@@ -37,6 +37,9 @@ def trace(
     known: xr.Dataset | None = None,
 ) -> xr.Dataset:
     """Read `text` once, in order, from a zero state, and record what happens at every step.
+
+    Several texts, in a list, are read side by side, each from a zero state: the trace then has a first dimension `text`
+    with the coordinate `length`, and NaN (symbols: "", codes: -1) behind the end of a shorter text.
 
     Returns a dataset of float32 with the dimensions
     - time, with the coordinate `symbol`, what was read at that step (where the input is symbols);
@@ -62,40 +65,40 @@ def trace(
     ({'time': 16, 'memory': 2, 'unit': 150}, ['outer', 'inner'])
     >>> inner = trace.c.sel(memory="inner", unit=7)  # one cell along the text
     """
-    codes = encode(model, text)
-    symbols = symbols_of(model, codes)
+    codes, lengths = encode_all(model, text)
+    symbols = symbols_of(model, codes[:, 0])
     store: _Store | None = None
-    begun = 0 if known is None else _shared(known, symbols)
+    begun = 0 if known is None or lengths is not None else _shared(known, symbols)
     hidden, chunk = len(codes) < SHOW_PROGRESS, CHUNK if watch is None else WATCHED
     with reading(model), tqdm(total=len(codes) - begun, disable=hidden, leave=False, unit=" steps") as bar:
-        state = state_of(model, codes, known, begun) if known is not None and begun else None
+        state = state_of(model, codes[:, 0], known, begun) if known is not None and begun else None
         for start in range(begun, len(codes), chunk):
-            x = codes[start : start + chunk].unsqueeze(1)
+            x = codes[start : start + chunk]
             output, state, layers = model.trace(x, state)
-            values = _values(layers)
+            values = recorded_values(layers)
             if predictions and model.vocabulary is not None:
-                values["log_p"] = torch.log_softmax(model.readout(output).float(), -1).squeeze(1)
+                values["log_p"] = torch.log_softmax(model.readout(output).float(), -1)
             store = store or _Store({name: value.shape[1:] for name, value in values.items()}, len(codes))
             store.write(start, values)
             bar.update(len(x))
             if watch is not None:
                 watch((start + len(x)) / len(codes))
     assert store is not None  # `encode` refuses an empty text, and one step at least is read
-    if known is not None:
-        store.write(0, {name: torch.from_numpy(known[name].values[:begun]) for name in store.arrays})
+    if begun and known is not None:
+        store.write(0, {name: torch.from_numpy(known[name].values[:begun, None]) for name in store.arrays})
     leaks = [not record.get("memory") for record in memories(layers).values()]
-    return _dataset(model, store.arrays, symbols, leaks, run)
+    return labelled(model, store.arrays, codes, lengths, leaks, run)
 
 
-def _values(layers: list[Record]) -> dict[str, Tensor]:
-    """What a chunk recorded, with one text's batch dimension removed: [T, memory, unit] and [T, layer, unit]."""
+def recorded_values(layers: list[Record]) -> dict[str, Tensor]:
+    """What a chunk recorded, by the trace's variables: [T, B, memory, unit], [T, B, layer, unit] and [T, B, layer]."""
     named = list(memories(layers).values())
     recorded = [gate for gate in GATES if named and all(gate in record for record in named)]
-    values = {gate: torch.cat([record[gate] for record in named], 1) for gate in recorded}
-    values["h"] = torch.cat([record["h"] for record in layers], 1)
+    values = {gate: torch.stack([record[gate] for record in named], 2) for gate in recorded}
+    values["h"] = torch.stack([record["h"] for record in layers], 2)
     for choice in CHOICES:
         if all(choice in record and record[choice].dim() == 2 for record in layers):  # not a clock's, of every unit
-            values[choice] = torch.cat([record[choice] for record in layers], 1)
+            values[choice] = torch.stack([record[choice] for record in layers], 2)
     return values
 
 
@@ -134,19 +137,34 @@ def beginning(one: Sequence[Any], other: Sequence[Any]) -> int:
     return sum(1 for _ in takewhile(bool, map(eq, one, other)))
 
 
-def _dataset(
-    model: Network, arrays: dict[str, Array], symbols: list[Any] | None, leaks: list[bool], run: str
+def labelled(
+    model: Network, arrays: dict[str, Array], codes: Tensor, lengths: list[int] | None, leaks: list[bool], run: str
 ) -> xr.Dataset:
-    dims: dict[str, tuple[str, ...]] = dict.fromkeys(GATES, ("time", "memory", "unit"))
-    dims |= dict.fromkeys(CHOICES, ("time", "layer"))
-    dims |= {"h": ("time", "layer", "unit"), "log_p": ("time", "vocabulary")}
-    length, layers, units = arrays["h"].shape
-    coords: dict[str, object] = {"time": np.arange(length), "layer": np.arange(1, layers + 1), "unit": np.arange(units)}
+    """Arrays [T, B, ...] of what was recorded as a trace; `lengths` of the texts, None for one alone."""
+    along = ("time",) if lengths is None else ("time", "text")
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(GATES, (*along, "memory", "unit"))
+    dims |= dict.fromkeys(CHOICES, (*along, "layer"))
+    dims |= {"h": (*along, "layer", "unit"), "log_p": (*along, "vocabulary")}
+    unit = model.recurrent
+    coords: dict[str, object] = {"time": np.arange(len(codes)), "layer": np.arange(1, unit.num_layers + 1)}
+    coords["unit"] = np.arange(unit.hidden_size)
     if leaks:
-        coords |= {"memory": names(model.recurrent), "leaks": ("memory", leaks)}
-    if symbols is not None:
-        coords["symbol"] = ("time", symbols)
-    if "log_p" in arrays and model.vocabulary and arrays["log_p"].shape[1] == len(model.vocabulary):
+        coords |= {"memory": names(unit), "leaks": ("memory", leaks)}
+    texts = [symbols_of(model, codes[:length, k]) for k, length in enumerate(lengths or [len(codes)])]
+    if lengths is None:
+        arrays = {name: array[:, 0] for name, array in arrays.items()}
+        coords |= {} if texts[0] is None else {"symbol": ("time", texts[0])}
+    else:
+        coords |= {"text": np.arange(len(texts)), "length": ("text", lengths)}
+        if texts[0] is not None:
+            nothing = -1 if model.vocabulary is None else ""
+            padded = [[*(text or ()), *[nothing] * (len(codes) - len(text or ()))] for text in texts]
+            coords["symbol"] = (("text", "time"), padded)
+        for array in arrays.values():
+            for k, length in enumerate(lengths):
+                array[length:, k] = np.nan
+    if "log_p" in arrays and model.vocabulary and arrays["log_p"].shape[-1] == len(model.vocabulary):
         coords["vocabulary"] = list(model.vocabulary.symbols)
     data = {name: (dims[name], array) for name, array in arrays.items()}
-    return xr.Dataset(data, coords, {"model": model.name, "run": run, "depth": len(leaks) // layers})
+    attributes = {"model": model.name, "run": run, "depth": len(leaks) // unit.num_layers}
+    return xr.Dataset(data, coords, attributes).transpose("text", "time", ..., missing_dims="ignore")

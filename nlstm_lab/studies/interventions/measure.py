@@ -5,6 +5,7 @@ cut together. Losses and divergences are in nats a prediction; distance 0 is the
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -17,6 +18,7 @@ from nlstm_lab.cells.hmlstm import HMLSTMCell
 from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.probes.edits import Edit, changed, put, shuffle, zero
 from nlstm_lab.probes.reading import (
     BURN_IN,
     Text,
@@ -49,18 +51,14 @@ class Cut(NamedTuple):
 
     def apply(self, model: Network, state: Any, donor: Any) -> Any:
         """A changed copy of a packed state; `donor` is the state that is swapped in, or kept frozen."""
-        state = rows(state, range(len(part(model.recurrent, state, self.names[0]))))
         for name in self.names:
-            values = part(model.recurrent, state, name)
-            match self.kind:
-                case "zero":
-                    new = torch.zeros_like(values)
-                case "shuffle":
-                    new = values[:, self.order]
-                case "swap" | "freeze":
-                    new = part(model.recurrent, donor, name)
-            values.copy_(torch.where(self.mask, new, values))
+            ready = {"zero": zero, "shuffle": shuffle(self.order)}
+            new = ready.get(self.kind) or put(part(model.recurrent, donor, name))
+            state = changed(model.recurrent, state, name, partial(self._masked, new))
         return state
+
+    def _masked(self, new: Edit, values: Tensor) -> Tensor:
+        return torch.where(self.mask, new(values), values)
 
 
 def intervene(

@@ -1,0 +1,238 @@
+"""Edits do what the equations say, wherever they are made, and an identity edit changes nothing."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import nlstm_lab as lab
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, GRUCell, NestedLSTM
+from nlstm_lab.cells.base import GatedCell
+from nlstm_lab.datasets.base import Symbols, Vocabulary
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Interface, ModelConfig, build
+from nlstm_lab.probes import freeze, put, run, shuffle, zero
+from nlstm_lab.probes.reading import hidden_names, names
+
+ALPHABET = Vocabulary(tuple(" abcdefghij"))
+CELLS = ("rnn", "lstm", "gru", "nlstm", "lnlstm", "cwrnn", "hrnn", "hmlstm")
+
+
+def same(values):
+    return values
+
+
+@pytest.fixture(params=CELLS)
+def any_network(request):
+    given = (" ",) if request.param == "hrnn" else ()
+    ends = Interface(Symbols(len(ALPHABET)), Symbols(len(ALPHABET)), vocabulary=ALPHABET)
+    return build(ModelConfig(request.param, 8, 2, boundaries=given), ends, seed=0)
+
+
+def test_an_identity_edit_changes_nothing_bit_for_bit(any_network, text):
+    model = any_network
+    plain = run(model, text[:40])
+    states = [*names(model.recurrent), *hidden_names(2)]
+    gates = [f"{owner} {gate}" for owner in states for gate in ("f", "g") if owner in names(model.recurrent)]
+    gates += ["layer 2 r"] if isinstance(model.recurrent, GRU) else []
+    places = [*states, *(f"{state} before" for state in states), *gates]
+    if not isinstance(model.recurrent, GRU):
+        places.append("layer 1 preactivation " + ("h" if isinstance(model.recurrent, RNN) else "f"))
+    if model.recurrent.cells[0].__class__.__name__ == "ClockworkRNNCell":
+        places.pop()  # its one matrix is of no gate
+    edited = run(model, text[:40], edits=dict.fromkeys(places, same) | {(states[0], 7, (1, 2)): same})
+    assert torch.equal(plain.logits, edited.logits)
+    assert all(torch.equal(plain.values[name], edited.values[name]) for name in plain.values)
+
+
+def test_what_is_read_is_what_a_trace_has(any_network, text):
+    reading = run(any_network, text[:60])
+    traced = lab.probes.trace(any_network, text[:60])
+    assert set(reading.trace) == set(traced) - {"log_p"}
+    for name in reading.trace:
+        np.testing.assert_allclose(reading.trace[name], traced[name], rtol=1e-5, atol=1e-6)
+        assert reading.trace[name].dims == traced[name].dims
+    np.testing.assert_allclose(reading.logits.log_softmax(-1), traced.log_p, atol=1e-5)
+
+
+def test_an_edited_state_is_what_the_step_and_all_later_ones_go_on_with(network, text):
+    model, text = network(scale=3.0), text[:30]
+    cell, codes = model.recurrent.layers[0], model.vocabulary.encode(text)
+    new = torch.linspace(-1, 1, 8)
+    edited = run(model, text, edits={("outer", 10): put(new)})
+    with torch.no_grad():
+        state, plain = cell.initial_state(1), []
+        for step, code in enumerate(codes):
+            x = code[None]
+            record = {}
+            last, state = state, cell.step(x, state, record)
+            if step == 10:
+                h = record["o"] * torch.tanh(new)
+                state = (h, new[None], state[2])
+            plain.append(model.readout(state[0])[0])
+            del last
+    torch.testing.assert_close(edited.logits, torch.stack(plain), atol=1e-5, rtol=1e-5)
+    np.testing.assert_array_equal(edited.trace.c.sel(memory="outer", time=10), new)
+
+
+def test_before_a_step_only_what_it_reads_is_another(network, text):
+    model, text = network(scale=3.0), text[:30]
+    plain, cut = run(model, text), run(model, text, edits={("inner before", 10): zero})
+    assert torch.equal(plain.logits[:10], cut.logits[:10])
+    assert not torch.allclose(plain.logits[10:], cut.logits[10:])
+    codes = model.vocabulary.encode(text)[:, None]
+    with torch.no_grad():
+        _, (h, memories) = model.recurrent(codes[:10])
+        memories = memories.clone()
+        memories[:, 1] = 0
+        expected = model.readout(model.recurrent(codes[10:], (h, memories))[0])[:, 0]
+    torch.testing.assert_close(cut.logits[10:], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_gates_and_preactivations_are_edited(network, text):
+    model, text = network(scale=2.0), text[:20]
+    shut = run(model, text, edits={("inner f", range(5, 9)): zero, ("inner i", range(5, 9)): zero})
+    assert float(shut.trace.c.sel(memory="inner")[5:9].max()) == 0
+    same_gate = run(model, text, edits={"outer o": lambda o: torch.sigmoid(torch.full_like(o, 2.0))})
+    same_sum = run(model, text, edits={"outer preactivation o": put(2.0)})
+    assert torch.equal(same_gate.logits, same_sum.logits)
+    one = run(model, text, edits={("outer preactivation g", 4, (3,)): put(0.0)})
+    assert float(one.trace.g.sel(memory="outer", unit=3)[4]) == 0
+    gru = network(GRU, num_layers=2)
+    held = run(gru, text, edits={"layer 2 u": put(1.0)})  # u = 1 keeps the old state
+    assert float(held.trace.h.sel(layer=2).max()) == 0
+    mute = run(network(RNN), text, edits={("preactivation h", 3): zero})
+    assert float(mute.trace.h[3].max()) == 0
+
+
+def test_boundaries_of_an_hmlstm_are_edited(network, text):
+    model = network(HMLSTM, num_layers=2)
+    never = run(model, text[:30], edits={"layer 1 z": zero})
+    assert float(never.trace.c.sel(memory="layer 2").values.max()) == 0  # it copies what it began with
+    always = run(model, text[:30], edits={"layer 1 z": put(1.0)})
+    assert float(abs(always.trace.c.sel(memory="layer 2")).min()) > 0
+
+
+def test_gradients_flow_through_edits(network, text):
+    model, text = network(scale=2.0).double(), text[:12]
+    delta = torch.zeros(8, dtype=torch.float64, requires_grad=True)
+    edits = {("inner before", 4): lambda c: c + delta}
+    reading = run(model, text, edits=edits, gradients=True)
+    gradient = torch.autograd.grad(reading.logits[-1, 3], delta)[0]
+    for unit in (0, 5):
+        ends = []
+        for size in (1e-5, -1e-5):
+            nudge = put_more(torch.eye(8, dtype=torch.float64)[unit] * size)
+            ends.append(float(run(model, text, edits={("inner before", 4): nudge}).logits[-1, 3]))
+        assert float(gradient[unit]) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-9)
+    assert not run(model, text, edits=edits).logits.requires_grad
+
+
+def put_more(more):
+    return lambda values: values + more
+
+
+def test_texts_side_by_side_are_read_as_each_alone(any_network, text):
+    texts = [text[:30], text[40:52], text[60:61]]
+    together = run(any_network, texts).trace
+    traced = lab.probes.trace(any_network, texts)
+    assert traced.length.values.tolist() == [30, 12, 1]
+    assert traced.log_p.dims == ("text", "time", "vocabulary")
+    for k, one in enumerate(texts):
+        alone = lab.probes.trace(any_network, one)
+        for name in together:
+            mine = traced[name].sel(text=k)
+            np.testing.assert_allclose(mine[: len(one)], alone[name], atol=1e-5)
+            np.testing.assert_allclose(together[name].sel(text=k)[: len(one)], alone[name], atol=1e-5)
+            assert np.isnan(mine[len(one) :]).all()
+        assert "".join(traced.symbol.values[k]) == one
+
+
+def test_an_edit_may_be_of_some_texts_alone(network, text):
+    model = network(scale=2.0)
+    edited = run(model, [text[:20]] * 3, edits={("outer", 5): put(0.5, rows=[1])})
+    assert torch.equal(edited.logits[0], edited.logits[2])
+    assert not torch.allclose(edited.logits[0], edited.logits[1])
+
+
+def test_ready_made_edits(network, text):
+    model = network(scale=2.0)
+    order = [7, 6, 5, 4, 3, 2, 1, 0]
+    plain = run(model, text[:20]).trace.c.sel(memory="inner")
+    turned = run(model, text[:20], edits={("inner", 5): shuffle(order)}).trace.c.sel(memory="inner")
+    np.testing.assert_array_equal(turned[5], plain[5, order])
+    frozen = run(model, text[:20], edits={("inner", range(5, 10)): freeze()}).trace.c.sel(memory="inner")
+    np.testing.assert_array_equal(frozen[5:10], np.broadcast_to(plain[5], (5, 8)))
+    assert not np.allclose(frozen[10], plain[5])
+
+
+def test_keeping_less(network, text):
+    model = network()
+    assert set(run(model, text[:5], keep=["c"]).values) == {"c"}
+    assert run(model, text[:5], keep=[]).values == {}
+
+
+@pytest.mark.parametrize(
+    ("where", "edit", "named"),
+    [
+        ("middle", zero, "middle"),
+        ("middle before", zero, "middle"),
+        ("inner r", zero, "inner r"),
+        ("inner preactivation z", zero, "preactivation"),
+        (("inner", 20), zero, "20"),
+        (("inner", -1), zero, "-1"),
+        (("inner", range(30, 40)), zero, "range"),
+        (("inner", 3, (8,)), zero, "0 to 7"),
+        (("inner before", 3, ()), zero, "0 to 7"),
+        ("inner", lambda c: c[:, :3], "inner"),
+        ("inner before", lambda c: c.double(), "float64"),
+        ("outer f", lambda f: None, "NoneType"),
+        ("h", lambda h: h * float("nan"), "NaN"),
+    ],
+)
+def test_bad_edits_are_refused(network, text, where, edit, named):
+    with pytest.raises(UsageError, match=named):
+        run(network(), text[:20], edits={where: edit})
+
+
+def test_bad_texts_are_refused(network, text):
+    for texts in ([], [text[:3], ""]):
+        with pytest.raises(UsageError, match="text"):
+            run(network(), texts)
+    with pytest.raises(UsageError, match="soul"):
+        run(network(), text[:5], keep=["soul"])
+
+
+class DeafCell(GatedCell):
+    state_names, gates = ("h", "c"), ("f", "g")
+
+    def __init__(self, *sizes, **options):
+        super().__init__(*sizes, **options)
+        self.reset_parameters()
+
+    def recur(self, projected, state, record=None):
+        f, g = (projected + state[0] @ self.weight_hh.t()).chunk(2, -1)
+        c = torch.sigmoid(f) * state[1] + g
+        if record is not None:
+            record.update(f=torch.sigmoid(f), g=g, c=c, h=torch.tanh(c))
+        return torch.tanh(c), c
+
+
+def test_a_cell_that_goes_on_with_its_own_values_says_so(text):
+    class Deaf(lab.cells.Recurrent):
+        cell_class = DeafCell
+
+    model = lab.models.wrap(Deaf(11, 8), readout=nn.Linear(8, 11), vocabulary=ALPHABET)
+    with pytest.raises(UsageError, match="noted"):
+        run(model, text[:5], edits={"cell f": zero})
+    assert run(model, text[:5], edits={"cell before": zero}).trace.c.sizes["memory"] == 1
+
+
+def test_a_wrapped_network_and_another_memory_function(text):
+    model = lab.models.wrap(nn.LSTM(11, 8, 2), readout=nn.Linear(8, 11), vocabulary=ALPHABET)
+    assert float(run(model, text[:9], edits={"layer 2": zero}).trace.h.sel(layer=2).values.max()) == 0
+    nested = lab.models.wrap(NestedLSTM(11, 8, memory=GRUCell), readout=nn.Linear(8, 11), vocabulary=ALPHABET)
+    assert float(run(nested, text[:9], edits={"cell": zero}).trace.h.values.max()) == 0
+    with pytest.raises(UsageError, match="layer 1"):
+        run(model, text[:9], edits={"inner": zero})
+    assert isinstance(model.recurrent, LSTM)
