@@ -34,13 +34,13 @@ def client(scheduler: str | None, workers: int) -> Any:
         except (OSError, ValueError) as error:
             raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
     # a worker is given one task at a time, so that what is said to run does run
-    with _deaf(), dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
+    with _ignoring_interrupts(), dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
         return connect(n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
-    """Processes that start meanwhile ignore Ctrl-C, which a terminal sends to all: this one will tell them to end."""
+def _ignoring_interrupts() -> Iterator[None]:
+    """Processes started in this block ignore Ctrl-C, which a terminal sends to all: this process ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -37,7 +37,7 @@ def declared(notebook: "NotebookNode") -> dict[str, Parameter]:
     LabError: that cell holds anything else, or no Python, an unknown type, or a default that is not of its type.
     """
     cells = [cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
-    found = {}
+    parameters = {}
     try:
         statements = ast.parse("\n".join(cells)).body
     except SyntaxError as error:
@@ -54,8 +54,8 @@ def declared(notebook: "NotebookNode") -> dict[str, Parameter]:
         except (NameError, TypeError, ValueError) as error:
             types = ", ".join(TYPES)
             raise LabError(f"`{line}` in a parameters cell: types are {types}, and the value a literal") from error
-        found[name] = Parameter(name, annotation, kind, value)
-    return found
+        parameters[name] = Parameter(name, annotation, kind, value)
+    return parameters
 
 
 def convert(value: Any, parameter: Parameter) -> Any:

@@ -227,7 +227,7 @@ def tidy(folder: Path) -> None:
             partial.unlink(missing_ok=True)
 
 
-def strangers() -> list[str]:
+def redirected() -> list[str]:
     """Which of $NLSTM_LAB_RUNS, _PROBES and _FIGURES name a folder that is not the one of `root`."""
     given = {name: (_given(name), own) for name, own in _own().items()}
     return [f"NLSTM_LAB_{name}" for name, (at, own) in given.items() if at and at.resolve() != own.resolve()]

@@ -55,9 +55,9 @@ def check(config: Any, zero: Collection[str] = ("seed",)) -> None:
         optional = NoneType in kinds
         if optional and value is None:
             continue
-        right, told = _judged(kinds[0], value, 0 if field.name in zero else 1)
+        right, wanted = _judged(kinds[0], value, 0 if field.name in zero else 1)
         if not right:
-            raise UsageError(f"{field.name} must be {told}{' or None' if optional else ''}, not {value!r}")
+            raise UsageError(f"{field.name} must be {wanted}{' or None' if optional else ''}, not {value!r}")
 
 
 def _judged(kind: Any, value: Any, least: int) -> tuple[bool, str]:

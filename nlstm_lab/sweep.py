@@ -46,8 +46,8 @@ def parse_seeds(text: str) -> list[int]:
     [0, 1, 2, 7]
     """
     seeds: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
+    for item in text.split(","):
+        first, dash, last = item.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) < int(first):
             raise UsageError(f"seeds are written like 0-4 or 0,2,5, not {text!r}")
         seeds += range(int(first), int(last or first) + 1)

@@ -226,7 +226,7 @@ def test_a_trial_does_not_enter_the_pages(say, elsewhere, monkeypatch, trial):
 
 def test_folders_named_where_they_are_anyway_are_no_trial(elsewhere, monkeypatch):
     monkeypatch.setenv("NLSTM_LAB_RUNS", str(paths.root() / "data" / "runs"))
-    assert paths.strangers() == []
+    assert paths.redirected() == []
 
 
 def test_a_pattern_without_experiments_is_refused(say):

@@ -28,7 +28,7 @@ def test_a_machine_without_data_is_healthy(elsewhere):
 
 
 def test_every_lack_says_what_it_costs(elsewhere):
-    assert all(finding.cost for finding in doctor.data_sets() if "absent" in finding.found)
+    assert all(finding.cost for finding in doctor.data_sets() if "absent" in finding.state)
     assert not doctor.python((3, 12)).cost
     assert "3.13" in doctor.python((3, 14)).cost
 
@@ -64,10 +64,10 @@ def test_a_checkout_that_is_not_installed_is_told(monkeypatch):
 
     monkeypatch.setattr(importlib.metadata, "requires", requires)
     (found,) = doctor.packages()
-    assert (found.part, found.found, found.essential) == ("packages", "not installed", False)
+    assert (found.name, found.state, found.essential) == ("packages", "not installed", False)
     assert "`pip install -e .`" in found.cost
 
 
 def test_a_compiler_that_lacks_something_is_named(monkeypatch):
     monkeypatch.setattr("nlstm_lab.cells.fast.compiling.lacking", lambda device_type: "Python's headers")
-    assert doctor.compiler().found == "needs Python's headers"
+    assert doctor.compiler().state == "needs Python's headers"

@@ -57,13 +57,13 @@ def bench(sizes: Sequence[Size] = SIZES, devices: Sequence[str] = ("cpu", "cuda"
 
 
 def _measure(size: Size, device: torch.device, rounds: int) -> list[dict[str, Any]]:
-    found = list(variants(size, device))
-    peaks = {products: product_peak(products, device) for products in {v.products for v in found}}
-    held = [peak_memory(variant.step, device) for variant in found]
-    seconds = alternate([variant.step for variant in found], rounds, device)
-    by_name = {(v.name, v.products): taken for v, taken in zip(found, seconds, strict=True)}
+    measured = list(variants(size, device))
+    peaks = {products: product_peak(products, device) for products in {v.products for v in measured}}
+    held = [peak_memory(variant.step, device) for variant in measured]
+    seconds = alternate([variant.step for variant in measured], rounds, device)
+    by_name = {(v.name, v.products): taken for v, taken in zip(measured, seconds, strict=True)}
     rows = []
-    for variant, taken, size_held in zip(found, seconds, held, strict=True):
+    for variant, taken, size_held in zip(measured, seconds, held, strict=True):
         theirs = by_name["nn.LSTM" if variant.products == "fp32" else "nn.LSTM, autocast", variant.products]
         gflops = size.gflop / median(taken)
         row = {

@@ -26,7 +26,7 @@ def read(
     hidden_size: int = 512, rates: tuple[float, float] = (0.21, 0.033), steps: int = 300, rounds: int = 7
 ) -> Reading:
     """Measure an untrained HM-LSTM whose detectors are set so that z = 1 at about these rates."""
-    unit, x, found = unit_with_rates(hidden_size, rates, steps)
+    unit, x, fired = unit_with_rates(hidden_size, rates, steps)
 
     def sparse() -> None:
         with torch.no_grad():
@@ -38,7 +38,7 @@ def read(
 
     slow, fast = alternate([dense, sparse], rounds, x.device)
     ratio = median(a / b for a, b in zip(slow, fast, strict=True))
-    return Reading(hidden_size, found, ratio, 1e3 * median(slow) / steps, 1e3 * median(fast) / steps)
+    return Reading(hidden_size, fired, ratio, 1e3 * median(slow) / steps, 1e3 * median(fast) / steps)
 
 
 def unit_with_rates(hidden_size: int, rates: tuple[float, ...], steps: int) -> tuple[HMLSTM, Tensor, tuple[float, ...]]:
@@ -62,9 +62,9 @@ def unit_with_rates(hidden_size: int, rates: tuple[float, ...], steps: int) -> t
 
 def _rates(unit: HMLSTM, x: Tensor) -> tuple[float, ...]:
     """Mean z of every layer but the top, read step by step: the state says it, and the sparse reader is quick."""
-    state, found = None, []
+    state, fired = None, []
     with torch.no_grad():
         for step in torch.split(x, 1):
             _, state = unit(step, state)
-            found.append(state[2][:-1, 0])
-    return tuple(torch.stack(found).mean(0).tolist())
+            fired.append(state[2][:-1, 0])
+    return tuple(torch.stack(fired).mean(0).tolist())

@@ -107,13 +107,13 @@ def checked_state(state: Any, like: Any, names: tuple[str, ...]) -> tuple[Tensor
     wanted = like if isinstance(like, tuple) else (like,)
     if len(given) != len(wanted):
         raise ValueError(f"state must hold {', '.join(names)}: {len(wanted)} in all, not {len(given)}")
-    for name, part, expected in zip(names, given, wanted, strict=True):
-        if not isinstance(part, Tensor):
-            raise TypeError(f"{name} of the state must be a tensor, not {type(part).__name__}")
-        if part.shape != expected.shape:
-            raise ValueError(f"{name} of the state must be {list(expected.shape)}, not {list(part.shape)}")
-        if part.dtype != expected.dtype and not torch.is_autocast_enabled(part.device.type):
-            raise TypeError(f"{name} of the state must be of type {expected.dtype}, not {part.dtype}")
+    for name, tensor, expected in zip(names, given, wanted, strict=True):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} of the state must be a tensor, not {type(tensor).__name__}")
+        if tensor.shape != expected.shape:
+            raise ValueError(f"{name} of the state must be {list(expected.shape)}, not {list(tensor.shape)}")
+        if tensor.dtype != expected.dtype and not torch.is_autocast_enabled(tensor.device.type):
+            raise TypeError(f"{name} of the state must be of type {expected.dtype}, not {tensor.dtype}")
     return tuple(given)
 
 
@@ -198,14 +198,14 @@ class Cell(nn.Module, ABC):
         x = checked_input(input, self.input_size, self.like, "B", "")
         single = x.dim() == int(x.is_floating_point())
         if single:
-            x, beside = x.unsqueeze(0), {name: part.unsqueeze(0) for name, part in beside.items()}
+            x, beside = x.unsqueeze(0), {name: tensor.unsqueeze(0) for name, tensor in beside.items()}
         first = self.initial_state(x.shape[0])
         if hx is not None:
-            like = self.pack(tuple(part[0] for part in first) if single else first)
+            like = self.pack(tuple(tensor[0] for tensor in first) if single else first)
             first = self.unpack(checked_state(hx, like, self.part_names or self.state_names))
-            first = tuple(part.unsqueeze(0) for part in first) if single else first
+            first = tuple(tensor.unsqueeze(0) for tensor in first) if single else first
         last = self.recur(self.project(x), first, **beside)
-        return self.pack(tuple(part[0] for part in last) if single else last)
+        return self.pack(tuple(tensor[0] for tensor in last) if single else last)
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *rest: Any) -> None:
         """Raise ValueError before weights are loaded that would silently turn every output into NaN."""

@@ -258,5 +258,5 @@ class HMLSTM(Multiscale):
         if not return_boundaries:
             return super().forward(input, hx)
         output, last, layers = self.trace(input, hx)
-        found = (torch.stack([layer[name] for layer in layers]) for name in ("z", "z_tilde", "operation"))
-        return output, last, Boundaries(*found)
+        arrays = (torch.stack([layer[name] for layer in layers]) for name in ("z", "z_tilde", "operation"))
+        return output, last, Boundaries(*arrays)

@@ -22,13 +22,13 @@ def memory_names(num_layers: int, depth: int) -> list[str]:
 
 def memories(records: list[Record]) -> dict[str, Record]:
     """The records of the layers, flattened into one for each memory that has a state `c`, by name."""
-    found: list[Record] = []
+    nested: list[Record] = []
     depth = 0
     for layer in records:
         inside: Any = layer
         depth = 0
         while inside and "c" in inside:
-            found.append(inside)
+            nested.append(inside)
             depth += 1
             inside = inside.get("memory")
-    return dict(zip(memory_names(len(records), depth), found, strict=True)) if depth else {}
+    return dict(zip(memory_names(len(records), depth), nested, strict=True)) if depth else {}

@@ -55,7 +55,7 @@ class MultiscaleCell(GatedCell):
     ) -> Any:
         """One step: the new state, given `hx`, the last one, and what `recur` takes besides."""
         beside = {"z_below": z_below, "h_above": h_above, "boundary": boundary}
-        return self.forward_beside(input, hx, **{k: part for k, part in beside.items() if part is not None})
+        return self.forward_beside(input, hx, **{k: tensor for k, tensor in beside.items() if tensor is not None})
 
     @abstractmethod
     def recur(

@@ -143,7 +143,7 @@ def checked_memory(memory: Any, hidden_size: int) -> Cell:
     """`memory` if it can be nested: a cell of these sizes whose states all are [B, hidden_size]."""
     if not isinstance(memory, Cell):
         raise TypeError(f"memory must make a Cell when called with two sizes, not {type(memory).__name__}")
-    shapes = {tuple(part.shape) for part in memory.initial_state(1)}
+    shapes = {tuple(tensor.shape) for tensor in memory.initial_state(1)}
     if memory.input_size != hidden_size or shapes != {(1, hidden_size)}:
         raise ValueError(f"memory must keep states of hidden_size {hidden_size} alone, not {memory}")
     return memory

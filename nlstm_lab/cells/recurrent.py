@@ -166,7 +166,7 @@ class Recurrent(nn.Module):
         x = checked_input(input, self.input_size, self.cells[0].like, batched, "T")
         unbatched = x.dim() == 1 + int(x.is_floating_point())
         states = self._unpack(state, 1 if unbatched else x.shape[batched.index("B")], unbatched)
-        beside = {name: self._turned(part, unbatched) for name, part in beside.items()}
+        beside = {name: self._turned(tensor, unbatched) for name, tensor in beside.items()}
         output, last = self.run(self._turned(x, unbatched), states, steps, **beside)
         return self._returned(output, unbatched), self._pack(last, unbatched)
 
@@ -198,7 +198,7 @@ class Recurrent(nn.Module):
             states = _rows(states, slice(size))
             here = slice(start, start + length * size)
             x = data[here].view(length, size, *data.shape[1:])
-            along = {name: part[here].view(length, size, -1) for name, part in beside.items()}
+            along = {name: tensor[here].view(length, size, -1) for name, tensor in beside.items()}
             output, states = self.run(x, states, **along)
             outputs.append(output.flatten(0, 1))
             start += length * size
@@ -222,9 +222,9 @@ class Recurrent(nn.Module):
         if state is None:
             return zeros
         first = self.cells[0]
-        parts = checked_state(state, self._pack(zeros, unbatched), first.part_names or first.state_names)
+        tensors = checked_state(state, self._pack(zeros, unbatched), first.part_names or first.state_names)
         states = [
-            cell.unpack(tuple(part[k] for part in parts) if len(parts) > 1 else parts[0][k])
+            cell.unpack(tuple(tensor[k] for tensor in tensors) if len(tensors) > 1 else tensors[0][k])
             for k, cell in enumerate(self.cells)
         ]
         return _rows(states, None) if unbatched else states
@@ -235,7 +235,7 @@ class Recurrent(nn.Module):
         packed = [cell.pack(state) for cell, state in zip(self.cells, states, strict=True)]
         if not isinstance(packed[0], tuple):
             return torch.stack(packed)
-        return tuple(torch.stack(parts) for parts in zip(*packed, strict=True))
+        return tuple(torch.stack(tensors) for tensors in zip(*packed, strict=True))
 
     def extra_repr(self) -> str:
         flags = {"batch_first": self.batch_first, "dropout": self.dropout, "all_layers": self.all_layers}
@@ -245,7 +245,7 @@ class Recurrent(nn.Module):
 
 def _rows(states: list[State], rows: slice | Tensor | int | None) -> list[State]:
     """Of every part of every layer's state these rows of the batch; None puts a batch around a single row."""
-    return [tuple(part[rows] for part in state) for state in states]
+    return [tuple(tensor[rows] for tensor in state) for state in states]
 
 
 def _stacked(records: list[Record], layout: Callable[[Tensor], Tensor]) -> Record:

@@ -29,10 +29,10 @@ DISPENSABLE = {  # what goes without them; without any other package nothing goe
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: a part, what was found, what the lack costs (nothing where all is well), whether all hangs on it."""
+    """One line of the report: a name, its state, what its lack costs ("" if nothing), whether it is essential."""
 
-    part: str
-    found: str
+    name: str
+    state: str
     cost: str = ""
     essential: bool = False
 
@@ -41,13 +41,13 @@ def doctor() -> None:
     """Say what works here (packages, GPU, compiler, data, browser) and what each lack costs."""
     from rich.table import Table
 
-    found = list(examine())
+    findings = list(examine())
     table = Table("", "part", "here", "what the lack costs", box=None, pad_edge=False)
-    for each in found:
+    for each in findings:
         mark = "[green]ok" if not each.cost else "[bold red]broken" if each.essential else "[yellow]lacks"
-        table.add_row(mark, each.part, each.found, each.cost)
+        table.add_row(mark, each.name, each.state, each.cost)
     tables.console().print(table)
-    if broken := [each.part for each in found if each.essential and each.cost]:
+    if broken := [each.name for each in findings if each.essential and each.cost]:
         typer.echo(f"\nTo be mended first: {', '.join(broken)}.")
         raise typer.Exit(1)
     typer.echo("\nEverything essential works.")
@@ -57,8 +57,8 @@ def examine() -> Iterator[Finding]:
     """Every finding, the essential first; a check that fails is a finding, too."""
     yield python(sys.version_info[:2])
     yield from packages()
-    for part, check in (("units", units), ("folder", folder), ("records", records)):
-        yield _essential(part, check)
+    for name, check in (("units", units), ("folder", folder), ("records", records)):
+        yield _essential(name, check)
     if "torch" in sys.modules:
         yield gpu()
         yield processor()
@@ -203,8 +203,8 @@ def browser() -> Finding:
     return Finding("browser", "yours, but no Chromium", "the tests of widgets are skipped")
 
 
-def _essential(part: str, check: Callable[[], str]) -> Finding:
+def _essential(name: str, check: Callable[[], str]) -> Finding:
     try:
-        return Finding(part, check(), essential=True)
+        return Finding(name, check(), essential=True)
     except Exception as error:  # whatever it is, the reader is to know it
-        return Finding(part, "fails", f"{type(error).__name__}: {error}", essential=True)
+        return Finding(name, "fails", f"{type(error).__name__}: {error}", essential=True)

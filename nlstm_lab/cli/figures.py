@@ -146,7 +146,7 @@ def table(
 
     if readme and as_json:
         raise UsageError("--json prints and --readme renews pages: choose one of them")
-    if readme and (given := paths.strangers()):
+    if readme and (given := paths.redirected()):
         raise UsageError(f"the pages tell of this checkout's own records: unset {' and '.join(given)} for --readme")
     frame = targets.verdicts(runs.table(), probes.measured_claims())
     if as_json:

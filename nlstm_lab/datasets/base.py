@@ -127,10 +127,10 @@ class Epoch:
         return order[: self.batches * self.batch_size].numpy()
 
 
-def parted(order: np.ndarray, told: str) -> dict[Split, np.ndarray]:
-    """A shuffled order [n], cut 90/5/5; UsageError, which begins with what is `told`, where n is below 20."""
+def split_90_5_5(order: np.ndarray, counted: str) -> dict[Split, np.ndarray]:
+    """Cut a shuffled order [n] into 90/5/5; below 20 a UsageError, which begins with what was `counted`."""
     if len(order) < 20:
-        raise UsageError(f"{told}, too few to split 90/5/5")
+        raise UsageError(f"{counted}, too few to split 90/5/5")
     train, valid = int(len(order) * 0.9), int(len(order) * 0.05)
     return {"train": order[:train], "valid": order[train : train + valid], "test": order[train + valid :]}
 

@@ -35,8 +35,8 @@ def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed]
     A LabError says how to choose another folder where the cache cannot be written.
     """
     entry = paths.cache() / f"{entry_name}-{_digest(sources, settings)}"
-    if (found := _load(entry)) is not None:
-        return found
+    if (cached := _load(entry)) is not None:
+        return cached
     parsed = build()
     try:
         _store(entry, parsed)

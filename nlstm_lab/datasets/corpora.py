@@ -129,7 +129,7 @@ def _encode(texts: list[str], source: TextSource, own: bool) -> Parsed:
         first, second, _ = source.share
         ends = [len(text) * first // 100, len(text) * (first + second) // 100, len(text)]
     else:
-        ends = np.cumsum([len(part) for part in texts]).tolist()
+        ends = np.cumsum([len(one) for one in texts]).tolist()
     known = _counts(text[: ends[0]]) if own else _counts(text)
     beyond = _counts(text[ends[0] :]) * (known == 0)
     unseen = int(beyond.sum())

@@ -74,13 +74,13 @@ class GlimpseTask:
         tested = int(parsed.facts["tested"])
         cut = len(images) - tested
         first = cut - min(VALIDATION, cut // 6)
-        parts: dict[Split, slice] = {
+        slices: dict[Split, slice] = {
             "train": slice(0, first),
             "valid": slice(first, cut),
             "test": slice(cut, None),
         }
-        self.images = {split: images[part] for split, part in parts.items()}  # [images, 28, 28] uint8
-        self.labels = {split: labels[part] for split, part in parts.items()}
+        self.images = {split: images[array] for split, array in slices.items()}  # [images, 28, 28] uint8
+        self.labels = {split: labels[array] for split, array in slices.items()}
         self.epoch = Epoch(first, config.batch_size, config.batch_order, config.last_batch)
         self.updates_per_epoch = self.epoch.batches
 
@@ -120,7 +120,7 @@ def glimpses(images: Tensor, reading: Reading) -> Tensor:
 def _parse(files: list[bytes]) -> Parsed:
     images = [_idx(data, 3) for data in (files[0], files[2])]
     labels = [_idx(data, 1) for data in (files[1], files[3])]
-    if [len(part) for part in images] != [len(part) for part in labels]:
+    if [len(array) for array in images] != [len(array) for array in labels]:
         raise DamagedFile("MNIST's images and labels differ in number; get the four files again")
     facts = {"tested": len(images[1]), "sha256": registry.combined(files)}
     return Parsed({"images": np.concatenate(images), "labels": np.concatenate(labels)}, facts)

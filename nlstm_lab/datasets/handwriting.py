@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.datasets import iamondb
-from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Mixture, Split, Vectors, Vocabulary, parted
+from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Mixture, Split, Vectors, Vocabulary, split_90_5_5
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.settings import check
 
@@ -61,7 +61,7 @@ class HandwritingTask:
         self.transcripts: list[str] = parsed.facts["transcripts"]
         long = np.flatnonzero(self.sizes >= max(config.minimum, 2))
         order = np.random.default_rng(config.seed).permutation(long)
-        self.lines = parted(order, f"{len(long)} lines have {config.minimum} points or more")
+        self.lines = split_90_5_5(order, f"{len(long)} lines have {config.minimum} points or more")
         key = {"lines": self.fingerprint, "minimum": config.minimum, "seed": config.seed}
         moments = cached("moments", (), self._moments, **key).facts
         self.mean, self.deviation = np.array(moments["mean"]), np.array(moments["deviation"])

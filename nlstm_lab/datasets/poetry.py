@@ -93,11 +93,11 @@ class PoetryTask:
 def _parse(files: list[bytes]) -> Parsed:
     """One poem a line, a tab between verses, a space between characters, CRLF between poems."""
     poems = [_poems(data, split) for data, split in zip(files, SPLITS, strict=True)]
-    symbols = sorted(set("".join("".join(part) for part in poems)))
+    symbols = sorted(set("".join("".join(split_poems) for split_poems in poems)))
     codes = {symbol: code for code, symbol in enumerate(symbols)}
     arrays: dict[str, np.ndarray] = {
-        split: np.array([[codes[character] for character in poem] for poem in part], np.uint16)
-        for split, part in zip(SPLITS, poems, strict=True)
+        split: np.array([[codes[character] for character in poem] for poem in split_poems], np.uint16)
+        for split, split_poems in zip(SPLITS, poems, strict=True)
     }
     return Parsed(arrays, {"symbols": symbols, "sha256": registry.combined(files)})
 

@@ -45,7 +45,7 @@ def find(file: File) -> Path | None:
 def locate(name: str) -> tuple[Path, ...]:
     """The files of a data set in their order; MissingData names the first that lacks and the ways out."""
     dataset = get(name)
-    found = []
+    paths = []
     for file in dataset.files:
         if (path := find(file)) is None:
             fetch = f"get it with `nlstm-lab data fetch {name}`, " if file.urls else ""
@@ -53,18 +53,18 @@ def locate(name: str) -> tuple[Path, ...]:
                 f"{dataset.title} is not on this machine ({file.path} is missing): {fetch}take a copy of yours "
                 f"with `nlstm-lab data import {name} PATH`, or let NLSTM_LAB_DATA name the folder that has it"
             )
-        found.append(path)
-    return tuple(found)
+        paths.append(path)
+    return tuple(paths)
 
 
 def contents(name: str) -> list[bytes]:
     """The content of each file of a data set, verified; DamagedFile where it is not what was published."""
-    found = []
+    paths = []
     for file, path in zip(get(name).files, locate(name), strict=True):
         data = content.read(path)
         verify(file, path, content.digests(io.BytesIO(data)))
-        found.append(data)
-    return found
+        paths.append(data)
+    return paths
 
 
 def verify(file: File, path: Path | str, measured: Mapping[str, str | int]) -> None:

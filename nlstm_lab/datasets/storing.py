@@ -97,8 +97,8 @@ def _uncover(file: File, target: Path) -> None:
     for packing in content.PACKINGS:
         if (other := paths.data() / f"{file.path}{packing}") != target:
             other.unlink(missing_ok=True)
-    if (found := registry.find(file)) is not None and found != target:
-        registry.verify(file, found, registry.measure(file, found))
+    if (existing := registry.find(file)) is not None and existing != target:
+        registry.verify(file, existing, registry.measure(file, existing))
 
 
 def _packing(file: File, name: str) -> str | None:

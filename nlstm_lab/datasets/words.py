@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Split, Symbols, Vocabulary, parted
+from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Split, Symbols, Vocabulary, split_90_5_5
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, open_corpus
 from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
@@ -99,7 +99,7 @@ class PackedTask(ABC):
         count = len(self.firsts)
         # the legacy generator is the article's: with text8 this is its very split
         order = np.random.RandomState(SEED).permutation(count)
-        self.rows = parted(order, f"{corpus.name} fills {count} sequences of {length} characters")
+        self.rows = split_90_5_5(order, f"{corpus.name} fills {count} sequences of {length} characters")
         self.vocabulary: Vocabulary | None = Vocabulary((*self.special, *ALPHABET))
         self.input = Symbols(len(self.special) + len(ALPHABET), padded=True)
         self.output = Symbols(self.input.size)

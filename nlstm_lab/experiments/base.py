@@ -103,10 +103,10 @@ def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
     name = f"{experiment.name}+{flag}={_format(value)}"
     changed: dict[str, Any] = {"name": name, "printed": None, "printed_parameters": None}
     flag = next((now for now, recorded in RECORDED_AS.items() if recorded == flag), flag)
-    for part in ("task", "model", "training"):
-        config = getattr(experiment, part)
+    for section in ("task", "model", "training"):
+        config = getattr(experiment, section)
         if flag in {known.name for known in dataclasses.fields(config)}:
-            return dataclasses.replace(experiment, **changed, **{part: dataclasses.replace(config, **{flag: value})})
+            return dataclasses.replace(experiment, **changed, **{section: dataclasses.replace(config, **{flag: value})})
     recurrent = CELL_TYPES.get(experiment.model.cell_type)
     if recurrent is None:
         raise UsageError(

@@ -32,7 +32,7 @@ class Table:
 
     def experiments(self) -> list[Experiment]:
         """Every row at every scale; a rescued one follows the row that it changes."""
-        found = []
+        experiments = []
         for name, cell_type, layers, widths, parameters in self.rows:
             for (scale, (task, training)), width in zip(self.scales.items(), widths, strict=True):
                 row = Experiment(
@@ -45,8 +45,8 @@ class Table:
                     printed_parameters=parameters,
                     sources=MODEL_SOURCES | dict(self.sources),
                 )
-                found += [row, rescued(row)] if self.rescued else [row]
-        return found
+                experiments += [row, rescued(row)] if self.rescued else [row]
+        return experiments
 
 
 def rescued(row: Experiment) -> Experiment:

@@ -65,9 +65,9 @@ def gallery(verdicts: pd.DataFrame | None = None) -> Path:
     """
     made_in = notebooks_by_figure()
     records = manifest()
-    told = {notebook: tally(notebook, verdicts) for notebook in set(made_in.values())}
+    tallies = {notebook: tally(notebook, verdicts) for notebook in set(made_in.values())}
     cards = "\n".join(
-        _card(record, notebook := made_in.get(record["name"], ""), told.get(notebook, {})) for record in records
+        _card(record, notebook := made_in.get(record["name"], ""), tallies.get(notebook, {})) for record in records
     )
     count = f"{len(records)} figure" + ("s" if len(records) != 1 else "")
     folder = paths.PACKAGE / "figures"

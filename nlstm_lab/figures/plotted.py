@@ -65,7 +65,7 @@ def fingerprint(figure: Figure) -> str:
     data is computed for it. So a drawing has one fingerprint everywhere.
     """
     size = tuple(round(float(inch), 3) for inch in figure.get_size_inches())
-    ticks = {id(part) for tick in figure.findobj(Tick) for part in tick.findobj()}
+    ticks = {id(element) for tick in figure.findobj(Tick) for element in tick.findobj()}
     computed = bool(decimals(figure))
     described = sorted(_describe(artist, computed) for artist in figure.findobj() if id(artist) not in ticks)
     return hashlib.sha256(repr((size, described)).encode()).hexdigest()[:16]

@@ -63,11 +63,11 @@ def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = 
     target = paths.figures() / f"{name}.pdf"
     made_with = read_json(target.with_suffix(".json")).get("parameters", {})
     if (place := committed.place(target, made_with)) != target:
-        told = ", ".join(f"{name} = {value!r}" for name, value in committed.changed(made_with).items())
-        target, caption = place, f"{caption} Here {told}.".strip()
+        changes = ", ".join(f"{name} = {value!r}" for name, value in committed.changed(made_with).items())
+        target, caption = place, f"{caption} Here {changes}.".strip()
     several = runs if isinstance(runs, Iterable) and not isinstance(runs, str) else [runs]
     names = [run if isinstance(run, str) else run.name for run in several]
-    seeds = sorted({int(found[1]) for run in names if (found := re.search(r"seed(\d+)$", run))})
+    seeds = sorted({int(match[1]) for run in names if (match := re.search(r"seed(\d+)$", run))})
     record = {"name": name, "caption": caption, "parameters": committed.parameters(), "runs": names, "seeds": seeds}
     record["look"] = fingerprint(figure)
     if not _unchanged(target, record, figure):

@@ -35,11 +35,11 @@ def what_lacks(outlook: pd.DataFrame, hours: pd.DataFrame) -> Styler | Prose:
     """
     if outlook.empty:
         return prose("Nothing: every row was run with each of these seeds.")
-    told = outlook.set_index("experiment", drop=False)
+    table = outlook.set_index("experiment", drop=False)
     for place, (machine, known) in enumerate(hours.items(), start=2):
         shown = known.map(lambda one: f"{one:,.0f}" if one > 10 else f"{one:.1f}", na_action="ignore")
-        told.insert(place, f"hours, {machine}", shown.reindex(told.index))
-    return told.style.format(na_rep="").hide(axis="index")
+        table.insert(place, f"hours, {machine}", shown.reindex(table.index))
+    return table.style.format(na_rep="").hide(axis="index")
 
 
 def with_interval(interval: Interval, form: str = ".2f") -> str:
@@ -80,8 +80,8 @@ def as_it_stands(frame: pd.DataFrame) -> str:
         f"- {row.subject} ({row.metric}): by {with_interval(margin, '.3g')}, {row.scale} scale: **{row.verdict}**"
         for row, margin in zip(ran.itertuples(), margins, strict=True)
     ]
-    told = "\n".join(lines) or "No ordering of this table has runs on both sides yet."
-    return f"As it stands, {'; '.join(kinds)}.\n\n{told}"
+    table = "\n".join(lines) or "No ordering of this table has runs on both sides yet."
+    return f"As it stands, {'; '.join(kinds)}.\n\n{table}"
 
 
 def dead_memories(dead: pd.DataFrame | None) -> str:
@@ -106,12 +106,12 @@ def ordering(compared: Paired, first: str, second: str, more: str, less: str, fo
     """Which of the two is more, as far as the interval of their paired difference tells.
 
     >>> from types import SimpleNamespace
-    >>> told = SimpleNamespace(difference=Interval(2.0, 1.0, 3.0), seeds=5, ordering="holds")
-    >>> ordering(told, "the inner memory", "the outer", "slower than", "faster than", "+.0f")
+    >>> difference = SimpleNamespace(difference=Interval(2.0, 1.0, 3.0), seeds=5, ordering="holds")
+    >>> ordering(difference, "the inner memory", "the outer", "slower than", "faster than", "+.0f")
     'the inner memory is slower than the outer: the difference is +2 (95 % interval +1 to +3), 5 seeds'
     """
     if compared.ordering == "not measured":
         return f"{first} and {second} were not compared: an interval needs three seeds, and {compared.seeds} had both"
     relation = {"holds": f"is {more}", "fails": f"is {less}"}.get(compared.ordering, "cannot be told apart from")
-    told = with_interval(compared.difference, form)
-    return f"{first} {relation} {second}: the difference is {told}, {compared.seeds} seeds"
+    difference = with_interval(compared.difference, form)
+    return f"{first} {relation} {second}: the difference is {difference}, {compared.seeds} seeds"

@@ -76,8 +76,8 @@ class Interface:
         """
         ends = {end: _recorded(value) for end, value in (("in", self.input), ("out", self.output))}
         symbols = [] if self.vocabulary is None else self.vocabulary.symbols
-        told = "".join(symbols) if all(len(symbol) == 1 for symbol in symbols) else list(symbols)
-        return {**ends, "vocabulary": told or None, "per_sequence": self.per_sequence}
+        names = "".join(symbols) if all(len(symbol) == 1 for symbol in symbols) else list(symbols)
+        return {**ends, "vocabulary": names or None, "per_sequence": self.per_sequence}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Interface":

@@ -29,11 +29,11 @@ CELL_TYPES: dict[str, type[cells.Recurrent]] = {
 }
 
 
-class Forgotten(NamedTuple):
-    """What is left of weights that are not kept: their digest, and the sentence for whoever would read with them."""
+class MissingWeights(NamedTuple):
+    """Weights that are not kept: their digest, and the message of the MissingRun that reading raises."""
 
     digest: str
-    told: str
+    message: str
 
 
 class Network(nn.Module):
@@ -64,24 +64,24 @@ class Network(nn.Module):
         self.add_module("unit", recurrent)  # its name in every record of weights
         self.readout, self.embedding, self.density = readout, embedding, density
         self.vocabulary, self.per_sequence, self.name, self.words = vocabulary, per_sequence, name, words
-        self.forgotten: Forgotten | None = None
+        self.missing_weights: MissingWeights | None = None
 
     @property
     def recurrent(self) -> cells.Recurrent:
         """The recurrent layers."""
         return self._modules["unit"]  # type: ignore[return-value]
 
-    def forget(self, digest: str, told: str) -> "Network":
-        """Give the weights up but for their digest, by which what was measured of them is still found.
+    def drop_weights(self, digest: str, message: str) -> "Network":
+        """Drop the weights but for their digest, which still finds what was measured of them.
 
-        Reading with the network raises MissingRun with the sentence `told`. Returns the network itself.
+        Reading with the network raises MissingRun with `message`. Returns the network itself.
         """
-        self.forgotten = Forgotten(digest, told)
+        self.missing_weights = MissingWeights(digest, message)
         return self.to("meta")
 
     def _refuse_without_weights(self) -> None:
-        if self.forgotten:
-            raise MissingRun(self.forgotten.told)
+        if self.missing_weights:
+            raise MissingRun(self.missing_weights.message)
 
     @property
     def device(self) -> torch.device:
@@ -163,11 +163,11 @@ def parameter_count(module: nn.Module) -> int:
 
 def digest(weights: Mapping[str, Tensor]) -> str:
     """The sha256 of parameters and buffers, a `state_dict`, by name, type, shape and content."""
-    told = hashlib.sha256()
+    sha = hashlib.sha256()
     for name, tensor in sorted(weights.items()):
-        told.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        told.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return told.hexdigest()
+        sha.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        sha.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return sha.hexdigest()
 
 
 def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") -> Network:

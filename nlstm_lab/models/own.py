@@ -26,10 +26,10 @@ def cell_type(name: str) -> str:
             f"there is no cell type {name!r}; there are {', '.join(CELL_TYPES)}, and your own as module:Class"
         )
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        own = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"the cell type {name!r} cannot be imported: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, Recurrent)):
+    if not (isinstance(own, type) and issubclass(own, Recurrent)):
         raise UsageError(f"the cell type {name!r} must be a subclass of nlstm_lab.cells.Recurrent with a cell_class")
-    CELL_TYPES[name] = found
+    CELL_TYPES[name] = own
     return name

@@ -91,7 +91,7 @@ class MixtureDensity(nn.Module):
         chosen = torch.multinomial(weights.reshape(-1, self.components), 1, generator=generator)
         chosen = chosen.view(*raw.shape[:-1], 1)
         mean, deviation = (
-            part.gather(-2, chosen.unsqueeze(-1).expand(*chosen.shape, 2))[..., 0, :] for part in (means, sigma)
+            tensor.gather(-2, chosen.unsqueeze(-1).expand(*chosen.shape, 2))[..., 0, :] for tensor in (means, sigma)
         )
         r = rho.gather(-1, chosen)[..., 0]
         noise = torch.randn(mean.shape, generator=generator) * math.sqrt(temperature)

@@ -97,9 +97,9 @@ def _run(client: Any, outcomes: Sequence[Outcome], timeout: float | None, look: 
     by_name = {outcome.job.name: outcome for outcome in outcomes}
 
     def heard(event: tuple[float, dict[str, Any]]) -> None:
-        _, told = event
-        by_name[told["notebook"]].executed = told["cell"]
-        began.setdefault(told["notebook"], time.monotonic())
+        _, details = event
+        by_name[details["notebook"]].executed = details["cell"]
+        began.setdefault(details["notebook"], time.monotonic())
 
     client.subscribe_topic(owner, heard)
     threads = 1 if len(outcomes) > 1 else 0

@@ -35,17 +35,17 @@ class Inputs:
 
     @classmethod
     def now(cls) -> "Inputs":
-        told = hashlib.sha256(" ".join(f"{name} {version(name)}" for name in LIBRARIES).encode())
+        stamp = hashlib.sha256(" ".join(f"{name} {version(name)}" for name in LIBRARIES).encode())
         mine = (path for path in _files(paths.PACKAGE) if path.relative_to(paths.PACKAGE).parts[0] not in ONLY_RUN)
-        _add(told, paths.PACKAGE, mine)
+        _add(stamp, paths.PACKAGE, mine)
         for folder in (paths.targets(), paths.runs(), paths.probes(), paths.bench()):
-            _add(told, folder, (path for path in _files(folder) if path.name != CLAIMS))
-        return cls(told.hexdigest(), _digest(paths.probes() / CLAIMS))
+            _add(stamp, folder, (path for path in _files(folder) if path.name != CLAIMS))
+        return cls(stamp.hexdigest(), _digest(paths.probes() / CLAIMS))
 
     def of(self, job: Job) -> str:
         """The digest of everything that the executed copy of `job` follows from."""
-        told = [_digest(job.source), json.dumps([dict(job.parameters), job.replace], sort_keys=True), self.shared]
-        return hashlib.sha256("\n".join([*told, self.claims if reads_claims(job) else ""]).encode()).hexdigest()
+        sha = [_digest(job.source), json.dumps([dict(job.parameters), job.replace], sort_keys=True), self.shared]
+        return hashlib.sha256("\n".join([*sha, self.claims if reads_claims(job) else ""]).encode()).hexdigest()
 
 
 def reads_claims(job: Job) -> bool:
@@ -61,16 +61,16 @@ def stamp(executed: NotebookNode, job: Job, inputs: str, seconds: float) -> None
 def stamped(job: Job) -> dict[str, Any]:
     """What `stamp` wrote into the executed copy, or nothing where there is no whole one."""
     try:
-        told = json.loads(job.output.read_text(encoding="utf-8"))["metadata"][KEY]
+        stamp = json.loads(job.output.read_text(encoding="utf-8"))["metadata"][KEY]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return stamp if isinstance(stamp, dict) else {}
 
 
 def unchanged(job: Job, inputs: str) -> bool:
     """Whether the executed copy was made from these inputs, and all that it left is still as it left it."""
-    told = stamped(job)
-    return told.get("inputs") == inputs and told.get("left") == left(job)
+    stamp = stamped(job)
+    return stamp.get("inputs") == inputs and stamp.get("left") == left(job)
 
 
 def left(job: Job) -> dict[str, str]:
@@ -94,13 +94,13 @@ def left(job: Job) -> dict[str, str]:
 def _files(folder: Path) -> list[Path]:
     """Every file below, without caches and without hidden ones: those are unfinished."""
     aside = (".", "__pycache__")
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path in found if not any(p.startswith(aside) for p in path.relative_to(folder).parts))
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in files if not any(p.startswith(aside) for p in path.relative_to(folder).parts))
 
 
-def _add(told: Any, folder: Path, files: Iterable[Path]) -> None:
+def _add(sha: Any, folder: Path, files: Iterable[Path]) -> None:
     for path in files:
-        told.update(f"{path.relative_to(folder)} {_digest(path)}\n".encode())
+        sha.update(f"{path.relative_to(folder)} {_digest(path)}\n".encode())
 
 
 def _digest(path: Path) -> str:

@@ -33,8 +33,8 @@ def update_listing(verdicts: pd.DataFrame) -> bool:
     """
     standing = _standing()
     for name in names():
-        measured, told = float(stamped(Job(name)).get("seconds", 0)), standing.get(name, 0)
-        if measured and not measured / 2 <= told <= measured * 2:
+        measured, stated = float(stamped(Job(name)).get("seconds", 0)), standing.get(name, 0)
+        if measured and not measured / 2 <= stated <= measured * 2:
             standing[name] = max(1, round(measured))
     return paths.write(_page(), render(verdicts, standing))
 

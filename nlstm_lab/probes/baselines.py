@@ -27,23 +27,23 @@ def untrained(model: Network, seed: int = 0) -> Network:
     True
     """
     fresh = copy.deepcopy(model)
-    parts: list[Any] = [fresh.recurrent, *(m for m in (fresh.embedding, fresh.readout) if m is not None)]
+    modules: list[Any] = [fresh.recurrent, *(m for m in (fresh.embedding, fresh.readout) if m is not None)]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        for part in parts:
-            _reset(part)
+        for module in modules:
+            _reset(module)
     return fresh
 
 
-def _reset(part: nn.Module) -> None:
-    """Reset `part`, or, if it cannot do that itself, its children."""
-    reset = getattr(part, "reset_parameters", None)
+def _reset(module: nn.Module) -> None:
+    """Reset `module`, or, if it cannot do that itself, its children."""
+    reset = getattr(module, "reset_parameters", None)
     if reset is not None:
         reset()
         return
-    if next(part.parameters(recurse=False), None) is not None:
-        raise UsageError(f"{type(part).__name__} has parameters and no `reset_parameters`: it cannot be made untrained")
-    for child in part.children():
+    if next(module.parameters(recurse=False), None) is not None:
+        raise UsageError(f"{type(module).__name__} has parameters but no `reset_parameters`, so it cannot be reset")
+    for child in module.children():
         _reset(child)
 
 

@@ -66,11 +66,11 @@ def along(trace: xr.Dataset, window: int = 1000) -> pd.DataFrame:
     rows = []
     for start in range(0, trace.sizes["time"] - window + 1, window):
         piece = trace.isel(time=slice(start, start + window))
-        told = shares(classes(piece)).reset_index()
+        frame = shares(classes(piece)).reset_index()
         seen = np.tanh(piece["c"].values.astype(np.float64))
-        told["variance"] = seen.var(0).mean(-1)
-        told["effective_rank"] = [effective_rank(seen[:, k]) for k in range(seen.shape[1])]
-        rows.append(told.assign(time=start))
+        frame["variance"] = seen.var(0).mean(-1)
+        frame["effective_rank"] = [effective_rank(seen[:, k]) for k in range(seen.shape[1])]
+        rows.append(frame.assign(time=start))
     return pd.concat(rows, ignore_index=True)
 
 

@@ -129,8 +129,8 @@ def hidden_states(trace: xr.Dataset) -> dict[str, xr.DataArray]:
     return {name: trace["h"].sel(layer=k) for name, k in zip(hidden_names(len(layers)), layers, strict=True)}
 
 
-def part(unit: Recurrent, state: Any, name: str) -> Tensor:
-    """The part of a packed state that is called `name` (a memory or a layer's h), a view [B, hidden_size]."""
+def component(unit: Recurrent, state: Any, name: str) -> Tensor:
+    """The component of a packed state that is called `name` (a memory or a layer's h), a view [B, hidden_size]."""
     memories, hidden = names(unit), hidden_names(unit.num_layers)
     if name in hidden:
         layers: Tensor = state[0] if isinstance(state, tuple) else state
@@ -148,14 +148,14 @@ def batched(states: Sequence[Any]) -> Any:
     if not isinstance(states[0], tuple):
         return torch.cat(list(states), -2)
     # the batch is the last dimension but one, and the last of an HM-LSTM's boundaries [num_layers, B]
-    return tuple(torch.cat(parts, -1 if parts[0].dim() == 2 else -2) for parts in zip(*states, strict=True))
+    return tuple(torch.cat(tensors, -1 if tensors[0].dim() == 2 else -2) for tensors in zip(*states, strict=True))
 
 
 def rows(state: Any, index: Sequence[int]) -> Any:
     """The chosen texts of a packed state side by side, a copy."""
     if not isinstance(state, tuple):
         return state[..., list(index), :]
-    return tuple(part[..., list(index)] if part.dim() == 2 else part[..., list(index), :] for part in state)
+    return tuple(tensor[..., list(index)] if tensor.dim() == 2 else tensor[..., list(index), :] for tensor in state)
 
 
 def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
@@ -165,14 +165,14 @@ def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
     """
     if not len(moments) or min(moments) < 1 or max(moments) > len(codes):
         raise UsageError(f"moments must lie from 1 to {len(codes)} in this text, at least one of them")
-    found: dict[int, Any] = {}
+    states: dict[int, Any] = {}
     state, start = None, 0
     for moment in sorted(set(moments)):
         for first in range(start, moment, CHUNK):
             x = codes[first : min(first + CHUNK, moment)].unsqueeze(1)
             state = model.recurrent(*model.recurrent_arguments(x), state)[1]
-        found[moment], start = state, moment
-    return batched([found[moment] for moment in moments])
+        states[moment], start = state, moment
+    return batched([states[moment] for moment in moments])
 
 
 def state_of(model: Network, codes: Tensor, read: xr.Dataset, moment: int) -> Any:
@@ -186,7 +186,7 @@ def state_of(model: Network, codes: Tensor, read: xr.Dataset, moment: int) -> An
     state = states_at(model, codes, [1])
     before = read.isel(time=moment - 1)
     for name in names(unit):
-        part(unit, state, name)[0] = torch.as_tensor(before["c"].sel(memory=name).values)
+        component(unit, state, name)[0] = torch.as_tensor(before["c"].sel(memory=name).values)
     for layer, name in enumerate(hidden_names(unit.num_layers), start=1):
-        part(unit, state, name)[0] = torch.as_tensor(before["h"].sel(layer=layer).values)
+        component(unit, state, name)[0] = torch.as_tensor(before["h"].sel(layer=layer).values)
     return state

@@ -43,8 +43,8 @@ def digest(value: str | nn.Module) -> str:
     """The sha256 of a text, or of a network's weights: the recorded one where only that is kept of them."""
     if isinstance(value, str):
         return hashlib.sha256(value.encode()).hexdigest()
-    if isinstance(value, Network) and value.forgotten:
-        return value.forgotten.digest
+    if isinstance(value, Network) and value.missing_weights:
+        return value.missing_weights.digest
     return models.digest(value.state_dict())
 
 

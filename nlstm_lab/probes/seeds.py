@@ -25,14 +25,14 @@ def gather(
     untrained networks and shuffled texts differ between the seeds as trained networks do. UsageError: no run.
     """
     seeded = "seed" in inspect.signature(measure).parameters
-    parts = []
+    frames = []
     for run, network in networks:
         seed = {"seed": run.seed} if seeded else {}
         frame = measure(network, *arguments, **seed, **options).reset_index(drop=True)
-        parts.append(pd.DataFrame({**about(run)}, index=frame.index).join(frame))
-    if not parts:
+        frames.append(pd.DataFrame({**about(run)}, index=frame.index).join(frame))
+    if not frames:
         raise UsageError(NO_RUNS)
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(frames, ignore_index=True)
 
 
 def medians(cells: pd.DataFrame, column: str = "timescale") -> pd.DataFrame:
@@ -47,8 +47,8 @@ def medians(cells: pd.DataFrame, column: str = "timescale") -> pd.DataFrame:
     for key, group in cells.groupby([*RUN, "memory", *kept], sort=False):
         live = group.loc[group["life"] == "alive", column].dropna()
         life = {name: (group["life"] == name).mean() for name in ("latched", "silent")}
-        told = {"median": live.median() if len(live) >= ENOUGH else float("nan"), "measured": len(live)}
-        rows.append(dict(zip([*RUN, "memory", *kept], key, strict=True)) | told | life)
+        summary = {"median": live.median() if len(live) >= ENOUGH else float("nan"), "measured": len(live)}
+        rows.append(dict(zip([*RUN, "memory", *kept], key, strict=True)) | summary | life)
         rows[-1]["dead"] = (group["life"] != "alive").mean()
     return pd.DataFrame(rows)
 

@@ -88,7 +88,7 @@ def unit_input(model: Network, codes: Tensor) -> tuple[Tensor, ...]:
     like = model.recurrent.cells[0].like
     codes = codes.to(like.device)
     symbols = codes.clamp(min=0)
-    x, *given = (part.detach() for part in model.recurrent_arguments(symbols))
+    x, *given = (tensor.detach() for tensor in model.recurrent_arguments(symbols))
     if model.embedding is None:
         x = torch.nn.functional.one_hot(x, model.recurrent.input_size).to(like.dtype)
     return x * (codes != NOTHING)[:, None], *given

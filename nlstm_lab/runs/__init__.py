@@ -132,7 +132,7 @@ def _train(
         if settled():
             return  # another process has finished it before this one held the lock
         attempt.begin(experiment, task.fingerprint, again)
-        told = {
+        about = {
             "experiment": experiment.name,
             "scale": experiment.scale,
             "seed": seed,
@@ -158,9 +158,9 @@ def _train(
                 progress=progress,
             )
         except TrainingFailed as error:
-            attempt.fail({**told, "what": error.what, "update": error.update}, experiment)
+            attempt.fail({**about, "what": error.what, "update": error.update}, experiment)
             raise
-        _record(attempt, experiment, fit, told)
+        _record(attempt, experiment, fit, about)
 
 
 def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result: dict[str, Any]) -> None:

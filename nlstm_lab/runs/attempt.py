@@ -58,8 +58,8 @@ class Attempt:
             shutil.rmtree(self.path)
         with writing(self.path, "nothing was begun"):
             self.path.mkdir(parents=True, exist_ok=True)
-            told = [self.folder / name for name in ("result.json", "failed.json")]
-            if self.folder.exists() and not any(file.exists() for file in told):  # stopped while publishing
+            outcomes = [self.folder / name for name in ("result.json", "failed.json")]
+            if self.folder.exists() and not any(file.exists() for file in outcomes):  # stopped while publishing
                 shutil.rmtree(self.record, ignore_errors=True)
                 self.folder.rename(self.record)
             if self.kept.exists() and not again and not self.checkpoint.exists():
@@ -81,12 +81,12 @@ class Attempt:
         paths.flush(self.folder.parent)  # or a power cut could take the new name, once the checkpoint is gone
         shutil.rmtree(self.path)
 
-    def fail(self, told: dict[str, Any], experiment: Experiment) -> None:
+    def fail(self, failure: dict[str, Any], experiment: Experiment) -> None:
         """Record that training could not go on, unless an earlier one did; the attempt stays as it is."""
         if not (self.folder / "result.json").exists():
             with writing(self.folder, "that training could not go on is not recorded"):
                 self.folder.mkdir(parents=True, exist_ok=True)
-                records.write_json(self.folder / "failed.json", told)
+                records.write_json(self.folder / "failed.json", failure)
                 records.write_json(self.folder / "config.json", experiment.config())
 
 

@@ -18,7 +18,7 @@ def outlook(runs: Sequence[Run], pattern: str, scale: str, seeds: Sequence[int])
     for name in experiments.names(pattern):
         lacking = [str(seed) for seed in seeds if (name, scale, seed) not in done]
         if scale in experiments.scales(name) and lacking:
-            told = ",".join(lacking)
-            command = f"nlstm-lab sweep {name} --scale {scale} --seeds {told}"
-            rows.append({"experiment": name, "seeds": told, "command": command})
+            missing = ",".join(lacking)
+            command = f"nlstm-lab sweep {name} --scale {scale} --seeds {missing}"
+            rows.append({"experiment": name, "seeds": missing, "command": command})
     return pd.DataFrame(rows, columns=["experiment", "seeds", "command"])

@@ -66,9 +66,10 @@ def difference(recorded: dict[str, Any], experiment: Experiment) -> str:
     default that means what was done before, so that the records of before stay what they are.
     """
     then, now = dict(recorded), experiment.config()
-    for part in ("task", "model", "training"):
-        if isinstance(then.get(part), dict):
-            then[part], now[part] = ({**_defaults(getattr(experiment, part)), **side[part]} for side in (then, now))
+    for section in ("task", "model", "training"):
+        if isinstance(then.get(section), dict):
+            defaults = _defaults(getattr(experiment, section))
+            then[section], now[section] = {**defaults, **then[section]}, {**defaults, **now[section]}
     return _first_difference(then, now)
 
 
@@ -87,8 +88,8 @@ def _first_difference(then: Any, now: Any, path: str = "") -> str:
     if isinstance(then, dict) and isinstance(now, dict):
         for key in sorted(then.keys() | now.keys()):
             inner = f"{path}.{key}" if path else key
-            if found := _first_difference(then.get(key, ABSENT), now.get(key, ABSENT), inner):
-                return found
+            if text := _first_difference(then.get(key, ABSENT), now.get(key, ABSENT), inner):
+                return text
         return ""
     was, now_is = ("absent" if value is ABSENT else repr(value) for value in (then, now))
     return "" if then == now else f"{path} was {was} and is {now_is}"

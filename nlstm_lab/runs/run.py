@@ -57,7 +57,7 @@ class Run:
         ends = models.Interface.from_record(self.result["interface"])
         network = models.build(self.experiment.model, ends, seed=self.seed, name=self.name)
         if not self.has_weights:
-            return network.forget(
+            return network.drop_weights(
                 self.result.get("weights_sha256", ""),
                 f"the weights of {self.name} are not kept here (its record is); train it again with "
                 f"`{command(self.experiment, self.seed)} --again`",

@@ -81,15 +81,15 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
     >>> bool(means["ptb_char_nlstm_logfreq"] < means["ptb_char_nlstm"])
     True
     """
-    found = []
+    results = []
     for file in sorted(paths.runs().glob("*/*/result.json")):
         result = records.read_result(file)
         if fnmatch.fnmatchcase(result["experiment"], pattern) and scale in (None, result["scale"]):
             if is_known(result["experiment"]):
                 load(result["experiment"], result["seed"], result["scale"])
-            found.append((result, records.state(result)))
-    found += [(run.result, run.state) for run in (begun(pattern, scale) if partial else [])]
-    about = [({**{key: result[key] for key in RUN}, "state": state}, result["metrics"]) for result, state in found]
+            results.append((result, records.state(result)))
+    results += [(run.result, run.state) for run in (begun(pattern, scale) if partial else [])]
+    about = [({**{key: result[key] for key in RUN}, "state": state}, result["metrics"]) for result, state in results]
     rows = [{**run, **row} for run, metrics in about for row in metrics]
     return pd.DataFrame(rows, columns=[*RUN, "state", *VALUE])
 
@@ -97,9 +97,9 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     """Runs that match and could not be finished: experiment, scale, seed, what was not finite, after which update."""
     columns = ["experiment", "scale", "seed", "what", "update"]
-    told = [records.read_json(file) for file in sorted(paths.runs().glob("*/*/failed.json"))]
+    failed = [records.read_json(file) for file in sorted(paths.runs().glob("*/*/failed.json"))]
     matching = [
-        one for one in told if fnmatch.fnmatchcase(one["experiment"], pattern) and scale in (None, one["scale"])
+        one for one in failed if fnmatch.fnmatchcase(one["experiment"], pattern) and scale in (None, one["scale"])
     ]
     return pd.DataFrame(matching, columns=columns)
 
@@ -119,7 +119,7 @@ def setting(runs: Iterable[Run]) -> str:
     texts = dict.fromkeys(task.corpus for task in tasks if hasattr(task, "corpus"))
     titles = [DATASETS[text].title if text in DATASETS else text for text in texts]
     words = {task.words for task in tasks if hasattr(task, "words")}
-    told = [
+    sizes = [
         f"{_span({run.experiment.model.hidden_size for run in runs})} units a layer",
         *([f"{_span(words)} words"] if words else []),
         f"{_span({int(run.history['update'].max()) for run in runs})} updates",
@@ -128,7 +128,7 @@ def setting(runs: Iterable[Run]) -> str:
     seeds = _span({*Counter((run.experiment.name, run.experiment.scale) for run in runs).values()})
     ended = dict.fromkeys(run.state for run in runs if run.state != "done")
     seeds = "one seed" if seeds == "1" else f"{seeds} seeds"
-    return f"{scales} scale: {'; '.join([', '.join(told), *titles, seeds, *ended])}."
+    return f"{scales} scale: {'; '.join([', '.join(sizes), *titles, seeds, *ended])}."
 
 
 def _span(values: set[int]) -> str:
@@ -159,17 +159,17 @@ def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame
     [0, 1, 2, 3, 4]
     """
     named = runs if isinstance(runs, Mapping) else {"": runs}
-    parts = [
+    frames = [
         run.history.assign(
             **about(run), state=run.state, best=run.history["epoch"] == run.result["best_epoch"], setting=setting
         )
         for setting, some in named.items()
         for run in some
     ]
-    if not parts:
+    if not frames:
         raise UsageError(NO_RUNS)
-    told: pd.DataFrame = pd.concat(parts, ignore_index=True)
-    return told if isinstance(runs, Mapping) else told.drop(columns="setting")
+    table: pd.DataFrame = pd.concat(frames, ignore_index=True)
+    return table if isinstance(runs, Mapping) else table.drop(columns="setting")
 
 
 def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
@@ -181,22 +181,22 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
     UsageError: no run.
 
     >>> import nlstm_lab as lab
-    >>> told = lab.runs.curves(lab.runs.recorded("ptb_char_nlstm", "small"))
-    >>> bool(told.duplicated(["seed", "split", "update"]).any())
+    >>> frames = lab.runs.curves(lab.runs.recorded("ptb_char_nlstm", "small"))
+    >>> bool(frames.duplicated(["seed", "split", "update"]).any())
     False
     """
-    told = []
+    frames = []
     for run in runs:
         history, rate = run.history, run.result["tokens_per_second"]
         rows: pd.DataFrame = history[(history["metric"] == metric) & history["split"].isin(["early", "train", "valid"])]
         rows = rows[rows["evaluation"] == history["evaluation"].iloc[0]]  # the others read once, at the end
         rows = rows[(rows["split"] != "train") | (rows["epoch"] > 1)]  # the first epoch's has the early rows
         minutes = rows["update"] * _read_by_an_update(run.experiment.task) / rate / 60
-        parts = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **about(run))
-        told.append(parts[[*about(run), "split", "update", "minutes", "value"]])
-    if not told:
+        shown = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **about(run))
+        frames.append(shown[[*about(run), "split", "update", "minutes", "value"]])
+    if not frames:
         raise UsageError(NO_RUNS)
-    return pd.concat(told, ignore_index=True)
+    return pd.concat(frames, ignore_index=True)
 
 
 def _read_by_an_update(task: Any) -> float:
@@ -228,5 +228,5 @@ def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFr
         rows.loc[rows["life"] == life, [*keys, "value"]].rename(columns={"value": life})
         for life in ("latched", "silent")
     )
-    told = latched.merge(silent, on=keys, validate="one_to_one")
-    return told.assign(dead=told["latched"] + told["silent"])
+    shares = latched.merge(silent, on=keys, validate="one_to_one")
+    return shares.assign(dead=shares["latched"] + shares["silent"])

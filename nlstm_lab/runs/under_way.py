@@ -51,7 +51,7 @@ def under_way(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
 
     What cannot go on is passed over: runs that failed, and attempts at another configuration than today's.
     """
-    found = []
+    runs = []
     for file in sorted(paths.runs().glob("*/.attempt-*-seed*/config.json")):
         config: dict[str, Any] = records.read_json(file)
         if not fnmatch.fnmatchcase(config["name"], pattern) or scale not in (None, config["scale"]):
@@ -76,5 +76,5 @@ def under_way(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
             "seconds": round(progress.seconds, 1),
             "tokens_per_second": round(progress.rate()),
         }
-        found.append(PartialRun(attempt.path, experiment, result["seed"], result, progress, saved))
-    return found
+        runs.append(PartialRun(attempt.path, experiment, result["seed"], result, progress, saved))
+    return runs

@@ -53,8 +53,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         table = self.shown().to_html(index=False, border=0, escape=True)
-        told = [self.note] * bool(self.note) + [f"† {note}" for note in notes(self.frame)]
-        below = "".join(f"<p>{html.escape(one)}</p>" for one in told)
+        remarks = [self.note] * bool(self.note) + [f"† {note}" for note in notes(self.frame)]
+        below = "".join(f"<p>{html.escape(one)}</p>" for one in remarks)
         return f"<h4>{html.escape(self.title)}</h4>{table}{below}"
 
 
@@ -80,9 +80,9 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
     if place not in document.places:
         known = ", ".join(f"{name}.{known}" for known in document.places)
         raise UsageError(f"there is no target {target!r}; there are {known}")
-    found = document.places[place]
-    title = f"{document.title} ({document.authors} {document.year}), {found.where}: {found.caption}"
-    return Comparison(target, title, found.note, frame(judge(document, found, Runs.of(table))))
+    entries = document.places[place]
+    title = f"{document.title} ({document.authors} {document.year}), {entries.where}: {entries.caption}"
+    return Comparison(target, title, entries.note, frame(judge(document, entries, Runs.of(table))))
 
 
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:

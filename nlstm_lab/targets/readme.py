@@ -34,8 +34,8 @@ def readme_block(frame: pd.DataFrame) -> str:
         for place, rows in mine[mine["kind"] == "number"].groupby("place", sort=False):
             caption = document.places[str(place)].caption
             lines += _numbers(rows, caption) if rows["seeds"].any() else [_silent(rows, caption)]
-        if told := notes(mine[mine["seeds"] > 0]):
-            lines += ["", "\n\n".join(f"† {note}" for note in told)]
+        if remarks := notes(mine[mine["seeds"] > 0]):
+            lines += ["", "\n\n".join(f"† {note}" for note in remarks)]
         lines += ["", *_statements(mine), ""]
     if frame["own"].any():
         lines += ["**Questions of our own**", "", *_statements(frame[frame["own"]]), ""]
@@ -59,9 +59,9 @@ def _renewed(path: Path, frame: pd.DataFrame) -> str:
     text = path.read_text(encoding="utf-8")
     for name, block in (("report", report(frame)), ("verdicts", readme_block(frame))):
         begin, end = markers(name)
-        before, found, rest = text.partition(begin)
+        before, marker, rest = text.partition(begin)
         _, closed, after = rest.partition(end)
-        if not (found and closed) or begin in rest or end in after:
+        if not (marker and closed) or begin in rest or end in after:
             raise UsageError(f"{path} needs the line {begin} once and the line {end} once after it")
         text = f"{before}{begin}\n{block}{end}{after}"
     return text
@@ -88,8 +88,8 @@ def _counts(frame: pd.DataFrame) -> list[str]:
 
 
 def _tally(verdicts: Iterable[str], order: Iterable[str]) -> str:
-    found = list(verdicts)
-    return ", ".join(f"{found.count(verdict)} {verdict}" for verdict in order)
+    marker = list(verdicts)
+    return ", ".join(f"{marker.count(verdict)} {verdict}" for verdict in order)
 
 
 def _line(*cells: object) -> str:

@@ -39,10 +39,10 @@ def report(frame: pd.DataFrame) -> str:
 
 
 def _line(label: str, verdicts: Iterable[str]) -> str:
-    found = list(verdicts)
+    table = list(verdicts)
     cells = []
     for worded in OUTCOMES.values():
-        counts = [(found.count(verdict), word) for verdict, word in worded.items()]
+        counts = [(table.count(verdict), word) for verdict, word in worded.items()]
         cells.append(", ".join(f"{count} {word}" if len(counts) > 1 else str(count) for count, word in counts if count))
     return f"| {label} | " + " | ".join(cell or "0" for cell in cells) + " |"
 
@@ -51,9 +51,9 @@ def _rest(lacking: pd.DataFrame) -> list[str]:
     """What it would take: the experiments of tables that were not run in full, as patterns of one command."""
     patterns = []
     for document, place in dict.fromkeys(zip(lacking["document"], lacking["place"], strict=True)):
-        found = load(str(document)).places[str(place)]
-        names = [one.experiment or "" for one in found.numbers]
-        names += [name for one in found.orderings for name in (one.better, one.worse)]
+        table = load(str(document)).places[str(place)]
+        names = [one.experiment or "" for one in table.numbers]
+        names += [name for one in table.orderings for name in (one.better, one.worse)]
         patterns += [f"`{name.split('_')[0]}_*`" for name in names if name]
     if not patterns:
         return ["Everything was run."]

@@ -109,8 +109,8 @@ def judge(document: Document, place: Place, runs: Runs) -> list[Row]:
 
 def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row:
     scales = ("paper",) if place.substitute else ("paper", "small")  # what a smaller scale reads is another text
-    found = ((scale, runs.get(number.experiment or "", number, scale)) for scale in scales)
-    scale, values = next((pair for pair in found if pair[1]), ("", {}))
+    candidates = ((scale, runs.get(number.experiment or "", number, scale)) for scale in scales)
+    scale, values = next((pair for pair in candidates if pair[1]), ("", {}))
     mean, low, high = t_interval(values.values())
     return Row(
         document=document.name,

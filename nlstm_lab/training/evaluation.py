@@ -19,7 +19,7 @@ def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, m
     state, sums = None, None
     for batch in batches:
         score, state = network.score(batch.to(device), None if batch.fresh else state)
-        scored = torch.stack([part.double() for part in score])
+        scored = torch.stack([value.double() for value in score])
         sums = scored if sums is None else sums + scored
     if sums is None:
         raise LabError(

@@ -51,12 +51,12 @@ def shares(network: Network, inputs: Tensor) -> dict[str, float]:
     instance {"latched_share/inner": 0.9, "silent_share/inner": 0.05, ...}; nothing for a unit without memory
     cells, nor for a memory that records no gates, and NaN for one whose states are not finite.
     """
-    told = {}
+    named = {}
     for name, record in memories(network.trace(inputs)[2]).items():
         if not record.keys() >= set(JUDGED):
             continue
         classes = liveness(*(record[key] for key in JUDGED))
         finite = bool(record["c"].isfinite().all())
         for code, word in ((2, "latched"), (1, "silent")):
-            told[f"{word}_share/{name}"] = float((classes == code).float().mean()) if finite else float("nan")
-    return told
+            named[f"{word}_share/{name}"] = float((classes == code).float().mean()) if finite else float("nan")
+    return named

@@ -79,7 +79,7 @@ class _Trainer:
             loss.backward()
         norm = self.config.step(self.network, state.optimizer, progress.update)
         state.carried = mapped(carried, Tensor.detach)
-        self.unseen += torch.stack([part.detach().double() for part in (*score, norm)])
+        self.unseen += torch.stack([value.detach().double() for value in (*score, norm)])
         self.waiting += 1
         progress.batch, progress.update = progress.batch + 1, progress.update + 1
         progress.tokens += batch.inputs.shape[0] * batch.inputs.shape[1]
@@ -248,8 +248,8 @@ class _Trainer:
     def show(self, bar: "tqdm[Any]") -> None:
         progress = self.state.progress
         loss = progress.sums[0] / progress.sums[1]
-        told = f"loss {loss:.3f}, {loss / math.log(2):.3f} bits, {progress.rate():,.0f} tokens/s"
-        bar.set_postfix_str(told, refresh=False)
+        text = f"loss {loss:.3f}, {loss / math.log(2):.3f} bits, {progress.rate():,.0f} tokens/s"
+        bar.set_postfix_str(text, refresh=False)
         bar.update(progress.update - bar.n)
 
 

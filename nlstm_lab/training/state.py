@@ -69,23 +69,23 @@ class State:
 
         UsageError: another precision.
         """
-        found = checkpoint.load(self.file) if self.file else None
-        if found is None:
+        saved = checkpoint.load(self.file) if self.file else None
+        if saved is None:
             self.take_part([])
             return
-        if found["precision"] != self.precision:
+        if saved["precision"] != self.precision:
             raise UsageError(
-                f"this training was begun in {found['precision']} and would go on in {self.precision}: start it as it "
+                f"this training was begun in {saved['precision']} and would go on in {self.precision}: start it as it "
                 "was begun"
             )
-        self.take_part(found.get("machines", [{}]))
-        self.network.load_state_dict(found["network"])
-        self.optimizer.load_state_dict(found["optimizer"])
-        self.progress = Progress(**found["progress"])
+        self.take_part(saved.get("machines", [{}]))
+        self.network.load_state_dict(saved["network"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.progress = Progress(**saved["progress"])
         self.began -= self.progress.seconds
-        self.best = {name: value.to(self.device) for name, value in found["best"].items()}
-        (own,) = found.get("processes", [found])  # older checkpoints hold a list, of one
-        self.carried = mapped(own["carried"], lambda part: part.to(self.device))
+        self.best = {name: value.to(self.device) for name, value in saved["best"].items()}
+        (own,) = saved.get("processes", [saved])  # older checkpoints hold a list, of one
+        self.carried = mapped(own["carried"], lambda tensor: tensor.to(self.device))
         torch.set_rng_state(own["random"]["cpu"])
         if self.device.type == "cuda" and "cuda" in own["random"]:
             torch.cuda.set_rng_state(own["random"]["cuda"], self.device)
@@ -138,5 +138,5 @@ class State:
 def mapped(state: Any, change: Any) -> Any:
     """A unit's state (a tensor, tuples of them, or None) with every tensor changed."""
     if isinstance(state, tuple):
-        return tuple(mapped(part, change) for part in state)
+        return tuple(mapped(item, change) for item in state)
     return None if state is None else change(state)

@@ -136,10 +136,10 @@ class LabWidget(anywidget.AnyWidget):
             if version != self._version:
                 return
             try:
-                told = self.compute(given, self._stepper(version))
+                computed = self.compute(given, self._stepper(version))
                 self._current(version)
                 # what was given is not said back: the browser may have moved on meanwhile
-                results = {name: value for name, value in told.items() if name not in given or value != given[name]}
+                results = {name: value for name, value in computed.items() if name not in given or value != given[name]}
                 results["error"] = ""
             except Cancelled:
                 return
@@ -213,4 +213,4 @@ def clamped(widget: LabWidget, given: dict[str, Any], place: str, last: int) -> 
 
 
 def _quietly(share: float, doing: str) -> None:
-    """Nobody is told."""
+    """A callback that does nothing."""

@@ -59,8 +59,8 @@ class BoundaryExplorer(LabWidget):
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         settings = given["text"], given["threshold"], given["slope"]
-        found = self._read(*settings, watch=lambda share: step(share, "the network reads the text"))
-        return {"reading": plain(found), **clamped(self, given, "at", found.sizes["time"] - 1)}
+        data = self._read(*settings, watch=lambda share: step(share, "the network reads the text"))
+        return {"reading": plain(data), **clamped(self, given, "at", data.sizes["time"] - 1)}
 
     def _read(
         self,
@@ -73,13 +73,13 @@ class BoundaryExplorer(LabWidget):
         return boundaries(self.network, read, threshold=threshold, slope=slope, run=self.run, watch=watch)
 
     @property
-    def found(self) -> xr.Dataset:
+    def data(self) -> xr.Dataset:
         """What is shown, as `lab.probes.boundaries` returns it."""
         return self._read(**self.settled)
 
     def draw(self) -> Figure:
-        found = self.found
-        return hidden_norms(found, row=min(ROW, found.sizes["time"]))
+        data = self.data
+        return hidden_norms(data, row=min(ROW, data.sizes["time"]))
 
     def shown(self) -> dict[str, Any]:
         """With the readings that a page offers: as it was trained, then at every threshold and slope."""

@@ -72,7 +72,7 @@ function render(lab) {
 
   function draw() {
     const at = lab.get("at");
-    const found = alone ? lab.get("prefixes")[at] : lab.get("found");
+    const found = alone ? lab.get("prefixes")[at] : lab.get("suggestions");
     if (alone) {
       walked.paint((t) => ({ mark: t >= at ? "beyond" : "" }));
       walked.select(at ? at - 1 : null);
@@ -114,7 +114,7 @@ function render(lab) {
     sent = null;
   }
 
-  lab.watch(["found", "text"], found);
+  lab.watch(["suggestions", "text"], found);
   lab.watch(["answered"], () => setTimeout(answered)); // when all of the answer has arrived
   draw();
   notice();

@@ -38,8 +38,8 @@ class AutocompleteDemo(LabWidget):
     # of each network: label, colour, and whether words (or characters) are predicted
     networks: traitlets.List[Any] = traitlets.List().tag(sync=True)
     # of each network: {"read": as it was read, "words": [[word, p], ...]}
-    found: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    # `found` for every caret, where there is no Python
+    suggestions: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    # `suggestions` for every caret, where there is no Python
     prefixes: traitlets.List[Any] = traitlets.List().tag(sync=True)
     longest = traitlets.Int(LONGEST).tag(sync=True)
 
@@ -60,7 +60,7 @@ class AutocompleteDemo(LabWidget):
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         at = min(max(given["at"], 0), len(given["text"]))
-        return {"at": at, "found": [self._complete(name, given["text"][:at]) for name in self.completers]}
+        return {"at": at, "suggestions": [self._complete(name, given["text"][:at]) for name in self.completers]}
 
     def _complete(self, name: str, text: str) -> dict[str, Any]:
         completer = self.completers[name]
@@ -71,7 +71,7 @@ class AutocompleteDemo(LabWidget):
     def draw(self) -> Figure:
         rows = [
             (name, place, word, p)
-            for name, one in zip(self.completers, self.found, strict=True)
+            for name, one in zip(self.completers, self.suggestions, strict=True)
             for place, (word, p) in enumerate(one["words"], 1)
         ]
         table = pd.DataFrame(rows, columns=["model", "place", "word", "probability"])

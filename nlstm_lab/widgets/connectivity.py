@@ -81,7 +81,7 @@ class ConnectivityExplorer(LabWidget):
             measured = {**measured, key: self._measure(given["text"], key, step)}
         data = measured[key]
         self._measured, self._of = measured, given["text"]
-        matrices = {_name(each): _bytes(part) for each, part in measured.items()}
+        matrices = {_name(each): _bytes(matrix) for each, matrix in measured.items()}
         about = _about(data)
         return {"about": about, "matrices": matrices, **clamped(self, given, "at", len(about["symbols"]) - 1)}
 
@@ -92,7 +92,7 @@ class ConnectivityExplorer(LabWidget):
         if target == "given" and not word:
             raise UsageError("which word is asked for? type it into the field beside the target")
         read, total = 0, max(len(text) * len(self.networks), 1)
-        found = {}
+        measured = {}
         for name in in_order(self.networks):
 
             def done(positions: int, name: str = name) -> None:
@@ -103,10 +103,10 @@ class ConnectivityExplorer(LabWidget):
             asked: dict[str, Any] = {"mode": mode, **({"given": word} if target == "given" else {"target": target})}
             with warnings.catch_warnings():  # the widget itself tells of windows
                 warnings.simplefilter("ignore", UserWarning)
-                found[name] = connectivity(
+                measured[name] = connectivity(
                     self.networks[name], text, unknown="map", window=LARGEST, chunk=CHUNK, done=done, **asked
                 )
-        return found
+        return measured
 
     def draw(self) -> Figure:
         return connectivity_sentence(self.data(), self.at, cast(Scale, self.scale))
@@ -114,12 +114,12 @@ class ConnectivityExplorer(LabWidget):
     def data(self) -> dict[str, xr.Dataset]:
         """What is shown, by model, as `lab.probes.connectivity` returns it."""
         self.compute(self.settled, lambda share, doing: None)
-        found = self._measured[_key(*(self.settled[name] for name in ("target", "word", "mode")))]
+        measured = self._measured[_key(*(self.settled[name] for name in ("target", "word", "mode")))]
         if self.settled["mode"] != "as_coded":
-            return found
+            return measured
         return {
             name: one.assign(connectivity=one["connectivity"] ** 2).assign_attrs(mode="as_coded")
-            for name, one in found.items()
+            for name, one in measured.items()
         }
 
     def shown(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class ConnectivityExplorer(LabWidget):
                 key = _key(target, "", mode)
                 if key not in self._measured:
                     self._measured[key] = self._measure(self.settled["text"], key, lambda share, doing: None)
-        self.matrices = {_name(key): _bytes(part) for key, part in self._measured.items()}
+        self.matrices = {_name(key): _bytes(matrix) for key, matrix in self._measured.items()}
         return super().shown()
 
     def describe(self) -> str:

@@ -85,7 +85,7 @@ class CellExplorer(LabWidget):
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         trace = self._reader.trace(given["run"], given["text"], step)
         memories, states = _states(trace)
-        told = {
+        state = {
             "symbols": [str(symbol) for symbol in trace["symbol"].values],
             "memories": memories,
             "units": states.shape[1],
@@ -95,11 +95,12 @@ class CellExplorer(LabWidget):
         codes, chances = next_symbols(trace)
         bits = surprise(trace)
         labels = probes.labels(given["text"])[list(LABELS)].to_numpy(np.float32).T
-        told |= {"likely": codes.tobytes(), "chances": chances.tobytes(), "surprises": bits.tobytes()}
-        told |= {"labels": np.vstack([labels, bits[None]]).astype("<f4").tobytes()}
-        told |= self._of_cells(trace, memories) if "c" in trace else _without_cells(memories, states.shape[1])
-        told |= clamped(self, given, "unit", states.shape[1] - 1) | clamped(self, given, "step", len(trace["time"]) - 1)
-        return told | self._timescales(given["run"], memories, states.shape[1])
+        state |= {"likely": codes.tobytes(), "chances": chances.tobytes(), "surprises": bits.tobytes()}
+        state |= {"labels": np.vstack([labels, bits[None]]).astype("<f4").tobytes()}
+        state |= self._of_cells(trace, memories) if "c" in trace else _without_cells(memories, states.shape[1])
+        state |= clamped(self, given, "unit", states.shape[1] - 1)
+        state |= clamped(self, given, "step", len(trace["time"]) - 1)
+        return state | self._timescales(given["run"], memories, states.shape[1])
 
     def _of_cells(self, trace: xr.Dataset, memories: list[str]) -> dict[str, Any]:
         """What only memory cells have: gates, a life, and how the paper prints them."""
@@ -119,14 +120,15 @@ class CellExplorer(LabWidget):
         record = None if text is None else timescales.find(self._networks[run], text, seed=seed)
         if text is None or record is None:
             return {"known": b"", "reasons": [], "known_on": ""}
-        parts = [record[record["value"] == value] for value in ("raw", "tanh")]
+        frames = [record[record["value"] == value] for value in ("raw", "tanh")]
         ordered = [
-            part.set_index(["memory", "unit"]).loc[[(m, u) for m in memories for u in range(units)]] for part in parts
+            frame.set_index(["memory", "unit"]).loc[[(m, u) for m in memories for u in range(units)]]
+            for frame in frames
         ]
-        numbers = np.stack([part[["timescale", "low", "high"]].to_numpy().T for part in ordered])
+        numbers = np.stack([frame[["timescale", "low", "high"]].to_numpy().T for frame in ordered])
         return {
             "known": numbers.astype("<f4").tobytes(),
-            "reasons": [part["reason"].tolist() for part in ordered],
+            "reasons": [frame["reason"].tolist() for frame in ordered],
             "known_on": f"{text.length:,} characters of {text.corpus} ({text.split})",
         }
 

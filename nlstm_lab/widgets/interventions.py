@@ -110,7 +110,7 @@ class InterventionLab(LabWidget):
                 )
             donor = given["other"], self._reader.trace(run, given["other"], step)
         step(0.9, "reading on after the cut")
-        told = probes.reread(
+        changed = probes.reread(
             network,
             text,
             read,
@@ -121,16 +121,16 @@ class InterventionLab(LabWidget):
             units=None if unit < 0 else [unit],
             other=donor,
         )
-        intact = read["log_p"].values[moment : moment + len(told)]
-        after = read.isel(time=slice(moment, moment + len(told)))[["log_p"]]
-        cut = after.assign(log_p=(("time", "vocabulary"), told))
+        intact = read["log_p"].values[moment : moment + len(changed)]
+        after = read.isel(time=slice(moment, moment + len(changed)))[["log_p"]]
+        cut = after.assign(log_p=(("time", "vocabulary"), changed))
         # what comes after the last of these is part of the text, unless the text ends there
-        bits = -np.take_along_axis(told, _next(read, moment, len(told)), 1)[:, 0] / np.log(2)
-        if moment + len(told) == len(text):
+        bits = -np.take_along_axis(changed, _next(read, moment, len(changed)), 1)[:, 0] / np.log(2)
+        if moment + len(changed) == len(text):
             bits[-1] = np.nan
         codes, chances = next_symbols(read)
         cut_codes, cut_chances = next_symbols(cut)
-        divergence = (np.exp(intact) * (intact - told)).sum(1).clip(0)
+        divergence = (np.exp(intact) * (intact - changed)).sum(1).clip(0)
         return {
             "memory": memory,
             "unit": unit,
@@ -152,7 +152,7 @@ class InterventionLab(LabWidget):
 
     def draw(self) -> Figure:
         intact, cut, divergence = (
-            np.frombuffer(part, "<f4") for part in (self.surprises, self.cut_surprises, self.divergences)
+            np.frombuffer(data, "<f4") for data in (self.surprises, self.cut_surprises, self.divergences)
         )
         effect = effect_frame(self.symbols, self.cut_at, intact, cut, divergence)
         return cut_along_text(effect, self._what())

@@ -54,10 +54,10 @@ def packed(data: Mapping[str, xr.Dataset]) -> tuple[list[dict[str, Any]], bytes]
     probability, or None) and largest (of each position, None where nothing was asked for); and the networks' codes
     (int16, little endian), one after the other, position by position.
     """
-    about, parts = [], []
+    about, arrays = [], []
     for name in in_order(data):
         codes, largest = _codes(data[name])
-        parts.append(codes)
+        arrays.append(codes)
         about.append(
             {
                 "target": [str(word) for word in data[name]["target"].values],
@@ -65,7 +65,7 @@ def packed(data: Mapping[str, xr.Dataset]) -> tuple[list[dict[str, Any]], bytes]
                 "largest": [None if np.isnan(size) else float(f"{size:.6g}") for size in largest],
             }
         )
-    return about, np.concatenate(parts).astype("<i2").tobytes()
+    return about, np.concatenate(arrays).astype("<i2").tobytes()
 
 
 def _codes(one: xr.Dataset) -> tuple[NDArray[np.int16], NDArray[np.float64]]:

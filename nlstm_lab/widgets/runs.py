@@ -42,17 +42,17 @@ class RunBrowser(LabWidget):
     def __init__(self, pattern: str = "*", *, scale: str | None = None, pick: list[str] | None = None) -> None:
         recorded = runs.table(pattern, scale)[["experiment", "scale", "seed"]].drop_duplicates()
         known = recorded[recorded["experiment"].map(is_known).astype(bool)]
-        found = [runs.load(name, seed, at) for name, at, seed in known.itertuples(index=False)]
-        found += begun(pattern, scale)
-        if not found:
+        listed = [runs.load(name, seed, at) for name, at, seed in known.itertuples(index=False)]
+        listed += begun(pattern, scale)
+        if not listed:
             raise MissingRun(f"no run of {pattern!r} is recorded; train one with `nlstm-lab train NAME`")
         self._which = pattern, scale
-        self._runs = {run.name: run for run in found}
+        self._runs = {run.name: run for run in listed}
         picked = list(self._runs)[:1] if pick is None else pick
         if unknown := [name for name in picked if name not in self._runs]:
             raise UsageError(f"there is no run {unknown[0]!r} here; there is {', '.join(self._runs)}")
-        first = self._runs[picked[0]] if picked else found[0]
-        super().__init__(rows=[_row(run) for run in found], picked=picked, run=first.name, metric=_metric(first))
+        first = self._runs[picked[0]] if picked else listed[0]
+        super().__init__(rows=[_row(run) for run in listed], picked=picked, run=first.name, metric=_metric(first))
 
     def look(self) -> None:
         """Show what has been trained since: the epochs of runs that are not done, and the records of those that are."""
@@ -157,6 +157,6 @@ def _curves(history: Any) -> dict[str, list[list[float]]]:
     """[update, value] of training and of validation."""
     valid = history[history["split"] == "valid"]
     valid = valid[valid["evaluation"] == valid["evaluation"].iloc[0]] if len(valid) else valid
-    training = next((part for split in TRAINING if len(part := history[history["split"] == split])), valid[:0])
-    parts = {"valid": valid, "training": training}
-    return {name: part[["update", "value"]].sort_values("update").to_numpy().tolist() for name, part in parts.items()}
+    training = next((rows for split in TRAINING if len(rows := history[history["split"] == split])), valid[:0])
+    curves = {"valid": valid, "training": training}
+    return {name: rows[["update", "value"]].sort_values("update").to_numpy().tolist() for name, rows in curves.items()}

@@ -54,7 +54,7 @@ def test_what_it_tells_of_every_step_is_what_the_dense_loop_records(flags):
         for parameter in unit.parameters():
             parameter.mul_(3.0)
         x = torch.randn(60, 1, 6)
-        done = sparse.told(unit, x, [cell.initial_state(1) for cell in unit.cells])
+        done = sparse.read_steps(unit, x, [cell.initial_state(1) for cell in unit.cells])
         records = unit.trace(x)[2]
     assert done is not None
     assert {step.operation for layer in done[2] for step in layer} == {0, 1, 2}
@@ -67,7 +67,7 @@ def test_what_it_tells_of_every_step_is_what_the_dense_loop_records(flags):
 def test_a_detector_that_rests_on_copy_tells_nothing():
     unit = HMLSTM(6, 8, 3, detect_on_copy=False)
     with torch.no_grad():
-        assert sparse.told(unit, torch.randn(4, 1, 6), [cell.initial_state(1) for cell in unit.cells]) is None
+        assert sparse.read_steps(unit, torch.randn(4, 1, 6), [cell.initial_state(1) for cell in unit.cells]) is None
 
 
 @pytest.mark.parametrize("reason", ["gradients", "batch", "sampled", "soft"])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Batch, Symbols, Task, parted
+from nlstm_lab.datasets.base import Batch, Symbols, Task, split_90_5_5
 from nlstm_lab.datasets.words import SEED, Autocomplete, TextGeneration, pack
 from nlstm_lab.errors import UsageError
 
@@ -37,11 +37,11 @@ def test_packing_is_greedy_and_leaves_out_what_never_fits() -> None:
 
 def test_an_order_is_cut_ninety_five_five_and_nothing_is_lost() -> None:
     order = np.random.default_rng(0).permutation(39)
-    parts = parted(order, "here are 39 lines")
+    parts = split_90_5_5(order, "here are 39 lines")
     assert {split: len(part) for split, part in parts.items()} == {"train": 35, "valid": 1, "test": 3}
     assert np.concatenate(list(parts.values())).tolist() == order.tolist()
     with pytest.raises(UsageError, match="19 lines"):
-        parted(order[:19], "here are 19 lines")
+        split_90_5_5(order[:19], "here are 19 lines")
 
 
 def test_every_character_and_the_space_before_it_predict_their_word(publish: Publish) -> None:

@@ -13,7 +13,7 @@ from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.probes.reading import hidden_names, names, part, reading, states_at
+from nlstm_lab.probes.reading import component, hidden_names, names, reading, states_at
 from nlstm_lab.probes.tracing import trace
 from nlstm_lab.studies.interventions.measure import attribute, intervene, reread
 
@@ -124,9 +124,9 @@ def test_layers_of_a_stack_have_their_own_memories(driven, text):
     trace = probes.trace(model, text)
     for memory in trace.memory.values:
         expected = trace.c.sel(memory=memory).isel(time=[m - 1 for m in MOMENTS])
-        np.testing.assert_allclose(part(model.recurrent, state, memory), expected, atol=1e-3)
+        np.testing.assert_allclose(component(model.recurrent, state, memory), expected, atol=1e-3)
     np.testing.assert_allclose(
-        part(model.recurrent, state, "layer 2 h"), trace.h[[m - 1 for m in MOMENTS], 1], atol=1e-3
+        component(model.recurrent, state, "layer 2 h"), trace.h[[m - 1 for m in MOMENTS], 1], atol=1e-3
     )
     assert intervene(model, text, "zero", ["layer 2 inner", "layer 2 h"], moments=MOMENTS).kl.max() > 0
 

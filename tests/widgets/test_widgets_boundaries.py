@@ -31,7 +31,7 @@ def test_a_setting_is_a_reading_of_its_own_and_as_trained_comes_back(network):
     widget = BoundaryExplorer(network, TEXT)
     trained = widget.reading
     widget.threshold = 0.6
-    np.testing.assert_array_equal(widget.found["z"], boundaries(network, TEXT, threshold=0.6)["z"])
+    np.testing.assert_array_equal(widget.data["z"], boundaries(network, TEXT, threshold=0.6)["z"])
     assert widget.reading["layers"][0]["z"] != trained["layers"][0]["z"]
     widget.threshold = None
     assert widget.reading == trained

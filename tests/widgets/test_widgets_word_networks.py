@@ -92,25 +92,25 @@ def test_what_cannot_be_shown_is_refused_in_a_sentence(networks, asked, said):
 
 def test_every_network_completes_what_stands_before_the_caret(networks):
     demo = AutocompleteDemo(networks, "abba hid", k=2)
-    for one, name in zip(demo.found, ("gru", "nlstm"), strict=True):
+    for one, name in zip(demo.suggestions, ("gru", "nlstm"), strict=True):
         wanted = Completer(networks[name])("abba hid", 2)
         assert [word for word, _ in one["words"]] == [word for word, _ in wanted]
-    before = demo.found
+    before = demo.suggestions
     demo.at = 3
-    assert demo.found != before
-    assert figures.data(demo.figure())["word"].tolist() == [w for one in demo.found for w, _ in one["words"]]
+    assert demo.suggestions != before
+    assert figures.data(demo.figure())["word"].tolist() == [w for one in demo.suggestions for w, _ in one["words"]]
 
 
 def test_what_a_network_does_not_know_is_mapped_and_told(networks):
     demo = AutocompleteDemo(networks, "Ábba 漢")
-    assert demo.found[0]["read"] == "abba  "
+    assert demo.suggestions[0]["read"] == "abba  "
 
 
 def test_a_page_has_every_prefix(networks, tmp_path):
     demo = AutocompleteDemo(networks, "abba", k=3)
     held = state(demo.to_html(tmp_path / "page.html"))
     assert len(held["prefixes"]) == 5
-    assert held["prefixes"][4] == demo.found
+    assert held["prefixes"][4] == demo.suggestions
     assert held["prefixes"][0][0]["read"] == ""
 
 

@@ -70,8 +70,8 @@ def lacking(device_type: str) -> str:
 def _lacking_c_compiler() -> str:
     """Triton's own search."""
     named = os.environ.get("CC")
-    found = any(map(shutil.which, ("gcc", "clang") if named is None else (named,)))
-    return "" if found else "a C compiler"
+    present = any(map(shutil.which, ("gcc", "clang") if named is None else (named,)))
+    return "" if present else "a C compiler"
 
 
 def _lacking_cpp_compiler() -> str:

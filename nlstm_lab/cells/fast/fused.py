@@ -29,7 +29,7 @@ def unroll(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | No
     weights: list[Tensor] = [cell.weight_ih, cell.weight_hh]
     if cell.bias is not None:
         weights += [cell.bias, torch.zeros_like(cell.bias)]
-    first = [part.contiguous().unsqueeze(0) for part in state]  # cuDNN refuses any other
+    first = [tensor.contiguous().unsqueeze(0) for tensor in state]  # cuDNN refuses any other
     with exact_kernels():
         hidden, h, c = torch._VF.lstm(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
     return hidden, (h[0], c[0])

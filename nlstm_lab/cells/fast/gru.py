@@ -84,7 +84,7 @@ class Unrolled(torch.autograd.Function):
         fed = hidden if dtype == xs.dtype else hidden.new_empty(T, B, H, dtype=dtype)  # h as a factor
         tape = memory.take(xs, T, 3, B, H)  # r, u, g
         z = memory.take(xs, T, B, H, dtype=dtype)
-        gates, candidate = (times(part.t(), dtype, B) for part in weight.split([2 * H, H]))
+        gates, candidate = (times(block.t(), dtype, B) for block in weight.split([2 * H, H]))
         run, h, factor = compiling.Runners(options.compile), h_0, h_0.to(dtype)
         with exact_products(xs.device):
             for t in range(T):
@@ -111,7 +111,7 @@ class Unrolled(torch.autograd.Function):
         d_hidden, d_h = grads[0].contiguous(), hidden.new_zeros(B, H, dtype=dtype)
         d_kept, d_next = grads[1].clone(memory_format=torch.contiguous_format), torch.empty_like(h_0)
         d_gates, d_candidate = (memory.take(tape, T, B, width, dtype=dtype) for width in (2 * H, H))
-        gates, candidate = (times(part, dtype, B) for part in weight.split([2 * H, H]))
+        gates, candidate = (times(block, dtype, B) for block in weight.split([2 * H, H]))
         run = compiling.Runners(compile)
         with exact_products(tape.device):
             for t in reversed(range(T)):

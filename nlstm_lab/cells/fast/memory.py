@@ -21,9 +21,9 @@ def take(like: Tensor, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
     """An uninitialized buffer, of the type (unless given) and on the device of `like`."""
     dtype = dtype or like.dtype
     size = math.prod(shape)
-    found = _free.get((size, dtype)) if like.device.type == "cpu" else None
+    free = _free.get((size, dtype)) if like.device.type == "cpu" else None
     with torch.inference_mode(False):  # or a training could not write what an evaluation has made
-        return found.pop().view(shape) if found else torch.empty(shape, dtype=dtype, device=like.device)
+        return free.pop().view(shape) if free else torch.empty(shape, dtype=dtype, device=like.device)
 
 
 def give(*buffers: Tensor) -> None:

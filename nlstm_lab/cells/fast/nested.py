@@ -32,28 +32,28 @@ class Level(NamedTuple):
 
 def levels(cell: Any) -> list[Level] | None:
     """The maps of a cell, outermost first, or None when another memory function is nested somewhere."""
-    found: list[Level] = []
+    chain: list[Level] = []
     while type(cell) in (LSTMCell, NestedLSTMCell):
         plain = type(cell) is LSTMCell
         tanh = plain or cell.candidate == "tanh"
-        inner = found and Level(torch.cat((cell.weight_ih, cell.weight_hh), 1), cell.bias, tanh)
-        found.append(inner or Level(cell.weight_hh, None, tanh))
+        inner = chain and Level(torch.cat((cell.weight_ih, cell.weight_hh), 1), cell.bias, tanh)
+        chain.append(inner or Level(cell.weight_hh, None, tanh))
         if plain:
-            return found
+            return chain
         cell = cell.memory
-    return found if type(cell) is Addition else None
+    return chain if type(cell) is Addition else None
 
 
 @serves(NestedLSTMCell)
 def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """A layer of Nested LSTM cells over all steps: `nlstm_lab.cells.fast.unroll`."""
-    found = levels(cell)
-    if found is None:
+    chain = levels(cell)
+    if chain is None:
         return None
     keep = torch.is_grad_enabled()
-    tanh = tuple(level.tanh for level in found)
+    tanh = tuple(level.tanh for level in chain)
     options = Options(tanh, product_type(state[0]), compiling.wanted(x.device), keep)
-    tensors = [tensor for level in found for tensor in (level.weight, level.bias)]
+    tensors = [tensor for level in chain for tensor in (level.weight, level.bias)]
     table = _table(cell, x)
     pieces = []
     for piece in [x] if keep else torch.split(x, UNSAVED_STEPS):

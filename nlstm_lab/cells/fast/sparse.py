@@ -14,7 +14,7 @@ from nlstm_lab.cells.fast import reads
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
 
 
-class Told(NamedTuple):
+class Step(NamedTuple):
     """What one layer does at one step: h [hidden_size], z, z~, and its `Operation`."""
 
     h: Tensor
@@ -35,7 +35,7 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
 
 
 def _read(
-    unit: HMLSTM, x: Tensor, states: list[State], steps: list[list[Told]] | None
+    unit: HMLSTM, x: Tensor, states: list[State], steps: list[list[Step]] | None
 ) -> tuple[Tensor, list[State]] | None:
     if torch.is_grad_enabled() or x.device.type != "cpu" or x.shape[1] != 1 or (unit.dropout and unit.training):
         return None  # before any look at values, for which a GPU would have to be waited for
@@ -46,9 +46,9 @@ def _read(
     return _over_steps(unit, x, [Layer(cell, state) for cell, state in zip(cells, states, strict=True)], steps)
 
 
-def told(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State], list[list[Told]]] | None:
+def read_steps(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State], list[list[Step]]] | None:
     """As `read`, with what every layer does at every step, [num_layers][T]; None also where COPY detects nothing."""
-    steps: list[list[Told]] = [[] for _ in unit.cells]
+    steps: list[list[Step]] = [[] for _ in unit.cells]
     if not all(isinstance(cell, HMLSTMCell) and cell.detect_on_copy for cell in unit.cells):
         return None
     done = _read(unit, x, states, steps)
@@ -56,7 +56,7 @@ def told(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
 
 
 def _over_steps(
-    unit: HMLSTM, x: Tensor, layers: list["Layer"], steps: list[list[Told]] | None
+    unit: HMLSTM, x: Tensor, layers: list["Layer"], steps: list[list[Step]] | None
 ) -> tuple[Tensor, list[State]]:
     cells = [layer.cell for layer in layers]
     output = []
@@ -67,7 +67,7 @@ def _over_steps(
             layer.step(share, above)
             share = layers[k + 1].cell.weight_ih @ layer.h if layer.z else None
             if steps is not None:
-                steps[k].append(Told(layer.h, float(layer.z), layer.z_tilde, layer.operation))
+                steps[k].append(Step(layer.h, float(layer.z), layer.z_tilde, layer.operation))
         output.append(torch.cat([layer.h for layer in layers]) if unit.all_layers else layers[-1].h)
     return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers]
 

@@ -66,8 +66,8 @@ def cell_activations(
     height = TITLE + block * len(lines) + BAR
     figure, ax = sheet(ax, width, height)
     grids = {
-        memory: part.pivot(index="unit", columns="time", values="value").loc[shown].to_numpy()
-        for memory, part in frame.groupby("memory")
+        memory: group.pivot(index="unit", columns="time", values="value").loc[shown].to_numpy()
+        for memory, group in frame.groupby("memory")
     }
     bounded = values != "raw"
     panel = per_line * pitch + PANEL_GAP
@@ -125,7 +125,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
     names = [str(memory) for memory in c["memory"].values]
     # the other memories of a Nested LSTM are what an inner output gate let through: already within (-1, 1)
     innermost = {re.match(r"(layer \d+)?", memory)[0]: memory for memory in names}.values()  # type: ignore[index]
-    parts = []
+    frames = []
     for memory in reversed(names):
         raw = np.asarray(c.sel(memory=memory).values, dtype=np.float64)[wanted]
         nested = not re.fullmatch(r"cell|layer \d+", memory)
@@ -133,7 +133,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
         squash = values == "tanh" or (values == "printed" and not gated)
         # what is drawn in a memory's place, such as a hidden state, brings its own symbol
         symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and not gated else "c_t")
-        parts.append(
+        frames.append(
             pd.DataFrame(
                 {
                     "memory": memory,
@@ -145,7 +145,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
                 }
             )
         )
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(frames, ignore_index=True)
 
 
 def activation_summary(traces: Iterable[xr.Dataset], values: Values = "printed") -> pd.DataFrame:
@@ -157,15 +157,15 @@ def activation_summary(traces: Iterable[xr.Dataset], values: Values = "printed")
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
     >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
-    >>> told = activation_summary([trace]).set_index("memory")
-    >>> bool(told.step["inner"] < told.step["outer"]), bool(told.held["inner"] > 0.9)  # "consistent": it is dead
+    >>> summary = activation_summary([trace]).set_index("memory")
+    >>> bool(summary.step["inner"] < summary.step["outer"]), bool(summary.held["inner"] > 0.9)  # it is dead
     (True, True)
     """
     rows = []
     for trace in traces:
         frame = activation_frame(trace, trace.sizes["unit"], values)
-        for memory, part in frame.groupby("memory", sort=False):
-            drawn = part.pivot(index="time", columns="unit", values="value").to_numpy()
+        for memory, group in frame.groupby("memory", sort=False):
+            drawn = group.pivot(index="time", columns="unit", values="value").to_numpy()
             late = drawn[len(drawn) // 2 :]
             rows.append(
                 {

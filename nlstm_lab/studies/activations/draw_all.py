@@ -49,16 +49,16 @@ def all_cells(
     ax.axis("off")
     frames, tall = [], 1 / len(traces)
     for row, (name, trace) in enumerate(traces.items()):
-        told = activation_frame(trace, trace.sizes["unit"], values)
-        memories = list(dict.fromkeys(told["memory"]))
+        table = activation_frame(trace, trace.sizes["unit"], values)
+        memories = list(dict.fromkeys(table["memory"]))
         for column, memory in enumerate(memories):
-            grid = _grid(told, memory)
+            grid = _grid(table, memory)
             movement = _movement(grid)
             drawn = grid.loc[movement.sort_values(kind="stable").index]
             wide = 1 / len(memories)
             panel = ax.inset_axes((column * wide + 0.02, 1 - (row + 0.88) * tall, wide - 0.04, 0.76 * tall))
             image = panel.imshow(drawn, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
-            quantity = told.loc[told["memory"] == memory, "quantity"].iloc[0]
+            quantity = table.loc[table["memory"] == memory, "quantity"].iloc[0]
             panel.set_title(f"{name}: {memory_label(memory)}, {quantity}", loc="left", fontsize=7.5)
             panel.set(yticks=[], xlabel="position (characters)" if row == len(traces) - 1 else "")
             panel.set_ylabel("all cells, calmest first" if column == 0 else "")

@@ -26,30 +26,30 @@ STRIP, KEY, FOOT = 0.04, 0.14, 0.46
 
 
 @styled
-def boundary_rows(found: xr.Dataset, row: int = ROW, width: float = PAGE, ax: Axes | None = None) -> Figure:
+def boundary_rows(data: xr.Dataset, row: int = ROW, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Figure 3: a text in rows of so many characters, and under each z of every layer that has a detector.
 
-    found: `lab.probes.boundaries(model, text)`. White where a segment ends, black where none does; soft boundaries are
+    data: `lab.probes.boundaries(model, text)`. White where a segment ends, black where none does; soft boundaries are
     grey. UsageError: a text shorter than a row, or no text at all.
     """
-    lines = _lines(found, row)
-    layers = found["layer"].values[:-1].tolist()
+    lines = _lines(data, row)
+    layers = data["layer"].values[:-1].tolist()
     block = TEXT + len(layers) * (BAND + GAP) + LINE
     figure, ax = sheet(ax, width, block * len(lines) + KEY)
     pitch = (width - MARGIN - RIGHT) / row
     for k, (start, stop) in enumerate(lines):
         y = k * block
-        _write(ax, found, start, stop, y, pitch)
+        _write(ax, data, start, stop, y, pitch)
         for place, layer in enumerate(reversed(layers)):  # the highest layer on top, as in the paper
             top = y + TEXT + place * (BAND + GAP)
-            _z(ax, found, layer, start, stop, top, pitch)
+            _z(ax, data, layer, start, stop, top, pitch)
     _squares(ax, MARGIN, block * len(lines) + 0.02)
-    return attach(figure, boundary_frame(found), {"z": LIVE, "norm": LIVE})
+    return attach(figure, boundary_frame(data), {"z": LIVE, "norm": LIVE})
 
 
 @styled
 def hidden_norms(
-    found: xr.Dataset,
+    data: xr.Dataset,
     printed: Sequence[int] = (),
     row: int = ROW,
     width: float = PAGE,
@@ -61,76 +61,76 @@ def hidden_norms(
     smallest norm, light, to its largest, dark, from its first update on; before, its state is zero and its map blank.
     UsageError as for `boundary_rows`.
     """
-    lines = _lines(found, row)
-    layers = found["layer"].values.tolist()
+    lines = _lines(data, row)
+    layers = data["layer"].values.tolist()
     block = TEXT + (len(layers) - 1) * (BAND + GAP) + 0.03 + len(layers) * (BAND + STRIP + GAP) + LINE
     height = block * len(lines) + FOOT
     figure, ax = sheet(ax, width, height)
     pitch = (width - MARGIN - RIGHT) / row
-    norms = _since_first_update(found)
+    norms = _since_first_update(data)
     low, high = np.nanmin(norms, 0), np.nanmax(norms, 0)
     scaled = (norms - low) / np.maximum(high - low, 1e-6)
     for k, (start, stop) in enumerate(lines):
-        _write(ax, found, start, stop, k * block, pitch)
+        _write(ax, data, start, stop, k * block, pitch)
         y = k * block + TEXT
         for layer in reversed(layers[:-1]):
-            _z(ax, found, layer, start, stop, y, pitch)
+            _z(ax, data, layer, start, stop, y, pitch)
             y += BAND + GAP
         y += 0.03
         for layer in reversed(layers):
-            codes = found["operation"].sel(layer=layer).values[start:stop]
+            codes = data["operation"].sel(layer=layer).values[start:stop]
             _band(ax, scaled[start:stop, layer - 1], y, BAND, pitch, NORMS, 1)
             _band(ax, codes, y + BAND, STRIP, pitch, CODES, len(OPERATIONS) - 1)
             _label(ax, y + BAND / 2, rf"$\|h^{layer}\|$")
             y += BAND + STRIP + GAP
     ranges = {layer: (float(low[layer - 1]), float(high[layer - 1])) for layer in layers}
-    _foot(ax, height, update_counts(found), printed, ranges)
-    return attach(figure, boundary_frame(found), {"z": LIVE, "norm": LIVE})
+    _foot(ax, height, update_counts(data), printed, ranges)
+    return attach(figure, boundary_frame(data), {"z": LIVE, "norm": LIVE})
 
 
-def _since_first_update(found: xr.Dataset) -> NDArray[np.float64]:
+def _since_first_update(data: xr.Dataset) -> NDArray[np.float64]:
     """The norms [time, layer], NaN before a layer's first update; of a layer without any, all of them, which are 0."""
-    norms = found["norm"].values.astype(float)
-    began = (found["operation"].values != list(OPERATIONS).index("COPY")).cumsum(0) > 0
+    norms = data["norm"].values.astype(float)
+    began = (data["operation"].values != list(OPERATIONS).index("COPY")).cumsum(0) > 0
     return np.where(began | ~began.any(0), norms, np.nan)
 
 
-def update_counts(found: xr.Dataset) -> dict[int, int]:
+def update_counts(data: xr.Dataset) -> dict[int, int]:
     """How many steps of a text each layer did not COPY: its UPDATEs and FLUSHes."""
-    acts = found["operation"].values != list(OPERATIONS).index("COPY")
-    return dict(zip(found["layer"].values.tolist(), acts.sum(0).tolist(), strict=True))
+    acts = data["operation"].values != list(OPERATIONS).index("COPY")
+    return dict(zip(data["layer"].values.tolist(), acts.sum(0).tolist(), strict=True))
 
 
-def boundary_frame(found: xr.Dataset) -> pd.DataFrame:
+def boundary_frame(data: xr.Dataset) -> pd.DataFrame:
     """What the figures show: a row for each layer and character."""
     names = np.array(list(OPERATIONS))
-    parts = []
-    for layer in found["layer"].values.tolist():
-        one = found.sel(layer=layer)
+    frames = []
+    for layer in data["layer"].values.tolist():
+        one = data.sel(layer=layer)
         columns = {"layer": layer, "time": one["time"].values, "symbol": one["symbol"].values.astype(str)}
-        told = {"z": one["z"].values, "operation": names[one["operation"].values], "norm": one["norm"].values}
-        parts.append(pd.DataFrame(columns | told))
-    return pd.concat(parts, ignore_index=True)
+        values = {"z": one["z"].values, "operation": names[one["operation"].values], "norm": one["norm"].values}
+        frames.append(pd.DataFrame(columns | values))
+    return pd.concat(frames, ignore_index=True)
 
 
-def _lines(found: xr.Dataset, row: int) -> list[tuple[int, int]]:
-    if "symbol" not in found.coords:
+def _lines(data: xr.Dataset, row: int) -> list[tuple[int, int]]:
+    if "symbol" not in data.coords:
         raise UsageError("these boundaries belong to no text: draw those of handwriting with `handwriting_segments`")
-    length = found.sizes["time"]
+    length = data.sizes["time"]
     if row < 1 or length < row:
         raise UsageError(f"a text of {length} characters fills no row of {row}: read a longer one, or set `row`")
     return [(start, min(start + row, length)) for start in range(0, length, row)]
 
 
-def _write(ax: Axes, found: xr.Dataset, start: int, stop: int, y: float, pitch: float) -> None:
-    for k, symbol in enumerate(found["symbol"].values[start:stop].astype(str)):
+def _write(ax: Axes, data: xr.Dataset, start: int, stop: int, y: float, pitch: float) -> None:
+    for k, symbol in enumerate(data["symbol"].values[start:stop].astype(str)):
         place = (MARGIN + (k + 0.5) * pitch, y + TEXT - 0.035)
         ax.text(*place, glyph(symbol), ha="center", va="baseline", fontsize=6.6, family=MONO)
 
 
-def _z(ax: Axes, found: xr.Dataset, layer: int, start: int, stop: int, y: float, pitch: float) -> None:
-    z = found["z"].sel(layer=layer).values[start:stop]
-    soft = found.attrs["boundary"] == "soft"
+def _z(ax: Axes, data: xr.Dataset, layer: int, start: int, stop: int, y: float, pitch: float) -> None:
+    z = data["z"].sel(layer=layer).values[start:stop]
+    soft = data.attrs["boundary"] == "soft"
     _band(ax, z, y, BAND, pitch, "gray" if soft else BLOCKS, 1)
     _label(ax, y + BAND / 2, f"$z^{layer}$")
 
@@ -176,15 +176,15 @@ def _foot(
     shades = np.linspace(0, 1, 65)
     bar = MARGIN + 0.62 * np.linspace(0, 1, 66)
     ax.pcolormesh(bar, [y + 0.12, y + 0.2], shades[None], cmap=NORMS, linewidth=0)
-    told = [
+    texts = [
         f"layer {layer}: {low:.2f}" + (f"–{high:.2f}" if high - low > 0.005 else " throughout")
         for layer, (low, high) in ranges.items()
     ]
-    words = "norm on each layer's own scale: " + ", ".join(told) + "; blank before its first update"
+    words = "norm on each layer's own scale: " + ", ".join(texts) + "; blank before its first update"
     ax.text(MARGIN + 0.69, y + 0.16, words, va="center", fontsize=6.5)
     paper = dict(zip(counts, printed, strict=False))
-    told = [
+    texts = [
         f"layer {layer}: {count}" + (f" (paper {paper[layer]})" if layer in paper else "")
         for layer, count in counts.items()
     ]
-    ax.text(MARGIN, y + 0.32, "steps with UPDATE or FLUSH: " + ", ".join(told), va="center", fontsize=6.5)
+    ax.text(MARGIN, y + 0.32, "steps with UPDATE or FLUSH: " + ", ".join(texts), va="center", fontsize=6.5)

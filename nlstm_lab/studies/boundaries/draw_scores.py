@@ -67,7 +67,7 @@ def boundary_scores(
     axes[0, 0].set_yticks(range(len(truths)), truths)
     _, colour, *_ = DETECTORS["network"]
     seeds = Line2D([], [], color=colour, marker=".", linestyle="", markersize=4, alpha=0.6, label="z: every seed")
-    own, *rivals = [_handle(*told[:3]) for told in DETECTORS.values()]
+    own, *rivals = [_handle(*texts[:3]) for texts in DETECTORS.values()]
     own.set(linestyle="-", linewidth=1.6)
     below(figure, [own, seeds, *rivals], columns=3)
     return attach(figure, frame.reset_index(drop=True))
@@ -88,8 +88,8 @@ def _judged(panel: Axes, y: int, values: pd.Series) -> None:
 def _rates(rates: pd.Series) -> str:
     """How often the detectors fire, seed by seed where they differ."""
     percents = [100 * float(share) for share in rates]
-    told = [f"{percent:.0f}" if percent >= 10 or percent < 0.05 else f"{percent:.2g}" for percent in percents]
-    return f"{told[0] if len(set(told)) == 1 else ', '.join(told)} % of steps"
+    texts = [f"{percent:.0f}" if percent >= 10 or percent < 0.05 else f"{percent:.2g}" for percent in percents]
+    return f"{texts[0] if len(set(texts)) == 1 else ', '.join(texts)} % of steps"
 
 
 def _metric(metric: str, within: str) -> str:
@@ -119,12 +119,12 @@ def segment_lengths(
     the right panel dashes are what was turned.
     """
     figure, axes = panels(ax, 1, 3, width, 2.35)
-    parts = [
+    frames = [
         _lengths(axes[0, 0], lengths),
         _since(axes[0, 1], since),
         _turned(axes[0, 2], turned),
     ]
-    frame = pd.concat(parts, ignore_index=True)
+    frame = pd.concat(frames, ignore_index=True)
     below(figure, [_key(name, frame[frame["series"] == name]) for name in SERIES], columns=3)
     return attach(figure, frame)
 
@@ -187,8 +187,8 @@ def _turned(panel: Axes, turned: pd.DataFrame) -> pd.DataFrame:
     frame = turned.assign(series="layer " + turned["layer"].astype(str), x=turned["distance"] + 1)
     frame["value"] = frame["loss_increase"] / np.log(2)
     frame = frame[frame["x"] <= LONGEST]
-    for (name, kind), part in frame.groupby(["series", "kind"]):
-        _curves(panel, part, {**_series(str(name)), "linestyle": FLUSHES[str(kind)]})
+    for (name, kind), rows in frame.groupby(["series", "kind"]):
+        _curves(panel, rows, {**_series(str(name)), "linestyle": FLUSHES[str(kind)]})
     panel.axhline(0, color="#9a9a9a", linewidth=0.6)
     panel.set(xlabel="predictions since the change", ylabel="loss increase (bits)")
     handles = [Line2D([], [], color="#4d4d4d", linestyle=dash, label=f"FLUSH {kind}") for kind, dash in FLUSHES.items()]

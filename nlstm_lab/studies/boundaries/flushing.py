@@ -27,17 +27,17 @@ def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distan
     """
     if moments < 1 or distance < 1:
         raise UsageError(f"moments and distance must be positive, not {moments} and {distance}")
-    found = boundaries(model, text)
-    if found.attrs["boundary"] != "step":
+    data = boundaries(model, text)
+    if data.attrs["boundary"] != "step":
         raise UsageError(
-            f"a FLUSH is withheld where a step function decides on it; here it is {found.attrs['boundary']}"
+            f"a FLUSH is withheld where a step function decides on it; here it is {data.attrs['boundary']}"
         )
-    if layer not in range(1, found.sizes["layer"]):
-        raise UsageError(f"layer {layer} has no detector; layers 1 to {found.sizes['layer'] - 1} have one")
+    if layer not in range(1, data.sizes["layer"]):
+        raise UsageError(f"layer {layer} has no detector; layers 1 to {data.sizes['layer'] - 1} have one")
     codes = encode_symbols(model, text)
     if len(codes) < distance + 3:
         raise UsageError(f"{distance} predictions after a FLUSH need a text of {distance + 3} characters at least")
-    before = fires(found, layer)[: len(codes) - distance - 1]  # z_{t-1}, t - 1 = 0, 1, ...
+    before = fires(data, layer)[: len(codes) - distance - 1]  # z_{t-1}, t - 1 = 0, 1, ...
     frames = []
     with reading(model):
         for kind, was in KINDS.items():
@@ -45,11 +45,11 @@ def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distan
             chosen = possible[np.linspace(0, len(possible) - 1, min(moments, len(possible))).astype(int)].tolist()
             pieces = [_turned(model, codes, chosen[k : k + ROWS], layer, distance) for k in range(0, len(chosen), ROWS)]
             loss, turned, kl = (
-                np.concatenate(part, 1).mean(1) if pieces else np.full(distance, np.nan)
-                for part in (zip(*pieces, strict=True) if pieces else [()] * 3)
+                np.concatenate(column, 1).mean(1) if pieces else np.full(distance, np.nan)
+                for column in (zip(*pieces, strict=True) if pieces else [()] * 3)
             )
-            told = {"distance": range(distance), "kl": kl, "loss_increase": turned - loss}
-            frames.append(pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), **told}))
+            columns = {"distance": range(distance), "kl": kl, "loss_increase": turned - loss}
+            frames.append(pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), **columns}))
     return pd.concat(frames, ignore_index=True)
 
 

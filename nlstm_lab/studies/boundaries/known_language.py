@@ -23,9 +23,9 @@ READ, PIECE = 9_500, 500  # characters of the validation text, and of a piece th
 def language_truths(task: NestedLanguageTask, length: int) -> dict[str, Flags]:
     """Where in the validation text a word, a phrase (which is one, too) ends, and where one begins."""
     begins = task.boundaries["valid"][: length + 1]
-    parts = {"word": begins >= WORD, "phrase": begins > WORD}
-    ends = {f"{name} ends": flags[1:] for name, flags in parts.items()}
-    return ends | {f"{name} starts": flags[:-1] for name, flags in parts.items()}
+    begun = {"word": begins >= WORD, "phrase": begins > WORD}
+    ends = {f"{name} ends": flags[1:] for name, flags in begun.items()}
+    return ends | {f"{name} starts": flags[:-1] for name, flags in begun.items()}
 
 
 def information(seed: int = 0) -> pd.DataFrame:
@@ -39,15 +39,15 @@ def information(seed: int = 0) -> pd.DataFrame:
     def measure() -> pd.DataFrame:
         readings, truths = _read(seed)
         generator, rows = np.random.default_rng(seed), []
-        bpc = float(np.nanmean([found["surprise"].values for found in readings]))
+        bpc = float(np.nanmean([reading["surprise"].values for reading in readings]))
         for layer in readings[0]["layer"].values[:-1].tolist():
-            z = np.concatenate([fires(found, layer) for found in readings])
+            z = np.concatenate([fires(reading, layer) for reading in readings])
             for name in truths[0]:
                 true = np.concatenate([of_piece[name] for of_piece in truths])
-                told = {"layer": layer, "truth": name, "bits": mutual_information(z, true)}
+                row = {"layer": layer, "truth": name, "bits": mutual_information(z, true)}
                 chance = {"shuffled": mutual_information(generator.permutation(z), true)}
                 whole = {"entropy": mutual_information(true, true), "rate": z.mean(), "base": true.mean()}
-                rows.append(told | chance | whole | {"bpc": bpc})
+                rows.append(row | chance | whole | {"bpc": bpc})
         return pd.DataFrame(rows)
 
     return ensure("nested_information", measure, config=_described(), seed=seed)

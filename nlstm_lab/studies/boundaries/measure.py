@@ -66,8 +66,8 @@ def boundaries(
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_hmlstm_step", scale="small").model()
-    >>> found = boundaries(model, "the old man said that he would not sell")
-    >>> dict(found.z.sizes), found.attrs["boundary"]
+    >>> values = boundaries(model, "the old man said that he would not sell")
+    >>> dict(values.z.sizes), values.attrs["boundary"]
     ({'time': 39, 'layer': 3}, 'step')
     """
     if isinstance(text, Excerpt) and threshold is slope is None:  # known by its place: the record holds its symbols
@@ -90,22 +90,22 @@ def together(
     attributes = described(model, threshold, slope, run)
     coded = [encode(model, text) for text in texts]
     codes = pad_sequence(coded)  # what is read behind a text's end is left out again
-    parts: list[dict[str, Tensor]] = []
-    chunk = CHUNK if watch is None else WATCHED
+    chunks: list[dict[str, Tensor]] = []
+    size = CHUNK if watch is None else WATCHED
     foretells = model.density is not None or predicts_symbols(model)
     state, nats = None, [torch.full((1, len(coded)), float("nan"))]
     with _set(model, threshold, slope), reading(model):
-        for start in range(0, len(codes), chunk):
+        for start in range(0, len(codes), size):
             if watch is not None:
                 watch(start / len(codes))
-            x, next_ones = codes[start : start + chunk], codes[start + 1 : start + chunk + 1]
-            output, state, found = _read(model, x, state)
-            parts.append(found)
+            x, next_ones = codes[start : start + size], codes[start + 1 : start + size + 1]
+            output, state, values = _read(model, x, state)
+            chunks.append(values)
             if foretells and len(next_ones):
                 nats.append(model.nats(model.readout(output[: len(next_ones)]), next_ones).float().cpu())
             elif len(next_ones):
                 nats.append(torch.full(next_ones.shape[:2], float("nan")))
-    arrays = {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in LAYERWISE}
+    arrays = {name: torch.cat([chunk[name] for chunk in chunks]).cpu().numpy() for name in LAYERWISE}
     if attributes["boundary"] == "given":
         arrays["operation"] = _flushed(arrays["operation"], arrays["z"])
     surprise = (torch.cat(nats) / math.log(2)).numpy()
@@ -125,11 +125,11 @@ def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str,
     unit = model.recurrent
     if isinstance(unit, HMLSTM) and (state is None or isinstance(state, list)):  # what rests is not computed anew
         states = [cell.initial_state(x.shape[1]) for cell in unit.cells] if state is None else state
-        done = sparse.told(unit, model.recurrent_arguments(x)[0], states)
+        done = sparse.read_steps(unit, model.recurrent_arguments(x)[0], states)
         if done is not None:
             output, states, layers = done
-            told = torch.tensor([[step[1:] for step in layer] for layer in layers]).unbind(-1)
-            z, z_tilde, operation = (part.t() for part in told)
+            steps = torch.tensor([[step[1:] for step in layer] for layer in layers]).unbind(-1)
+            z, z_tilde, operation = (column.t() for column in steps)
             norm = torch.stack([torch.stack([step.h for step in layer]).float().norm(dim=-1) for layer in layers], 1)
             named = {"z": z, "z_tilde": z_tilde, "operation": operation.to(torch.int8), "norm": norm}
             return output, states, {name: value.unsqueeze(-1) for name, value in named.items()}
@@ -214,32 +214,32 @@ def _dataset(
     return xr.Dataset({**data, "surprise": ("time", np.asarray(surprise, np.float32))}, coords, attributes)
 
 
-def plain(found: xr.Dataset) -> dict[str, Any]:
+def plain(data: xr.Dataset) -> dict[str, Any]:
     """`boundaries` as plain JSON values, for a browser.
 
     The attributes; `symbols` (None for points) and `surprise` (None at the first step), lists of T; `layers`, the
     lowest first: {"layer": 1, "z": [...], "z_tilde": [...], "operation": ["UPDATE", ...], "norm": [...]}.
     """
     layers = []
-    for number in found["layer"].values.tolist():
-        one = found.sel(layer=number)
-        told = {name: _rounded(one[name].values) for name in ("z", "z_tilde", "norm")}
+    for number in data["layer"].values.tolist():
+        one = data.sel(layer=number)
+        values = {name: _rounded(one[name].values) for name in ("z", "z_tilde", "norm")}
         operations = [OPERATIONS[code] for code in one["operation"].values]
-        layers.append({"layer": number, **told, "operation": operations})
-    symbols = found["symbol"].values.tolist() if "symbol" in found.coords else None
-    return {**found.attrs, "symbols": symbols, "surprise": _rounded(found["surprise"].values), "layers": layers}
+        layers.append({"layer": number, **values, "operation": operations})
+    symbols = data["symbol"].values.tolist() if "symbol" in data.coords else None
+    return {**data.attrs, "symbols": symbols, "surprise": _rounded(data["surprise"].values), "layers": layers}
 
 
 def _rounded(values: Any) -> list[float | None]:
     return [None if math.isnan(value) else round(value, DIGITS) for value in values.tolist()]
 
 
-def rows_of(found: xr.Dataset) -> pd.DataFrame:
+def rows_of(data: xr.Dataset) -> pd.DataFrame:
     """`boundaries` as a table with one row a step, for a committed record: symbol, surprise, z_1, z_tilde_1, ..."""
-    columns: dict[str, Any] = {"symbol": found["symbol"].values} if "symbol" in found.coords else {}
-    columns["surprise"] = found["surprise"].values
-    for number in found["layer"].values.tolist():
-        columns |= {f"{name}_{number}": found[name].sel(layer=number).values for name in LAYERWISE}
+    columns: dict[str, Any] = {"symbol": data["symbol"].values} if "symbol" in data.coords else {}
+    columns["surprise"] = data["surprise"].values
+    for number in data["layer"].values.tolist():
+        columns |= {f"{name}_{number}": data[name].sel(layer=number).values for name in LAYERWISE}
     return pd.DataFrame(columns)
 
 

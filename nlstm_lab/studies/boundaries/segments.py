@@ -34,25 +34,25 @@ class Agreement(NamedTuple):
     f1: float
 
 
-def agreement(found: Sequence[Flags], true: Sequence[Flags], within: Window = (0, 0)) -> Agreement:
+def agreement(predicted: Sequence[Flags], true: Sequence[Flags], within: Window = (0, 0)) -> Agreement:
     """How well boundaries meet the true ones of the same texts, each matched with one at most.
 
     >>> agreement([np.array([0, 1, 0, 1], bool)], [np.array([0, 1, 1, 0], bool)])
     Agreement(precision=0.5, recall=0.5, f1=0.5)
     """
-    hits = sum(matched(mine, theirs, within) for mine, theirs in zip(found, true, strict=True))
-    fired, there = (int(sum(flags.sum() for flags in many)) for many in (found, true))
+    hits = sum(matched(mine, theirs, within) for mine, theirs in zip(predicted, true, strict=True))
+    fired, there = (int(sum(flags.sum() for flags in many)) for many in (predicted, true))
     precision, recall = hits / fired if fired else math.nan, hits / there if there else math.nan
     return Agreement(precision, recall, 2 * hits / (fired + there) if fired + there else math.nan)
 
 
-def matched(found: Flags, true: Flags, within: Window = (0, 0)) -> int:
+def matched(predicted: Flags, true: Flags, within: Window = (0, 0)) -> int:
     """The largest number of pairs of a boundary and a true one within the window, none used twice."""
-    if found.shape != true.shape:
-        raise UsageError(f"boundaries of {len(found)} steps cannot be judged against a truth of {len(true)} steps")
+    if predicted.shape != true.shape:
+        raise UsageError(f"boundaries of {len(predicted)} steps cannot be judged against a truth of {len(true)} steps")
     if within == (0, 0):
-        return int((found & true).sum())
-    here, there = np.flatnonzero(found).tolist(), np.flatnonzero(true).tolist()
+        return int((predicted & true).sum())
+    here, there = np.flatnonzero(predicted).tolist(), np.flatnonzero(true).tolist()
     before, after = within
     hits = i = j = 0
     while i < len(here) and j < len(there):
@@ -78,10 +78,10 @@ def text_truths(symbols: Sequence[str]) -> dict[str, Flags]:
     }
 
 
-def fires(found: xr.Dataset, layer: int) -> Flags:
+def fires(data: xr.Dataset, layer: int) -> Flags:
     """Where z of a layer (1, 2, ...) says that a segment ends; soft boundaries beyond the threshold do."""
-    threshold = found.attrs["threshold"]
-    return np.asarray(found["z"].sel(layer=layer).values > (0.5 if threshold is None else threshold))
+    threshold = data.attrs["threshold"]
+    return np.asarray(data["z"].sel(layer=layer).values > (0.5 if threshold is None else threshold))
 
 
 def rivals(
@@ -126,17 +126,17 @@ def judged(
     """
     rows: list[dict[str, Any]] = []
     for layer in readings[0]["layer"].values[:-1].tolist():
-        fired = [fires(found, layer) for found in readings]
-        surprise = [found["surprise"].values for found in readings]
+        fired = [fires(reading, layer) for reading in readings]
+        surprise = [reading["surprise"].values for reading in readings]
         detectors = {NETWORK: [fired], **rivals(fired, surprise, seed)}
         for truth in truths[0]:
             true = [of_text[truth] for of_text in truths]
             for window, within in windows.items():
                 for detector, drawn in detectors.items():
                     scores = np.array([agreement(one, true, within) for one in drawn]).mean(0)
-                    told = {"layer": layer, "truth": truth, "within": window, "detector": detector}
+                    about = {"layer": layer, "truth": truth, "within": window, "detector": detector}
                     shares = {"rate": _rate(drawn[0]), "base": _rate(true)}
-                    rows.append(told | shares | dict(zip(Agreement._fields, scores, strict=True)))
+                    rows.append(about | shares | dict(zip(Agreement._fields, scores, strict=True)))
     return pd.DataFrame(rows)
 
 
@@ -166,21 +166,21 @@ def lengths(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Flags]
     A segment goes from behind one boundary up to the next; what a text begins or ends with unfinished is left out.
     """
     detected = {
-        f"layer {layer}": [fires(found, layer) for found in readings]
+        f"layer {layer}": [fires(reading, layer) for reading in readings]
         for layer in readings[0]["layer"].values[:-1].tolist()
     }
     named = detected | {name: [of_text[name] for of_text in truths] for name in (truths[0] if truths else ())}
     rows = []
     for series, texts in named.items():
-        found = np.concatenate([np.diff(np.flatnonzero(flags)) for flags in texts])
-        for length, count in zip(*np.unique(found, return_counts=True), strict=True):
+        reading = np.concatenate([np.diff(np.flatnonzero(flags)) for flags in texts])
+        for length, count in zip(*np.unique(reading, return_counts=True), strict=True):
             rows.append({"series": series, "length": int(length), "count": int(count)})
     return pd.DataFrame(rows, columns=["series", "length", "count"])
 
 
 def operations(readings: Sequence[xr.Dataset]) -> pd.DataFrame:
     """Every operation's count and share of the steps: one row a layer and operation."""
-    codes = np.concatenate([found["operation"].values for found in readings])
+    codes = np.concatenate([reading["operation"].values for reading in readings])
     return pd.DataFrame(
         [
             {"layer": layer, "operation": name, "count": int(hit.sum()), "share": float(hit.mean())}
@@ -196,14 +196,14 @@ def since_flush(readings: Sequence[xr.Dataset], longest: int = 20) -> pd.DataFra
 
     since 0: the prediction that is made at the step of the FLUSH itself; longer than `longest` is left out.
     """
-    parts = []
+    frames = []
     for layer in readings[0]["layer"].values[:-1].tolist():
-        for found in readings:
-            flushed = found["operation"].sel(layer=layer).values == OPERATIONS.index("FLUSH")
+        for reading in readings:
+            flushed = reading["operation"].sel(layer=layer).values == OPERATIONS.index("FLUSH")
             last = np.maximum.accumulate(np.where(flushed, np.arange(len(flushed)), -1))
             since = np.where(last < 0, -1, np.arange(len(flushed)) - last)[:-1]
-            parts.append(pd.DataFrame({"layer": layer, "since": since, "bits": found["surprise"].values[1:]}))
-    table = pd.concat(parts)
+            frames.append(pd.DataFrame({"layer": layer, "since": since, "bits": reading["surprise"].values[1:]}))
+    table = pd.concat(frames)
     table = table[(table["since"] >= 0) & (table["since"] <= longest)]
-    told = table.groupby(["layer", "since"])["bits"].agg(bits="mean", count="size")
-    return told.reset_index()
+    means = table.groupby(["layer", "since"])["bits"].agg(bits="mean", count="size")
+    return means.reset_index()

@@ -40,7 +40,7 @@ def _from_input(model: Network, mode: Mode, read: Read, positions: Tensor, codes
 
     def predict(inputs: Tensor, positions: Tensor, *given: Tensor) -> Tensor:
         """[n, S, features] to the logits [n, outputs] of each row's own position."""
-        beside = (part.transpose(0, 1) for part in given)
+        beside = (tensor.transpose(0, 1) for tensor in given)
         hidden = model.recurrent(inputs.transpose(0, 1), *beside)[0]
         return model.readout(hidden[positions, torch.arange(len(inputs), device=x.device)])  # type: ignore[no-any-return]
 
@@ -67,10 +67,10 @@ def _integrated(predict: Callable[..., Tensor], inputs: Tensor, asked: dict[str,
 
     steps, gap = STEPS, float("inf")
     while gap > INCOMPLETE and steps <= MOST_STEPS:
-        parts, missing = IntegratedGradients(predict).attribute(
+        attributions, missing = IntegratedGradients(predict).attribute(
             inputs, n_steps=steps, internal_batch_size=len(inputs), return_convergence_delta=True, **asked
         )
-        signed: Tensor = parts.sum(-1).detach()
+        signed: Tensor = attributions.sum(-1).detach()
         gap = float((missing.abs() / signed.abs().sum(-1).clamp(min=1e-12)).max())
         steps *= 2
     if gap > INCOMPLETE:
@@ -82,7 +82,7 @@ def _from_memory(model: Network, mode: Mode, memory: str, read: Read, positions:
     """The states are read off the traced loop, where they are nodes of the graph; captum knows inputs and layers."""
     unit, number = model.recurrent, len(positions)
     steps = [Records() for _ in unit.cells]
-    x, *given = (part.transpose(0, 1).clone() for part in read)
+    x, *given = (tensor.transpose(0, 1).clone() for tensor in read)
     beside = {"boundaries": given[0]} if given else {}
     output, _ = unit.run(x.requires_grad_(), [cell.initial_state(number) for cell in unit.cells], steps, **beside)
     rows = torch.arange(number, device=x.device)

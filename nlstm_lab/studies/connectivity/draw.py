@@ -62,8 +62,8 @@ def connectivity_sentence(
         top = k * facet
         ax.text(SIDE, top + TITLE - 0.06, look(name).label, color=look(name).colour, fontweight="bold")
         # words are no formula, whatever dollar signs they have
-        told: dict[str, Any] = {"ha": "right", "fontsize": 7, "parse_math": False}
-        ax.text(width - SIDE, top + TITLE - 0.06, _predicted(data[name].isel(time=at)), **told)
+        style: dict[str, Any] = {"ha": "right", "fontsize": 7, "parse_math": False}
+        ax.text(width - SIDE, top + TITLE - 0.06, _predicted(data[name].isel(time=at)), **style)
         shades = frame.loc[frame["model"] == name, "shade"].to_numpy()
         for row, (start, stop) in enumerate(lines):
             y = top + TITLE + row * LINE
@@ -80,22 +80,22 @@ def sentence_frame(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row"
     """What the figure shows: model, time, symbol, connectivity, and its shade from 0 (or -1) to 1."""
     if scale not in get_args(Scale):
         raise UsageError(f"scale must be one of {', '.join(map(repr, get_args(Scale)))}, not {scale!r}")
-    if not data or len({"".join(part["symbol"].values) for part in data.values()}) != 1:
+    if not data or len({"".join(rows["symbol"].values) for rows in data.values()}) != 1:
         raise UsageError("the figure compares networks on one text: hand in at least one, all of the same text")
     length = next(iter(data.values())).sizes["time"]
     if not 0 <= at < length:
         raise UsageError(f"there is no position {at}: the text has the positions 0 to {length - 1}")
-    parts = []
+    frames = []
     for name in in_order(data):
         row = data[name].isel(time=at)
         values, start = np.zeros(length), int(row["window"])
         here = row["connectivity"].values[: length - start]
         values[start : start + len(here)] = here
         symbols = data[name]["symbol"].values
-        parts.append(
+        frames.append(
             pd.DataFrame({"model": name, "time": np.arange(length), "symbol": symbols, "connectivity": values})
         )
-    frame = pd.concat(parts, ignore_index=True)
+    frame = pd.concat(frames, ignore_index=True)
     size = frame["connectivity"].abs()
     largest = size.groupby(frame["model"]).transform("max") if scale == "row" else size.max()
     strength = (size / largest).fillna(0).to_numpy()
@@ -117,8 +117,8 @@ def _character(ax: Axes, x: float, y: float, symbol: str, shade: float, place: i
         corners = np.array([[-0.5, 0], [0.5, 0], [0.5, 1], [-0.5, 1], [-0.5, 0]]) * (PITCH, LINE - 0.03)
         ax.plot(x + corners[:, 0], y + corners[:, 1], color="#b2182b", linewidth=1.0)
     colour = "#b0b0b0" if place > 0 else "white" if abs(shade) > 0.6 else "#1c1c1c"
-    told: dict[str, Any] = {"fontsize": 7, "family": MONO, "color": colour, "parse_math": False}
-    ax.text(x, y + 0.105, symbol.strip(), ha="center", va="baseline", **told)
+    style: dict[str, Any] = {"fontsize": 7, "family": MONO, "color": colour, "parse_math": False}
+    ax.text(x, y + 0.105, symbol.strip(), ha="center", va="baseline", **style)
 
 
 def _bar(ax: Axes, width: float, height: float, colours: Colormap, norm: Normalize, scale: Scale) -> None:
@@ -214,8 +214,8 @@ def connectivity_reach(
 
 def _chosen(means: pd.DataFrame, where: str | None, quantity: str, published: pd.DataFrame | None) -> pd.DataFrame:
     """The rows to draw, ours and the published, told apart by `source`."""
-    parts = [means.assign(source="ours"), *([published.assign(source="published")] if published is not None else [])]
-    frame = pd.concat(parts, ignore_index=True)
+    frames = [means.assign(source="ours"), *([published.assign(source="published")] if published is not None else [])]
+    frame = pd.concat(frames, ignore_index=True)
     chosen = frame[(frame["quantity"] == quantity) & ((frame["where"] == where) if where else True)]
     if chosen.empty:
         raise UsageError(f"there is nothing to draw: no {quantity!r}{f' at {where!r}' if where else ''} was measured")
@@ -228,14 +228,14 @@ def seed_lines(ax: Axes, frame: pd.DataFrame, logarithmic: bool = False) -> None
     logarithmic: mean and interval are computed of log10 of the values.
     """
     for model in in_order(frame["model"]):
-        part, colour = frame[frame["model"] == model], look(model).colour
-        ours, theirs = (part[part["source"] == source] for source in ("ours", "published"))
+        rows, colour = frame[frame["model"] == model], look(model).colour
+        ours, theirs = (rows[rows["source"] == source] for source in ("ours", "published"))
         for _, one in ours.groupby("seed"):
             ax.plot(one["lag"], one["value"], color=colour, linewidth=0.6, alpha=0.35)
         if len(ours):
             by_lag = (np.log10(ours["value"]) if logarithmic else ours["value"]).groupby(ours["lag"])
-            told = np.array([t_interval(values) for _, values in by_lag]).T
-            mean, low, high = 10**told if logarithmic else told
+            style = np.array([t_interval(values) for _, values in by_lag]).T
+            mean, low, high = 10**style if logarithmic else style
             lags = np.sort(ours["lag"].unique())
             ax.plot(lags, mean, **model_style(model) | {"markevery": MARKS})
             ax.fill_between(lags, low, high, color=colour, alpha=0.15, linewidth=0)

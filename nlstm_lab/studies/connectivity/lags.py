@@ -51,8 +51,8 @@ def profile(data: xr.Dataset, lags: int = LAGS) -> Array:
     values = np.abs(data["connectivity"].values)[kept]
     last = distance[kept, 0]  # the place in the window: the lag of its first character
     source = last[:, None] - np.arange(lags + 1)
-    found = np.take_along_axis(values, np.maximum(source, 0), 1) / values.sum(1, keepdims=True)
-    return np.where(source < 0, np.nan, found)
+    measured = np.take_along_axis(values, np.maximum(source, 0), 1) / values.sum(1, keepdims=True)
+    return np.where(source < 0, np.nan, measured)
 
 
 def _lags(data: xr.Dataset) -> NDArray[np.int_]:
@@ -65,18 +65,18 @@ def measure(data: xr.Dataset, lags: int = LAGS) -> pd.DataFrame:
     """One text's frame: where, quantity ("mean_lag", "share_in_word", "share_at_lag"), lag, value."""
     rows, shares = positions(data), profile(data, lags)
     start = (rows["known"] == 0).to_numpy()
-    parts = []
+    frames = []
     for where, chosen in (("all", np.full(len(rows), True)), ("word start", start), ("within word", ~start)):
         if not chosen.any():
             continue
         scalars = rows.loc[chosen, ["mean_lag", "share_in_word"]].mean()
         some = np.isfinite(shares[chosen]).any(0)
-        parts.append(pd.DataFrame({"where": where, "quantity": scalars.index, "lag": np.nan, "value": scalars.values}))
+        frames.append(pd.DataFrame({"where": where, "quantity": scalars.index, "lag": np.nan, "value": scalars.values}))
         along = {"lag": np.flatnonzero(some).astype(float), "value": np.nanmean(shares[chosen][:, some], axis=0)}
-        parts.append(pd.DataFrame({"where": where, "quantity": "share_at_lag", **along}))
-    if not parts:
+        frames.append(pd.DataFrame({"where": where, "quantity": "share_at_lag", **along}))
+    if not frames:
         raise UsageError("nothing can be measured: no position of the text has a target that the network predicts")
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(frames, ignore_index=True)
 
 
 def survey(
@@ -100,11 +100,11 @@ def survey(
         raise UsageError("a survey needs at least one text")
     draw = np.random.default_rng(seed)
     at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in texts]
-    found = together(model, texts, at, words, mode=mode, memory=memory)
-    parts = [measure(data, lags).assign(text=number) for number, data in enumerate(found) if data.sizes["time"]]
-    if not parts:
+    measured = together(model, texts, at, words, mode=mode, memory=memory)
+    frames = [measure(data, lags).assign(text=number) for number, data in enumerate(measured) if data.sizes["time"]]
+    if not frames:
         raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(frames, ignore_index=True)
 
 
 def within_seed(frame: pd.DataFrame, resamples: int = 1000, seed: int = 0, confidence: float = 0.95) -> pd.DataFrame:

@@ -86,8 +86,8 @@ def connectivity(
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("autocomplete_gru", scale="small").model()
-    >>> found = connectivity(model, "the united states of america", given="states")
-    >>> found.connectivity.shape, bool(found.connectivity[4, 5:].fillna(0).any())  # nothing hangs on what comes later
+    >>> result = connectivity(model, "the united states of america", given="states")
+    >>> result.connectivity.shape, bool(result.connectivity[4, 5:].fillna(0).any())  # nothing hangs on what comes later
     ((28, 28), False)
     """
     vocabulary, words = vocabulary_of(model), model.words if words is None else words
@@ -101,7 +101,7 @@ def connectivity(
             f"zero state: no connectivity reaches across them",
             stacklevel=2,
         )
-    found: list[dict[str, Any]] = []
+    described: list[dict[str, Any]] = []
     said = words_of(read)
     shown: dict[str, Any] = {"delay": DELAY, "leave": False, "unit": " characters", "disable": done is not None}
     with evaluating(model), tqdm(total=int(asked.sum()), **shown) as bar:
@@ -111,8 +111,8 @@ def connectivity(
             wanted = _targets(names, _true(read, words)[start:stop], logits, target, given)
             here = np.where(asked[start:stop], wanted, NO_CODE)
             values = _matrix(heard, here, attribute, max(1, chunk), done or bar.update)
-            found.append(_described(values, logits, names, wanted, start))
-    return _dataset(found, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
+            described.append(_described(values, logits, names, wanted, start))
+    return _dataset(described, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
 
 
 def together(
@@ -136,20 +136,20 @@ def together(
         raise UsageError(f"texts that are read side by side have at most {LONGEST} characters, not {longer[0]}")
     heard = [unit_input(model, encode_leniently(vocabulary, text)[0]) for text in texts]
     with evaluating(model), tqdm(total=sum(map(len, at)), delay=DELAY, leave=False, unit=" characters") as bar:
-        names = _predict(model, tuple(part[:1] for part in heard[0]), words)[1] if texts else ()
+        names = _predict(model, tuple(tensor[:1] for tensor in heard[0]), words)[1] if texts else ()
         known = {name: code for code, name in enumerate(names)}
         true = [_true(text, words) for text in texts]
         places = [[t for t in chosen if true[k][t] in known] for k, chosen in enumerate(at)]
         rows = [(k, t, known[true[k][t]]) for k, chosen in enumerate(places) for t in chosen]
-        found: list[list[NDArray[np.float64]]] = [[] for _ in texts]
+        matrices: list[list[NDArray[np.float64]]] = [[] for _ in texts]
         for of, times, codes in (np.array(rows[k : k + ROWS]).T for k in range(0, len(rows), ROWS)):
-            parts = zip(*([part[: times.max() + 1] for part in heard[k]] for k in of), strict=True)
-            read = tuple(pad_sequence(list(part), batch_first=True) for part in parts)
+            tensors = zip(*([tensor[: times.max() + 1] for tensor in heard[k]] for k in of), strict=True)
+            read = tuple(pad_sequence(list(tensor), batch_first=True) for tensor in tensors)
             for k, row in zip(of, _attributed(read, times, codes, attribute), strict=True):
                 here = row[: len(texts[k])]
-                found[k].append(np.pad(here, (0, len(texts[k]) - len(here))))
+                matrices[k].append(np.pad(here, (0, len(texts[k]) - len(here))))
             bar.update(len(of))
-    return [_rows(text, chosen, rows) for text, chosen, rows in zip(texts, places, found, strict=True)]
+    return [_rows(text, chosen, rows) for text, chosen, rows in zip(texts, places, matrices, strict=True)]
 
 
 def _rows(text: str, places: list[int], rows: list[NDArray[np.float64]]) -> xr.Dataset:
@@ -169,7 +169,7 @@ def _asked(at: Iterable[int] | None, length: int) -> NDArray[np.bool_]:
 def _predict(model: Network, read: Read, words: Sequence[str] | None) -> tuple[Tensor, Sequence[str]]:
     """Logits [S, outputs] and what the outputs are called."""
     with torch.inference_mode():
-        logits: Tensor = model.readout(model.recurrent(*(part.unsqueeze(1) for part in read))[0].squeeze(1))
+        logits: Tensor = model.readout(model.recurrent(*(tensor.unsqueeze(1) for tensor in read))[0].squeeze(1))
     return logits, outputs_of(model, words, logits.shape[-1])
 
 
@@ -200,7 +200,7 @@ def _matrix(
     (places,) = np.nonzero(wanted >= 0)
     for rows in (places[k : k + chunk] for k in range(0, len(places), chunk)):
         end = rows[-1] + 1
-        side_by_side = tuple(part[:end].expand(len(rows), -1, -1) for part in read)
+        side_by_side = tuple(tensor[:end].expand(len(rows), -1, -1) for tensor in read)
         values[rows, :end] = _attributed(side_by_side, rows, wanted[rows], attribute)
         done(len(rows))
     return values
@@ -210,7 +210,7 @@ def _attributed(
     read: Read, rows: NDArray[np.int_], wanted: NDArray[np.int_], attribute: Attribute
 ) -> NDArray[np.float64]:
     """What `wanted` at the positions `rows` hangs on, [n, S]: one of what was `read`, [n, S, features], for each."""
-    positions, codes = (torch.from_numpy(part).to(read[0].device) for part in (rows, wanted))
+    positions, codes = (torch.from_numpy(tensor).to(read[0].device) for tensor in (rows, wanted))
     with torch.backends.cudnn.flags(enabled=False):  # its backward refuses a network in eval mode
         values: NDArray[np.float64] = attribute(read, positions, codes).double().cpu().numpy()
     if np.any(np.nan_to_num(values[np.arange(values.shape[1]) > rows[:, None]])):
@@ -234,16 +234,16 @@ def _described(
     }
 
 
-def _dataset(found: list[dict[str, Any]], text: str, read: str, words: Words, about: dict[str, str]) -> xr.Dataset:
-    widest = max(part["connectivity"].shape[1] for part in found)
-    for part in found:  # a shorter window has no later sources: 0, as everywhere in the future
-        part["connectivity"] = np.pad(part["connectivity"], ((0, 0), (0, widest - part["connectivity"].shape[1])))
-    joined = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+def _dataset(pieces: list[dict[str, Any]], text: str, read: str, words: Words, about: dict[str, str]) -> xr.Dataset:
+    widest = max(piece["connectivity"].shape[1] for piece in pieces)
+    for piece in pieces:  # a shorter window has no later sources: 0, as everywhere in the future
+        piece["connectivity"] = np.pad(piece["connectivity"], ((0, 0), (0, widest - piece["connectivity"].shape[1])))
+    joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
     dims = {"connectivity": ("time", "source"), "prediction": ("time", "rank"), "probability": ("time", "rank")}
     coords = {"target": joined.pop("target"), "window": joined.pop("window"), "symbol": list(text), "read": list(read)}
     coords |= {"word": words.word, "word_start": words.start, "known": words.known}
     return xr.Dataset(
         {name: (dims.get(name, ("time",)), values) for name, values in joined.items()},
         {"time": np.arange(len(text)), **{name: ("time", values) for name, values in coords.items()}},
-        {**about, "windows": len(found)},
+        {**about, "windows": len(pieces)},
     )

@@ -60,8 +60,8 @@ def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None
     figure, axes = panels(ax, len(rows), len(labels), width, height, sharex="col", sharey=True)
     for line, start in zip(axes, rows, strict=True):
         for panel, label in zip(line, labels, strict=True):
-            part = frame[(frame["start"] == start) & (frame["label"] == label)]
-            _rows(panel, part, order)
+            here = frame[(frame["start"] == start) & (frame["label"] == label)]
+            _rows(panel, here, order)
             panel.tick_params(axis="y", length=0)
         line[0].set_ylabel(start_label(start))
     axes[0, 0].set_yticks(range(len(order)), [memory_label(name) for name in order])
@@ -81,10 +81,10 @@ def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None
     return attach(figure, frame)
 
 
-def _rows(panel: Axes, part: pd.DataFrame, order: list[str]) -> None:
+def _rows(panel: Axes, rows: pd.DataFrame, order: list[str]) -> None:
     """Seeds, mean and interval of every memory, one below the other."""
-    panel.axvline(part["chance"].iloc[0], **REFERENCE, zorder=0)
-    for (condition, memory), here in part.groupby(["condition", "memory"], sort=False):
+    panel.axvline(rows["chance"].iloc[0], **REFERENCE, zorder=0)
+    for (condition, memory), here in rows.groupby(["condition", "memory"], sort=False):
         here = here.assign(row=order.index(str(memory)) + CONDITIONS[str(condition)])
         how = {"data": here, "y": "row", "native_scale": True, "orient": "h", "ax": panel}
         colour = memory_style(str(memory))["color"]
@@ -108,16 +108,16 @@ def carried(cells: pd.DataFrame) -> pd.DataFrame:
     cells: `lab.probes.gather(networks, lab.probes.cell_cuts, excerpt)`. Columns: model, start, seed, memory,
     cells (their share of all), share. A memory whose cells cost nothing has no rows.
     """
-    parts = []
+    frames = []
     for key, group in cells.groupby(["model", "start", "seed", "memory"], sort=False):
         weights = np.sort(group["kl"])[::-1]
         if weights.sum() > 0:
             share = np.concatenate([[0], weights.cumsum() / weights.sum()])
             named = dict(zip(("model", "start", "seed", "memory"), key, strict=True))
-            parts.append(pd.DataFrame({**named, "cells": np.linspace(0, 1, len(share)), "share": share}))
-    if not parts:
+            frames.append(pd.DataFrame({**named, "cells": np.linspace(0, 1, len(share)), "share": share}))
+    if not frames:
         raise UsageError("no cell's swap changes a prediction: there is nothing to draw")
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(frames, ignore_index=True)
 
 
 @styled
@@ -145,8 +145,8 @@ def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
                 log_scale=True, size=2, alpha=0.4, legend=False, ax=left, rasterized=True,  # thousands
             )  # fmt: skip
         for memory in reversed(order):
-            part = shares[(shares["start"] == start) & (shares["memory"] == memory)]
-            seeds_and_mean(right, part, "cells", "share", **memory_style(memory))
+            cumulative = shares[(shares["start"] == start) & (shares["memory"] == memory)]
+            seeds_and_mean(right, cumulative, "cells", "share", **memory_style(memory))
         right.plot([0, 1], [0, 1], **REFERENCE)
         left.set(xlabel="", ylabel=start_label(start))
         left.set_yticks(range(len(order)), [_named(here[here["memory"] == name], name) for name in order])

@@ -85,8 +85,8 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> text = "the company said that it would not sell the old bank " * 20
-    >>> told = lab.probes.decode(lab.probes.trace(model, text), text, ("since_space",))
-    >>> told.metric.tolist(), told.memory.tolist()
+    >>> scores = lab.probes.decode(lab.probes.trace(model, text), text, ("since_space",))
+    >>> scores.metric.tolist(), scores.memory.tolist()
     (['r_squared', 'r_squared', 'r_squared'], ['outer', 'inner', 'h'])
     """
     if "symbol" in trace.coords and trace.symbol.dtype.kind not in "UO":
@@ -98,7 +98,7 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
     unknown = [name for name in names if name not in (*NUMBERS, *CLASSES)]
     if unknown:
         raise UsageError(f"properties are {', '.join((*NUMBERS, *CLASSES))}, not {unknown[0]!r}")
-    told = labels(text)
+    scores = labels(text)
     split = int(len(text) * (1 - HELD_OUT))
     if split < 1:
         raise UsageError(f"a text of {len(text)} characters is too short: a probe is fitted on its first part")
@@ -106,7 +106,7 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
     for memory, states in _memories(trace).items():
         x = _standardized(states.astype(np.float64), split)
         for name in names:
-            y = told[name].to_numpy()
+            y = scores[name].to_numpy()
             number = name in NUMBERS
             classes, codes = (np.empty(0), y) if number else np.unique(y, return_inverse=True)
             reason = _reason(x, codes, split, number)
@@ -143,8 +143,8 @@ def _reason(x: Array, y: Array, split: int, number: bool) -> str:
         return "the memory does not move"
     if number:
         return "" if y[:split].std() > 0 and y[split:].std() > 0 else "the text does not vary in this"
-    parts = (y[:split], y[split:], _shifted(y)[:split], _shifted(y)[split:])
-    rarest = min(np.bincount(part, minlength=y.max() + 1).min() for part in parts)
+    halves = (y[:split], y[split:], _shifted(y)[:split], _shifted(y)[split:])
+    rarest = min(np.bincount(cumulative, minlength=y.max() + 1).min() for cumulative in halves)
     if y.max() == 0:
         return "the text does not vary in this"
     return "" if rarest >= RAREST else f"a class is met less than {RAREST} times in one part of the text"
@@ -169,13 +169,13 @@ def _balanced_accuracy(x: Array, y: Array, split: int) -> float:
 
     def loss() -> torch.Tensor:
         optimizer.zero_grad()
-        told = F.cross_entropy(train @ weights, targets, weight) + PENALTY * (weights[:-1] ** 2).sum()
-        told.backward()
-        return told
+        classes = F.cross_entropy(train @ weights, targets, weight) + PENALTY * (weights[:-1] ** 2).sum()
+        classes.backward()
+        return classes
 
     optimizer.step(loss)
-    found = x[split:] @ weights.detach().numpy()
-    right = found.argmax(1) == y[split:]
+    logits = x[split:] @ weights.detach().numpy()
+    right = logits.argmax(1) == y[split:]
     return float(np.mean([right[y[split:] == k].mean() for k in range(number)]))
 
 
@@ -203,10 +203,10 @@ def _quoted(text: str) -> Array:
 
 def _classes(text: str) -> Array:
     """The class of the last complete word at each character."""
-    told = np.full(len(text), "other", dtype=object)
+    classes = np.full(len(text), "other", dtype=object)
     for match in re.finditer(r"\S+", text):
-        told[match.end() :] = _class(match.group().lower())
-    return told.astype(str)
+        classes[match.end() :] = _class(match.group().lower())
+    return classes.astype(str)
 
 
 @cache
@@ -285,7 +285,7 @@ def carriers(cells: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for key, group in cells.groupby([*RUN, "memory"], sort=False):
         total = group["kl"].sum()
-        part = group["kl"].sort_values(ascending=False).cumsum() / total
-        told = {"kl": total, "half": 1 + (part < 0.5).sum() if total > 0 else float("nan")}
-        rows.append(dict(zip([*RUN, "memory"], key, strict=True)) | told)
+        cumulative = group["kl"].sort_values(ascending=False).cumsum() / total
+        classes = {"kl": total, "half": 1 + (cumulative < 0.5).sum() if total > 0 else float("nan")}
+        rows.append(dict(zip([*RUN, "memory"], key, strict=True)) | classes)
     return pd.DataFrame(rows)

@@ -75,16 +75,16 @@ def inner_memory_death(
     figure, axes = panels(ax, len(rows), 3, width, 0.4 + 1.65 * len(rows), sharex=True, sharey="col")
     for line, start in zip(axes, rows, strict=True):
         for panel, quantity in zip(line, quantities, strict=True):
-            part = shown[(shown["start"] == start) & (shown["quantity"] == quantity)]
+            here = shown[(shown["start"] == start) & (shown["quantity"] == quantity)]
             if quantity == metric:
-                _losses(panel, part)
+                _losses(panel, here)
                 if metric in LOGARITHMIC:
                     logarithmic(panel)
-                    panel.set_ylim(bottom=LEGEND * part["value"].min())
+                    panel.set_ylim(bottom=LEGEND * here["value"].min())
             else:
-                for memory in reversed(memories(part)):
-                    seeds_and_mean(panel, part[part["memory"] == memory], "update", "value", **memory_style(memory))
-                _nothing(panel, part)
+                for memory in reversed(memories(here)):
+                    seeds_and_mean(panel, here[here["memory"] == memory], "update", "value", **memory_style(memory))
+                _nothing(panel, here)
                 panel.set_ylim(-0.03, 1.03)
                 panel.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
             panel.set_xscale("log")
@@ -101,31 +101,31 @@ def inner_memory_death(
     return attach(figure, frame)
 
 
-def _nothing(panel: Axes, part: pd.DataFrame) -> None:
+def _nothing(panel: Axes, rows: pd.DataFrame) -> None:
     """Name the memories whose mean is 0 % at every update, where more than one is."""
-    highest = part.groupby(["memory", "update"])["value"].mean().groupby("memory").max()
-    still = memories(part[part["memory"].isin(highest.index[highest < ROUNDED])])
+    highest = rows.groupby(["memory", "update"])["value"].mean().groupby("memory").max()
+    still = memories(rows[rows["memory"].isin(highest.index[highest < ROUNDED])])
     if len(still) > 1:
         names = "all memories" if len(still) == len(highest) else ";\n".join(map(memory_label, still))
         panel.text(0.04, 0.95, f"at 0 %: {names}", transform=panel.transAxes, va="top", fontsize=6.5)
 
 
-def _losses(panel: Axes, part: pd.DataFrame) -> None:
+def _losses(panel: Axes, rows: pd.DataFrame) -> None:
     """The training loss of each model, and its validation loss after an epoch: rings, or a line through many."""
-    many = part.loc[part["split"] == "valid", "update"].nunique() > MANY
+    many = rows.loc[rows["split"] == "valid", "update"].nunique() > MANY
     rings: dict[str, Any] = {"marker": "o", "markerfacecolor": "white", "markersize": 3.5, "linestyle": ""}
     drawn = {"linestyle": (0, (3, 1.2)), "linewidth": 1.1} if many else rings
-    for model in in_order(part["model"]):
-        mine = part[part["model"] == model]
+    for model in in_order(rows["model"]):
+        mine = rows[rows["model"] == model]
         seeds_and_mean(panel, mine[mine["split"] == "early"], "update", "value", **model_style(model))
         valid = mine[mine["split"] == "valid"].groupby("update")["value"].mean()
         panel.plot(valid.index, valid, color=look(model).colour, zorder=4, **drawn)
-    told = [
+    labels = [
         Line2D([], [], color="#404040", label="training"),
         Line2D([], [], color="#404040", label="validation, mean", **drawn),
     ]
     if panel.get_subplotspec().is_first_row():  # type: ignore[union-attr]
-        handles = [*model_handles(part["model"]), *told]
+        handles = [*model_handles(rows["model"]), *labels]
         panel.legend(handles=handles, loc="lower left", handlelength=1.6 if many else 1.2, borderaxespad=0.2)
 
 
@@ -163,8 +163,8 @@ def inner_memory_ablations(
         panel.grid(axis="x")
     axes[0, len(updates) // 2].set_xlabel(f"share of the {look(memory).label}'s cells")
     seeds = frame.groupby("setting")["seed"].nunique()[settings]
-    told = "{} ({} seeds)" if seeds.nunique() > 1 else "{}"
-    axes[0, 0].set_yticks(range(len(settings)), [told.format(*one) for one in seeds.items()])
+    labels = "{} ({} seeds)" if seeds.nunique() > 1 else "{}"
+    axes[0, 0].set_yticks(range(len(settings)), [labels.format(*one) for one in seeds.items()])
     for panel in axes[0, 1:]:
         panel.tick_params(axis="y", labelleft=False)
     handles = [

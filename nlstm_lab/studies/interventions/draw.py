@@ -49,8 +49,8 @@ def binned(cuts: pd.DataFrame, bins: int = 24) -> pd.DataFrame:
     middle = [float(np.exp(np.log(np.arange(a, b)).mean())) for a, b in pairwise(edges)]
     place = np.searchsorted(edges, cuts["distance"].to_numpy() + 1, side="right") - 1
     keys = ["model", "start", "seed", "memory", "kind", "prediction"]
-    told = cuts.assign(prediction=np.array(middle)[place])
-    return told.groupby(keys, sort=False)[list(EFFECTS)].mean().reset_index()
+    labelled = cuts.assign(prediction=np.array(middle)[place])
+    return labelled.groupby(keys, sort=False)[list(EFFECTS)].mean().reset_index()
 
 
 @styled
@@ -74,9 +74,9 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
     figure, axes = panels(ax, len(rows), len(networks), width, 0.6 + 1.25 * len(rows), sharex=True, sharey="row")
     for line, (effect, kind) in zip(axes, rows, strict=True):
         for panel, (model, start) in zip(line, networks, strict=True):
-            part = frame[(frame["model"] == model) & (frame["start"] == start) & (frame["kind"] == kind)]
-            for memory in reversed(memories(part)):
-                seeds_and_mean(panel, part[part["memory"] == memory], "prediction", effect, **memory_style(memory))
+            here = frame[(frame["model"] == model) & (frame["start"] == start) & (frame["kind"] == kind)]
+            for memory in reversed(memories(here)):
+                seeds_and_mean(panel, here[here["memory"] == memory], "prediction", effect, **memory_style(memory))
             panel.set_xscale("log")
             if effect == "kl":
                 panel.set_yscale("log")
@@ -168,9 +168,9 @@ def memory_horizon(horizons: pd.DataFrame, width: float = COLUMN, ax: Axes | Non
     figure, (line,) = panels(ax, 1, 1, width, 0.8 * width)
     (panel,) = line
     models, biases = in_order(frame["model"]), starts(frame)
-    for (model, start), part in frame.groupby(["model", "start"]):
+    for (model, start), rows in frame.groupby(["model", "start"]):
         drawn: dict[str, Any] = {"color": look(str(model)).colour, "marker": look(str(model)).marker, "markersize": 3}
-        seeds_and_mean(panel, part, "context", "bpc", **drawn, linestyle=DASHES[str(start)])
+        seeds_and_mean(panel, rows, "context", "bpc", **drawn, linestyle=DASHES[str(start)])
     panel.set(xscale="log", xlabel="characters seen", ylabel="bits per character")
     panel.xaxis.set_major_formatter("{x:g}")
     panel.grid(axis="both")

@@ -51,8 +51,8 @@ def horizon(
                 x = torch.stack([codes[p - context : p] for p in at], 1)
                 hidden = model.recurrent(*model.recurrent_arguments(x))[0][-1:]
                 targets = codes[torch.as_tensor(at, device=codes.device)]
-                told = F.cross_entropy(model.readout(hidden)[0].float(), targets, reduction="none")
-                loss[row, start : start + ROWS] = told.cpu().numpy()
+                losses = F.cross_entropy(model.readout(hidden)[0].float(), targets, reduction="none")
+                loss[row, start : start + ROWS] = losses.cpu().numpy()
     coords = {"context": list(contexts), "position": where}
     return xr.DataArray(loss, coords, ("context", "position"), name="loss", attrs={"model": model.name})
 

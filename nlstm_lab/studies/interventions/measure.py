@@ -22,11 +22,11 @@ from nlstm_lab.probes.edits import Edit, changed, put, shuffle, zero
 from nlstm_lab.probes.reading import (
     BURN_IN,
     Text,
+    component,
     encode,
     encode_symbols,
     hidden_names,
     names,
-    part,
     reading,
     rows,
     state_of,
@@ -53,7 +53,7 @@ class Cut(NamedTuple):
         """A changed copy of a packed state; `donor` is the state that is swapped in, or kept frozen."""
         for name in self.names:
             ready = {"zero": zero, "shuffle": shuffle(self.order)}
-            new = ready.get(self.kind) or put(part(model.recurrent, donor, name))
+            new = ready.get(self.kind) or put(component(model.recurrent, donor, name))
             state = changed(model.recurrent, state, name, partial(self._masked, new))
         return state
 
@@ -102,7 +102,7 @@ def intervene(
             x, targets = continuations(codes, [moments[k] for k in batch], distance)
             intact = predictions(model, x, state)
             pieces.append(effect(intact, _cut_predictions(model, x, state, donor, cut), targets))
-    loss, loss_cut, kl = (np.concatenate(part, 1).T for part in zip(*pieces, strict=True))
+    loss, loss_cut, kl = (np.concatenate(arrays, 1).T for arrays in zip(*pieces, strict=True))
     dims = ("moment", "distance")
     data = {"loss": (dims, loss), "loss_cut": (dims, loss_cut), "kl": (dims, kl)}
     coords = {"moment": list(moments), "distance": np.arange(distance)}
@@ -135,8 +135,8 @@ def reread(
         state = state_of(model, codes, read, moment)
         donor = state if other is None else state_of(model, _donor(model, other[0], moment), other[1], moment)
         cut = Cut(kind, names, *_chosen(model, units, seed))
-        told = _cut_predictions(model, codes[moment : moment + distance, None], state, donor, cut)
-    return told[:, 0].cpu().numpy()
+        log_p = _cut_predictions(model, codes[moment : moment + distance, None], state, donor, cut)
+    return log_p[:, 0].cpu().numpy()
 
 
 def attribute(
@@ -250,17 +250,17 @@ def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut
     """The same after the cut; a frozen memory is put back after each step."""
     if cut.kind != "freeze":
         return predictions(model, x, cut.apply(model, state, donor))
-    told = []
+    log_p = []
     for step in torch.split(x, 1):
         hidden, moved, _ = model.trace(step, state)  # the fast path prepares more than one step is worth
-        told.append(torch.log_softmax(model.readout(hidden).float(), -1))
+        log_p.append(torch.log_softmax(model.readout(hidden).float(), -1))
         state = cut.apply(model, moved, donor)
-    return torch.cat(told)
+    return torch.cat(log_p)
 
 
 def effect(intact: Tensor, cut: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Loss intact, loss cut and divergence, [distance, moments] each."""
-    losses = (-told.gather(-1, targets.unsqueeze(-1)).squeeze(-1).cpu().numpy() for told in (intact, cut))
+    losses = (-log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1).cpu().numpy() for log_p in (intact, cut))
     kl = (intact.exp() * (intact - cut)).sum(-1).clamp(min=0)
     return (*losses, kl.cpu().numpy())  # type: ignore[return-value]
 

@@ -70,22 +70,22 @@ def learning_curves(
     kept = [name for name in (*line, "start", "seed", "split", *ended, x, "value") if name in chosen]
     frame = chosen[kept].sort_values([*line, "split", "seed", x])
     if (twice := frame[frame.duplicated([*line, "split", "seed", x])]).size:
-        told = ", ".join(f"{name} {twice[name].iloc[0]}" for name in (*line, "split", "seed", x))
+        repeated = ", ".join(f"{name} {twice[name].iloc[0]}" for name in (*line, "split", "seed", x))
         raise UsageError(
-            f"the history has more than one value of {told}: hand in fewer runs, or their `experiment` as a column"
+            f"the history has more than one value of {repeated}: hand in fewer runs, or their `experiment` as a column"
         )
     figure, ax = canvas(ax, width, 0.72 * width)
     shown = [split for split in splits if (frame["split"] == split).any()]
-    for (*named, split), part in frame.groupby([*line, "split"]):
+    for (*named, split), rows in frame.groupby([*line, "split"]):
         colour = looks[str(named[0]), str(named[1]) if len(named) > 1 else ""][0]
         style: dict[str, Any] = {"color": colour, "linestyle": DASHES[str(split)]}
-        if part["seed"].nunique() > 1:
-            for _, one in part.groupby("seed"):
+        if rows["seed"].nunique() > 1:
+            for _, one in rows.groupby("seed"):
                 ax.plot(one[x], one["value"], linewidth=0.6, alpha=0.35, **style)
-        mean = part.groupby(x)["value"].mean()[: part.groupby("seed")[x].max().min()]
+        mean = rows.groupby(x)["value"].mean()[: rows.groupby("seed")[x].max().min()]
         ax.plot(mean.index, mean, **{**model_style(str(named[0])), **style})
         for end, marker in ENDS.items() if ended else ():
-            last = part[part["state"].str.endswith(end)].groupby("seed").tail(1)
+            last = rows[rows["state"].str.endswith(end)].groupby("seed").tail(1)
             ax.plot(last[x], last["value"], marker, color=colour, **RING)
     if frame[x].nunique() > 5:  # the first steep fall would flatten all that differs between the models
         settled = frame.loc[frame[x] >= frame[x].min() + 0.15 * (frame[x].max() - frame[x].min()), "value"]
@@ -116,13 +116,13 @@ def _looks(history: pd.DataFrame) -> dict[tuple[str, str], tuple[Any, str]]:
     """Colour and label of every line by model and experiment, which is "" where no model has two of them."""
     names = {model: [""] for model in in_order(history["model"])}
     if "experiment" in history:
-        found = {model: list(history.loc[history["model"] == model, "experiment"].unique()) for model in names}
-        names = found if any(len(some) > 1 for some in found.values()) else names
+        by_model = {model: list(history.loc[history["model"] == model, "experiment"].unique()) for model in names}
+        names = by_model if any(len(some) > 1 for some in by_model.values()) else names
     looks = {}
     for model, experiments in names.items():
         shared = set.intersection(*(set(name.split("+")) for name in experiments))
         for place, name in enumerate(experiments):
-            apart = ", ".join(part for part in name.split("+") if part not in shared)
+            apart = ", ".join(rows for rows in name.split("+") if rows not in shared)
             label = f"{look(model).label}, {apart}" if apart else look(model).label
             looks[model, name] = _paler(look(model).colour, place / len(experiments)), label
     return looks
@@ -145,11 +145,11 @@ def run_curves(curves: pd.DataFrame, metric: str, width: float = COLUMN, ax: Axe
         raise UsageError("there is no run to draw: hand in one at least")
     figure, ax = canvas(ax, width, 0.72 * width + 0.13 * curves["run"].nunique())
     alike: dict[str, int] = {}
-    for (run, model), part in curves.groupby(["run", "model"], sort=False):
+    for (run, model), rows in curves.groupby(["run", "model"], sort=False):
         place = alike[str(model)] = alike.get(str(model), -1) + 1
         dash: Any = ["-", (0, (3.5, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2))][place % 4]
-        part = part.sort_values("update")
-        ax.plot(part["update"], part["value"], color=look(str(model)).colour, linestyle=dash, marker="o", label=run)
+        rows = rows.sort_values("update")
+        ax.plot(rows["update"], rows["value"], color=look(str(model)).colour, linestyle=dash, marker="o", label=run)
     ax.set(xlabel=AXES["update"], ylabel=f"{AXES.get(metric, metric)}, validation")
     ax.grid(axis="y")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6)

@@ -31,23 +31,23 @@ def ablation(
         raise UsageError(f"there is no setting {reference!r}; there are {', '.join(settings)}")
     figure, axes = panels(ax, 1, 1, width, 0.85 + 0.21 * len(settings))
     panel: Axes = axes[0, 0]
-    told = {setting: t_interval(frame.loc[frame["setting"] == setting, "value"]) for setting in settings}
-    beyond = _beyond(told, reference)
+    intervals = {setting: t_interval(frame.loc[frame["setting"] == setting, "value"]) for setting in settings}
+    beyond = _beyond(intervals, reference)
     for y, setting in enumerate(settings):
-        part = frame[frame["setting"] == setting]
-        colour, (mean, low, high) = look(part["model"].iloc[0]).colour, told[setting]
+        rows = frame[frame["setting"] == setting]
+        colour, (mean, low, high) = look(rows["model"].iloc[0]).colour, intervals[setting]
         if setting == beyond:
             words = f"{mean:.2f} ({low:.2f} to {high:.2f})"
             _tell(panel, y, words)
             panel.plot(1, y, ">", color=colour, transform=panel.get_yaxis_transform(), clip_on=False)
             continue
-        if lost := int(part["value"].isna().sum()):
-            words = f"overflowed in {'every seed' if lost == len(part) else f'{lost} of {len(part)} seeds'}"
+        if lost := int(rows["value"].isna().sum()):
+            words = f"overflowed in {'every seed' if lost == len(rows) else f'{lost} of {len(rows)} seeds'}"
             _tell(panel, y, words)
-        panel.plot(part["value"], [y + 0.26] * len(part), ".", color=colour, markersize=3, alpha=0.6)
+        panel.plot(rows["value"], [y + 0.26] * len(rows), ".", color=colour, markersize=3, alpha=0.6)
         panel.plot([low, high], [y, y], color=colour, linewidth=1.4, solid_capstyle="butt")
         panel.plot(mean, y, "o", color=colour, markersize=4)
-    panel.axvline(told[reference].mean, color="#9a9a9a", linewidth=0.6, zorder=0)
+    panel.axvline(intervals[reference].mean, color="#9a9a9a", linewidth=0.6, zorder=0)
     panel.set(ylim=(len(settings) - 0.4, -0.6), xlabel=unit)
     panel.set_yticks(range(len(settings)), settings)
     panel.tick_params(axis="y", length=0)
@@ -63,9 +63,9 @@ def _tell(panel: Axes, y: int, words: str) -> None:
     panel.annotate(words, (0.95, y), **place, fontsize=7, bbox=ground)
 
 
-def _beyond(told: Mapping[str, Interval], reference: str) -> str | None:
+def _beyond(intervals: Mapping[str, Interval], reference: str) -> str | None:
     """The setting without which the axis would be less than half as long, if there is one beside the reference."""
-    ends = pd.DataFrame({name: [*one] for name, one in told.items()}).T.dropna()
+    ends = pd.DataFrame({name: [*one] for name, one in intervals.items()}).T.dropna()
 
     def span(some: pd.DataFrame) -> float:
         return float(some.to_numpy().max() - some.to_numpy().min())

@@ -31,8 +31,8 @@ def first_updates_and_epochs(
     figure, axes = panels(ax, 2, len(columns), width, 4.0, sharey="row")
     for (above, below), start in zip(axes.T, columns, strict=True):
         for model in in_order(early["model"]):
-            part = early[(early["model"] == model) & (early["start"] == start)]
-            seeds_and_mean(above, part, "update", "value", **model_style(model))
+            rows = early[(early["model"] == model) & (early["start"] == start)]
+            seeds_and_mean(above, rows, "update", "value", **model_style(model))
         above.set(xscale="log", xlabel="updates")
         above.set_title(STARTS[start])
         above.xaxis.set_major_formatter("{x:g}")

@@ -78,13 +78,13 @@ def printed_and_measured(
     best = _best(measured)
     figure, axes = panels(ax, len(bands), len(splits), width, 0.7 + 1.75 * len(bands))
     for band, across in zip(bands, axes, strict=True):
-        part, dots = (
+        lines, dots = (
             rows[(rows["metric"] == band.metric) & (rows["start"] == band.start) & band.measured]
             for rows in (measured, best)
         )
         targets = printed[(printed["metric"] == band.metric) & band.printed]
         for panel, split in zip(across, splits, strict=True):
-            _draw(panel, *(rows[rows["split"] == split] for rows in (part, dots, targets)))
+            _draw(panel, *(rows[rows["split"] == split] for rows in (lines, dots, targets)))
             panel.set_title(f"{SPLITS[split]}, {band.title}" if band.title else SPLITS[split])
         across[0].set_ylabel(AXES.get(band.metric, band.metric))
         curves, marks = (
@@ -120,14 +120,14 @@ def _scale(
                 panel.tick_params(axis="y", labelleft=False)
 
 
-def _bands(metric: str, found: Sequence[str], substitute: str) -> list[Band]:
-    if substitute and found:
-        own = [Band(metric, start, substitute, False, True) for start in found]
+def _bands(metric: str, starts: Sequence[str], substitute: str) -> list[Band]:
+    if substitute and starts:
+        own = [Band(metric, start, substitute, False, True) for start in starts]
         return [Band(metric, "zero", "printed", True, False), *own]
-    titles = [STARTS[start] if len(found) > 1 else "" for start in found]
+    titles = [STARTS[start] if len(starts) > 1 else "" for start in starts]
     return [
         Band(metric, start, title, start == "zero", True)
-        for start, title in zip(found or ["zero"], titles or [""], strict=True)
+        for start, title in zip(starts or ["zero"], titles or [""], strict=True)
     ]
 
 
@@ -138,10 +138,10 @@ def row_of(experiment: str) -> str:
 
 
 def _printed(comparison: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    told = comparison[(comparison["kind"] == "number") & (comparison["setting"] == "as printed")]
-    told = told[told["metric"].isin(metrics)]
-    row = told["experiment"].map(row_of)
-    return told.assign(row=row, value=told["printed"], start="zero", seed=-1, epoch=np.nan)
+    numbers = comparison[(comparison["kind"] == "number") & (comparison["setting"] == "as printed")]
+    numbers = numbers[numbers["metric"].isin(metrics)]
+    row = numbers["experiment"].map(row_of)
+    return numbers.assign(row=row, value=numbers["printed"], start="zero", seed=-1, epoch=np.nan)
 
 
 def _measured(
@@ -167,20 +167,20 @@ def _best(measured: pd.DataFrame) -> pd.DataFrame:
 
 def _draw(panel: Axes, measured: pd.DataFrame, best: pd.DataFrame, printed: pd.DataFrame) -> None:
     for end, (_, colour, dashes, marker) in ROWS.items():
-        if len(part := measured[measured["row"] == end]):
-            strong = 1.0 if part["seed"].nunique() > 1 else 0.6
-            seeds_and_mean(panel, part, "epoch", "value", strong=strong, color=colour, linestyle=dashes)
+        if len(rows := measured[measured["row"] == end]):
+            strong = 1.0 if rows["seed"].nunique() > 1 else 0.6
+            seeds_and_mean(panel, rows, "epoch", "value", strong=strong, color=colour, linestyle=dashes)
             dots = best[best["row"] == end]
             panel.plot(dots["epoch"], dots["value"], marker, markersize=4, zorder=4, color=colour, linestyle="",
                        markeredgecolor="white", markeredgewidth=0.5)  # fmt: skip
-    for end, value, told in printed[["row", "value", "as_printed"]].itertuples(index=False):
+    for end, value, text in printed[["row", "value", "as_printed"]].itertuples(index=False):
         k = list(ROWS).index(end)  # a column each, since some values nearly coincide
         place = 0.12 + 0.19 * k if measured.empty else 1.03 + 0.022 * k
         panel.plot([place], [value], "D", color=ROWS[end].colour, markersize=3.5, clip_on=False,
                    transform=panel.get_yaxis_transform(), **_filling(end))  # fmt: skip
         if measured.empty:
             near: dict[str, Any] = {"xytext": (0, 4), "textcoords": "offset points", "ha": "center", "fontsize": 6.5}
-            panel.annotate(told, (place, value), xycoords=("axes fraction", "data"), **near)
+            panel.annotate(text, (place, value), xycoords=("axes fraction", "data"), **near)
     if measured.empty:
         panel.set(xticks=[], xlim=(0, 1))
     else:
@@ -221,8 +221,8 @@ def _handles(printed: pd.DataFrame, measured: pd.DataFrame) -> list[Line2D]:
     ]
     grey: dict[str, Any] = {"color": "#404040", "linestyle": ""}
     where = "above only; " if drawn and measured["start"].nunique() > 1 else ""
-    told = f"printed best ({where}hollow: wider)" if drawn else "printed best; nothing is run yet"
-    handles.append(Line2D([], [], label=told, marker="D", markersize=3.5, **grey))
+    text = f"printed best ({where}hollow: wider)" if drawn else "printed best; nothing is run yet"
+    handles.append(Line2D([], [], label=text, marker="D", markersize=3.5, **grey))
     if drawn:
         handles.append(Line2D([], [], label="marks: ours, best validation epoch", **grey))
     return handles

@@ -79,7 +79,7 @@ def estimate(x: Array) -> Timescales:
     x = np.asarray(x)
     columns = max(1, BLOCK // max(len(x), 1))
     blocks = [_block(x[:, start : start + columns]) for start in range(0, x.shape[1], columns)]
-    return Timescales(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+    return Timescales(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
 
 
 def _block(x: Array) -> Timescales:
@@ -89,8 +89,8 @@ def _block(x: Array) -> Timescales:
     moving = np.ptp(x, axis=0) > 1e-6 * np.abs(x).max(0)  # less is rounding of single precision
     lags = int(length * WINDOW / LENGTHS)
     rho = autocorrelation(x, lags)
-    tau, window, found = _integrate(rho)
-    conditions = [~finite, ~moving, ~found, tau <= 0]
+    tau, window, converged = _integrate(rho)
+    conditions = [~finite, ~moving, ~converged, tau <= 0]
     reason = np.select(conditions, ["not finite", "constant", f"too short: {length} steps", "anticorrelated"], "")
     tau = np.where(reason == "", tau, np.nan)
     half = stats.norm.ppf(0.975) * np.sqrt(4 * (window + 0.5 - tau) / length)

@@ -49,7 +49,7 @@ def cumulated(cells: pd.DataFrame) -> pd.DataFrame:
     share ends below 1, the rest is dead or has no number. A memory for which a quantity is not defined has no rows.
     """
     live = cells[(cells["life"] == "alive") & np.isfinite(cells["value"])]
-    parts = []
+    frames = []
     for quantity, measured in live.groupby("quantity", sort=False):
         low, high = measured["value"].quantile([0.001, 0.999])
         if quantity == "persistence":
@@ -62,10 +62,10 @@ def cumulated(cells: pd.DataFrame) -> pd.DataFrame:
             if len(values):
                 share = np.searchsorted(np.sort(values), grid, side="right") / len(group)
                 named = dict(zip(("model", "start", "seed", "memory"), key, strict=True))
-                parts.append(pd.DataFrame({**named, "quantity": quantity, "x": grid, "share": share}))
-    if not parts:
+                frames.append(pd.DataFrame({**named, "quantity": quantity, "x": grid, "share": share}))
+    if not frames:
         raise UsageError("no cell is alive and has a number: there is nothing to draw")
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(frames, ignore_index=True)
 
 
 @styled
@@ -81,9 +81,9 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
     figure, axes = panels(ax, len(rows), len(names), width, 0.8 + 1.55 * len(rows), sharex="col", sharey=True)
     for line, start in zip(axes, rows, strict=True):
         for panel, name in zip(line, names, strict=True):
-            part = frame[(frame["start"] == start) & (frame["quantity"] == name)]
-            for memory in reversed(memories(part)):
-                seeds_and_mean(panel, part[part["memory"] == memory], "x", "share", **memory_style(memory))
+            here = frame[(frame["start"] == start) & (frame["quantity"] == name)]
+            for memory in reversed(memories(here)):
+                seeds_and_mean(panel, here[here["memory"] == memory], "x", "share", **memory_style(memory))
             if name != "persistence":
                 panel.set_xscale("log")
                 panel.xaxis.set_major_formatter("{x:g}")
@@ -95,8 +95,8 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
     for panel, name in zip(axes[0], names, strict=True):
         panel.set_title(QUANTITIES[name][0])
         missing = set(frame["memory"]) - set(frame.loc[frame["quantity"] == name, "memory"])
-        told = "\n".join(f"not defined for\nthe {memory_label(memory)}" for memory in in_order(missing))
-        panel.text(0.04, 0.96, told, transform=panel.transAxes, va="top", fontsize=6.5)
+        note = "\n".join(f"not defined for\nthe {memory_label(memory)}" for memory in in_order(missing))
+        panel.text(0.04, 0.96, note, transform=panel.transAxes, va="top", fontsize=6.5)
     for panel, name in zip(axes[-1], names, strict=True):
         panel.set_xlabel(QUANTITIES[name][1])
     for panel in axes[:, 1:].flat:
@@ -129,8 +129,8 @@ def timescale_baselines(medians: pd.DataFrame, width: float = PAGE, ax: Axes | N
     places = {(m, c): per_memory * k + j for k, m in enumerate(names) for j, c in enumerate(conditions)}
     for line, start in zip(axes, rows, strict=True):
         for panel, value in zip(line, VALUES, strict=True):
-            part = frame[(frame["start"] == start) & (frame["value"] == value)]
-            for (memory, condition), group in part.groupby(["memory", "condition"], sort=False):
+            here = frame[(frame["start"] == start) & (frame["value"] == value)]
+            for (memory, condition), group in here.groupby(["memory", "condition"], sort=False):
                 _dot(panel, places[str(memory), str(condition)], group, str(memory), str(condition))
             panel.set_xscale("log")
             panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

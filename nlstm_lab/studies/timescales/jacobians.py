@@ -65,16 +65,16 @@ def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
     f = trace["f"].isel(time=slice(1, None)).drop_vars("leaks").rename("persistence")
     if "z" in trace:
         return _chosen(trace, f)
-    depth, told = trace.attrs["depth"], f.copy()
+    depth, persistence = trace.attrs["depth"], f.copy()
     for k, cell in enumerate(model.recurrent.cells):
         inside = _nest(cell)
         if len(inside) != depth:
             raise UsageError(f"{cell} nests something other than LSTMs: its persistence has no formula here")
         for d in range(depth - 1):
-            leak = told[:, k * depth + d].values
+            leak = persistence[:, k * depth + d].values
             for steps, diagonal in _diagonals(inside[d + 1 :], trace, k * depth + d + 1):
                 leak[steps] *= diagonal.numpy()
-    return told
+    return persistence
 
 
 def _chosen(trace: xr.Dataset, f: xr.DataArray) -> xr.DataArray:
@@ -94,14 +94,14 @@ def _beside(boundary: xr.DataArray) -> xr.DataArray:
 
 def _nest(cell: Cell) -> list[GatedCell]:
     """A cell and the memories inside it, outermost first; nothing if one of them is no LSTM."""
-    found: list[GatedCell] = []
+    cells: list[GatedCell] = []
     inside: object = cell
     while isinstance(inside, NestedLSTMCell):
-        found.append(inside)
+        cells.append(inside)
         inside = inside.memory
     if isinstance(inside, Addition):
-        return found
-    return [*found, inside] if isinstance(inside, LSTMCell) or (not found and isinstance(inside, GatedCell)) else []
+        return cells
+    return [*cells, inside] if isinstance(inside, LSTMCell) or (not cells and isinstance(inside, GatedCell)) else []
 
 
 @torch.no_grad()

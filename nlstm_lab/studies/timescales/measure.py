@@ -89,8 +89,8 @@ def gate_timescales(traced: xr.Dataset) -> pd.DataFrame:
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
-    >>> found = lab.probes.gate_timescales(trace).groupby("memory").from_mean_f.count()
-    >>> int(found["outer"]), bool(found["inner"] > 0)  # the outer memory has no leak of its own
+    >>> counts = lab.probes.gate_timescales(trace).groupby("memory").from_mean_f.count()
+    >>> int(counts["outer"]), bool(counts["inner"] > 0)  # the outer memory has no leak of its own
     (0, True)
     """
     liveness.need(traced)
@@ -184,10 +184,10 @@ def quantities(states: pd.DataFrame, gates: pd.DataFrame) -> pd.DataFrame:
     integrated autocorrelation times of the two, `gate`, -1 / (mean of ln f), and `persistence`.
     """
     keys = [*RUN, "memory", "unit", "life"]
-    parts = [
+    frames = [
         states.loc[states["value"] == value, [*keys, "timescale"]].rename(columns={"timescale": "value"})
         for value in ("raw", "tanh")
     ]
-    parts += [gates[[*keys, name]].rename(columns={name: "value"}) for name in ("from_mean_ln_f", "persistence")]
-    named = zip(parts, ("raw", "tanh", "gate", "persistence"), strict=True)
-    return pd.concat([part.assign(quantity=name) for part, name in named], ignore_index=True)
+    frames += [gates[[*keys, name]].rename(columns={name: "value"}) for name in ("from_mean_ln_f", "persistence")]
+    named = zip(frames, ("raw", "tanh", "gate", "persistence"), strict=True)
+    return pd.concat([frame.assign(quantity=name) for frame, name in named], ignore_index=True)

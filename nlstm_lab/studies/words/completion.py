@@ -75,8 +75,8 @@ class Completer:
         with reading(self.model):
             hidden = self._hidden(text[self._start(text) :])
             logits = self.model.readout(hidden)
-        (found,) = likeliest(logits, outputs_of(self.model, self.words, logits.shape[-1]), k)
-        return found
+        (suggestions,) = likeliest(logits, outputs_of(self.model, self.words, logits.shape[-1]), k)
+        return suggestions
 
     def _start(self, text: str) -> int:
         half = max(self.window // 2, 1)
@@ -90,7 +90,7 @@ class Completer:
         hidden, state = self._read.get(text[:known], (None, None))
         if known < len(text):
             codes, _ = encode_leniently(self.vocabulary, text[known:], self.unknown)
-            read = (part.unsqueeze(1) for part in unit_input(self.model, codes))
+            read = (tensor.unsqueeze(1) for tensor in unit_input(self.model, codes))
             output, state = self.model.recurrent(*read, state)
             hidden = output[-1]
         assert hidden is not None  # a text has at least one character
@@ -168,8 +168,8 @@ def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tenso
 
 def likeliest(logits: Tensor, names: Sequence[str], k: int) -> list[list[Completion]]:
     """For every row of logits [T, outputs] the `k` likeliest words."""
-    found = likeliest_codes(torch.softmax(logits.double(), -1), names, k)
-    rows = zip(*(part.tolist() for part in reversed(found)), strict=True)
+    suggestions = likeliest_codes(torch.softmax(logits.double(), -1), names, k)
+    rows = zip(*(tensor.tolist() for tensor in reversed(suggestions)), strict=True)
     return [
         [Completion(names[code], value) for code, value in zip(codes, values, strict=True)] for codes, values in rows
     ]

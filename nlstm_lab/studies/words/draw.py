@@ -37,11 +37,11 @@ def training_curves(
     """
     if curves.empty:
         raise UsageError("there is nothing to draw: the runs told no loss")
-    parts = [curves.assign(source="ours")]
+    frames = [curves.assign(source="ours")]
     if published is not None:
-        parts.append(published.assign(source="published", seed=0, minutes=published["seconds"] / 60))
-    frame = pd.concat(parts, ignore_index=True)[["source", "model", "seed", "split", "update", "minutes", "value"]]
-    figure, axes = panels(ax, len(parts), 2, width, 0.4 + 2.1 * len(parts), sharey="row")
+        frames.append(published.assign(source="published", seed=0, minutes=published["seconds"] / 60))
+    frame = pd.concat(frames, ignore_index=True)[["source", "model", "seed", "split", "update", "minutes", "value"]]
+    figure, axes = panels(ax, len(frames), 2, width, 0.4 + 2.1 * len(frames), sharey="row")
     for row, source in zip(axes, SOURCES, strict=False):
         here = frame[frame["source"] == source]
         for panel, x in zip(row, TIMES, strict=True):
@@ -60,19 +60,19 @@ def training_curves(
     return attach(figure, frame)
 
 
-def _curve(ax: Axes, part: pd.DataFrame, x: str, split: str) -> None:
+def _curve(ax: Axes, rows: pd.DataFrame, x: str, split: str) -> None:
     """Seeds faint, their mean strong: against time too, at the same mini-batch."""
-    if part.empty:
+    if rows.empty:
         return
-    style = model_style(str(part["model"].iloc[0])) | {"linestyle": DASHES[split]}
-    if split == "valid" and part["update"].nunique() < 20:
+    style = model_style(str(rows["model"].iloc[0])) | {"linestyle": DASHES[split]}
+    if split == "valid" and rows["update"].nunique() < 20:
         style["markevery"] = None  # at all of them
     if x == "update":
-        seeds_and_mean(ax, part, x, "value", **style)
+        seeds_and_mean(ax, rows, x, "value", **style)
         return
-    for _, one in part.groupby("seed"):
+    for _, one in rows.groupby("seed"):
         ax.plot(one[x], one["value"], **{**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""})
-    mean = part.groupby("update")[[x, "value"]].mean()
+    mean = rows.groupby("update")[[x, "value"]].mean()
     ax.plot(mean[x], mean["value"], **{"linewidth": 1.4, "zorder": 3, **style})
 
 
@@ -101,20 +101,20 @@ def accuracy_by_known(
 
     UsageError: nothing to draw.
     """
-    parts = [accuracy.assign(source="ours", value=accuracy[value])]
+    frames = [accuracy.assign(source="ours", value=accuracy[value])]
     if published is not None:
-        parts.append(published.assign(source="published", seed=0, value=published["accuracy_pct"]))
-    frame = pd.concat(parts, ignore_index=True)[["source", "model", "seed", "top", "known", "value"]]
+        frames.append(published.assign(source="published", seed=0, value=published["accuracy_pct"]))
+    frame = pd.concat(frames, ignore_index=True)[["source", "model", "seed", "top", "known", "value"]]
     frame = frame[frame["known"] <= most].reset_index(drop=True)
     if frame.empty:
         raise UsageError("there is nothing to draw: no accuracy was measured")
-    figure, axes = panels(ax, 1, len(parts), width if len(parts) > 1 else width / 2, 2.6, sharey=True)
+    figure, axes = panels(ax, 1, len(frames), width if len(frames) > 1 else width / 2, 2.6, sharey=True)
     for panel, source in zip(axes[0], SOURCES, strict=False):
         here = frame[frame["source"] == source]
-        for (model, top), part in here.groupby(["model", "top"]):
+        for (model, top), rows in here.groupby(["model", "top"]):
             marked = {} if top == 1 else {"marker": ""}  # three markers a model would hide each other
             style = model_style(str(model)) | marked
-            seeds_and_mean(panel, part, "known", "value", **style, linestyle=TOPS[int(str(top))])
+            seeds_and_mean(panel, rows, "known", "value", **style, linestyle=TOPS[int(str(top))])
         panel.set_title(ours if source == "ours" else "as published", loc="left")
         panel.set_xlabel("characters of the word that are known")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))

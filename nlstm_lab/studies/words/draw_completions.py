@@ -15,14 +15,14 @@ LONGEST = 90  # characters of the text that are shown, its last
 
 
 @styled
-def completions(found: pd.DataFrame, text: str, width: float = PAGE, ax: Axes | None = None) -> Figure:
+def completions(suggestions: pd.DataFrame, text: str, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """The likeliest words after `text`, a column of bars for each network, all on one scale from 0 to 1.
 
-    found: model, place (1 is likeliest), word, probability. UsageError: nothing to draw.
+    suggestions: model, place (1 is likeliest), word, probability. UsageError: nothing to draw.
     """
-    if found.empty:
+    if suggestions.empty:
         raise UsageError("there is nothing to draw: no network has a word for this text")
-    names, places = in_order(found["model"]), int(found["place"].max())
+    names, places = in_order(suggestions["model"]), int(suggestions["place"].max())
     height = TYPED + HEAD + BAR * places + FOOT
     figure, ax = canvas(ax, width, height)
     ax.set_xlim(0, len(names) + GAP * (len(names) - 1))
@@ -35,7 +35,7 @@ def completions(found: pd.DataFrame, text: str, width: float = PAGE, ax: Axes | 
         left = k * (1 + GAP)
         ticks += [left, left + 0.5, left + 1]
         ax.text(left, -0.35, look(name).label, color=look(name).colour, fontweight="bold")
-        here = found[found["model"] == name]
+        here = suggestions[suggestions["model"] == name]
         columns = (here[column].tolist() for column in ("place", "word", "probability"))
         for place, word, p in zip(*columns, strict=True):
             y = place - 0.5
@@ -46,4 +46,4 @@ def completions(found: pd.DataFrame, text: str, width: float = PAGE, ax: Axes | 
     ax.set_yticks([])
     ax.set_xlabel("probability among all words")
     ax.spines[["left", "bottom"]].set_visible(False)
-    return attach(figure, found, {"probability": LIVE})
+    return attach(figure, suggestions, {"probability": LIVE})

@@ -44,12 +44,12 @@ def context_accuracy(
     texts = read(texts)
     longest = max(map(len, texts), default=0) + 1  # a word may be known whole, where no space is before it
     hits, counted, everything = np.zeros((TOPS, longest)), np.zeros(longest, int), np.zeros(longest, int)
-    for told in _readings(model, texts, words):
-        right = told.hit.cumsum(1).T  # among the first, the first two, ...
+    for answers in _readings(model, texts, words):
+        right = answers.hit.cumsum(1).T  # among the first, the first two, ...
         for top in range(TOPS):
-            hits[top] += np.bincount(told.said.known, right[top], longest)
-        counted += np.bincount(told.said.known[told.known], minlength=longest)
-        everything += np.bincount(told.said.known, minlength=longest)
+            hits[top] += np.bincount(answers.said.known, right[top], longest)
+        counted += np.bincount(answers.said.known[answers.known], minlength=longest)
+        everything += np.bincount(answers.said.known, minlength=longest)
     return _table(hits, counted, everything)
 
 
@@ -63,12 +63,12 @@ def repetition(model: Network, texts: Sequence[str] | Sequences, words: Sequence
     characters that the network knows and that comes twice in a text: text, word, first, second.
     """
     rows = []
-    for number, told in enumerate(_readings(model, read(texts), words)):
+    for number, answers in enumerate(_readings(model, read(texts), words)):
         seen: dict[str, list[int]] = {}
-        for start in np.unique(told.said.start):
-            word, places = told.said.word[start], told.said.start == start
-            if told.known[start] and len(word) >= SHORTEST:
-                suggested = told.said.known[places][told.hit[places].any(1)]
+        for start in np.unique(answers.said.start):
+            word, places = answers.said.word[start], answers.said.start == start
+            if answers.known[start] and len(word) >= SHORTEST:
+                suggested = answers.said.known[places][answers.hit[places].any(1)]
                 seen.setdefault(word, []).append(int(suggested.min(initial=len(word) + 1)))
         rows += [(number, word, *needed[:2]) for word, needed in seen.items() if len(needed) > 1]
     return pd.DataFrame(rows, columns=["text", "word", "first", "second"])
@@ -95,11 +95,11 @@ def _readings(model: Network, texts: Sequence[str], words: Sequence[str] | None)
         inputs = torch.nn.utils.rnn.pad_sequence([encode_leniently(vocabulary, text)[0] for text in batch]).to(device)
         with reading(model):
             logits = model(inputs)[0]
-            found = likeliest_codes(logits, outputs_of(model, names, logits.shape[-1]), TOPS)[1].cpu().numpy()
+            top = likeliest_codes(logits, outputs_of(model, names, logits.shape[-1]), TOPS)[1].cpu().numpy()
         for column, text in enumerate(batch):
             said = words_of(text)
             true = np.array([codes.get(word, -1) for word in said.word])
-            hit = found[: len(text), column] == true[:, None]
+            hit = top[: len(text), column] == true[:, None]
             # of fewer words than `TOPS` there is no further one that may be right
             yield Reading(said, true >= 0, np.pad(hit, ((0, 0), (0, TOPS - hit.shape[1]))))
 
@@ -127,14 +127,14 @@ def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
     if not len(places):
         raise UsageError(f"the word {word!r} is not in the text: choose one of its own")
     shown = data["prediction"].values[places] == word
-    found = shown.any(1)
+    listed = shown.any(1)
     starts = data["word_start"].values[places]
     columns = {
         "occurrence": np.unique(starts, return_inverse=True)[1] + 1,
         "known": data["known"].values[places],
         "time": places,
-        "place": np.where(found, shown.argmax(1) + 1.0, np.nan),
-        "probability": np.where(found, (shown * data["probability"].values[places]).sum(1), np.nan),
+        "place": np.where(listed, shown.argmax(1) + 1.0, np.nan),
+        "probability": np.where(listed, (shown * data["probability"].values[places]).sum(1), np.nan),
         "p": data["p"].values[places],
         "log_p": np.log(data["p"].values[places]),
         "likeliest": data["prediction"].values[places, 0],
