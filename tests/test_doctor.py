@@ -49,7 +49,7 @@ def test_a_missing_or_foreign_package_is_told_apart(monkeypatch):
         return known
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    found = {finding.part: finding for finding in doctor.packages()}
+    found = {finding.name: finding for finding in doctor.packages()}
     assert found["captum"].cost
     assert not found["captum"].essential
     assert found["xarray"].essential
