@@ -7,7 +7,6 @@ instead, so that its users' runs and figures are theirs. `NLSTM_LAB_ROOT` names 
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import sys
@@ -15,6 +14,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from nlstm_lab.errors import LabError, UsageError
 
@@ -142,30 +143,18 @@ def atomic(target: Path) -> Iterator[Path]:
 def locked(target: Path, waiting: str) -> Iterator[None]:
     """Hold the lock of `target`, a file or a folder; a second process says that it is `waiting`, and waits.
 
-    The lock, `.<target>.lock` beside it, ends with the process that holds it, however that ends. Its file goes with
-    it, except after a kill. Raises LabError where the folder cannot be written to.
+    The lock, `.<target>.lock` beside it, ends with the process that holds it, however that ends. Raises LabError where
+    the folder cannot be written to.
     """
-    path = target.with_name(f".{target.name}.lock")
+    writable(target.parent)
+    lock = FileLock(target.with_name(f".{target.name}.lock"))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            lock = path.open("w")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                print(f"{waiting}: waiting", file=sys.stderr)
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
-                    break
-            lock.close()  # the process that held it has removed the file meanwhile
-    except OSError as error:
-        raise LabError(f"cannot write to {path.parent} ({reason(error)})") from error
-    with lock:
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+        held = lock.acquire(blocking=False)
+    except Timeout:
+        print(f"{waiting}: waiting", file=sys.stderr)
+        held = lock.acquire()
+    with held:
+        yield
 
 
 def write(target: Path, text: str) -> bool:

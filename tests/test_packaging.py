@@ -57,7 +57,7 @@ def test_the_help_and_the_package_come_without_torch() -> None:
 def test_units_and_training_are_tested_where_only_training_is_installed() -> None:
     """As on a machine with a GPU that others keep: torch and pytest, but no notebooks, no dask, no captum."""
     absent = ("IPython", "anywidget", "captum", "dask", "distributed", "ipywidgets", "nbformat", "papermill", "pooch")
-    tests = ["tests/test_bench_graph.py", "tests/training/test_training_loop.py"]
+    tests = ["tests/training/test_training_loop.py"]
     code = (
         f"import sys, pytest; sys.modules.update(dict.fromkeys({absent}));"
         f"sys.exit(pytest.main(['--collect-only', '-qq', '-p', 'no:cacheprovider', *{tests}]))"

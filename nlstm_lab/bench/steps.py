@@ -9,7 +9,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.bench.graph import Captured
 from nlstm_lab.bench.naive import NaiveNestedLSTM
 from nlstm_lab.cells import LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast.compiling import compiled, has_compiler
@@ -74,9 +73,6 @@ def variants(size: Size, device: torch.device) -> Iterator[Variant]:
         yield Variant("fast", "NestedLSTM", chosen, _inside(fast, at))
         if compiles:
             yield Variant("fast, compiled", "NestedLSTM", chosen, _inside(fast, at, compiled))
-        if device.type == "cuda":
-            step = _inside(fast, at, partial(compiled, compiles))
-            yield Variant("fast, compiled, graph", "NestedLSTM", chosen, _captured(step, symbols))
         yield Variant("fast", "2-layer LSTM", chosen, _inside(layers, at))
     yield Variant("nn.LSTM", "2-layer LSTM", "fp32", _inside(kernel, exact_kernels))
     if bf16:
@@ -106,11 +102,3 @@ def _inside(step: Step, *contexts: Callable[[], Any]) -> Step:
 def _autocast(device: torch.device) -> Iterator[None]:
     with torch.autocast(device.type, torch.bfloat16):
         yield
-
-
-def _captured(step: Step, symbols: Tensor) -> Step:
-    def outputs(_: Tensor) -> tuple[Tensor, ...]:
-        step()
-        return ()
-
-    return partial(Captured(outputs), symbols)
