@@ -14,7 +14,7 @@ from nlstm_lab.cells import Record, Records, Recurrent
 from nlstm_lab.cells.memories import memories
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import Texts, encode_all, evaluating, hidden_names, names, part, rows
+from nlstm_lab.probes.reading import Texts, component, encode_all, evaluating, hidden_names, names, rows
 from nlstm_lab.probes.tracing import SHOW_PROGRESS, labelled, recorded_values
 
 Edit = Callable[[Tensor], Tensor]  # values [B, units] of one step to what replaces them
@@ -138,9 +138,9 @@ def freeze() -> Edit:
 
 def changed(unit: Recurrent, state: Any, name: str, edit: Edit) -> Any:
     """A copy of a packed state [.., B, ..] in which the part of that name is edited; UsageError as `run`."""
-    old = part(unit, state, name)
+    old = component(unit, state, name)
     state = rows(state, range(len(old)))
-    part(unit, state, name).copy_(_checked(edit(old), old, name))
+    component(unit, state, name).copy_(_checked(edit(old), old, name))
     return state
 
 
