@@ -1,0 +1,1 @@
+"""Which memory carries what happened n characters ago: patch maps. Notebook 95."""

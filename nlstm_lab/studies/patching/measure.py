@@ -1,0 +1,210 @@
+"""Patch maps: what each memory, put from one reading into another, restores of the prediction.
+
+Two texts differ in a word and end alike. Just before each character of the common end, one memory of the corrupted
+reading is replaced by that of the clean one (activation patching, Vig et al. 2020; Meng et al. 2022), and the
+corrupted text is read on: what then comes back of the clean reading's preference was carried by that memory.
+Attribution patching (Nanda 2023; Syed, Rager and Conmy 2023) is its first-order approximation, from one gradient.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+import xarray as xr
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.edits import BEFORE, changed, put, run
+from nlstm_lab.probes.reading import (
+    Text,
+    encode_symbols,
+    hidden_names,
+    names,
+    reading,
+    rows,
+    symbols_of,
+)
+from nlstm_lab.probes.records import ensure
+from nlstm_lab.probes.seeds import RUN
+from nlstm_lab.studies.patching.pairs import Pair, minimal_pairs
+
+EFFECT = 0.1  # nats that the differing word must move the preference by: less cannot be shared out
+FAR = 6  # characters since the differing word from which on it is far
+ENOUGH = 50  # pairs that a network must be able to do
+
+
+def patch_map(
+    model: Network,
+    clean: Text,
+    corrupted: Text,
+    *,
+    right: str | int,
+    wrong: str | int,
+    memories: Sequence[str] | None = None,
+) -> xr.Dataset:
+    """Patch each memory of `clean` into the reading of `corrupted`, before each character that both end with.
+
+    The preference is the difference of the logits of `right` and `wrong` after the last character.
+
+    Args:
+        model: The network.
+        clean: A text after which `right` is expected.
+        corrupted: A text that differs in a word, after which `wrong` is; it may be of another length.
+        right: A symbol, or its code.
+        wrong: Another.
+        memories: What is patched, by name; all memories and hidden states by default.
+
+    Returns:
+        Variables (memory, time): `patched`, the preference that patching restores, and `attributed`, its first-order
+        approximation, in nats. `time` counts the characters since the texts last differed, with the coordinate
+        `symbol`. Attributes: `clean` and `corrupted`, the preference after each text.
+
+    Raises:
+        UsageError: The texts do not end alike or are the same, or there is no such symbol or memory.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> found = lab.probes.patch_map(model, "the company w", "the companies w", right="a", wrong="e")
+    >>> found.patched.sizes["time"], bool(found.clean > found.corrupted)
+    (2, True)
+    """
+    one, other = encode_symbols(model, clean), encode_symbols(model, corrupted)
+    common = _common_end(one, other)
+    answers = [_code(model, symbol) for symbol in (right, wrong)]
+    memories = [*names(model.recurrent), *hidden_names(model.recurrent.num_layers)] if memories is None else memories
+    if not memories:
+        raise UsageError("which memory is patched? name at least one")
+    states = {name: _entering(model, one, common, name) for name in memories}
+    mine = {name: _entering(model, other, common, name) for name in memories}
+    with reading(model):
+        before = _preference(model, one, answers)
+        after = _preference(model, other, answers)
+        patched = _patched(model, other, common, states, answers) - after
+    gradients = _gradients(model, other, common, memories, answers)
+    attributed = torch.stack([((states[name] - mine[name]) * gradients[name]).sum(-1) for name in memories])
+    dims = ("memory", "time")
+    data = {"patched": (dims, patched.cpu().numpy()), "attributed": (dims, attributed.cpu().numpy())}
+    coords: dict[str, Any] = {"memory": list(memories), "time": np.arange(common)}
+    coords["symbol"] = ("time", symbols_of(model, other[-common:]))
+    attributes = {"clean": before, "corrupted": after, "right": str(right), "wrong": str(wrong), "model": model.name}
+    return xr.Dataset(data, coords, attributes)
+
+
+def _common_end(one: Tensor, other: Tensor) -> int:
+    shorter = min(len(one), len(other))
+    differs = (one[-shorter:] != other[-shorter:]).nonzero().flatten()
+    common = shorter - 1 - int(differs[-1]) if len(differs) else shorter
+    if common == shorter:
+        common = shorter - 1  # the shorter text is an end of the longer one: they differ in how they begin
+        if len(one) == len(other):
+            raise UsageError("the clean and the corrupted text are the same: they must differ in a word")
+    if common < 1:
+        raise UsageError("the clean and the corrupted text must end alike, in one character at least, to be compared")
+    return common
+
+
+def _code(model: Network, symbol: str | int) -> int:
+    return symbol if isinstance(symbol, int) else int(model.vocabulary.encode(symbol)[0])  # type: ignore[union-attr]
+
+
+def _entering(model: Network, codes: Tensor, common: int, name: str) -> Tensor:
+    """A part of the state as each of the last `common` steps reads it, [common, units]."""
+    seen: list[Tensor] = []
+
+    def see(values: Tensor) -> Tensor:
+        seen.append(values[0])
+        return values
+
+    steps = range(len(codes) - common, len(codes))
+    run(model, codes, edits={(name + BEFORE, steps): see}, keep=[])
+    return torch.stack(seen)
+
+
+def _preference(model: Network, codes: Tensor, answers: list[int]) -> float:
+    logits = model.readout(model.recurrent(*model.recurrent_arguments(codes[:, None]))[0][-1, 0])
+    return float(logits[answers[0]] - logits[answers[1]])
+
+
+def _patched(model: Network, codes: Tensor, common: int, states: dict[str, Tensor], answers: list[int]) -> Tensor:
+    """The preference after each patched reading, [memory, time]: all are read side by side."""
+    begun = codes[: len(codes) - common, None]
+    _, state = model.recurrent(*model.recurrent_arguments(begun))
+    state = rows(state, [0] * (len(states) * common))
+    for step, code in enumerate(codes[-common:]):
+        for k, (name, clean) in enumerate(states.items()):
+            state = changed(model.recurrent, state, name, put(clean[step], rows=[k * common + step]))
+        x = code.expand(1, len(states) * common)
+        output, state, _ = model.trace(x, state)
+    logits: Tensor = model.readout(output[0])
+    return (logits[:, answers[0]] - logits[:, answers[1]]).view(len(states), common)
+
+
+def _gradients(
+    model: Network, codes: Tensor, common: int, memories: Sequence[str], answers: list[int]
+) -> dict[str, Tensor]:
+    """The preference's gradient by what each of the last steps reads of each memory, [common, units]."""
+    like = next(model.parameters())
+    more = {name: like.new_zeros(common, model.recurrent.hidden_size, requires_grad=True) for name in memories}
+    first = len(codes) - common
+    edits: dict[Any, Any] = {
+        (name + BEFORE, first + step): (lambda values, extra=extra[step]: values + extra)
+        for name, extra in more.items()
+        for step in range(common)
+    }
+    logits = run(model, codes, edits=edits, keep=[], gradients=True).logits
+    assert logits is not None
+    found = torch.autograd.grad(logits[-1, answers[0]] - logits[-1, answers[1]], list(more.values()))
+    return dict(zip(memories, found, strict=True))
+
+
+def patches(model: Network, pairs: Sequence[Pair] | None = None) -> pd.DataFrame:
+    """Measure the patch maps of all minimal pairs that a network can do, summed; one row a family, memory and time.
+
+    A pair is kept where the clean text's preference is above 0 and above the corrupted text's by `EFFECT`.
+
+    Columns: family, pairs, kept, memory, time (characters since the texts last differed), `patched`, `attributed` and
+    `effect` (the difference of the preferences), sums over the kept pairs that are that long, in nats. Recorded.
+    """
+    pairs = minimal_pairs() if pairs is None else pairs
+    text = "\n".join("|".join(pair) for pair in pairs)
+    return ensure("patches", lambda: _patches(model, pairs), weights=model, text=text, effect=EFFECT)
+
+
+def _patches(model: Network, pairs: Sequence[Pair]) -> pd.DataFrame:
+    rows, kept = [], []
+    for pair in tqdm(pairs, leave=False, unit=" pairs"):
+        answers = [_code(model, symbol) for symbol in pair[3:]]
+        with reading(model):
+            ends = [_preference(model, encode_symbols(model, text), answers) for text in pair[1:3]]
+        if able := ends[0] > max(0.0, ends[1] + EFFECT):
+            found = patch_map(model, *pair[1:3], right=pair.right, wrong=pair.wrong)
+            rows.append(found.to_dataframe().reset_index().assign(family=pair.family, effect=ends[0] - ends[1]))
+        kept.append({"family": pair.family, "kept": able})
+    counts = pd.DataFrame(kept).groupby("family", sort=False)["kept"].agg(["size", "sum"]).reset_index()
+    counts.columns = ["family", "pairs", "kept"]
+    if not rows:
+        return counts.assign(memory="", time=0, patched=0.0, attributed=0.0, effect=0.0)
+    sums = pd.concat(rows).groupby(["family", "memory", "time"], sort=False)[["patched", "attributed", "effect"]].sum()
+    return counts.merge(sums.reset_index(), on="family", how="left")
+
+
+def restored(patches: pd.DataFrame) -> pd.DataFrame:
+    """What share of the effect each memory carries near and far, from `patches`, gathered; one row a run and memory.
+
+    Columns: RUN's, memory, `near` and `far` (before and from `FAR` characters on), `kept`, `pairs`. Where fewer than
+    `ENOUGH` pairs were kept there are no shares: NaN.
+    """
+    rows = []
+    for key, group in patches.dropna(subset="memory").groupby([*RUN, "memory"], sort=False):
+        counts = group.drop_duplicates("family")[["kept", "pairs"]].sum()
+        row = dict(zip([*RUN, "memory"], key, strict=True)) | counts.to_dict()
+        for name, chosen in (("near", group["time"] < FAR), ("far", group["time"] >= FAR)):
+            sums = group.loc[chosen, ["patched", "effect"]].sum()
+            enough = counts["kept"] >= ENOUGH and sums["effect"] > 0
+            row[name] = sums["patched"] / sums["effect"] if enough else float("nan")
+        rows.append(row)
+    return pd.DataFrame(rows)

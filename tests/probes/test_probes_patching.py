@@ -1,0 +1,142 @@
+"""A patch map lights where a known memory carries it, and nowhere else."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import nlstm_lab as lab
+from nlstm_lab.cells.lstm import LSTM
+from nlstm_lab.cells.nested import NestedLSTM
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes import patch_map
+from nlstm_lab.studies.patching.pairs import minimal_pairs
+
+OPEN = 20.0  # a pre-activation at which a sigmoid is 1 and a tanh too
+
+
+def delay_line(lag):
+    """An LSTM of `lag` cells: cell 0 takes in whether "a" is read, cell k what cell k - 1 let out a step before."""
+    unit = LSTM(3, lag)
+    cell = unit.layers[0]
+    with torch.no_grad():
+        for parameter in cell.parameters():
+            parameter.zero_()
+        i, f, _, o = cell.bias.view(4, lag)
+        i[:], f[:], o[:] = OPEN, -OPEN, OPEN
+        cell.weight_ih.view(4, lag, 3)[2, 0] = torch.tensor([0.0, 1.0, -1.0])  # " ", "a", "b"
+        for k in range(1, lag):
+            cell.weight_hh.view(4, lag, lag)[2, k, k - 1] = 1.0
+    readout = nn.Linear(lag, 3, bias=False)
+    with torch.no_grad():
+        readout.weight.zero_()
+        readout.weight[1, lag - 1], readout.weight[2, lag - 1] = 1.0, -1.0
+    return lab.models.wrap(unit, readout=readout, vocabulary=" ab")
+
+
+def latch():
+    """A Nested LSTM whose inner cell keeps the sign of the first "a" or "b" for ever."""
+    unit = NestedLSTM(3, 1)
+    cell = unit.layers[0]
+    with torch.no_grad():
+        for parameter in unit.parameters():
+            parameter.zero_()
+        cell.bias[:] = torch.tensor([OPEN, -OPEN, 0, OPEN])  # i, f, g, o: the outer cell itself keeps nothing
+        cell.weight_ih[2] = torch.tensor([0.0, 1.0, -1.0])
+        cell.memory.bias[:] = torch.tensor([OPEN, OPEN, 0, OPEN])
+        cell.memory.weight_ih[2] = 1.0
+    readout = nn.Linear(1, 3, bias=False)
+    with torch.no_grad():
+        readout.weight[:] = torch.tensor([[0.0], [1.0], [-1.0]])
+    return lab.models.wrap(unit, readout=readout, vocabulary=" ab")
+
+
+def test_in_a_delay_line_each_moment_lights_in_its_own_cell():
+    lag, model = 4, delay_line(4)
+    clean, corrupted = "  a   ", "  b   "
+    found = patch_map(model, clean, corrupted, right="a", wrong="b")
+    effect = found.clean - found.corrupted
+    assert effect > 1
+    # the word was read three characters ago; it goes on through h alone, one cell a step
+    np.testing.assert_allclose(found.patched.sel(memory="h"), effect, rtol=1e-5)
+    np.testing.assert_allclose(found.patched.sel(memory="cell"), 0, atol=1e-6)
+    later = patch_map(model, clean + " ", corrupted + " ", right="a", wrong="b")
+    assert later.clean - later.corrupted == pytest.approx(0, abs=1e-6)  # the line is four steps long
+    for step in range(lag - 1):  # patched unit by unit, it lights in the unit that holds it then
+        lit = []
+        for unit in range(lag):
+            state = lab.probes.run(model, clean).trace.h[2 + step, 0].values
+            edits = {("h before", 3 + step, (unit,)): lab.probes.put(float(state[unit]))}
+            logits = lab.probes.run(model, corrupted, edits=edits).logits[-1]
+            lit.append(float(logits[1] - logits[2]) - found.corrupted)
+        assert np.argmax(lit) == step
+        assert lit[step] == pytest.approx(effect, rel=1e-5)
+        assert sum(lit) == pytest.approx(effect, rel=1e-4)
+
+
+def test_a_latch_lights_in_its_memory_at_every_step():
+    found = patch_map(latch(), "a    ", "b    ", right="a", wrong="b")
+    effect = found.clean - found.corrupted
+    assert effect > 1
+    np.testing.assert_allclose(found.patched.sel(memory="inner"), effect, rtol=1e-5)
+    np.testing.assert_allclose(found.patched.sel(memory=["outer", "h"]), 0, atol=1e-6)
+
+
+def test_all_of_the_state_restores_all_of_the_preference(network):
+    model = network(scale=2.0)
+    clean, corrupted = "abc dij gh", "abc gij gh"
+    found = patch_map(model, clean, corrupted, right="a", wrong="b")
+    clean_states = lab.probes.run(model, clean).trace
+    for step in range(5, 10):
+        edits = {
+            ("outer before", step): lab.probes.put(torch.from_numpy(clean_states.c.values[step - 1, 0])),
+            ("inner before", step): lab.probes.put(torch.from_numpy(clean_states.c.values[step - 1, 1])),
+            ("h before", step): lab.probes.put(torch.from_numpy(clean_states.h.values[step - 1, 0])),
+        }
+        logits = lab.probes.run(model, corrupted, edits=edits).logits[-1]
+        assert float(logits[1] - logits[2]) == pytest.approx(found.clean, abs=1e-5)
+        for k, memory in enumerate(("outer", "inner", "h")):  # and each alone is what the map has
+            alone = lab.probes.run(model, corrupted, edits=dict([list(edits.items())[k]])).logits[-1]
+            expected = float(found.patched.sel(memory=memory)[step - 5]) + found.corrupted
+            assert float(alone[1] - alone[2]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_attribution_is_patching_to_first_order(network):
+    model = network(LSTM, scale=2.0)
+    with torch.no_grad():  # two symbols that are nearly the same make two states that are
+        weight = model.recurrent.layers[0].weight_ih
+        weight[:, 4] = weight[:, 5] + 1e-3 * torch.randn(len(weight), generator=torch.Generator().manual_seed(0))
+    found = patch_map(model, "abdij gh", "abeij gh", right="a", wrong="b")
+    assert float(np.abs(found.patched).max()) > 1e-6
+    np.testing.assert_allclose(found.attributed, found.patched, rtol=0.05, atol=3e-6)
+
+
+def test_texts_of_different_lengths_are_aligned_at_their_ends(network):
+    model = network(scale=2.0)
+    found = patch_map(model, "a bad cab", "a bedded cab", right="a", wrong="b")
+    assert "".join(found.symbol.values) == "d cab"
+    assert list(found.memory.values) == ["outer", "inner", "h"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "named"),
+    [
+        (("abc", "abd"), {}, "end alike"),
+        (("abc", "abc"), {}, "same"),
+        (("abc", "dbc"), {"memories": ["middle"]}, "middle"),
+        (("abc", "dbc"), {"memories": []}, "memory"),
+        (("abc", ""), {}, "empty"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(network, texts, options, named):
+    with pytest.raises(UsageError, match=named):
+        patch_map(network(), *texts, right="a", wrong="b", **options)
+
+
+def test_pairs_are_pairs():
+    pairs = minimal_pairs()
+    assert len(set(pairs)) == len(pairs) >= 200
+    for pair in pairs:
+        assert pair.clean[-1] == pair.corrupted[-1]
+        assert pair.clean != pair.corrupted
+        assert pair.right != pair.wrong
