@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -395,3 +396,16 @@ def test_what_is_not_run_is_told_with_its_command() -> None:
     assert len(runs.outlook([one], "ptb_char_nlstm", "paper", seeds=(0,))) == 1  # recorded at another scale
     assert runs.outlook([one], "ptb_char_nlstm", "small", seeds=(0,)).empty
     assert runs.outlook([], "autocomplete_nlstm_two_passes", "small", seeds=(0,)).empty  # has no such scale
+
+
+def test_a_notebook_starts_no_training_of_hours(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paper scale is one sentence with its command; smoke scale is trained; outside of a kernel both are."""
+    import IPython
+
+    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(kernel=object()))
+    with pytest.raises(MissingRun, match="nlstm-lab train ptb_char_nlstm --scale paper --seed 0"):
+        runs.ensure("ptb_char_nlstm", 0, "paper", device="cpu")
+    assert not list(runs_folder.glob("*/.attempt*"))
+    runs.refuse_in_notebook(experiments.get("ptb_char_nlstm", "smoke"), 0, "cpu")
+    monkeypatch.setattr(IPython, "get_ipython", lambda: None)
+    runs.refuse_in_notebook(experiments.get("ptb_char_nlstm", "paper"), 0, "cpu")

@@ -1,5 +1,6 @@
-"""How many values an experiment trains, told without its data set."""
+"""How many values an experiment trains and how long that takes, without its data set."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,8 @@ from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask, GenerationTask, TextGeneration
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments.base import Experiment
+
+OPERATIONS_PER_SECOND = {"cpu": 2e10, "cuda": 2e12}  # of trainings, as recorded on one core; of a GPU, low
 
 
 def ends(task: Any) -> tuple[Symbols | Vectors, Symbols | Mixture]:
@@ -71,6 +74,22 @@ def symbols_read(experiment: Experiment) -> float:
     if training.updates_per_epoch:
         epoch = min(epoch, training.updates_per_epoch * task.batch_size * sequence)
     return float(training.epochs * epoch)
+
+
+def hours(experiment: Experiment, device: str = "cpu") -> float:
+    """A rough estimate of how long a training takes, from its parameters and symbols.
+
+    Args:
+        experiment: What is trained.
+        device: "cpu", of which one core is meant, or "cuda".
+
+    Returns:
+        Hours, on a CPU within a factor of four of those recorded; NaN for a text of unknown length.
+    """
+    symbols = symbols_read(experiment)
+    if math.isnan(symbols):
+        return symbols
+    return 6 * parameters(experiment) * symbols / OPERATIONS_PER_SECOND[device] / 3600
 
 
 def width_for_parameters(experiment: Experiment, budget: int) -> int:

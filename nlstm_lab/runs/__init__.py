@@ -19,7 +19,7 @@ from nlstm_lab.errors import TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records, stopping
 from nlstm_lab.runs.attempt import Attempt, alone
-from nlstm_lab.runs.outlook import outlook
+from nlstm_lab.runs.outlook import outlook, refuse_in_notebook
 from nlstm_lab.runs.run import Run, check_text, folder_of, load, resolve
 from nlstm_lab.runs.together import curves, dead_shares, failures, histories, largest_scale, recorded, setting, table
 from nlstm_lab.runs.under_way import PartialRun, under_way
@@ -66,6 +66,7 @@ def ensure(
     has not improved for so many epochs, and its record says so. finish: without a patience, a run that one has ended
     goes on to its last epoch; otherwise its record is loaded as it is.
     Where another process is training the run already, this waits for its end and loads what it has recorded.
+    In a notebook a training of more than an hour raises MissingRun, with the command that trains it.
     Raises UsageError where this machine lacks the device or precision, and StaleRun where the record is of another
     configuration, or of a text file that holds another text by now.
 
@@ -86,6 +87,7 @@ def ensure(
     if run := settled():
         check_text(run)
         return run
+    refuse_in_notebook(experiment, seed, where.type)
     _train(experiment, seed, where, precision, again, patience, settled, progress)
     return load(experiment, seed)
 

@@ -1,11 +1,38 @@
-"""What is not run yet, and which command runs it."""
+"""What is not run yet, which command runs it, and what a notebook leaves to that command."""
 
+import math
+import sys
 from collections.abc import Sequence
 
 import pandas as pd
 
 from nlstm_lab import experiments
-from nlstm_lab.runs.run import Run
+from nlstm_lab.errors import MissingRun
+from nlstm_lab.experiments import Experiment, sizes
+from nlstm_lab.runs.run import Run, command
+
+HOURS_IN_NOTEBOOK = 1.0  # a longer training is not started from a notebook's cell
+
+
+def refuse_in_notebook(experiment: Experiment, seed: int, device: str) -> None:
+    """Refuse to start a training of hours from a notebook's cell.
+
+    Args:
+        experiment: What would be trained.
+        seed: Its seed.
+        device: "cpu" or "cuda".
+
+    Raises:
+        MissingRun: It takes longer than `HOURS_IN_NOTEBOOK`; the message has the command and its hours.
+    """
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is None:
+        return
+    if (hours := sizes.hours(experiment, device)) > HOURS_IN_NOTEBOOK:
+        raise MissingRun(
+            f"no run of {experiment.name} with seed {seed} at {experiment.scale} scale is recorded; train it in a "
+            f"terminal with `{command(experiment, seed)}`, about {math.ceil(hours)} hours on this machine's {device}"
+        )
 
 
 def outlook(runs: Sequence[Run], pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:
