@@ -41,6 +41,7 @@ class Kernel(AsyncKernelManager):
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, on_path))
         if self.threads:
             environment |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
+        environment["NLSTM_LAB_PAGES"] = str(paths.executed() / "widgets")
         if self.replace:
             environment["NLSTM_LAB_REPLACE"] = "1"
         if self.has_trait("transport_encryption") and zmq.has("curve"):

@@ -7,6 +7,7 @@ ends whatever was computed for an older one, and an error becomes a sentence in 
 
 import base64
 import io
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -195,9 +196,13 @@ class LabWidget(anywidget.AnyWidget):
         """The widget, and for who cannot run it (a page of an executed notebook) its picture."""
         data, metadata = super()._repr_mimebundle_(**options) or ({}, {})
         try:
-            return {**data, "image/png": base64.b64encode(self._png()).decode()}, metadata
+            data = {**data, "image/png": base64.b64encode(self._png()).decode()}
+            if folder := os.environ.get("NLSTM_LAB_PAGES"):  # set where a notebook is executed without a reader
+                page = self.to_html(Path(folder) / f"{type(self).__name__}.html")
+                metadata = {**metadata, "nlstm_lab": {"page": page.name}}
         except LabError:  # there is nothing to draw: the widget itself says so
-            return data, metadata
+            pass
+        return data, metadata
 
     def _png(self) -> bytes:
         file = io.BytesIO()
