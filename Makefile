@@ -52,6 +52,18 @@ browser: .venv/ready  ## what the browser tests need, installed where that is po
 browser-test: browser  ## of the tests, the widgets in JupyterLab and Chromium; screenshots in tests/browser/screenshots
 	$(PYTEST) -rs -m browser tests/browser
 
+pages: .venv/ready  ## FINDINGS.md, VERDICTS.md, the list of notebooks and the README's numbers, from the records
+	$(BIN) docs/written.py
+
+.venv/site: .venv/ready
+	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[site]' -c constraints.txt
+	touch .venv/site
+
+NOTEBOOKS :=
+site: .venv/site  ## the site in site/, of executed notebooks (all that changed, or NOTEBOOKS="12 93")
+	$(BIN) -m nlstm_lab figures $(NOTEBOOKS)
+	$(BIN) docs/build.py
+
 check: .venv/ready  ## lint and types
 	$(BIN) -m ruff check .
 	$(BIN) -m ruff format --check .
@@ -60,4 +72,4 @@ check: .venv/ready  ## lint and types
 lab: .venv/ready  ## the notebooks in JupyterLab
 	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks --LabApp.news_url=None $(if $(ROOT),--allow-root)
 
-.PHONY: help setup figures test fast-test soak browser browser-test smoke unchanged check lab
+.PHONY: help setup pages site figures test fast-test soak browser browser-test smoke unchanged check lab

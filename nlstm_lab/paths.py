@@ -74,11 +74,6 @@ def notebooks() -> Path:
     return root() / "notebooks"
 
 
-def pages() -> Path:
-    """Executed notebooks as static pages beside the gallery (ignored by git)."""
-    return figures() / "pages"
-
-
 def executed() -> Path:
     """Executed copies of the notebooks, kept for reading (ignored by git)."""
     return root() / "executed"

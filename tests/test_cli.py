@@ -207,23 +207,6 @@ def test_a_task_without_a_text_takes_no_corpus(say, elsewhere):
     assert "corpus" in sentence(err)
 
 
-@pytest.mark.parametrize("trial", ["RUNS", "PROBES", "FIGURES", "--json"])
-def test_a_trial_does_not_enter_the_pages(say, elsewhere, monkeypatch, trial):
-    """The pages of a root of its own, whose README.md would be renewed without a trial."""
-    pages = [paths.root() / name for name in ("README.md", "notebooks/README.md")]
-    shutil.copytree(paths.PACKAGE.parent / "data" / "targets", paths.targets())
-    for page in pages:
-        page.parent.mkdir(exist_ok=True)
-        shutil.copy(paths.PACKAGE.parent / page.relative_to(paths.root()), page)
-    before = [page.read_bytes() for page in pages]
-    if trial != "--json":
-        monkeypatch.setenv(f"NLSTM_LAB_{trial}", str(paths.root() / "workspaces" / trial))
-    code, _, err = say("table", "--readme", *(["--json"] if trial == "--json" else []))
-    assert code == 2
-    assert trial in sentence(err)
-    assert [page.read_bytes() for page in pages] == before
-
-
 def test_folders_named_where_they_are_anyway_are_no_trial(elsewhere, monkeypatch):
     monkeypatch.setenv("NLSTM_LAB_RUNS", str(paths.root() / "data" / "runs"))
     assert paths.redirected() == []

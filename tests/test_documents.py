@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass
 
 import pytest
+from catalogue import notebooks_by_figure
 
 from nlstm_lab import figures, paths, targets
-from nlstm_lab.figures.index import notebooks_by_figure
 
 # What is not drawn, and why.
 LEFT_OUT = {

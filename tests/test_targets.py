@@ -661,38 +661,6 @@ def test_every_table_row_has_as_many_cells_as_its_head(frame):
     assert len(widths) == 2 * 3 + 1
 
 
-REPORT, VERDICTS = readme.markers("report"), readme.markers("verdicts")
-MARKED = "# Lab\n\n{}\nold\n{}\n\n## Verdicts\n\n{}\n{}\n\nThe end.\n".format(*REPORT, *VERDICTS)
-
-
-def test_the_readme_is_fresh_only_while_its_blocks_are_what_the_frame_gives(tmp_path, frame):
-    path = tmp_path / "README.md"
-    path.write_text(MARKED)
-    assert not targets.is_fresh(path, frame)
-    assert targets.update_readme(path, frame)
-    assert targets.is_fresh(path, frame)
-    assert not targets.update_readme(path, frame)
-    text = path.read_text()
-    assert text.startswith("# Lab\n\n<!-- report:begin -->\n| | replicated or close |")
-    assert "<!-- verdicts:begin -->\n60 printed" in text
-    assert text.endswith("<!-- verdicts:end -->\n\nThe end.\n")
-    assert not targets.is_fresh(path, targets.verdicts(runs()))  # a run more or less makes it stale
-    path.write_text(text.replace("± 0.0248", "± 0.0148"))
-    assert not targets.is_fresh(path, frame)
-
-
-@pytest.mark.parametrize("marked", [REPORT, VERDICTS])
-def test_a_readme_without_one_pair_of_markers_is_refused_and_left_alone(tmp_path, frame, marked):
-    begin, end = marked
-    path = tmp_path / "README.md"
-    for broken in ("", begin, f"{end}{begin}", f"{begin}{end}{begin}{end}"):
-        path.write_text(MARKED.replace(begin, "").replace(end, broken))
-        before = path.read_text()
-        with pytest.raises(UsageError, match=begin):
-            targets.update_readme(path, frame)
-        assert path.read_text() == before
-
-
 def test_the_report_counts_every_number_and_claim_once(frame):
     lines = [line.split("|")[2:-1] for line in targets.report(frame).splitlines() if line.startswith("| ")][1:]
     counts = [sum(map(int, re.findall(r"\d+", cell))) for line in lines for cell in line]
@@ -715,9 +683,3 @@ def test_the_report_names_a_command_for_what_has_too_few_seeds_to_be_told(seeds,
         for split in ("valid", "test")
     ]
     assert ("`mnist_*`" in targets.report(targets.verdicts(pd.concat(rows)))) == named
-
-
-def test_the_projects_own_readme_is_fresh() -> None:
-    """Its block is what the committed records and probe records say today: `nlstm-lab table --readme`."""
-    readme = paths.root() / "README.md"
-    assert targets.is_fresh(readme, targets.verdicts(lab.runs.table(), lab.probes.measured_claims()))

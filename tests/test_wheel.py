@@ -18,7 +18,6 @@ run = lab.runs.load("ptb_char_nlstm+corpus=mine.txt+normalization=text8", scale=
 trace = lab.probes.trace(run.model(), "the cat sat on the mat", run=run.name)
 lab.probes.state_timescales(trace)
 print(lab.figures.save(lab.figures.cell_activations(trace, units=3), "my_cells", runs=[run]))
-print(lab.figures.gallery())
 """
 SAY = """
 import sys
@@ -84,7 +83,6 @@ def test_a_text_of_ones_own_is_trained_on_probed_and_drawn_in_the_working_folder
     do("python", "-c", DRAW)
     for suffix in ("pdf", "svg", "png", "csv", "json"):
         assert (tmp_path / "figures" / f"my_cells.{suffix}").stat().st_size > 100
-    assert "my_cells" in (tmp_path / "figures" / "index.html").read_text()
 
 
 def test_the_doctor_finds_everything_and_what_needs_the_repository_says_so(do) -> None:

@@ -33,7 +33,6 @@ def figures(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace committed figures that were drawn with other parameters.")
     ] = False,
-    html: Annotated[bool, typer.Option("--html", help="Export the executed notebooks as pages, too.")] = False,
     scheduler: Scheduler = None,
     workers: Workers = None,
     timeout: Annotated[float, typer.Option(help="Seconds that one cell may take.")] = 600.0,
@@ -71,7 +70,6 @@ def figures(
         typer.echo(f"nlstm-lab: {outcome.error}", err=True)
     if drawn := {path.stem for path, _ in set(_elsewhere()) - before}:
         typer.echo(f"with other parameters than those committed: {', '.join(sorted(drawn))}, in {paths.trials()}")
-    _renew(html)
     if failed:
         raise typer.Exit(1)
 
@@ -103,18 +101,6 @@ def _elsewhere() -> list[tuple[Path, int]]:
     return [(path, path.stat().st_mtime_ns) for path in paths.trials().glob("[!.]*") if path.name != "manifest.json"]
 
 
-def _renew(html: bool) -> None:
-    """The gallery with today's verdicts, and the pages beside it."""
-    from nlstm_lab import figures, probes, runs, targets
-    from nlstm_lab.notebooks import export
-
-    page = figures.gallery(targets.verdicts(runs.table(), probes.measured_claims()))
-    if html:
-        exported = export()
-        typer.echo(f"{len(exported)} pages in {paths.pages()}")
-    typer.echo(f"gallery: {page}")
-
-
 def _shown(outcomes: "list[Outcome]", workers: int | None) -> "Table":
     """A row for each notebook; below, how many stand how, and the time that is left."""
     from rich.table import Table
@@ -137,29 +123,13 @@ def _shown(outcomes: "list[Outcome]", workers: int | None) -> "Table":
 
 def table(
     as_json: Annotated[bool, typer.Option("--json", help="The whole frame as JSON, for programs.")] = False,
-    readme: Annotated[
-        bool, typer.Option("--readme", help="Renew what README.md and notebooks/README.md tell.")
-    ] = False,
 ) -> None:
     """Every printed number and claim beside ours, with its verdict; in a pipe or a file as Markdown."""
     from nlstm_lab import probes, runs, targets
 
-    if readme and as_json:
-        raise UsageError("--json prints and --readme renews pages: choose one of them")
-    if readme and (given := paths.redirected()):
-        raise UsageError(f"the pages tell of this checkout's own records: unset {' and '.join(given)} for --readme")
     frame = targets.verdicts(runs.table(), probes.measured_claims())
     if as_json:
         typer.echo(frame.to_json(orient="records", indent=1))
-    elif readme:
-        from nlstm_lab.notebooks import update_listing
-
-        pages = {
-            paths.root() / "README.md": targets.update_readme(paths.root() / "README.md", frame),
-            paths.notebooks() / "README.md": update_listing(frame),
-        }
-        for page, changed in pages.items():
-            typer.echo(f"{page.relative_to(paths.root())} {'renewed' if changed else 'was fresh'}")
     elif sys.stdout.isatty():
         from rich.markdown import Markdown
 

@@ -11,7 +11,6 @@ from nlstm_lab.door import door
 _get, __all__ = door(
     __name__,
     {
-        "figures.index": ["gallery"],
         "figures.plotted": ["attach", "data"],
         "figures.sentences": ["as_it_stands", "dead_memories", "ordering", "prose", "what_lacks", "with_interval"],
         "figures.saving": ["manifest", "save"],

@@ -13,8 +13,6 @@ _get, __all__ = door(
         "notebooks.collection": ["Outcome", "execute_all", "time_left"],
         "notebooks.executor": ["execute"],
         "notebooks.jobs": ["Job", "names", "plan", "resolve"],
-        "notebooks.listing": ["listing_is_fresh", "update_listing"],
-        "notebooks.pages": ["export"],
     },
 )
 

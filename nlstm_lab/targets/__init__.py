@@ -4,13 +4,13 @@ The entries lie in `data/targets/*.toml`, tolerances included, and were written 
 
     compare("nested_lstm.table1", table)   a printed table beside ours; .save() as CSV and LaTeX
     verdicts(table, claims)                every entry of every document
-    update_readme(path, verdicts(...))     the README's blocks
+    readme_block(verdicts(...))            all of them as Markdown
 """
 
 from nlstm_lab.targets.comparison import Comparison, compare, shown
 from nlstm_lab.targets.documents import DOCUMENTS, load
 from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
-from nlstm_lab.targets.readme import is_fresh, readme_block, update_readme
+from nlstm_lab.targets.readme import readme_block
 from nlstm_lab.targets.report import report
 from nlstm_lab.targets.verdicts import printed_numbers, verdicts
 
@@ -24,12 +24,10 @@ __all__ = [
     "Place",
     "Tolerance",
     "compare",
-    "is_fresh",
     "load",
     "printed_numbers",
     "readme_block",
     "report",
     "shown",
-    "update_readme",
     "verdicts",
 ]

@@ -1,16 +1,12 @@
-"""The verdicts as Markdown, kept between markers in the README."""
+"""The verdicts as Markdown."""
 
 from collections.abc import Hashable, Iterable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from nlstm_lab import paths
-from nlstm_lab.errors import UsageError
 from nlstm_lab.targets.comparison import digits, notes, number
 from nlstm_lab.targets.documents import load
-from nlstm_lab.targets.report import report
 from nlstm_lab.targets.verdicts import printed_numbers
 
 STATEMENT = ["where", "says", "note", "metric", "scale", "setting"]  # what one line of claims is about
@@ -40,36 +36,6 @@ def readme_block(frame: pd.DataFrame) -> str:
     if frame["own"].any():
         lines += ["**Questions of our own**", "", *_statements(frame[frame["own"]]), ""]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def update_readme(path: Path, frame: pd.DataFrame) -> bool:
-    """Write the blocks between their markers in the file; returns whether anything changed.
-
-    Raises UsageError where the file has not exactly one pair of markers of each.
-    """
-    return paths.write(path, _renewed(path, frame))
-
-
-def is_fresh(path: Path, frame: pd.DataFrame) -> bool:
-    """Whether the file's blocks are what `update_readme` would write; raises as that does."""
-    return path.read_text(encoding="utf-8") == _renewed(path, frame)
-
-
-def _renewed(path: Path, frame: pd.DataFrame) -> str:
-    text = path.read_text(encoding="utf-8")
-    for name, block in (("report", report(frame)), ("verdicts", readme_block(frame))):
-        begin, end = markers(name)
-        before, marker, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not (marker and closed) or begin in rest or end in after:
-            raise UsageError(f"{path} needs the line {begin} once and the line {end} once after it")
-        text = f"{before}{begin}\n{block}{end}{after}"
-    return text
-
-
-def markers(name: str) -> tuple[str, str]:
-    """The lines between which a generated block of the README lies."""
-    return f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
 
 
 def _counts(frame: pd.DataFrame) -> list[str]:

@@ -156,29 +156,6 @@ def test_a_damaged_sidecar_is_left_out_of_the_manifest(trace, folder):
     assert [record["name"] for record in figures.manifest()] == [NAME]
 
 
-def test_the_gallery_works_from_a_file(trace, folder, tmp_path, monkeypatch):
-    notebook = tmp_path / "notebooks" / "12_cells.ipynb"
-    notebook.parent.mkdir()
-    notebook.write_text(json.dumps({"cells": [{"source": [f'lab.figures.save(figure, "{NAME}", runs=[run])']}]}))
-    monkeypatch.setattr(paths, "notebooks", lambda: notebook.parent)
-    save(draw(trace(text="to be")), caption="Cells <of> 'ours'.")
-    page = figures.gallery()
-    text = page.read_text()
-    assert "Cells &lt;of&gt; &#x27;ours&#x27;." in text
-    assert "12_cells.ipynb" in text
-    for run in RUNS:  # grouped by experiment, so a seed stands behind its name
-        name, _, seed = run.rpartition("-seed")
-        assert re.search(rf"{name}, seeds? [0-9, ]*{seed}", text)
-    links = re.findall(r'(?:href|src)="([^"]+)"', text)
-    assert {f"{NAME}.{suffix}" for suffix in ("pdf", "svg", "png", "csv")} <= set(links)
-    for link in links:  # pages are linked where they are exported, and hidden elsewhere
-        assert (folder / link).exists() or link.startswith("pages/"), link
-    assert "http" not in text
-    before = times(folder)
-    figures.gallery()
-    assert times(folder) == before
-
-
 @pytest.mark.parametrize("one", [RUNS[0], SimpleNamespace(name=RUNS[0])])
 def test_a_single_run_is_taken_as_one(trace, folder, one):
     save(draw(trace(text="to be")), runs=one)

@@ -1,0 +1,162 @@
+"""What the pages are about: findings with their claims, notebooks in reading order, figures with their notebooks."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numbers_of as numbers
+import pandas as pd
+import yaml
+
+import nlstm_lab as lab
+from nlstm_lab import notebooks, paths
+
+DOCS = Path(__file__).resolve().parent
+# what to read first, then what it rests on, then the tables; every other notebook follows by its number
+READING = ("10", "12", "93", "90", "91", "94", "22", "32", "11", "13", "14", "21", "30", "00", "01")
+NAMES = {name: getattr(numbers, name) for name in dir(numbers) if not name.startswith("_")}
+JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
+STATEMENT = ["says", "note", "metric", "scale", "setting"]  # what one row of claims is about
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a document says (or we ask), beside what was measured of it."""
+
+    document: str
+    where: str
+    says: str
+    note: str
+    measure: str
+    verdict: str  # one word where there is one comparison, else how many have which
+    ours: str  # a number with its interval
+    seeds: int
+    scale: str
+
+    @property
+    def rests_on(self) -> str:
+        return f"{self.seeds} seeds, {self.scale} scale" if self.scale else "nothing: no run is recorded"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding: its prose with today's numbers, and what it rests on."""
+
+    slug: str
+    title: str
+    line: str
+    body: str
+    statements: tuple[Statement, ...]
+    figures: tuple[str, ...]
+    notebook: str
+
+
+def rendered(text: str, **names: Any) -> str:
+    """A template with today's numbers."""
+    return JINJA.from_string(text).render(**NAMES, **names)
+
+
+@cache
+def findings() -> list[Finding]:
+    """All findings, in the order of their files. Untrue: a sentence is no longer what the records say."""
+    return [_finding(path) for path in sorted((DOCS / "findings").glob("*.md"))]
+
+
+def _finding(path: Path) -> Finding:
+    _, head, body = path.read_text(encoding="utf-8").split("---\n", 2)
+    about = yaml.safe_load(head)
+    return Finding(
+        slug=path.stem.partition("_")[2],
+        title=about["title"],
+        line=rendered(about["line"]),
+        body=rendered(body).strip(),
+        statements=tuple(one for name in about["claims"] for one in statements(name)),
+        figures=tuple(about["figures"]),
+        notebook=notebooks.resolve(str(about["notebook"])),
+    )
+
+
+def statements(name: str) -> list[Statement]:
+    """The claim, or the orderings of a table, by its whole name; "place#0" is the first sentence of a place."""
+    whole, _, which = name.partition("#")
+    rows = numbers.of(whole)
+    rows = rows[rows["anchor"] & rows["kind"].isin(["ordering", "claim"])]
+    said = list(dict.fromkeys(rows["says"]))
+    chosen = rows[rows["says"] == said[int(which)]] if which else rows
+    if chosen.empty:
+        raise numbers.Untrue(f"no document says {name!r}")
+    return [_statement(group) for _, group in chosen.groupby(STATEMENT, sort=False)]
+
+
+def _statement(rows: pd.DataFrame) -> Statement:
+    least = rows.loc[rows["ours"].idxmin()] if rows["ours"].notna().any() else rows.iloc[0]
+    found = rows["verdict"].value_counts(sort=False)
+    ours = ""
+    if least["scale"]:
+        digits = lab.targets.comparison.decimals(least["as_printed"]) + 1 if least["as_printed"] else 3
+        ours = numbers.ci(numbers.Interval(least["ours"], least["low"], least["high"]), digits)
+        ours = f"{ours} {least['metric']}".strip() + (" at the least" if len(rows) > 1 else "")
+    return Statement(
+        document="" if least["own"] else lab.targets.load(least["document"]).title,
+        where=least["where"],
+        says=least["says"],
+        note=least["note"],
+        measure=least["subject"] if least["kind"] == "claim" else "",
+        verdict=str(found.index[0]) if len(found) == 1 else ", ".join(f"{n} {name}" for name, n in found.items()),
+        ours=ours,
+        seeds=int(rows["seeds"].min()),
+        scale=least["scale"],
+    )
+
+
+def reading_order() -> list[str]:
+    """Every notebook, those to read first in front."""
+    first = [notebooks.resolve(number) for number in READING]
+    return [*first, *(name for name in notebooks.names() if name not in first)]
+
+
+def title(name: str) -> str:
+    """A notebook's title."""
+    first: str = notebooks.Job(name).read().cells[0].source.splitlines()[0]
+    return first.removeprefix("# ")
+
+
+@cache
+def notebooks_by_figure() -> dict[str, str]:
+    """Which notebook saves which figure, read from the notebooks: they name what they save literally."""
+    saved = re.compile(r"figures\.save\(\s*\w+,\s*\\\"(\w+)\\\"")
+    return {
+        figure: path.stem
+        for path in sorted(paths.notebooks().glob("*.ipynb"))
+        for figure in saved.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+def tally(name: str) -> str:
+    """How often each verdict falls on the tables and claims that a notebook calls by their name."""
+    source = (paths.notebooks() / f"{name}.ipynb").read_text(encoding="utf-8")
+    named = set(re.findall(r'\\"([\w.]+)\\"', source))
+    frame = numbers.verdicts()
+    whole = frame["document"] + "." + frame["place"]
+    mine = frame["anchor"] & (whole.isin(named) | (frame["kind"].eq("claim") & frame["place"].isin(named)))
+    found = frame.loc[mine & frame["verdict"].ne(""), "verdict"].value_counts(sort=False)
+    return ", ".join(f"{count} {verdict}" for verdict, count in found.items())
+
+
+@cache
+def manifest() -> list[dict[str, Any]]:
+    """What is known of each saved figure."""
+    return lab.figures.manifest()
+
+
+def grouped(runs: Iterable[str]) -> list[str]:
+    """Runs of one experiment and scale together, with their seeds: "a/small, seeds 0, 1"."""
+    seeds: dict[str, list[str]] = {}
+    for run in runs:
+        name, _, seed = run.rpartition("-seed")
+        seeds.setdefault(name, []).append(seed)
+    return [f"{name}, seed{'s' * (len(each) > 1)} {', '.join(each)}" for name, each in seeds.items()]

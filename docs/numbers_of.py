@@ -1,0 +1,262 @@
+"""The numbers of the prose: each is computed from committed records, or read from what a notebook noted of a claim.
+
+Templates call these functions by name. What a sentence rests on is said with `sure`, which stops the build where it no
+longer is so.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+import pandas as pd
+
+import nlstm_lab as lab
+from nlstm_lab.statistics import Interval, t_interval
+
+PTB = {"nlstm": "ptb_char_nlstm", "lstm2": "ptb_char_lstm2"}
+STARTS = {"zero": "", "log_frequencies": "_logfreq"}
+INNER, OUTER = ({"model": "nlstm", "memory": memory} for memory in ("inner", "outer"))
+UPPER, LOWER = ({"model": "stacked_lstm", "memory": f"layer {layer}"} for layer in (2, 1))
+
+
+class Untrue(Exception):
+    """A sentence of the prose is no longer what the records say."""
+
+
+def sure(*facts: bool) -> str:
+    """Nothing, where all of these hold; else Untrue."""
+    if not all(facts):
+        raise Untrue("the records no longer say so: write the sentence anew")
+    return ""
+
+
+def d(value: float, digits: int = 2) -> str:
+    """A number with so many digits after the point."""
+    return f"{value:,.{digits}f}"
+
+
+def pct(share: float) -> str:
+    """A share in whole percent."""
+    return f"{share:.0%}".replace("%", " %")
+
+
+def ci(interval: Interval, digits: int = 2) -> str:
+    """A mean with its interval: 0.04 [0.02, 0.06]."""
+    return f"{d(interval.mean, digits)} {ends(interval, digits)}"
+
+
+def ends(interval: Interval, digits: int = 2) -> str:
+    """The ends of an interval alone."""
+    return f"[{d(interval.low, digits)}, {d(interval.high, digits)}]"
+
+
+def minus(interval: Interval) -> Interval:
+    """The same difference, the other way round."""
+    return Interval(-interval.mean, -interval.high, -interval.low)
+
+
+def above(interval: Interval) -> bool:
+    return interval.low > 0
+
+
+def apart(interval: Interval) -> bool:
+    """Whether the interval leaves out zero."""
+    return interval.low > 0 or interval.high < 0
+
+
+@cache
+def verdicts() -> pd.DataFrame:
+    """Every entry of every document with its verdict."""
+    return lab.targets.verdicts(table(), lab.probes.measured_claims())
+
+
+def of(target: str) -> pd.DataFrame:
+    """The verdicts of `document.place`."""
+    frame = verdicts()
+    return frame[(frame["document"] + "." + frame["place"]) == target]
+
+
+@cache
+def table() -> pd.DataFrame:
+    return lab.runs.table()
+
+
+@cache
+def claim(name: str) -> Interval:
+    """What was measured of a claim, by its whole name."""
+    row = lab.probes.measured_claims().set_index("claim").loc[name]
+    return Interval(row["value"], row["low"], row["high"])
+
+
+@cache
+def values(experiment: str, scale: str = "small", metric: str = "bpc", split: str = "valid") -> "pd.Series[float]":
+    """One number a seed, in the evaluation that the document's table has."""
+    chosen = table()
+    wanted = {"experiment": experiment, "scale": scale, "metric": metric, "split": split}
+    wanted["evaluation"] = "streams" if "hmlstm" in experiment else "blocks"
+    for column, value in wanted.items():
+        chosen = chosen[chosen[column] == value]
+    return chosen.set_index("seed")["value"]
+
+
+def mean(experiment: str, **which: str) -> float:
+    return float(values(experiment, **which).mean())
+
+
+def over(experiment: str, **which: str) -> Interval:
+    """The mean over seeds with its interval."""
+    return t_interval(values(experiment, **which))
+
+
+def gap(first: str, second: str, **which: str) -> Interval:
+    """By how much the first value is larger, paired over the seeds that both have."""
+    return t_interval((values(first, **which) - values(second, **which)).dropna())
+
+
+def row(target: str, subject: str, metric: str = "", split: str = "", kind: str = "number") -> Any:
+    """A row of the verdicts: of the place `document.place`, the split that counts where none is named."""
+    rows = of(target)
+    rows = rows[rows["subject"].eq(subject) & rows["kind"].eq(kind)]
+    rows = rows[rows["metric"].eq(metric) | (not metric)]
+    rows = rows[rows["split"].eq(split) if split else rows["anchor"]]
+    rows = rows[rows["setting"].ne("log-frequencies")]
+    if len(rows) != 1:
+        raise Untrue(f"{target}, {subject!r}, {metric} {split}: {len(rows)} rows")
+    found = rows.iloc[0]
+    return found.to_dict() | {"over": Interval(found["ours"], found["low"], found["high"])}
+
+
+def rows(target: str, **which: Any) -> pd.DataFrame:
+    """Those rows of a place of the verdicts that count, cut down to some values of its columns."""
+    found = of(target)
+    found = found[found["anchor"]]
+    for column, value in which.items():
+        found = found[found[column] == value]
+    return found
+
+
+def count(target: str, *wanted: str, kind: str = "number", **which: Any) -> int:
+    """How many of a place's rows have one of these verdicts; how many there are where none is named."""
+    found = rows(target, kind=kind, **which)["verdict"]
+    return int(found.isin(wanted).sum()) if wanted else len(found)
+
+
+def word(number: int) -> str:
+    """A small number as it is read."""
+    words = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+    return words[number] if number < len(words) else str(number)
+
+
+@cache
+def dead(experiment: str, memory: str, scale: str = "small") -> float:
+    """The share of dead cells at the best validation epoch, its mean over seeds."""
+    return float(_dead(experiment, scale).query("memory == @memory")["dead"].mean())
+
+
+@cache
+def _dead(experiment: str, scale: str) -> pd.DataFrame:
+    return lab.runs.dead_shares(lab.runs.histories(lab.runs.recorded(experiment, scale)))
+
+
+def any_dead(pattern: str, scale: str) -> bool:
+    return bool(_dead(pattern, scale)["dead"].gt(0).any())
+
+
+@cache
+def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.DataFrame:
+    """A study of the Nested LSTM and the stack of its size on the Penn Treebank, all seeds and both starts."""
+    names = [f"{name}{start}" for name in PTB.values() for start in STARTS.values()]
+    networks = [(run, run.model()) for name in names for run in lab.runs.recorded(name, "small")]
+    return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start))
+
+
+def _pair(frame: pd.DataFrame, column: str, first: dict[str, str], second: dict[str, str]) -> Interval:
+    return lab.probes.paired(frame, column, first, second).difference
+
+
+def slowness(value: str, start: str) -> dict[str, float]:
+    """The median timescale of each memory of both networks, "model memory" to characters: means over seeds."""
+    medians = lab.probes.medians(of_both_starts(lab.probes.timescales)).query("value == @value and start == @start")
+    means = medians.groupby(["model", "memory"])["median"].mean()
+    return {" ".join(key): float(value) for key, value in means.items()}
+
+
+def slower(
+    first: dict[str, str], second: dict[str, str], start: str, value: str = "raw", condition: str = ""
+) -> Interval:
+    """By how many characters the first memory's median timescale is longer; condition: of a baseline."""
+    study = lab.probes.baseline_timescales if condition else lab.probes.timescales
+    medians = lab.probes.medians(of_both_starts(study)).query("value == @value and start == @start")
+    return _pair(medians[medians["condition"] == condition] if condition else medians, "median", first, second)
+
+
+def missed(first: dict[str, str], second: dict[str, str], start: str) -> Interval:
+    """By how many predictions the first memory is missed for longer after a swap."""
+    return _pair(_swaps().query("start == @start"), "lag", first, second)
+
+
+def swap_costs(which: dict[str, str], start: str) -> Interval:
+    """What a swap of a memory adds to the loss, nats over a hundred predictions."""
+    chosen = _swaps().query("start == @start")
+    for column, value in which.items():
+        chosen = chosen[chosen[column] == value]
+    return t_interval(chosen["loss_increase"])
+
+
+@cache
+def _swaps() -> pd.DataFrame:
+    return lab.probes.lost(of_both_starts(lab.probes.cuts)).query("kind == 'swap'")
+
+
+@cache
+def told(condition: str) -> "pd.Series[float]":
+    """How well a probe tells the class of the last complete word, by start and memory (not the hidden states)."""
+    found = of_both_starts(lab.probes.contents, start=30000).query("label == 'word_class' and condition == @condition")
+    means = found.groupby(["start", "memory"])["score"].mean()
+    return means[[not memory.endswith("h") for _, memory in means.index]]
+
+
+@cache
+def _autocomplete(measure: str, unit: str, texts: int) -> pd.DataFrame:
+    networks = [(run, run.model()) for run in lab.runs.recorded(f"autocomplete_{unit}", "small")]
+    excerpts = lab.datasets.Sequences(networks[0][0].experiment.task, "test", texts)  # type: ignore[arg-type]
+    return lab.probes.gather(networks, getattr(lab.probes, measure), excerpts)
+
+
+def reaches_back(unit: str) -> Interval:
+    """How many characters back those lie that a prediction of autocomplete depends on: the mean lag."""
+    lags = _autocomplete("connectivity_lags", unit, 200).query("quantity == 'mean_lag' and where == 'all'")
+    return t_interval(lags["value"])
+
+
+def vanishes(unit: str, condition: str = "trained") -> float:
+    """Powers of ten that the gradient by the input loses over thirty characters."""
+    return float(_vanished(unit, condition).mean())
+
+
+def vanishes_more(first: str, second: str, condition: str) -> bool:
+    return above(t_interval(_vanished(first, condition) - _vanished(second, condition)))
+
+
+def _vanished(unit: str, condition: str) -> "pd.Series[float]":
+    found = _autocomplete("gradients", unit, 20).query("where == 'input' and condition == @condition")
+    left = found.set_index(["seed", "lag"])["value"].unstack()
+    return left[0] - left[30]
+
+
+def ahead_at(update: int, first: str, seconds: Iterable[str]) -> bool:
+    """Whether a network of autocomplete has the lower validation loss at an update, paired over seeds."""
+    units = (first, *seconds)
+    runs = [run for unit in units for run in lab.runs.recorded(f"autocomplete_{unit}", "small")]
+    curves = lab.runs.curves(runs).query("split == 'valid' and update == @update")
+    sides = [{"experiment": f"autocomplete_{unit}"} for unit in units]
+    return all(_pair(curves, "value", sides[0], other).high < 0 for other in sides[1:])
+
+
+def failures(experiment: str, scale: str = "small") -> int:
+    """How many seeds of an experiment ended in numbers that are not finite."""
+    return len(lab.runs.failures(experiment, scale))
+
+
+def seeds(experiment: str, **which: str) -> int:
+    return len(values(experiment, **which))
