@@ -37,8 +37,8 @@ def test_every_dependency_is_locked_inside_its_range() -> None:
         assert requirement.specifier.contains(locked[re.sub("[-_.]+", "-", name)]), name
 
 
-def test_the_readme_asks_for_the_pinned_torch() -> None:
-    asked = re.findall(r"torch==[0-9.]+", (paths.root() / "README.md").read_text())
+def test_the_guide_asks_for_the_pinned_torch() -> None:
+    asked = re.findall(r"torch==[0-9.]+", (paths.root() / "REPLICATING.md").read_text())
     assert asked
     assert set(asked) <= set((paths.root() / "constraints.txt").read_text().split())
 

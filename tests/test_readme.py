@@ -15,16 +15,18 @@ from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
-import pandas as pd
+import catalogue
+import numbers_of
 import pytest
 import torch
 import typer
+import written
 from distributed.cli.dask_scheduler import main as dask_scheduler
 from distributed.cli.dask_worker import main as dask_worker
 from forking import command_line, started
 
 import nlstm_lab as lab
-from nlstm_lab import cli, notebooks, paths
+from nlstm_lab import cli, paths
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.corpora import SPLITS
 
@@ -176,7 +178,15 @@ def test_options_of_what_needs_a_cluster_are_there() -> None:
         assert "--scheduler-file" in {option for parameter in program.params for option in parameter.opts}
 
 
-PAGES = ("README.md", "FINDINGS.md", "VERDICTS.md", "REPLICATING.md", "CONTRIBUTING.md", "notebooks/README.md", "data/README.md")
+PAGES = (
+    "README.md",
+    "FINDINGS.md",
+    "VERDICTS.md",
+    "REPLICATING.md",
+    "CONTRIBUTING.md",
+    "notebooks/README.md",
+    "data/README.md",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -187,17 +197,22 @@ def test_no_link_leads_nowhere(page: str) -> None:
         assert (path.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", written.pages(), ids=lambda path: path.name)
-def test_a_generated_page_is_what_the_records_say_today(page: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.xdist_group("pages")
+@pytest.mark.parametrize("page", ["README.md", "FINDINGS.md", "VERDICTS.md", "notebooks/README.md"])
+def test_a_generated_page_is_what_the_records_say_today(page: str) -> None:
     """`make pages` renews it."""
-    assert page.read_text(encoding="utf-8") == written.pages()[page]
+    path = paths.root() / page
+    assert path.read_text(encoding="utf-8") == written.pages()[path]
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("pages")
 def test_every_ordering_and_claim_is_on_one_finding() -> None:
     frame = numbers_of.verdicts()
     stated = frame[frame["anchor"] & frame["kind"].isin(["ordering", "claim"])]
-    told = [one.says for finding in catalogue.findings() for one in finding.statements]
-    assert set(told) == set(stated["says"])
+    said = [one.says for finding in catalogue.findings() for one in finding.statements]
+    assert set(said) == set(stated["says"])
 
 
 def test_a_sentence_that_is_no_longer_true_stops_the_pages() -> None:

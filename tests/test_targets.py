@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import nlstm_lab as lab
-from nlstm_lab import paths, targets
+from nlstm_lab import targets
 from nlstm_lab.errors import DamagedFile, UsageError
-from nlstm_lab.targets import documents, readme
+from nlstm_lab.targets import documents
 
 # Typed from the documents' tables, row by row: experiment -> metric -> the printed values, valid before test.
 NESTED_LSTM = {

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from nlstm_lab import figures, paths
+from nlstm_lab import figures
 from nlstm_lab.errors import LabError, UsageError
 
 NAME = "nlstm_fig3_cells"
