@@ -113,7 +113,7 @@ def listing() -> str:
 
 
 if __name__ == "__main__":
-    if given := paths.strangers():
+    if given := paths.redirected():
         sys.exit(f"the pages tell of this checkout's own records: unset {' and '.join(given)}")
     for path, text in pages().items():
         print(f"{path.relative_to(paths.root())} {'renewed' if paths.write(path, text) else 'was fresh'}")
