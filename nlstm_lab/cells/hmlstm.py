@@ -7,8 +7,9 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import torch
 from torch import Tensor, nn
 
+from nlstm_lab.cells import fast
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, Record, State, choice, noted
+from nlstm_lab.cells.base import Device, Record, State, choice, noted, switch
 from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
 from nlstm_lab.cells.recurrent import arguments
 
@@ -58,6 +59,9 @@ class HMLSTMCell(MultiscaleCell):
         normalize_boundary: bool = False,
         normalize_cell: bool = False,
         gradient_limit: float | None = None,
+        top_down: bool = True,
+        reset: bool = True,
+        detector_scale: float = 1.0,
         forget_bias: float = 1.0,
         initialization: init.Initialization = "nested_lstm",
         device: Device = None,
@@ -75,12 +79,14 @@ class HMLSTMCell(MultiscaleCell):
             raise ValueError(f"threshold must be from 0 to below 1, not {threshold!r}")
         if gradient_limit is not None and not gradient_limit > 0:
             raise ValueError(f"gradient_limit must be positive, or None for none, not {gradient_limit!r}")
+        if not detector_scale > 0:
+            raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")
         slice_rows = int(detect_from == "preactivation" and not self.top)
         start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(input_size, hidden_size, bias, forget_bias, further_rows=slice_rows, **start)
+        super().__init__(input_size, hidden_size, bias, forget_bias, top_down, further_rows=slice_rows, **start)
         self.boundary, self.straight_through, self.selection = boundary, straight_through, selection
         self.detect_from, self.detect_on_copy, self.threshold = detect_from, detect_on_copy, threshold
-        self.gradient_limit = gradient_limit
+        self.gradient_limit, self.reset, self.detector_scale = gradient_limit, switch("reset", reset), detector_scale
         new: Any = {"device": device, "dtype": dtype}
         own = detect_from == "hidden" and not self.top
         self.weight_z = nn.Parameter(torch.empty(1, hidden_size, **new)) if own else None
@@ -95,9 +101,20 @@ class HMLSTMCell(MultiscaleCell):
         super().reset_parameters()
         if self.weight_z is not None:
             init.fill(self.weight_z, self.initialization, takes_input=False, hidden_size=self.hidden_size)
+        with torch.no_grad():
+            for weight in self._detector():
+                weight.mul_(self.detector_scale)
         for norm in (self.norm, self.norm_c):
             if norm is not None:
                 norm.reset_parameters()
+
+    def _detector(self) -> list[Tensor]:
+        """The detector's rows of the matrices."""
+        if self.top:
+            return []
+        if self.weight_z is not None:
+            return [self.weight_z]
+        return [weight[-1] for weight in (self.weight_ih, self.weight_hh, self.weight_th) if weight is not None]
 
     def recur(
         self,
@@ -121,12 +138,13 @@ class HMLSTMCell(MultiscaleCell):
         (summed,) = noted(record, preactivation=summed)
         i, f, g, o = summed[..., : 4 * self.hidden_size].chunk(4, dim=-1)
         i, f, g, o = noted(record, i=torch.sigmoid(i), f=torch.sigmoid(f), g=torch.tanh(g), o=torch.sigmoid(o))
-        updated, written = f * c + i * g, i * g
+        updated = f * c + i * g
+        flushed = i * g if self.reset else updated
         if self.selection == "arithmetic":  # equations 2 (UPDATE, COPY, FLUSH) and 3
-            (c,) = noted(record, c=(1 - flush) * below * updated + copy * c + flush * written)
+            (c,) = noted(record, c=(1 - flush) * below * updated + copy * c + flush * flushed)
             (h,) = noted(record, h=copy * h + (1 - copy) * self._emitted(o, c))
         else:
-            (c,) = noted(record, c=torch.where(flush > 0, written, torch.where(below > 0, updated, c)))
+            (c,) = noted(record, c=torch.where(flush > 0, flushed, torch.where(below > 0, updated, c)))
             (h,) = noted(record, h=torch.where(copy > 0, h, self._emitted(o, c)))
         z_tilde, z = self._detect(summed, h, copy)
         (z,) = noted(record, z=z)
@@ -196,6 +214,9 @@ class HMLSTM(Multiscale):
         normalize_cell: Whether c is normalized before the output's tanh.
         gradient_limit: On the size of every pre-activation's gradient at every step (Graves 2013, section 2.1), as
             through hundreds of steps the straight-through gradient can overflow; None for none.
+        top_down: Whether a layer hears the one above after a boundary (equation 6).
+        reset: Whether FLUSH lets the old cell go; if not, it updates it. Kadar et al. (2018) leave out both.
+        detector_scale: What the weights of the detector are multiplied with when they start.
         forget_bias: What is added to where the forget gate's bias starts.
         initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
         device: Where the parameters lie.
@@ -233,6 +254,9 @@ class HMLSTM(Multiscale):
         normalize_boundary: bool = False,
         normalize_cell: bool = False,
         gradient_limit: float | None = None,
+        top_down: bool = True,
+        reset: bool = True,
+        detector_scale: float = 1.0,
         forget_bias: float = 1.0,
         initialization: init.Initialization = "nested_lstm",
         device: Device = None,
@@ -257,6 +281,13 @@ class HMLSTM(Multiscale):
         """As `Recurrent` does; `return_boundaries` adds the `Boundaries`, for input that is not packed."""
         if not return_boundaries:
             return super().forward(input, hx)
-        output, last, layers = self.trace(input, hx)
-        arrays = (torch.stack([layer[name] for layer in layers]) for name in ("z", "z_tilde", "operation"))
-        return output, last, Boundaries(*arrays)
+        with fast.noting() as notes:
+            output, last = self._forward_padded(input, hx)
+        ((z, z_tilde),) = notes
+        first = torch.zeros_like(z[0]) if hx is None else hx[2].view_as(z[0])
+        before, below = torch.cat([first[None], z[:-1]]), torch.cat([torch.ones_like(z[:, :1]), z[:, :-1]], 1)
+        threshold = cast(HMLSTMCell, self.cells[0]).threshold
+        operation = torch.where(before > threshold, Operation.FLUSH, (below > threshold).long())
+        unbatched = output.dim() == 2
+        arrays = ([self._returned(layer, unbatched) for layer in part.unbind(1)] for part in (z, z_tilde, operation))
+        return output, last, Boundaries(*map(torch.stack, arrays))

@@ -29,9 +29,12 @@ class MultiscaleCell(GatedCell):
     gates = ("i", "f", "g", "o")
     top = False  # whether no layer is above it
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, forget_bias: float, **start: Any) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, forget_bias: float, top_down: bool = True, **start: Any
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
-        self.weight_th = None if self.top else nn.Parameter(torch.empty_like(self.weight_hh))
+        heard = top_down and not self.top
+        self.weight_th = nn.Parameter(torch.empty_like(self.weight_hh)) if heard else None
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
@@ -88,10 +91,13 @@ class Multiscale(Recurrent):
         steps: Sequence[Records] | None = None,
         boundaries: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
+        notes = fast.noted()
         plain = steps is None and boundaries is None and not torch.compiler.is_compiling()
         done = fast.read(self, x, states) if plain else None
         if done is not None:
             return done
+        if notes is not None and steps is None:
+            steps = [[] for _ in self.layers]
         cells = cast(list[MultiscaleCell], self.cells)
         projected = cells[0].project(x).unbind()
         always = states[0][2].new_ones(x.shape[1])  # z of layer 0: "the input should not be omitted"
@@ -107,7 +113,14 @@ class Multiscale(Recurrent):
                 states[k] = cell.recur(share, states[k], record, z_below, h_above, boundary)
                 below = states[k][0], states[k][2] if boundary is None else boundary
             output.append(torch.cat([h for h, _c, _z in states], -1) if self.all_layers else states[-1][0])
+        if notes is not None and steps is not None:
+            notes.append(tuple(_stacked(steps, name) for name in ("z", "z_tilde")))
         return torch.stack(output), states
 
     def _dropped(self, h: Tensor) -> Tensor:
         return F.dropout(h, self.dropout, self.training) if self.dropout else h
+
+
+def _stacked(steps: list[list[Record]], name: str) -> Tensor:
+    """What the layers recorded under a name, [T, layers, B]."""
+    return torch.stack([torch.stack([record[name] for record in layer]) for layer in steps], 1)

@@ -21,6 +21,7 @@ Reader = Callable[[Any, Tensor, list[State]], tuple[Tensor, list[State]] | None]
 _ways: dict[type, Way] = {}
 _readers: dict[type, Reader] = {}
 _enabled: ContextVar[bool] = ContextVar("fast", default=True)
+_notes: ContextVar[list[Any] | None] = ContextVar("notes", default=None)
 
 
 def serves(*cell_classes: type) -> Callable[[Way], Way]:
@@ -53,6 +54,21 @@ def disabled() -> Iterator[None]:
         _enabled.reset(token)
 
 
+@contextmanager
+def noting() -> Iterator[list[Any]]:
+    """A list to which layers that detect boundaries add (z, z~) [T, layers, B] of what they read while the block runs."""
+    token = _notes.set([])
+    try:
+        yield noted()  # type: ignore[misc]
+    finally:
+        _notes.reset(token)
+
+
+def noted() -> list[Any] | None:
+    """The list of the innermost `noting`, None outside."""
+    return _notes.get()
+
+
 def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """One layer over all steps, x [T, B, features] or symbols [T, B] to h [T, B, hidden_size] and the
     last state.
@@ -61,7 +77,7 @@ def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     single operations (compiling, tracing, function transforms, autocast, forward-mode gradients).
     """
     way = _ways.get(type(cell)) if _enabled.get() and not _operations_are_watched(x.device) else None
-    uniform = way is not None and x.shape[0] > 0 and _is_uniform((*state, *cell.parameters()), x)
+    uniform = way is not None and x.shape[0] > 0 and is_uniform((*state, *cell.parameters()), x)
     return way(cell, x, state) if way is not None and uniform else None
 
 
@@ -81,7 +97,7 @@ def _operations_are_watched(device: torch.device) -> bool:
     )
 
 
-def _is_uniform(tensors: tuple[Tensor, ...], x: Tensor) -> bool:
+def is_uniform(tensors: tuple[Tensor, ...], x: Tensor) -> bool:
     """Whether everything is on one device and in one type, fp32 or fp64."""
     dtype = tensors[0].dtype
     return (

@@ -167,12 +167,12 @@ class Unrolled(torch.autograd.Function):
                 if t % steps == 0:
                     end = min(t + steps, T)
                     for k in deeper:
-                        _add_product(d_weights[k], held[k][: end - t], z[k - 1, t:end])
+                        add_product(d_weights[k], held[k][: end - t], z[k - 1, t:end])
                     for k, d_bias in d_biases.items():
                         d_bias += held[k][: end - t].sum((0, 1), dtype=tape.dtype)
             d_weight = tape.new_zeros(first[depth + 1].shape)
-            _add_product(d_weight, held[0][1:], fed[:-1])
-            _add_product(d_weight, held[0][:1], first[0][None].to(dtype))
+            add_product(d_weight, held[0][1:], fed[:-1])
+            add_product(d_weight, held[0][:1], first[0][None].to(dtype))
         d_tensors: list[Tensor | None] = [d_weight, None]  # the source brings the outermost bias
         for k in deeper:
             d_tensors += [d_weights[k], d_biases.get(k)]
@@ -185,7 +185,7 @@ class Unrolled(torch.autograd.Function):
         return None, d_source, None, d_h.to(tape.dtype), *d_now, *d_tensors
 
 
-def _add_product(d_weight: Tensor, d_gates: Tensor, inputs: Tensor) -> None:
+def add_product(d_weight: Tensor, d_gates: Tensor, inputs: Tensor) -> None:
     """Add a weight's gradient [4H, columns] over some steps, from [T, B, 4H] and [T, B, columns]."""
     gradient = memory.take(inputs, *d_weight.shape)
     torch.mm(d_gates.flatten(0, 1).t(), inputs.flatten(0, 1), out=gradient)

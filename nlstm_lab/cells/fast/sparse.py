@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import State
-from nlstm_lab.cells.fast import reads
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
 
 
@@ -23,7 +22,6 @@ class Step(NamedTuple):
     operation: int
 
 
-@reads(HMLSTM)
 def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
     """All layers over all steps, x [T, 1, features] or symbols [T, 1]: `nlstm_lab.cells.fast.read`.
 
@@ -106,7 +104,8 @@ class Layer:
         summed = cell.biased(summed)
         i, f, g, o = summed[: 4 * cell.hidden_size].chunk(4)
         write = torch.sigmoid(i) * torch.tanh(g)
-        self.c = write if self.z else torch.sigmoid(f) * self.c + write  # FLUSH, UPDATE
+        flush = self.z and cell.reset
+        self.c = write if flush else torch.sigmoid(f) * self.c + write  # FLUSH, UPDATE
         self.h = torch.sigmoid(o) * torch.tanh(self.c if cell.norm_c is None else cell.norm_c(self.c))
         self.standing = None
         if not cell.top:

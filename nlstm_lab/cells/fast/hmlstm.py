@@ -1,0 +1,357 @@
+"""The HM-LSTM, all layers over all steps, by one autograd function with a derived backward.
+
+A layer's step is one product and one run of pointwise functions. The product takes h of the layer, z h of the layer
+below and z h of the layer above side by side, as the boundaries gate them (equations 5 to 7); they are written there by
+the steps before, and each weight's gradient is one product over many steps.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nlstm_lab.cells.base import State
+from nlstm_lab.cells.fast import compiling, is_uniform, memory, noted, reads, refuse_second_derivative, sparse
+from nlstm_lab.cells.fast.hmlstm_pointwise import Kind, act, act_backward
+from nlstm_lab.cells.fast.nested import UNSAVED_STEPS, WEIGHED_STEPS, add_product
+from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell
+from nlstm_lab.cells.precision import exact_products, product_type, times
+
+Tensors = tuple[Tensor, ...]
+
+
+@reads(HMLSTM)
+def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
+    """All layers over all steps, x [T, B, features] or symbols [T, B]: `nlstm_lab.cells.fast.read`.
+
+    None for cells of another class, dropout, and several types or devices.
+    """
+    done = None if noted() is not None else sparse.read(unit, x, states)
+    cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell]
+    if done is not None or len(cells) < unit.num_layers or (unit.dropout and unit.training) or not x.numel():
+        return done
+    tensors = [tensor for state in states for tensor in state] + [t for cell in cells for t in cell.parameters()]
+    if not is_uniform((*tensors, cells[0].slope), x):
+        return None
+    keep = torch.is_grad_enabled()
+    kinds = tuple(_kind(cell, k == 0) for k, cell in enumerate(cells))
+    options = Options(kinds, unit.all_layers, product_type(states[0][0]), compiling.wanted(x.device), keep)
+    outputs, detected = [], []
+    for piece in [x] if keep else x.split(UNSAVED_STEPS):
+        given = [part for cell in cells for part in _parameters(cell)]
+        first = [part for state in states for part in state]
+        output, *found = Unrolled.apply(options, cells[0].project(piece), *first, *given)  # type: ignore[no-untyped-call]
+        states = [tuple(found[3 * k : 3 * k + 3]) for k in range(len(cells))]
+        outputs.append(output)
+        detected.append(tuple(found[-2:]))
+    if (notes := noted()) is not None:
+        notes.append(tuple(torch.cat(parts) for parts in zip(*detected, strict=True)))
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs), states
+
+
+def _kind(cell: HMLSTMCell, bottom: bool) -> Kind:
+    return Kind(
+        bottom=bottom,
+        top=cell.top,
+        top_down=cell.weight_th is not None,
+        hard=cell.selection == "hard",
+        sample=cell.boundary == "sample",
+        soft=cell.boundary == "soft",
+        identity=cell.straight_through == "identity" and cell.boundary != "soft",
+        hidden=cell.detect_from == "hidden",
+        detect_on_copy=cell.detect_on_copy,
+        reset=cell.reset,
+        threshold=cell.threshold,
+        limit=cell.gradient_limit,
+        bias=cell.bias is not None,
+        epsilon=None if cell.norm is None else cell.norm.eps,
+        epsilon_c=None if cell.norm_c is None else cell.norm_c.eps,
+    )
+
+
+NAMES = ("weight", "bias", "gamma", "gamma_c", "bias_c", "weight_z", "slope")  # what `_parameters` gives
+
+
+def _parameters(cell: HMLSTMCell) -> tuple[Tensor | None, ...]:
+    """One matrix for h of the layer itself, of the layer below and of the layer above, and the rest."""
+    below = [cell.weight_ih] if not cell.takes_input else []
+    above = [cell.weight_th] if cell.weight_th is not None else []
+    norms = None if cell.norm is None else cell.norm.weight
+    norm_c = (None, None) if cell.norm_c is None else (cell.norm_c.weight, cell.norm_c.bias)
+    return torch.cat((cell.weight_hh, *below, *above), 1), cell.bias, norms, *norm_c, cell.weight_z, cell.slope
+
+
+class Options(NamedTuple):
+    """The layers, lowest first, the output's form, the type of the products' factors, and two choices."""
+
+    kinds: tuple[Kind, ...]
+    all_layers: bool
+    dtype: torch.dtype
+    compile: bool
+    keep: bool  # for the backward
+
+    def layers(self, tensors: Sequence[Tensor | None]) -> list[dict[str, Tensor]]:
+        """The first states and the parameters of every layer by their names, those that are there."""
+        count = len(self.kinds)
+        found = []
+        for k in range(count):
+            parts = tensors[3 * count + len(NAMES) * k :]
+            pairs = (*zip("hcz", tensors[3 * k :], strict=False), *zip(NAMES, parts, strict=False))
+            found.append({name: part for name, part in pairs if part is not None})
+        return found
+
+
+class Tape:
+    """What one layer leaves for the backward; of h, c, z and `factors` place t is before step t, and T the last."""
+
+    def __init__(
+        self, kind: Kind, like: Tensor, first: Tensor, hidden: Tensor, widths: tuple[int, int], dtype: torch.dtype
+    ) -> None:
+        T, B, H = hidden.shape
+        self.hidden, self.h = hidden, [first, *hidden.unbind()]
+        self.c = memory.take(like, T + 1, B, H)
+        self.gates = memory.take(like, T, 4, B, H)
+        self.factors = memory.take(like, T + 1, B, widths[0], dtype=dtype)
+        self.normed = memory.take(like, T, B, widths[1])
+        self.scalars = like.new_zeros(T + 1, 4, B, 1)  # z before step t; score, z~ and the norm's scale of it
+        self.size, self.kind, self.T = H, kind, T
+
+    def start(self, h: Tensor, c: Tensor, z: Tensor) -> None:
+        self.h[0].copy_(h)
+        self.c[0], self.scalars[0, 0] = c, z[:, None]
+        self.factors[0, :, : self.size] = h
+
+    def section(self, name: str) -> Tensor:
+        """Of the factors those that belong to the layer "own", "below" or "above"."""
+        return self.factors[..., _section(name, self.kind, self.size)]
+
+    def saved(self) -> list[dict[str, Tensor]]:
+        """Every step's buffers by the names of `act`."""
+        z, score, z_tilde, scale = (part.unbind() for part in self.scalars.unbind(1))
+        h, c = self.h, self.c.unbind()
+        gates, normed = self.gates.flatten(0, 1).unbind(), self.normed.unbind()
+        steps = []
+        for t in range(self.T):
+            step = dict(zip("ifgo", gates[4 * t : 4 * t + 4], strict=True), h=h[t], c=c[t], flush=z[t])
+            step |= {"h_new": h[t + 1], "c_new": c[t + 1]}
+            if self.kind.epsilon is not None:
+                step |= {"normed": normed[t], "scale": scale[t]}
+            if not self.kind.top:
+                step |= {"score": score[t], "z_tilde": z_tilde[t], "z": z[t + 1]}
+            steps.append(step)
+        return steps
+
+    def give(self) -> None:
+        memory.give(self.c, self.gates, self.factors, self.normed)
+
+
+def _section(name: str, kind: Kind, size: int) -> slice:
+    start = {"own": 0, "below": size, "above": size if kind.bottom else 2 * size}[name]
+    return slice(start, start + size)
+
+
+class Unrolled(torch.autograd.Function):
+    """All steps: the output, each layer's last h, c and z, and z and z~ of every layer and step [T, L, B].
+
+    Given the input's share of the lowest pre-activations [T, B, 4H (+1)], then h, c and z of each layer before the
+    first step, then what `_parameters` has of each.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, options: Options, projected: Tensor, *tensors: Tensor | None) -> Tensors:
+        kinds, dtype, xs = options.kinds, options.dtype, projected.contiguous()
+        layers = options.layers(tensors)
+        T, B = xs.shape[:2]
+        output, hidden, first = _hidden(xs, layers[0]["h"].shape[1], options)
+        tapes = []
+        for kind, layer, h, h_0 in zip(kinds, layers, hidden, first, strict=True):
+            widths = layer["weight"].shape[1], layer["gamma"].shape[0] if "gamma" in layer else 0
+            tapes.append(Tape(kind, xs, h_0, h, widths, dtype))
+            tapes[-1].start(layer["h"], layer["c"], layer["z"])
+        for lower, upper in zip(tapes, tapes[1:], strict=False):
+            if lower.kind.top_down:
+                lower.section("above")[0] = upper.h[0] * lower.scalars[0, 0]
+        # as `torch.bernoulli` draws, step by step and layer by layer
+        draws: Any = {"dtype": xs.dtype, "device": xs.device}
+        chance = torch.rand(T, len(kinds) - 1, B, **draws) if kinds[0].sample else None
+        maps = [times(layer["weight"].t(), dtype, B) for layer in layers]
+        steps = [_forward_step(k, tapes, layers, xs, chance) for k in range(len(kinds))]
+        run = compiling.Runners(options.compile)
+        with exact_products(xs.device):
+            for t in range(T):
+                for k, kind in enumerate(kinds):
+                    takes, gives = next(steps[k])
+                    takes["product"] = maps[k](tapes[k].factors[t])
+                    _run(run, act, k, gives, takes, kind)
+        last = [part.clone() for tape in tapes for part in (tape.h[T], tape.c[T], tape.scalars[T, 0, :, 0])]
+        z = torch.stack([tape.scalars[1:, 0, :, 0] for tape in tapes], 1)
+        z_tilde = torch.stack([tape.scalars[:T, 2, :, 0] for tape in tapes], 1)
+        if options.keep:
+            ctx.options, ctx.tapes, ctx.rows = options, tapes, xs.shape[2]
+            ctx.save_for_backward(chance, *tensors)
+        else:
+            for tape in tapes:
+                tape.give()
+        return output, *last, z, z_tilde
+
+    @staticmethod
+    def backward(ctx: Any, d_output: Tensor, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        refuse_second_derivative()
+        options, tapes = ctx.options, ctx.tapes
+        chance, *tensors = ctx.saved_tensors
+        layers, count = options.layers(tensors), len(tapes)
+        work = [
+            Backward(tape, layer, grads[3 * k : 3 * k + 3], ctx.rows if k == 0 else None, options)
+            for k, (tape, layer) in enumerate(zip(tapes, layers, strict=True))
+        ]
+        d_outputs = _d_outputs(d_output, tapes, options)
+        T, run = tapes[0].T, compiling.Runners(options.compile)
+        d_z, d_detected = (grad[..., None] for grad in grads[-2:])
+        with exact_products(d_output.device):
+            for t in reversed(range(T)):
+                now: list[Tensor] = []  # gradients of the factors, highest layer first
+                for k in reversed(range(count)):
+                    one = work[k]
+                    takes = one.takes(t) | {"d_output": d_outputs[k][t]}
+                    if k:
+                        takes["below"] = tapes[k - 1].scalars[t + 1, 0]
+                        if tapes[k - 1].kind.top_down:
+                            takes["d_downward"] = work[k - 1].part("above")
+                    if k < count - 1:
+                        upper = work[k + 1]
+                        takes |= {"d_upward": upper.part("below", now[-1]), "d_below": upper.d_under}
+                        takes |= {"d_z": d_z[t, k], "d_detected": d_detected[t, k]}
+                        if one.tape.kind.top_down:
+                            takes |= {"d_above": one.part("above"), "h_above": tapes[k + 1].h[t + 1]}
+                        if chance is not None:
+                            takes["chance"] = chance[t, k, :, None]
+                    _run(run, act_backward, k, one.gives(t), takes, one.tape.kind)
+                    now.append(one.step(t))
+                for one, d_factors in zip(work, reversed(now), strict=True):
+                    one.after = d_factors
+        first = [part for k in range(count) for part in work[k].first(work[k - 1] if k else None, tapes[k + 1 :])]
+        parameters = [part for one in work for part in one.parameters()]
+        d_projected = work[0].d_summed[:T].to(d_output.dtype)
+        if not torch._C._autograd._get_current_graph_task_keep_graph():
+            for tape in tapes:
+                tape.give()
+        for one in work[1:]:
+            memory.give(one.d_summed)
+        return None, d_projected, *first, *parameters
+
+
+def _hidden(like: Tensor, size: int, options: Options) -> tuple[Tensor, Sequence[Tensor], Sequence[Tensor]]:
+    """The output, and h of each layer at every step [T, B, size] and before, laid out alike."""
+    T, B, count = *like.shape[:2], len(options.kinds)
+    if options.all_layers:
+        output = like.new_empty(T, B, count * size)
+        return output, output.split(size, 2), like.new_empty(B, count * size).split(size, 1)
+    hidden = [like.new_empty(T, B, size) for _ in range(count)]
+    return hidden[-1], hidden, [like.new_empty(B, size) for _ in range(count)]
+
+
+def _d_outputs(d_output: Tensor, tapes: list[Tape], options: Options) -> list[Tensors]:
+    """The output's gradient of every layer and step: zero for a layer that is not in it."""
+    size, T = tapes[0].size, tapes[0].T
+    if options.all_layers:
+        return [part.unbind() for part in d_output.contiguous().split(size, 2)]
+    none = torch.zeros_like(d_output[0], memory_format=torch.contiguous_format)
+    return [(none,) * T] * (len(tapes) - 1) + [d_output.contiguous().unbind()]
+
+
+def _forward_step(
+    k: int, tapes: list[Tape], layers: list[dict[str, Tensor]], xs: Tensor, chance: Tensor | None
+) -> Iterator[tuple[dict[str, Tensor], dict[str, Tensor]]]:
+    """What layer k's step takes and gives at one step after the other."""
+    tape, kind = tapes[k], tapes[k].kind
+    shared = {name: part for name, part in layers[k].items() if name not in ("h", "c", "z", "weight")}
+    into = {"own": tape.section("own")[1:].unbind()}
+    if k and tapes[k - 1].kind.top_down:
+        into["downward"] = tapes[k - 1].section("above")[1:].unbind()
+    if not kind.top:
+        into["upward"] = tapes[k + 1].section("below")[:-1].unbind()
+    for t, saved in enumerate(tape.saved()):
+        takes = shared | {name: saved[name] for name in ("h", "c", "flush")}
+        if kind.bottom:
+            takes["projected"] = xs[t]
+        else:
+            takes["below"] = tapes[k - 1].scalars[t + 1, 0]
+        if chance is not None and not kind.top:
+            takes["chance"] = chance[t, k, :, None]
+        gives = {name: part[t] for name, part in into.items()}
+        gives |= {name: part for name, part in saved.items() if name in ("i", "f", "g", "o", *SAVED)}
+        yield takes, gives | {"h": saved["h_new"], "c": saved["c_new"]}
+
+
+SAVED = ("normed", "scale", "score", "z_tilde", "z")
+SUMMED = {"bias": "total_bias", "gamma": "total_gamma", "gamma_c": "total_gamma_c", "bias_c": "total_bias_c"}
+
+
+class Backward:
+    """One layer on the way back: what it hands to the step before, its sums, and its part of the weights' gradient."""
+
+    def __init__(
+        self, tape: Tape, layer: dict[str, Tensor], last: Sequence[Tensor], rows: int | None, options: Options
+    ) -> None:
+        self.tape, self.layer, self.saved = tape, layer, tape.saved()
+        T, B, H, c = tape.T, *tape.c.shape[1:], tape.c
+        self.map = times(layer["weight"], options.dtype, B)
+        self.steps = T if rows else min(T, WEIGHED_STEPS)
+        self.d_summed = memory.take(c, self.steps, B, layer["weight"].shape[0], dtype=options.dtype)
+        self.d_weight = torch.zeros_like(layer["weight"], memory_format=torch.contiguous_format)
+        self.after = torch.zeros_like(tape.factors[0])  # the gradient of the factors of the step after
+        d_h, d_c, d_z = last
+        widths = {"bias": layer["weight"].shape[0], "gamma": tape.normed.shape[2], "gamma_c": H, "bias_c": H}
+        sums = {total: c.new_zeros(B, widths[name]) for name, total in SUMMED.items() if name in layer}
+        self.now = sums | {"d_kept": d_h.clone(memory_format=torch.contiguous_format), "d_c": d_c.contiguous().clone()}
+        self.now["d_flush"] = d_z[:, None].clone()
+        self.next = {name: torch.empty_like(part) for name, part in self.now.items()}
+        self.d_under = c.new_zeros(B, 1)
+        self.d_scores = c.new_empty(T, B, 1) if "weight_z" in layer else None
+        self.shared = {name: part for name, part in layer.items() if name in ("gamma", "gamma_c", "bias_c", *DETECTOR)}
+
+    def part(self, name: str, d_factors: Tensor | None = None) -> Tensor:
+        """Of the gradient of the factors (of the step after) those that belong to one layer."""
+        where = _section(name, self.tape.kind, self.tape.size)
+        return (self.after if d_factors is None else d_factors)[:, where]
+
+    def takes(self, t: int) -> dict[str, Tensor]:
+        return self.saved[t] | self.shared | self.now | {"d_own": self.part("own")}
+
+    def gives(self, t: int) -> dict[str, Tensor]:
+        gives = self.next | {"d_summed": self.d_summed[t % self.steps], "d_under": self.d_under}
+        return gives if self.d_scores is None else gives | {"d_score": self.d_scores[t]}
+
+    def step(self, t: int) -> Tensor:
+        """The gradient of this step's factors; every so many steps, their product with the factors is added."""
+        self.now, self.next = self.next, self.now
+        if t % self.steps == 0:
+            end = min(t + self.steps, self.tape.T)
+            add_product(self.d_weight, self.d_summed[: end - t], self.tape.factors[t:end])
+        return self.map(self.d_summed[t % self.steps])
+
+    def first(self, lower: "Backward | None", above: list[Tape]) -> Tensors:
+        """The gradients of h, c and z before the first step."""
+        d_h, d_z = self.now["d_kept"] + self.part("own"), self.now["d_flush"]
+        if lower is not None and lower.tape.kind.top_down:
+            d_h = d_h + lower.tape.scalars[0, 0] * lower.part("above")
+        if self.tape.kind.top_down:
+            d_z = d_z + (self.part("above") * above[0].h[0]).sum(1, keepdim=True)
+        return d_h, self.now["d_c"], d_z[:, 0]
+
+    def parameters(self) -> list[Tensor | None]:
+        """The gradients of what `_parameters` gives."""
+        found = {name: self.now[total].sum(0) for name, total in SUMMED.items() if name in self.layer}
+        if self.d_scores is not None:
+            found["weight_z"] = self.d_scores.flatten(0, 1).t() @ self.tape.hidden.flatten(0, 1)
+        return [self.d_weight, *(found.get(name) for name in NAMES[1:])]
+
+
+DETECTOR = ("weight_z", "slope")
+
+
+def _run(
+    run: compiling.Runners, function: Any, k: int, gives: dict[str, Tensor], takes: dict[str, Tensor], kind: Kind
+) -> None:
+    run(function, k, [*gives.values()], [*takes.values()], takes=tuple(takes), gives=tuple(gives), kind=kind)

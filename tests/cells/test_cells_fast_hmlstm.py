@@ -1,0 +1,192 @@
+"""The HM-LSTM's fast path equals the oracle, the readable step: outputs, boundaries, states and every gradient."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from nlstm_lab.cells import HMLSTM, precision
+from nlstm_lab.cells.fast import disabled
+from nlstm_lab.cells.fast.compiling import compiled, has_compiler
+from nlstm_lab.cells.precision import has_bf16
+from nlstm_lab.errors import UsageError
+
+DOUBLE = torch.float64
+FLAGS = {
+    "num_layers": st.integers(1, 4),
+    "bias": st.booleans(),
+    "all_layers": st.booleans(),
+    "boundary": st.sampled_from(["step", "sample", "soft"]),
+    "straight_through": st.sampled_from(["clamped", "identity"]),
+    "selection": st.sampled_from(["arithmetic", "hard"]),
+    "detect_from": st.sampled_from(["preactivation", "hidden"]),
+    "detect_on_copy": st.booleans(),
+    "threshold": st.sampled_from([0.3, 0.5, 0.6]),
+    "layer_norm": st.booleans(),
+    "normalize_boundary": st.booleans(),
+    "normalize_cell": st.booleans(),
+    "gradient_limit": st.sampled_from([None, 0.05]),
+    "top_down": st.booleans(),
+    "reset": st.booleans(),
+}
+
+
+def made(features: int, hidden: int, spread: float = 1.0, slope: float = 1.3, dtype=DOUBLE, **flags) -> HMLSTM:
+    """A unit whose boundaries, gates and norms are all of every kind."""
+    if flags.get("boundary") == "soft":
+        flags["selection"] = "arithmetic"
+    if not flags.get("layer_norm") or flags.get("detect_from") == "hidden":
+        flags["normalize_boundary"] = False
+    unit = HMLSTM(features, hidden, flags.pop("num_layers", 3), dtype=dtype, **flags)
+    for parameter in unit.parameters():
+        nn.init.normal_(parameter, std=spread)
+    unit.slope = slope
+    return unit
+
+
+def everything(unit: HMLSTM, x: Tensor, state: tuple[Tensor, ...] | None) -> list[Tensor]:
+    """Output, states, z and z~, and the gradients of inputs, states and parameters when all of these are weighed."""
+    leaves = [*unit.parameters(), *(state or ()), *([x] if x.requires_grad else [])]
+    torch.manual_seed(5)  # of sampled boundaries
+    output, last, found = unit(x, state, return_boundaries=True)
+    results = [output, *last, found.z, found.z_tilde]
+    generator = torch.Generator().manual_seed(1)
+    loss = sum((torch.randn(r.shape, generator=generator, dtype=DOUBLE).to(r.dtype) * r).sum() for r in results)
+    gradients = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
+    return [*results, found.operations.double(), *gradients]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    flags=st.fixed_dictionaries(FLAGS),
+    sizes=st.tuples(st.integers(1, 30), st.integers(1, 3), st.integers(1, 4), st.integers(1, 5)),
+    slope=st.sampled_from([0.5, 1.0, 2.5]),
+    carried=st.sampled_from(["no", "of a text", "anything"]),
+    symbols=st.booleans(),
+    seed=st.integers(0, 2**16),
+)
+def test_float64_gradients_equal_the_oracles(flags, sizes, slope, carried, symbols, seed):
+    steps, batch, features, hidden = sizes
+    torch.manual_seed(seed)
+    unit = made(features, hidden, spread=0.7, slope=slope, **flags)
+    x = torch.randint(features, (steps, batch)) if symbols else torch.randn(steps, batch, features, dtype=DOUBLE)
+    state = None if carried == "no" else unit(torch.randn(7, batch, features, dtype=DOUBLE))[1]
+    if carried == "anything":
+        state = tuple(torch.rand_like(part) for part in state)
+    state = state and tuple(part.detach().requires_grad_() for part in state)
+    if not symbols:
+        x.requires_grad_()
+    fast = everything(unit, x, state)
+    with disabled():
+        oracle = everything(unit, x, state)
+    for one, other in zip(fast, oracle, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-12, rtol=1e-10)  # gradients grow with the steps
+
+
+def test_the_fast_path_is_taken_where_it_serves_and_can_be_turned_off():
+    x = torch.randn(5, 2, 3)
+    assert HMLSTM(3, 4, 3)(x)[0].grad_fn.name() == "UnrolledBackward"
+    with disabled():
+        assert HMLSTM(3, 4, 3)(x)[0].grad_fn.name() == "StackBackward0"
+    dropping = HMLSTM(3, 4, 3, dropout=0.5)
+    assert dropping(x)[0].grad_fn.name() == "StackBackward0"
+    assert dropping.eval()(x)[0].grad_fn.name() == "UnrolledBackward"
+
+
+@pytest.mark.parametrize("boundary", ["step", "sample", "soft"])
+def test_without_gradients_long_sequences_come_out_the_same(boundary):
+    torch.manual_seed(0)
+    unit, x = made(3, 5, boundary=boundary, all_layers=True), torch.randn(150, 2, 3, dtype=DOUBLE)
+    found = []
+    for context in (torch.no_grad, disabled):
+        torch.manual_seed(1)
+        with context():
+            output, last, noted = unit(x, return_boundaries=True)
+        found.append([output, *last, *noted])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
+
+
+def test_a_second_derivative_is_refused():
+    unit = HMLSTM(3, 4, 2)
+    with pytest.raises(UsageError, match="second derivative"):
+        torch.autograd.grad(unit(torch.randn(5, 2, 3))[0].sum(), list(unit.parameters()), create_graph=True)
+
+
+def test_a_graph_can_be_walked_twice_when_it_is_retained():
+    torch.manual_seed(0)
+    unit, x = HMLSTM(40, 64, 2), torch.randn(80, 32, 40)
+    output, _ = unit(x)
+    weight = unit.layers[0].weight_hh
+    first = torch.autograd.grad(output.sum(), weight, retain_graph=True)[0]
+    unit(x)[0].sum().backward()  # takes buffers of the same sizes
+    assert torch.equal(first, torch.autograd.grad(output.sum(), weight)[0])
+
+
+def test_an_evaluation_leaves_nothing_that_a_training_trips_over():
+    unit, x = HMLSTM(40, 64, 2), torch.randn(80, 32, 40)
+    with torch.inference_mode():
+        unit(x)
+    for _ in range(2):
+        unit(x)[0].sum().backward()
+
+
+def curve(unit: HMLSTM, updates: int) -> Tensor:
+    """The training losses of a small language model that learns to say what it read two steps ago."""
+    generator = torch.Generator().manual_seed(1)
+    readout = nn.Linear(unit.output_size, unit.input_size, dtype=DOUBLE)
+    nn.init.zeros_(readout.weight)
+    nn.init.zeros_(readout.bias)
+    optimizer = torch.optim.Adam([*unit.parameters(), *readout.parameters()], lr=0.01)
+    losses, state = [], None
+    for _ in range(updates):
+        x = torch.randint(unit.input_size, (7, 4), generator=generator)
+        output, state = unit(x, state)
+        state = tuple(part.detach() for part in state)
+        loss = nn.functional.cross_entropy(readout(output[2:]).flatten(0, 1), x[:-2].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+@pytest.mark.parametrize("boundary", ["step", "soft"])
+def test_a_training_has_the_same_curve_with_and_without_the_fast_path(boundary):
+    torch.manual_seed(0)
+    slow = HMLSTM(4, 8, 3, all_layers=True, layer_norm=True, boundary=boundary, dtype=DOUBLE)
+    fast = copy.deepcopy(slow)
+    with disabled():
+        expected = curve(slow, 200)
+    assert expected[-1] < 0.8 * expected[0]
+    torch.testing.assert_close(curve(fast, 200), expected, atol=1e-8, rtol=0)
+
+
+@pytest.mark.skipif(not has_bf16(torch.device("cpu")), reason="no bf16 instructions here")
+def test_bf16_products_stay_close_to_float64():
+    """With soft boundaries: of others a rounded score may choose another operation."""
+    torch.manual_seed(0)
+    unit, x = made(20, 64, spread=0.05, dtype=torch.float32, boundary="soft"), torch.randn(20, 8, 20)
+    with precision("bf16"):
+        results = everything(unit, x, None)
+    with disabled():
+        truth = everything(unit.double(), x.double(), None)
+    for result, true in zip(results[:6], truth[:6], strict=True):
+        assert (result - true).norm() <= 2e-2 * true.norm()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_compiler("cpu"), reason="inductor cannot compile here")
+@pytest.mark.parametrize("flags", [{"layer_norm": True, "all_layers": True}, {"normalize_cell": True, "selection": "hard"}])
+def test_compiled_functions_give_the_same(flags):
+    torch.manual_seed(0)
+    unit, x = made(5, 19, spread=0.3, num_layers=3, **flags), torch.randn(7, 3, 5, dtype=DOUBLE)
+    with compiled():
+        results = everything(unit, x, None)
+    with disabled():
+        truth = everything(unit, x, None)
+    for result, true in zip(results, truth, strict=True):
+        torch.testing.assert_close(result, true, atol=1e-11, rtol=1e-9)
