@@ -120,8 +120,14 @@ def _runner(function: Function, buffers: list[Tensor], inputs: list[Tensor], sta
 
 def _compile(function: Function, buffers: list[Tensor], inputs: list[Tensor]) -> Runner:
     """Trace and compile with tensors of the same layouts whose memory does not overlap, as the buffers'
-    may not."""
-    from torch._inductor import compile as inductor_compile
+    may not.
+
+    The code is called as inductor leaves it: what `torch.compile` and its autograd would check at every call, the key
+    of the runner has settled.
+    """
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch._inductor.decomposition import select_decomp_table
     from torch.fx.experimental.proxy_tensor import make_fx
 
     def graph(*tensors: Tensor) -> tuple[()]:
@@ -130,7 +136,10 @@ def _compile(function: Function, buffers: list[Tensor], inputs: list[Tensor]) ->
         return ()
 
     count = len(buffers)
-    with torch.inference_mode(False), torch.no_grad():
+    unchecked: Any = config.patch(size_asserts=False)
+    with torch.inference_mode(False), torch.no_grad(), unchecked:
         like = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in (*buffers, *inputs)]
-        code: Any = inductor_compile(make_fx(graph)(*like), list(like))
-    return lambda buffers, inputs: code(*buffers, *inputs)
+        traced = make_fx(graph, decomposition_table=select_decomp_table(), tracing_mode="fake")(*like)
+        code: Any = compile_fx_inner(traced, like)
+    call = getattr(code, "current_callable", None) or code
+    return lambda buffers, inputs: call([*buffers, *inputs])

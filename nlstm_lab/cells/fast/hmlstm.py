@@ -5,6 +5,7 @@ below and z h of the layer above side by side, as the boundaries gate them (equa
 the steps before, and each weight's gradient is one product over many steps.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -110,10 +111,11 @@ class Tape:
     ) -> None:
         T, B, H = hidden.shape
         self.hidden, self.h = hidden, [first, *hidden.unbind()]
-        self.c = memory.take(like, T + 1, B, H)
-        self.gates = memory.take(like, T, 4, B, H)
+        shapes = [(T + 1, B, H), (T, 4, B, H), (T, B, widths[1])]
+        self.block = memory.take(like, sum(map(math.prod, shapes)))
+        parts = self.block.split([math.prod(shape) for shape in shapes])
+        self.c, self.gates, self.normed = (part.view(shape) for part, shape in zip(parts, shapes, strict=True))
         self.factors = memory.take(like, T + 1, B, widths[0], dtype=dtype)
-        self.normed = memory.take(like, T, B, widths[1])
         self.scalars = like.new_zeros(T + 1, 4, B, 1)  # z before step t; score, z~ and the norm's scale of it
         self.size, self.kind, self.T = H, kind, T
 
@@ -143,7 +145,7 @@ class Tape:
         return steps
 
     def give(self) -> None:
-        memory.give(self.c, self.gates, self.factors, self.normed)
+        memory.give(self.block, self.factors)
 
 
 def _section(name: str, kind: Kind, size: int) -> slice:
@@ -309,12 +311,12 @@ class Backward:
         self.next = {name: torch.empty_like(part) for name, part in self.now.items()}
         self.d_under = c.new_zeros(B, 1)
         self.d_scores = c.new_empty(T, B, 1) if "weight_z" in layer else None
+        self.starts = {name: _section(name, tape.kind, H).start for name in ("own", "below", "above")}
         self.shared = {name: part for name, part in layer.items() if name in ("gamma", "gamma_c", "bias_c", *DETECTOR)}
 
     def part(self, name: str, d_factors: Tensor | None = None) -> Tensor:
         """Of the gradient of the factors (of the step after) those that belong to one layer."""
-        where = _section(name, self.tape.kind, self.tape.size)
-        return (self.after if d_factors is None else d_factors)[:, where]
+        return (self.after if d_factors is None else d_factors).narrow(1, self.starts[name], self.tape.size)
 
     def takes(self, t: int) -> dict[str, Tensor]:
         return self.saved[t] | self.shared | self.now | {"d_own": self.part("own")}

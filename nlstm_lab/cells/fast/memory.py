@@ -10,7 +10,7 @@ from collections import OrderedDict
 import torch
 from torch import Tensor
 
-KEPT_BUFFERS = 8
+KEPT_BUFFERS = 12
 LARGE = 1 << 18  # elements
 
 Key = tuple[int, torch.dtype]
