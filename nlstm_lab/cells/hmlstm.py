@@ -281,7 +281,7 @@ class HMLSTM(Multiscale):
         """As `Recurrent` does; `return_boundaries` adds the `Boundaries`, for input that is not packed."""
         if not return_boundaries:
             return super().forward(input, hx)
-        with fast.noting() as notes:
+        with fast.detecting() as notes:
             output, last = self._forward_padded(input, hx)
         ((z, z_tilde),) = notes
         first = torch.zeros_like(z[0]) if hx is None else hx[2].view_as(z[0])

@@ -91,13 +91,13 @@ class Multiscale(Recurrent):
         steps: Sequence[Records] | None = None,
         boundaries: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
-        notes = fast.noted()
+        notes = fast.detected()
         plain = steps is None and boundaries is None and not torch.compiler.is_compiling()
         done = fast.read(self, x, states) if plain else None
         if done is not None:
             return done
         if notes is not None and steps is None:
-            steps = [[] for _ in self.layers]
+            steps = [Records() for _ in self.layers]
         cells = cast(list[MultiscaleCell], self.cells)
         projected = cells[0].project(x).unbind()
         always = states[0][2].new_ones(x.shape[1])  # z of layer 0: "the input should not be omitted"
@@ -121,6 +121,6 @@ class Multiscale(Recurrent):
         return F.dropout(h, self.dropout, self.training) if self.dropout else h
 
 
-def _stacked(steps: list[list[Record]], name: str) -> Tensor:
+def _stacked(steps: Sequence[Records], name: str) -> Tensor:
     """What the layers recorded under a name, [T, layers, B]."""
     return torch.stack([torch.stack([record[name] for record in layer]) for layer in steps], 1)

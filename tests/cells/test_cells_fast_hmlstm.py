@@ -59,7 +59,7 @@ def everything(unit: HMLSTM, x: Tensor, state: tuple[Tensor, ...] | None) -> lis
     return [*results, found.operations.double(), *gradients]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     flags=st.fixed_dictionaries(FLAGS),
     sizes=st.tuples(st.integers(1, 30), st.integers(1, 3), st.integers(1, 4), st.integers(1, 5)),
@@ -180,7 +180,9 @@ def test_bf16_products_stay_close_to_float64():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not has_compiler("cpu"), reason="inductor cannot compile here")
-@pytest.mark.parametrize("flags", [{"layer_norm": True, "all_layers": True}, {"normalize_cell": True, "selection": "hard"}])
+@pytest.mark.parametrize(
+    "flags", [{"layer_norm": True, "all_layers": True}, {"normalize_cell": True, "selection": "hard"}]
+)
 def test_compiled_functions_give_the_same(flags):
     torch.manual_seed(0)
     unit, x = made(5, 19, spread=0.3, num_layers=3, **flags), torch.randn(7, 3, 5, dtype=DOUBLE)

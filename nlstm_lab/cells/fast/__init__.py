@@ -55,17 +55,17 @@ def disabled() -> Iterator[None]:
 
 
 @contextmanager
-def noting() -> Iterator[list[Any]]:
-    """A list to which layers that detect boundaries add (z, z~) [T, layers, B] of what they read while the block runs."""
+def detecting() -> Iterator[list[Any]]:
+    """A list to which layers that detect boundaries add their (z, z~) [T, layers, B] while the block runs."""
     token = _notes.set([])
     try:
-        yield noted()  # type: ignore[misc]
+        yield detected()  # type: ignore[misc]
     finally:
         _notes.reset(token)
 
 
-def noted() -> list[Any] | None:
-    """The list of the innermost `noting`, None outside."""
+def detected() -> list[Any] | None:
+    """The list of the innermost `detecting`, None outside."""
     return _notes.get()
 
 

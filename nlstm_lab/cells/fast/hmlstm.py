@@ -5,6 +5,7 @@ below and z h of the layer above side by side, as the boundaries gate them (equa
 the steps before, and each weight's gradient is one product over many steps.
 """
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import State
-from nlstm_lab.cells.fast import compiling, is_uniform, memory, noted, reads, refuse_second_derivative, sparse
+from nlstm_lab.cells.fast import compiling, detected, is_uniform, memory, reads, refuse_second_derivative, sparse
 from nlstm_lab.cells.fast.hmlstm_pointwise import Kind, act, act_backward
 from nlstm_lab.cells.fast.nested import UNSAVED_STEPS, WEIGHED_STEPS, add_product
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell
@@ -28,7 +29,7 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
 
     None for cells of another class, dropout, and several types or devices.
     """
-    done = None if noted() is not None else sparse.read(unit, x, states)
+    done = None if detected() is not None else sparse.read(unit, x, states)
     cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell]
     if done is not None or len(cells) < unit.num_layers or (unit.dropout and unit.training) or not x.numel():
         return done
@@ -38,16 +39,16 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
     keep = torch.is_grad_enabled()
     kinds = tuple(_kind(cell, k == 0) for k, cell in enumerate(cells))
     options = Options(kinds, unit.all_layers, product_type(states[0][0]), compiling.wanted(x.device), keep)
-    outputs, detected = [], []
+    outputs, boundaries = [], []
     for piece in [x] if keep else x.split(UNSAVED_STEPS):
         given = [part for cell in cells for part in _parameters(cell)]
         first = [part for state in states for part in state]
         output, *found = Unrolled.apply(options, cells[0].project(piece), *first, *given)  # type: ignore[no-untyped-call]
         states = [tuple(found[3 * k : 3 * k + 3]) for k in range(len(cells))]
         outputs.append(output)
-        detected.append(tuple(found[-2:]))
-    if (notes := noted()) is not None:
-        notes.append(tuple(torch.cat(parts) for parts in zip(*detected, strict=True)))
+        boundaries.append(tuple(found[-2:]))
+    if (notes := detected()) is not None:
+        notes.append(tuple(torch.cat(parts) for parts in zip(*boundaries, strict=True)))
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs), states
 
 
@@ -171,7 +172,7 @@ class Unrolled(torch.autograd.Function):
             widths = layer["weight"].shape[1], layer["gamma"].shape[0] if "gamma" in layer else 0
             tapes.append(Tape(kind, xs, h_0, h, widths, dtype))
             tapes[-1].start(layer["h"], layer["c"], layer["z"])
-        for lower, upper in zip(tapes, tapes[1:], strict=False):
+        for lower, upper in itertools.pairwise(tapes):
             if lower.kind.top_down:
                 lower.section("above")[0] = upper.h[0] * lower.scalars[0, 0]
         # as `torch.bernoulli` draws, step by step and layer by layer
@@ -245,7 +246,7 @@ class Unrolled(torch.autograd.Function):
 
 def _hidden(like: Tensor, size: int, options: Options) -> tuple[Tensor, Sequence[Tensor], Sequence[Tensor]]:
     """The output, and h of each layer at every step [T, B, size] and before, laid out alike."""
-    T, B, count = *like.shape[:2], len(options.kinds)
+    (T, B), count = like.shape[:2], len(options.kinds)
     if options.all_layers:
         output = like.new_empty(T, B, count * size)
         return output, output.split(size, 2), like.new_empty(B, count * size).split(size, 1)
@@ -297,7 +298,8 @@ class Backward:
         self, tape: Tape, layer: dict[str, Tensor], last: Sequence[Tensor], rows: int | None, options: Options
     ) -> None:
         self.tape, self.layer, self.saved = tape, layer, tape.saved()
-        T, B, H, c = tape.T, *tape.c.shape[1:], tape.c
+        T, c = tape.T, tape.c
+        B, H = c.shape[1:]
         self.map = times(layer["weight"], options.dtype, B)
         self.steps = T if rows else min(T, WEIGHED_STEPS)
         self.d_summed = memory.take(c, self.steps, B, layer["weight"].shape[0], dtype=options.dtype)
