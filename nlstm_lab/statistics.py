@@ -25,6 +25,9 @@ def t_interval(values: Iterable[float], confidence: float = 0.95) -> Interval:
     takes everything with it: NaN, never a guess. For two models with the same seeds hand in the paired
     differences.
 
+    Args:
+        values: One value a seed.
+
     >>> [round(end, 3) for end in t_interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
     """
@@ -60,6 +63,10 @@ def bootstrap(
     a handful promises too much. The first dimension is resampled: `values` [n] or, where rows belong together
     (the units of one text), [n, m], which are averaged by `statistic` over both. Fewer than three give no
     interval.
+
+    Args:
+        values: What is resampled.
+        statistic: From the resampled values to a number.
     """
     array = np.asarray(values, float)
     if not array.size:
@@ -80,6 +87,10 @@ def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence:
     `holds` where the t interval of the paired differences lies above 0, `fails` where it lies below,
     `undecided` where it touches 0, `not measured` where there are fewer than three pairs or one of them is
     not a number. Hand in logarithms where a ratio is meant: a timescale's.
+
+    Args:
+        first: One side of the comparison.
+        second: The other side, which is subtracted.
     """
     seeds = [seed for seed in first if seed in second]
     interval = t_interval([first[seed] - second[seed] for seed in seeds], confidence)

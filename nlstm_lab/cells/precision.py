@@ -28,6 +28,9 @@ def precision(name: Precision) -> Iterator[None]:
 
     Raises UsageError for another name than "fp32" or "bf16", and for "bf16" on a machine without any
     hardware for it.
+
+    Args:
+        name: "fp32", "tf32" or "bf16".
     """
     if name not in get_args(Precision):
         raise UsageError(f"precision must be one of {get_args(Precision)}, not {name!r}")

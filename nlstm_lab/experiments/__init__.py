@@ -1,4 +1,12 @@
-"""Every row of every table in the documents as a named experiment."""
+"""Every row of every table in the documents as a named experiment.
+
+What these arguments mean wherever they are taken:
+
+    name: An experiment's name.
+    scale: smoke, small or paper.
+    pattern: A shell pattern of names.
+    experiment: A row of a table at one scale.
+"""
 
 from nlstm_lab.experiments import hm_rnn, madsen, nested_lstm
 from nlstm_lab.experiments.base import Experiment, Registry

@@ -88,6 +88,9 @@ class Registry:
 
         `variant("ptb_char_nlstm", forget_bias=0.0)` is the experiment `ptb_char_nlstm+forget_bias=0.0`.
 
+        Args:
+            flags: Fields of its task, model or training, or flags of its cell type, with their new values.
+
         >>> import nlstm_lab as lab
         >>> lab.experiments.variant("ptb_char_nlstm", forget_bias=0.0).model.flags["forget_bias"]
         0.0

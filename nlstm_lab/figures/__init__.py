@@ -2,6 +2,15 @@
 
 `data(figure)` gives every plotted number as a frame, `save` puts a figure on disk with what made it, and
 `override` lays one's own style over the project's.
+
+What these arguments mean wherever they are taken:
+
+    width: Inches.
+    ax: The axes to draw on; None makes a new figure.
+    metric: A metric's name, such as bpc.
+    evaluation: How a text is cut: blocks or streams.
+    splits: Some of train, valid and test.
+    row: Characters a row.
 """
 
 from typing import Any

@@ -24,8 +24,11 @@ _decimals: WeakKeyDictionary[Figure, dict[str, int]] = WeakKeyDictionary()
 def attach(figure: Figure, frame: pd.DataFrame, decimals: Mapping[str, int] | None = None) -> Figure:
     """Let `figure` carry the numbers that were drawn, one tidy row for each mark; returns the figure.
 
-    decimals: of the columns that a network computes for this figure, which are stored with so many decimals: those
-    that do not depend on the processor. Other columns come from records.
+    Args:
+        figure: A figure of this package.
+        frame: What is plotted.
+        decimals: Of the columns that a network computes for this figure, which are stored with so many decimals: those
+            that do not depend on the processor. Other columns come from records.
     """
     _frames.setdefault(figure, []).append(frame.reset_index(drop=True))
     _decimals.setdefault(figure, {}).update(decimals or {})
@@ -41,6 +44,9 @@ def data(figure: Figure) -> pd.DataFrame:
     """Every number plotted in `figure`; where it was drawn in several calls, `panel` counts them.
 
     ValueError: a figure that was not drawn here.
+
+    Args:
+        figure: A figure of this package.
 
     >>> import nlstm_lab as lab
     >>> table = data(lab.figures.nested_architecture())  # of a diagram its parts

@@ -152,7 +152,11 @@ def update_manifest(folder: Path) -> None:
 
 
 def manifest(folder: Path | None = None) -> list[dict[str, Any]]:
-    """Every saved figure's sidecar: name, caption, parameters, runs, seeds, fingerprint and its files' digests."""
+    """Every saved figure's sidecar: name, caption, parameters, runs, seeds, fingerprint and its files' digests.
+
+    Args:
+        folder: Where the figures lie.
+    """
     sidecars = sorted(path for path in (folder or paths.figures()).glob("*.json") if path.name != "manifest.json")
     return [record for path in sidecars if (record := read_json(path))]
 

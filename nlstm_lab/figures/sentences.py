@@ -18,6 +18,9 @@ class Prose(str):
 def prose(text: str) -> Prose:
     """Let the value of a cell read as a paragraph, so that numbers in a notebook's prose come from the data.
 
+    Args:
+        text: Markdown.
+
     >>> prose(f"The mean over {3} seeds is {1.5:.2f}.")
     'The mean over 3 seeds is 1.50.'
     """
@@ -27,7 +30,9 @@ def prose(text: str) -> Prose:
 def what_lacks(outlook: pd.DataFrame, hours: pd.DataFrame) -> Styler | Prose:
     """What is not run (`lab.runs.outlook`), as a table for a notebook; a sentence where nothing lacks.
 
-    hours: of one training of each experiment, its index, a column for each machine (`lab.bench.recorded_hours`).
+    Args:
+        outlook: `lab.runs.outlook`.
+        hours: Of one training of each experiment, its index, a column for each machine (`lab.bench.recorded_hours`).
 
     >>> import nlstm_lab as lab
     >>> lab.figures.what_lacks(lab.runs.outlook([], "mnist_*", "paper", seeds=[]), lab.bench.recorded_hours([]))
@@ -44,6 +49,10 @@ def what_lacks(outlook: pd.DataFrame, hours: pd.DataFrame) -> Styler | Prose:
 
 def with_interval(interval: Interval, form: str = ".2f") -> str:
     """A mean with its interval, each end in the given format.
+
+    Args:
+        interval: The measured difference with its interval.
+        form: The format of the numbers, such as "+.3f".
 
     >>> with_interval(Interval(0.5, 0.25, 0.75), ".0%")
     '50% (95 % interval 25% to 75%)'
@@ -104,6 +113,14 @@ def dead_memories(dead: pd.DataFrame | None) -> str:
 
 def ordering(compared: Paired, first: str, second: str, more: str, less: str, form: str = "+.2f") -> str:
     """Which of the two is more, as far as the interval of their paired difference tells.
+
+    Args:
+        compared: The two sides' paired difference (`lab.probes.paired`).
+        first: What is named first.
+        second: What is named last.
+        more: The words for a positive difference.
+        less: The words for a negative difference.
+        form: The format of the numbers, such as "+.3f".
 
     >>> from types import SimpleNamespace
     >>> difference = SimpleNamespace(difference=Interval(2.0, 1.0, 3.0), seeds=5, ordering="holds")

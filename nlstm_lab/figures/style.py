@@ -87,7 +87,11 @@ DIVERGING = LinearSegmentedColormap.from_list(
 
 
 def look(name: str) -> Look:
-    """The label, colour, marker and place of a model or a memory; a unit of your own is dark grey."""
+    """The label, colour, marker and place of a model or a memory; a unit of your own is dark grey.
+
+    Args:
+        name: A model's or a memory's.
+    """
     return MODELS.get(name) or MEMORIES.get(name) or Look(name, "#404040", "*", 99)
 
 
@@ -104,6 +108,9 @@ def in_order(names: Iterable[str]) -> list[str]:
 def override(*styles: Style) -> None:
     """Put style sheets or rcParams on top of the project's, for all figures drawn and saved from now on.
 
+    Args:
+        styles: Style sheets or rcParams; none for the project's own.
+
     >>> override({"font.family": "serif"})
     >>> override()  # back to the project's own
     """
@@ -118,7 +125,11 @@ def context() -> Iterator[None]:
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
-    """Let a figure function draw with the style sheet."""
+    """Let a figure function draw with the style sheet.
+
+    Args:
+        draw: The function that draws.
+    """
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -132,6 +143,9 @@ def canvas(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
     """`ax` and its figure, or a new figure of so many inches with one pair of axes.
 
     A new figure is closed for pyplot, so that a notebook shows it once, where it is the cell's value.
+
+    Args:
+        height: Inches.
     """
     if ax is None:
         figure = plt.figure(figsize=(width, height))

@@ -157,12 +157,20 @@ class Network(nn.Module):
 
 
 def parameter_count(module: nn.Module) -> int:
-    """Number of trained values."""
+    """Number of trained values.
+
+    Args:
+        module: A module of torch.
+    """
     return sum(parameter.numel() for parameter in module.parameters())
 
 
 def digest(weights: Mapping[str, Tensor]) -> str:
-    """The sha256 of parameters and buffers, a `state_dict`, by name, type, shape and content."""
+    """The sha256 of parameters and buffers, a `state_dict`, by name, type, shape and content.
+
+    Args:
+        weights: A `state_dict`.
+    """
     sha = hashlib.sha256()
     for name, tensor in sorted(weights.items()):
         sha.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
@@ -174,6 +182,12 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
     """The network of `config` between `ends`, its parameters drawn from `seed` on the CPU, whatever device follows.
 
     Raises ValueError for an unknown cell type; its class raises for bad sizes and flags.
+
+    Args:
+        config: The literal values that it is made from.
+        ends: The sizes of input and output, and the symbols.
+        seed: Of the random generator.
+        name: Its name.
 
     >>> import torch, nlstm_lab as lab
     >>> config = lab.models.ModelConfig("nlstm", hidden_size=12)
@@ -250,11 +264,16 @@ def wrap(
 ) -> Network:
     """Your own trained network, ready for every probe and widget.
 
-    rnn: an `nn.LSTM` (or `nn.RNN`, `nn.GRU`), unidirectional, or one of ours; whichever of its dimensions it takes
-    first, the network takes time first. readout: from h [..., hidden_size]
-    to logits. embedding: from symbols to vectors; None for one-hot input. vocabulary: the symbols in the order of
-    their codes, or a mapping from symbol to code. words: the names of what is predicted, where that is not the next
-    symbol. Raises TypeError or ValueError for what cannot be read.
+    Raises TypeError or ValueError for what cannot be read.
+
+    Args:
+        rnn: An `nn.LSTM` (or `nn.RNN`, `nn.GRU`), unidirectional, or one of ours; whichever of its dimensions it takes
+            first, the network takes time first.
+        readout: From h [..., hidden_size] to logits.
+        embedding: From symbols to vectors; None for one-hot input.
+        vocabulary: The symbols in the order of their codes, or a mapping from symbol to code.
+        words: The names of what is predicted, where that is not the next symbol.
+        name: Its name.
 
     >>> import torch, nlstm_lab as lab
     >>> rnn, embedding, readout = torch.nn.LSTM(8, 16, 2), torch.nn.Embedding(27, 8), torch.nn.Linear(16, 27)

@@ -32,6 +32,10 @@ def metrics(sums: Sequence[float], metric: str) -> dict[str, float]:
 
     Where the loss masks predictions that the article's accuracy does not (unknown words and padding, on
     which nothing is ever trained, so that they count as wrong), accuracy over all as well.
+
+    Args:
+        sums: The sums of a `Score`.
+        metric: The metric's name, with its unit, such as "bpc".
     """
     nats, counted, hits, all_hits, everything, sequences = sums
     nll = nats / counted

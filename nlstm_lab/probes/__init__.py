@@ -1,4 +1,26 @@
-"""Instruments: arrays and frames in and out, no plots."""
+"""Instruments: arrays and frames in and out, no plots.
+
+What these arguments mean wherever they are taken:
+
+    model: The network that reads (`run.model()`, or `lab.models.wrap` of your own).
+    text: A string, codes [T], or an excerpt (`lab.datasets.Excerpt`), of which there may be records.
+    texts: Several of them.
+    trace: `lab.probes.trace(model, text)`.
+    traced: `lab.probes.trace(model, text)`.
+    seed: Of the random generator.
+    burn_in: Steps at the start that are left out.
+    moments: Steps at which a state is changed, or how many.
+    distance: Predictions after a change that are compared.
+    kind: How a state is changed: zero, freeze, swap or shuffle.
+    piece: Characters that are read at once.
+    units: Hidden units; None for all.
+    memory: The name of a memory (inner, layer 2 outer, ...), or of a layer's h.
+    words: What can be predicted; None for the network's own names.
+    watch: Called with the share that is done.
+    run: The run's name, as figures cite it.
+    confidence: Of the interval.
+    resamples: Of the bootstrap.
+"""
 
 from typing import Any
 

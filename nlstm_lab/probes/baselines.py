@@ -50,6 +50,9 @@ def _reset(module: nn.Module) -> None:
 def shuffled(text: str, by: Literal["characters", "words"], seed: int = 0) -> str:
     """The same characters, or the same words and the same white space between them, in an order without meaning.
 
+    Args:
+        by: What is shuffled: "characters" or "words".
+
     >>> sorted(shuffled("the cat sat", "words").split())
     ['cat', 'sat', 'the']
     """

@@ -31,6 +31,12 @@ def record_claim(claim: str, scale: str, interval: Interval, n: int) -> pd.DataF
     once. An entry that was made with other parameters of its notebook stays in the file, which is printed; what is
     returned has the new one in its place.
     UsageError: no document registers the claim, or there is no such scale. LabError: the table cannot be written.
+
+    Args:
+        claim: The claim's name, document first.
+        scale: The scale of the runs.
+        interval: The measured difference with its interval.
+        n: The number of seeds.
     """
     row = pd.DataFrame([[claim, scale, *np.round(interval, 6), n]], columns=CLAIMS)
     measurements(row, map(load, DOCUMENTS))  # what this refuses would keep every verdict from being read

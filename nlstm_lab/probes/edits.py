@@ -102,12 +102,21 @@ def run(
 
 
 def zero(values: Tensor) -> Tensor:
-    """An edit: nothing is left."""
+    """An edit: nothing is left.
+
+    Args:
+        values: The values that are replaced.
+    """
     return torch.zeros_like(values)
 
 
 def put(new: Tensor | float, rows: Tensor | Sequence[int] | None = None) -> Edit:
-    """An edit: `new`, which is broadcast to [B, units], replaces what is there, in all texts or the chosen ones."""
+    """An edit: `new`, which is broadcast to [B, units], replaces what is there, in all texts or the chosen ones.
+
+    Args:
+        new: The new values [rows, hidden_size].
+        rows: Rows of the batch to change; None for all.
+    """
 
     def edit(values: Tensor) -> Tensor:
         there = torch.as_tensor(new, dtype=values.dtype, device=values.device).expand_as(values)
@@ -121,7 +130,11 @@ def put(new: Tensor | float, rows: Tensor | Sequence[int] | None = None) -> Edit
 
 
 def shuffle(order: Sequence[int] | Tensor) -> Edit:
-    """An edit: units change their places, the k-th receives what the `order[k]`-th held."""
+    """An edit: units change their places, the k-th receives what the `order[k]`-th held.
+
+    Args:
+        order: The permutation of the units.
+    """
     return lambda values: values[..., order]
 
 

@@ -42,6 +42,9 @@ def classes(trace: xr.Dataset) -> pd.DataFrame:
 def shares(lives: pd.DataFrame) -> pd.DataFrame:
     """The shares of alive, silent and latched cells of each memory, from what `classes` returned.
 
+    Args:
+        lives: `classes` of a trace.
+
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
     >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
@@ -56,6 +59,9 @@ def shares(lives: pd.DataFrame) -> pd.DataFrame:
 
 def along(trace: xr.Dataset, window: int = 1000) -> pd.DataFrame:
     """What becomes of each memory along the text, one row a memory and window.
+
+    Args:
+        window: Steps of each piece.
 
     Columns: memory, time (where the window starts), the shares alive, silent and latched, and of tanh c,
     which is what the unit sees of its memory: `variance` (mean over units) and `effective_rank` (see there).

@@ -40,7 +40,11 @@ class Measurement(Protocol):
 
 
 def digest(value: str | nn.Module) -> str:
-    """The sha256 of a text, or of a network's weights: the recorded one where only that is kept of them."""
+    """The sha256 of a text, or of a network's weights: the recorded one where only that is kept of them.
+
+    Args:
+        value: A text, or a network.
+    """
     if isinstance(value, str):
         return hashlib.sha256(value.encode()).hexdigest()
     if isinstance(value, Network) and value.missing_weights:
@@ -57,6 +61,11 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
     of the code that measures, are not part of that: hand in what differs beside it, or delete the record. What comes
     back has been through the file both times, so that both times it is the same; the frame's index is dropped.
     LabError, before anything is measured: it could not be recorded.
+
+    Args:
+        name: The experiment or its name; of a measurement, what its records are called.
+        measure: Called without arguments where there is no record; returns a frame.
+        measured_with: What was measured with, beside the name.
 
     >>> ensure("losses", lambda: pd.DataFrame({"loss": [1.5]}), weights=model, text=text, seed=0)  # doctest: +SKIP
     """

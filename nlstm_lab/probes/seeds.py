@@ -21,8 +21,14 @@ def gather(
 ) -> pd.DataFrame:
     """`measure(network, *arguments, **options)` of every run under each other, with RUN's columns in front.
 
-    networks: `[(run, run.model()) for run in runs]`. A measure that has a parameter `seed` is given the run's, so that
-    untrained networks and shuffled texts differ between the seeds as trained networks do. UsageError: no run.
+    UsageError: no run.
+
+    Args:
+        networks: `[(run, run.model()) for run in runs]`. A measure that has a parameter `seed` is given the run's, so
+            that untrained networks and shuffled texts differ between the seeds as trained networks do.
+        measure: Called with a network, `arguments` and `options`; returns a frame.
+        arguments: Passed to `measure` after the network.
+        options: Options of `measure`.
     """
     seeded = "seed" in inspect.signature(measure).parameters
     frames = []
@@ -38,9 +44,13 @@ def gather(
 def medians(cells: pd.DataFrame, column: str = "timescale") -> pd.DataFrame:
     """The median of each run's memory over its live cells, with the shares of those that are not beside it.
 
-    cells: a gathered measure with one row a cell; `condition`, `value` (a kind of value) and `quantity` are kept apart
-    where they are columns. Columns: the keys, `median`, `measured` (cells), `latched`, `silent`, `dead` (shares of all
-    cells). Fewer than ENOUGH live cells have no median: NaN.
+    Columns: the keys, `median`, `measured` (cells), `latched`, `silent`, `dead` (shares of all cells). Fewer than
+    ENOUGH live cells have no median: NaN.
+
+    Args:
+        cells: A gathered measure with one row a cell; `condition`, `value` (a kind of value) and `quantity` are kept
+            apart where they are columns.
+        column: The column of `cells` whose median is taken.
     """
     kept = [name for name in ("condition", "quantity", "value") if name in cells and name != column]
     rows = []
@@ -59,6 +69,11 @@ def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFra
     What is NaN in `by` (no reader, no layer) is a group of its own.
     UsageError: a group has two rows of a seed, which would count as two.
 
+    Args:
+        frame: A tidy frame, one row a value.
+        column: The column of `frame` with the values.
+        by: Columns that tell the groups apart.
+
     >>> values = pd.DataFrame({"memory": ["inner"] * 3, "seed": [0, 1, 2], "lag": [2.0, 2.5, 3.0]})
     >>> intervals(values, "lag", by=["memory"]).round(2).to_dict("records")
     [{'memory': 'inner', 'mean': 2.5, 'low': 1.26, 'high': 3.74, 'n': 3}]
@@ -74,6 +89,12 @@ def paired(frame: pd.DataFrame, column: str, first: Mapping[str, Any], second: M
     """Whether `column` is larger in the rows that `first` describes than in those of `second`, seed by seed.
 
     A seed that lacks one of the two (NaN) is left out and not counted.
+
+    Args:
+        frame: A tidy frame, one row a value.
+        column: The column of `frame` with the values.
+        first: One side of the comparison.
+        second: The other side, which is subtracted.
 
     >>> paired(medians, "median", {"start": "zero", "memory": "inner"}, {...})  # doctest: +SKIP
     """

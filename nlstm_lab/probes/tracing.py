@@ -58,6 +58,10 @@ def trace(
     arguments: what both texts begin with is taken from it instead of being read again. Raises UsageError for a
     character that the network does not know.
 
+    Args:
+        predictions: Record log p of every symbol, too.
+        known: Coordinates to add to the dataset.
+
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
     >>> trace = lab.probes.trace(model, "the old man said")

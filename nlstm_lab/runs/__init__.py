@@ -1,6 +1,19 @@
 """The only reader and writer of `data/runs`: one folder for each experiment, scale and seed.
 
 A run is done when `result.json` is there, and it is written last.
+
+What these arguments mean wherever they are taken:
+
+    name: The experiment, or its name.
+    pattern: A shell pattern of experiments' names.
+    scale: smoke, small or paper; None for any, or the largest recorded one.
+    seed: The run's seed.
+    seeds: The runs' seeds.
+    runs: Recorded runs.
+    device: auto, cpu or cuda.
+    precision: fp32, tf32 or bf16.
+    progress: Show a progress bar.
+    metric: A metric's name, such as bpc.
 """
 
 import shutil

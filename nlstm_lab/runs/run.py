@@ -134,7 +134,11 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
 
 
 def check_text(run: Run) -> None:
-    """Raise StaleRun where a run was trained on a text file, by its path, that is there and holds another text now."""
+    """Raise StaleRun where a run was trained on a text file, by its path, that is there and holds another text now.
+
+    Args:
+        run: A recorded run.
+    """
     corpus = getattr(run.experiment.task, "corpus", None)
     if corpus is None or corpus in corpora.names() or not Path(corpus).expanduser().is_file():
         return

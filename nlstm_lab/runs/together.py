@@ -47,6 +47,9 @@ def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False
 def largest_scale(names: Iterable[str]) -> tuple[Scale, list[int]]:
     """The largest scale at which all these experiments are recorded, and the seeds that all of them have there.
 
+    Args:
+        names: Names of experiments.
+
     Raises:
         MissingRun: no scale has a seed of all of them.
 

@@ -70,6 +70,9 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
 
     Raises UsageError for a table that no document has, and for a frame that is no table of runs.
 
+    Args:
+        target: A table of a document, such as "nested_lstm.table1".
+
     >>> import nlstm_lab as lab
     >>> comparison = lab.targets.compare("nested_lstm.table1", lab.runs.table("ptb_char_*"))
     >>> comparison.shown().printed.tolist()[:2]

@@ -23,6 +23,10 @@ def load(name: str, folder: Path | None = None) -> Document:
 
     Raises UsageError for an unknown name, DamagedFile for a file that is not what a document should be.
 
+    Args:
+        name: Its name.
+        folder: Where the targets lie; None for the project's own.
+
     >>> import nlstm_lab as lab
     >>> table = lab.targets.load("nested_lstm").places["table1"]
     >>> [(one.split, float(one.printed)) for one in table.numbers if one.experiment == "ptb_char_nlstm"]

@@ -14,6 +14,12 @@ def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, m
     """Metrics over all predictions of `batches`, with the state carried where a batch says so.
 
     Raises LabError where there is no batch.
+
+    Args:
+        network: The network.
+        batches: The batches to read.
+        device: Where it is computed: "cpu", "cuda" or a torch.device.
+        metric: The metric's name, with its unit, such as "bpc".
     """
     network.eval()
     state, sums = None, None

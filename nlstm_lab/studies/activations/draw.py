@@ -154,6 +154,10 @@ def activation_summary(traces: Iterable[xr.Dataset], values: Values = "printed")
     step: how far a drawn value moves from one character to the next, on average (its range is 2).
     held: the share of cells whose drawn value stays beyond 0.99, or beyond -0.99, from the second half of the text on.
 
+    Args:
+        traces: Traces of the same text (`lab.probes.trace`).
+        values: "printed" (as in the paper), "tanh" or "raw".
+
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
     >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")

@@ -19,6 +19,11 @@ HEIGHT = 2.3  # inches a network
 def liveliest(trace: xr.Dataset, count: int = 7, values: Values = "printed") -> list[int]:
     """The `count` units whose innermost (or highest) memory moves most from one character to the next, most first.
 
+    Args:
+        trace: `lab.probes.trace(model, text)`.
+        count: How many.
+        values: "printed" (as in the paper), "tanh" or "raw".
+
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> trace = lab.probes.trace(model, "the old man said that he would not sell")
@@ -38,6 +43,10 @@ def all_cells(
     Cells stand in the order in which they move, the calmest at the top: each memory has an order of its own. Values
     beyond -1 and 1 (raw ones) are shown as those. The frame has a row a cell, in the network's order, with its movement
     and a column for each character.
+
+    Args:
+        traces: Traces of the same text (`lab.probes.trace`).
+        values: "printed" (as in the paper), "tanh" or "raw".
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()

@@ -57,9 +57,13 @@ def hidden_norms(
 ) -> Figure:
     """Figure 4: the same with the norm of every layer's hidden state as a heat map and the operation under it.
 
-    printed: how many updates a layer the paper counts, shown beside ours. Every layer's heat map reaches from its
-    smallest norm, light, to its largest, dark, from its first update on; before, its state is zero and its map blank.
     UsageError as for `boundary_rows`.
+
+    Args:
+        data: `lab.probes.boundaries(model, text)`.
+        printed: How many updates a layer the paper counts, shown beside ours. Every layer's heat map reaches from its
+            smallest norm, light, to its largest, dark, from its first update on; before, its state is zero and its map
+            blank.
     """
     lines = _lines(data, row)
     layers = data["layer"].values.tolist()
@@ -96,7 +100,11 @@ def _since_first_update(data: xr.Dataset) -> NDArray[np.float64]:
 
 
 def update_counts(data: xr.Dataset) -> dict[int, int]:
-    """How many steps of a text each layer did not COPY: its UPDATEs and FLUSHes."""
+    """How many steps of a text each layer did not COPY: its UPDATEs and FLUSHes.
+
+    Args:
+        data: `lab.probes.boundaries(model, text)`.
+    """
     acts = data["operation"].values != list(OPERATIONS).index("COPY")
     return dict(zip(data["layer"].values.tolist(), acts.sum(0).tolist(), strict=True))
 

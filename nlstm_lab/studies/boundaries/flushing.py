@@ -24,6 +24,9 @@ def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distan
 
     UsageError: a layer without a detector, a network whose boundaries are not decided by a step function or that
     does not predict the symbols that it reads, no moment or distance, a text too short for the distance.
+
+    Args:
+        layer: The layer, from 1.
     """
     if moments < 1 or distance < 1:
         raise UsageError(f"moments and distance must be positive, not {moments} and {distance}")

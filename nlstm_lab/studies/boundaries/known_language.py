@@ -54,7 +54,11 @@ def information(seed: int = 0) -> pd.DataFrame:
 
 
 def language_information(seeds: Iterable[int]) -> pd.DataFrame:
-    """`information` of several seeds under each other, with the column `seed`."""
+    """`information` of several seeds under each other, with the column `seed`.
+
+    Args:
+        seeds: Seeds of the runs.
+    """
     return pd.concat([information(seed).assign(seed=seed) for seed in seeds], ignore_index=True)
 
 

@@ -219,6 +219,9 @@ def plain(data: xr.Dataset) -> dict[str, Any]:
 
     The attributes; `symbols` (None for points) and `surprise` (None at the first step), lists of T; `layers`, the
     lowest first: {"layer": 1, "z": [...], "z_tilde": [...], "operation": ["UPDATE", ...], "norm": [...]}.
+
+    Args:
+        data: `boundaries` of one text.
     """
     layers = []
     for number in data["layer"].values.tolist():

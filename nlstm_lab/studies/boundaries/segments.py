@@ -149,6 +149,10 @@ def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
 
     That of a series with itself is its entropy; of independent series it is 0 up to about
     (labels - 1)(other labels - 1) / (2 ln 2 steps).
+
+    Args:
+        one: Values of one variable.
+        other: Values of the other, as many.
     """
     if len(one) != len(other) or not len(one):
         raise UsageError(

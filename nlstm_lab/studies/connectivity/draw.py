@@ -177,10 +177,14 @@ def connectivity_reach(
 ) -> Figure:
     """The mean lag, or the share within the word, of each model at all positions, word starts and within words.
 
-    means: as for `lag_profiles`: a dot for each seed, a bar for their mean, a line for its t interval
-    (from three seeds on). published: the article's own, without seeds, as open diamonds. ours: as for `lag_profiles`.
-
     UsageError: an unknown quantity, nothing to draw.
+
+    Args:
+        means: As for `lag_profiles`: a dot for each seed, a bar for their mean, a line for its t interval (from three
+            seeds on).
+        quantity: What is drawn of the connectivity.
+        published: The article's own, without seeds, as open diamonds.
+        ours: As for `lag_profiles`.
     """
     if quantity not in LABELS:
         raise UsageError(f"quantity must be one of {', '.join(map(repr, LABELS))}, not {quantity!r}")

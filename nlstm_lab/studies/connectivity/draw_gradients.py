@@ -58,11 +58,14 @@ def unrolled_network(
 ) -> Figure:
     """A network unrolled back from its last step: each h and each input as dark as the gradient that reaches it.
 
-    means: as for `vanishing_gradients`, of one condition. What is asked for is the last hidden state. A shade is a
-    logarithm over eight decades, relative to the same row's at distance 0, so that rows and networks are compared by
-    how they fade. distances: the steps that are drawn, 0 first; dotted arrows stand for those between.
-
     UsageError: no such model, no such distance, several conditions.
+
+    Args:
+        means: As for `vanishing_gradients`, of one condition. What is asked for is the last hidden state. A shade is a
+            logarithm over eight decades, relative to the same row's at distance 0, so that rows and networks are
+            compared by how they fade.
+        model: The label of the network.
+        distances: The steps that are drawn, 0 first; dotted arrows stand for those between.
     """
     frame = means[(means["model"] == model) & means["lag"].isin(distances)]
     if frame.empty or frame["lag"].nunique() < len(distances):

@@ -26,17 +26,19 @@ SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 coun
 def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, seed: int = 0) -> pd.DataFrame:
     """log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for every distance T - t.
 
-    unit: any that reads its inputs alone, trained or not, with or without memory cells. inputs: symbols [T, B] or
-    vectors [T, B, features] as the unit takes them; each sequence is read from a zero state. h_T is the output at the
-    last step, and the norm Frobenius's, estimated without bias from `projections` random directions v as the mean of
-    |v' J|^2. In float64.
-
     Only the gradient with respect to the input compares units: it comes by every path, while a unit's h is not all
     that it remembers (the article's delta_l^t, which is what reaches h_t of layer l).
 
     Returns a row for each sequence, layer and distance in the columns text, where ("input", "layer 1", ...),
     quantity ("log10_gradient"), lag (the distance) and value: `within_seed` makes intervals of it.
     UsageError: no projection, a unit whose boundaries are given.
+
+    Args:
+        unit: Any that reads its inputs alone, trained or not, with or without memory cells.
+        inputs: Symbols [T, B] or vectors [T, B, features] as the unit takes them; each sequence is read from a zero
+            state. h_T is the output at the last step, and the norm Frobenius's, estimated without bias from
+            `projections` random directions v as the mean of |v' J|^2. In float64.
+        projections: Random directions that the gradient is projected on.
     """
     if projections < 1:
         raise UsageError(f"at least one projection is needed, not {projections}")

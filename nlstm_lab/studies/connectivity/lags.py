@@ -46,6 +46,10 @@ def profile(data: xr.Dataset, lags: int = LAGS) -> Array:
     """The share of each position's connectivity at lags 0 to `lags`, [positions, lags + 1], rows as in `positions`.
 
     NaN at lags that reach beyond the start of the text.
+
+    Args:
+        data: `connectivity` of one text.
+        lags: Distances in characters.
     """
     kept, distance = np.isin(data["time"], positions(data)["time"]), _lags(data)
     values = np.abs(data["connectivity"].values)[kept]
@@ -92,9 +96,14 @@ def survey(
 ) -> pd.DataFrame:
     """`measure` of the connectivity of every text, one under the other, with the column `text` (0, 1, ...).
 
-    The arguments are those of `together`. places: so many positions of each text, drawn from `seed`, stand
-    for all of them (None), which cost as much as so many matrices: keep the frame with `ensure`. A text without a word
-    that the network knows at those positions has no rows.
+    The arguments are those of `together`.
+
+    Args:
+        lags: Distances in characters.
+        mode: As of `connectivity`.
+        places: So many positions of each text, drawn from `seed`, stand for all of them (None), which cost as much as
+            so many matrices: keep the frame with `ensure`. A text without a word that the network knows at those
+            positions has no rows.
     """
     if not texts:
         raise UsageError("a survey needs at least one text")

@@ -61,19 +61,6 @@ def connectivity(
 ) -> xr.Dataset:
     """The connectivity of every position of `text` to every earlier one, from a zero state.
 
-    words: the names of what is predicted, in the order of their codes (then the true target is the word that a
-    position or the space before it belongs to); None for the network's own, or where that is the next character.
-    target: the "true" word, or the "predicted" one, at every position; or `given`, one word for all of them.
-    mode: "l2", the norm that the article writes; "as_coded", the sum of squares that its code returns; or, with
-    their signs, "gradient_x_input" and "integrated_gradients" (from zero vectors).
-    memory: None for the input; or "inner", "outer", "cell", ...: then x_s is the state of that memory after step s
-    (its whole effect, that on the hidden state of the same step included).
-    unknown: what happens to characters outside the vocabulary: "refuse", "map", or "show" (not read).
-    at: the positions whose connectivity is computed (NaN elsewhere); None for all, and none at all costs a reading.
-    window: longer texts are read in pieces of at most so many characters, each from a zero state; a warning says so.
-    chunk: targets computed side by side; memory grows with chunk * window. done: told after each chunk how many
-    positions it had, instead of a progress bar; what it raises ends the computation.
-
     Returns a dataset with the dimensions time (T positions), source (places in the window of a position) and rank:
       connectivity (time, source)  exactly 0 beyond the position itself; NaN where it was not asked for, or where the
       target has no code;
@@ -83,6 +70,24 @@ def connectivity(
     letter once, however it is written (`wording.composed`).
 
     UsageError: an empty text, an unknown character, word, mode or memory, a network that is not autoregressive.
+
+    Args:
+        words: The names of what is predicted, in the order of their codes (then the true target is the word that a
+            position or the space before it belongs to); None for the network's own, or where that is the next
+            character.
+        target: The "true" word, or the "predicted" one, at every position; or `given`, one word for all of them.
+        given: The word that is the target at every position.
+        mode: "l2", the norm that the article writes; "as_coded", the sum of squares that its code returns; or, with
+            their signs, "gradient_x_input" and "integrated_gradients" (from zero vectors).
+        memory: None for the input; or "inner", "outer", "cell", ...: then x_s is the state of that memory after step s
+            (its whole effect, that on the hidden state of the same step included).
+        unknown: What happens to characters outside the vocabulary: "refuse", "map", or "show" (not read).
+        at: The positions whose connectivity is computed (NaN elsewhere); None for all, and none at all costs a reading.
+        window: Longer texts are read in pieces of at most so many characters, each from a zero state; a warning says
+            so.
+        chunk: Targets computed side by side; memory grows with chunk * window.
+        done: Called after each chunk with how many positions it had, instead of a progress bar; what it raises ends the
+            computation.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("autocomplete_gru", scale="small").model()

@@ -82,6 +82,9 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
     'layer 1 h' and so on. Raises UsageError for a text that is not the one that was traced, or is too short,
     or a trace of codes.
 
+    Args:
+        names: Labels to decode (`labels`).
+
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> text = "the company said that it would not sell the old bank " * 20
@@ -273,6 +276,9 @@ def cell_cuts(model: Network, text: str | Excerpt, moments: int = MOMENTS, dista
 
 def carriers(cells: pd.DataFrame) -> pd.DataFrame:
     """On how many cells of each memory the prediction hangs, from `cell_cuts`, gathered; one row a memory.
+
+    Args:
+        cells: `single_cells` of one network or several.
 
     Columns: RUN's, memory, `kl`, the sum over all cells of what a swap of each alone costs (nats a prediction), and
     `half`, the least number of cells that cost half of that together (NaN where no cell costs anything).

@@ -23,8 +23,12 @@ INK = "#1c1c1c"
 def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Figure 5: a line of handwriting, each segment in another colour: by the lifted pen, and by z of a layer.
 
-    written: `lab.probes.segment_studies.written(model, lines)`. The line is as wide as the page, so the two stand
-    above each other instead of side by side. UsageError: a line of fewer than two points, a layer without a detector.
+    UsageError: a line of fewer than two points, a layer without a detector.
+
+    Args:
+        written: `lab.probes.segment_studies.written(model, lines)`. The line is as wide as the page, so the two stand
+            above each other instead of side by side.
+        layer: The layer, from 1.
     """
     if written.sizes["time"] < 2:
         raise UsageError("a line with a single point has no segments: choose a longer one")

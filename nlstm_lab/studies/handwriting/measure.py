@@ -28,9 +28,12 @@ def density_of(model: Network) -> MixtureDensity:
 def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int = 0) -> Tensor:
     """Points [T, 3] of the pen (dx, dy, lifted after this point) in normalized units, the first of them zero.
 
-    temperature: below 1 the network writes what it finds more likely, and more alike; the pen is lifted as often as it
-    says. What is drawn is `model.density.sample`, from `seed`. UsageError: a network that does not write, fewer than
-    two points, a temperature that is not positive.
+    UsageError: a network that does not write, fewer than two points, a temperature that is not positive.
+
+    Args:
+        points: Offsets and pen [T, 3]: dx, dy, pen up.
+        temperature: Below 1 the network writes what it finds more likely, and more alike; the pen is lifted as often as
+            it says. What is drawn is `model.density.sample`, from `seed`.
     """
     density = density_of(model)
     if not 2 <= points <= LONGEST:
@@ -49,7 +52,11 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
 
 def written(model: Network, lines: Lines) -> xr.Dataset:
     """`lab.probes.boundaries` of one line of handwriting, with the pen's place `x`, `y` [time] in the tablet's units
-    (y grows downward) and `lifted` [time], 1 where the pen is lifted after the point."""
+    (y grows downward) and `lifted` [time], 1 where the pen is lifted after the point.
+
+    Args:
+        lines: Which handwritten lines.
+    """
 
     def measure() -> pd.DataFrame:
         (points,) = lines.read()
@@ -65,6 +72,9 @@ def floored(model: Network, lines: Lines) -> pd.DataFrame:
     """What of a mixture density's weight lies at the smallest deviation allowed (`MixtureDensity.at_floor`).
 
     One row: `share`, the mean over all predictions, from 0 to 1, and `points`, their number.
+
+    Args:
+        lines: Which handwritten lines.
     """
 
     density = density_of(model)
@@ -74,7 +84,11 @@ def floored(model: Network, lines: Lines) -> pd.DataFrame:
 
 
 def pen(points: Tensor) -> dict[str, np.ndarray]:
-    """Normalized points [T, 3] as `x`, `y`, whole units of the tablet, and `lifted`, [T] each."""
+    """Normalized points [T, 3] as `x`, `y`, whole units of the tablet, and `lifted`, [T] each.
+
+    Args:
+        points: Offsets and pen [T, 3]: dx, dy, pen up.
+    """
     scale = pen_scale()
     path = trajectory(points, scale["mean"].to_numpy(), scale["deviation"].to_numpy())
     x, y = np.round(path - path.min(0)).astype(int).T

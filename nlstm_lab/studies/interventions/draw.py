@@ -110,8 +110,13 @@ def effect_frame(
 ) -> pd.DataFrame:
     """One cut along a text, a row a character: time, symbol, bits of what came next, intact and cut, divergence (nats).
 
-    intact: [time], of the whole text; cut and divergence: [distance], from `moment` on. The rows begin a few characters
-    before the moment and end with the last that was read after it.
+    Args:
+        symbols: The text's symbols.
+        moment: The step of the cut.
+        intact: The surprisal of the whole text, [time], in bits. The rows begin a few characters before the moment and
+            end with the last that was read after it.
+        cut: The surprisal after the cut, [distance], from `moment` on, in bits.
+        divergence: Of the predictions after the cut, [distance], in nats.
     """
     start, stop = max(moment - BEFORE, 0), moment + len(cut)
     frame = pd.DataFrame({"time": np.arange(start, stop), "symbol": list(symbols[start:stop]), "moment": moment})

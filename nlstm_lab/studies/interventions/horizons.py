@@ -26,6 +26,10 @@ def horizon(
     Each reading starts from a zero state `context` symbols before the position; the positions are the same for all
     contexts, evenly spread over the text. Where the loss no longer falls, the network's memory ends.
 
+    Args:
+        contexts: Numbers of symbols that are read before a prediction.
+        positions: How many positions are predicted.
+
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> text = "the company said that it would not sell the old bank " * 20
@@ -59,12 +63,20 @@ def horizon(
 
 @recorded("horizon", by=["positions"])
 def loss_by_context(model: Network, text: Text | Excerpt, positions: int = 500) -> pd.DataFrame:
-    """Measure the mean loss against how much context the network was allowed to see: columns context, loss (nats)."""
+    """Measure the mean loss against how much context the network was allowed to see: columns context, loss (nats).
+
+    Args:
+        positions: How many positions are predicted.
+    """
     return horizon(model, read(text), positions=positions).mean("position").to_dataframe().reset_index()
 
 
 def reach(horizons: pd.DataFrame, within: float = 0.01) -> pd.DataFrame:
     """How far back each run's network looks, from `loss_by_context`, gathered; one row a run.
+
+    Args:
+        horizons: `lab.probes.horizon` of one network or several.
+        within: Nats within which the loss counts as settled.
 
     Columns: `reach`, the shortest context from which on the loss stays within `within` nats of that with the longest
     one, and `loss` with the longest. Where that is not finite, there is no reach: NaN.

@@ -126,6 +126,11 @@ def reread(
 
     The arguments are those of `intervene`; `other` is a text with its trace. Row d is read beside the trace's own
     `log_p` at time `moment + d`. Nothing is read twice: the state at the moment is the trace's.
+
+    Args:
+        read: What has been read before the cut.
+        moment: The step of the cut.
+        other: Another text, whose state is swapped in.
     """
     codes, names = encode_symbols(model, text), _named(memory)
     if not 1 <= moment <= len(codes) - distance:
@@ -153,6 +158,9 @@ def attribute(
 
     Both are means over moments and the `distance` predictions that follow; see `intervene`. A cause is measured, not
     a correlation: a unit whose past nothing reads has 0.
+
+    Args:
+        other: Another text, whose state is swapped in.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -271,6 +279,9 @@ def cuts(
 ) -> pd.DataFrame:
     """Measure what is lost when each memory, and each hidden state, is cut: one row a memory, kind and distance.
 
+    Args:
+        kinds: Some of "zero", "freeze", "swap" and "shuffle".
+
     Columns: memory, kind, distance, `kl` and `loss_increase` (means over `MOMENTS` moments spread evenly over the
     text, nats a prediction). A swap takes the memory from as far into the text's second half. UsageError: the text
     ends before a half has moments behind its start.
@@ -300,6 +311,9 @@ def spread(half: int, count: int, distance: int) -> list[int]:
 
 def lost(cuts: pd.DataFrame) -> pd.DataFrame:
     """What a cut costs in all, one row a run, memory and kind, from `cuts`, gathered.
+
+    Args:
+        cuts: `lab.probes.cuts` of one network or several.
 
     Columns: `kl` and `loss_increase`, summed over the predictions that followed, in nats, and `lag`: how many
     predictions later a nat of that divergence is paid, on average (1: all of it at once; NaN: none at all).

@@ -42,15 +42,17 @@ def learning_curves(
 ) -> Figure:
     """A metric against epochs or updates: every seed faint, the mean over seeds strong; colour is the model.
 
-    history: the histories of runs under each other, with their `model` and `seed`:
-    `pd.concat(run.history.assign(model="nlstm", seed=run.seed) for run in runs)`; or `lab.runs.histories(runs)`, where
-    experiments of one model are lines of their own, paler from one to the next.
-    The mean goes as far as all seeds do; where the history has the `state` of its runs, a ring marks the end of those
-    that a rule has ended, or that are under way.
-    splits: solid for validation, dashed for test, dotted for training. evaluation: "blocks" or "streams", if
-    the history has both.
-
     UsageError: no row of this metric, two evaluations and none chosen, or two runs that nothing tells apart.
+
+    Args:
+        history: The histories of runs under each other, with their `model` and `seed`:
+            `pd.concat(run.history.assign(model="nlstm", seed=run.seed) for run in runs)`; or
+            `lab.runs.histories(runs)`, where experiments of one model are lines of their own, paler from one to the
+            next. The mean goes as far as all seeds do; where the history has the `state` of its runs, a ring marks the
+            end of those that a rule has ended, or that are under way.
+        x: The horizontal axis, "epoch" or "update".
+        splits: Solid for validation, dashed for test, dotted for training.
+        evaluation: "blocks" or "streams", if the history has both.
 
     >>> import pandas as pd, nlstm_lab as lab
     >>> runs = [lab.runs.load("ptb_char_nlstm", seed, "small") for seed in range(5)]

@@ -21,10 +21,13 @@ def ablation(
 ) -> Figure:
     """One line a setting: every seed, the mean and its t interval; a thin line stands where the reference does.
 
-    frame: columns setting, seed, value (NaN: its loss or gradient overflowed), model (whose colour it has), in the
-    order of the lines. A setting that would take more than half of the axis is told at its edge.
-
     UsageError: no such reference.
+
+    Args:
+        frame: Columns setting, seed, value (NaN: its loss or gradient overflowed), model (whose colour it has), in the
+            order of the lines. A setting that would take more than half of the axis is told at its edge.
+        reference: The setting that the others are compared with.
+        unit: The unit of the axis.
     """
     settings = list(dict.fromkeys(frame["setting"]))
     if reference not in settings:

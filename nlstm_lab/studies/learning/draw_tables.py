@@ -61,15 +61,18 @@ def printed_and_measured(
 ) -> Figure:
     """The printed best values as diamonds at the right, our curves by epoch beside them; a column for each split.
 
-    comparison: the frame of `lab.targets.compare(...)`. history: `lab.runs.histories(runs)` of whatever is recorded, or
-    None: then the panels hold what is printed, within and in numbers. A row of panels for each metric, and for each
-    start of the output bias that was run; every seed faint, the mean strong (thin where it is one seed's), a mark at
-    each seed's best validation epoch, which the tables take. What is printed stands beside the start at zero.
-    substitute: what the runs read instead of the document's text; their curves then have panels of their own, since no
-    printed number is about that text. All panels of a metric have one axis, which is logarithmic for perplexities; only
-    a substitute, and training, which falls lower, have their own.
-
     UsageError: the comparison prints nothing of these metrics.
+
+    Args:
+        comparison: The frame of `lab.targets.compare(...)`.
+        history: `lab.runs.histories(runs)` of whatever is recorded, or None: then the panels hold what is printed,
+            within and in numbers. A row of panels for each metric, and for each start of the output bias that was run;
+            every seed faint, the mean strong (thin where it is one seed's), a mark at each seed's best validation
+            epoch, which the tables take. What is printed stands beside the start at zero.
+        metrics: Names of metrics.
+        substitute: What the runs read instead of the document's text; their curves then have panels of their own, since
+            no printed number is about that text. All panels of a metric have one axis, which is logarithmic for
+            perplexities; only a substitute, and training, which falls lower, have their own.
     """
     printed, measured = _printed(comparison, metrics), _measured(history, metrics, splits, evaluation)
     if printed.empty:

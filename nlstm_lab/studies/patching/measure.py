@@ -166,6 +166,9 @@ def patches(model: Network, pairs: Sequence[Pair] | None = None) -> pd.DataFrame
 
     A pair is kept where the clean text's preference is above 0 and above the corrupted text's by `EFFECT`.
 
+    Args:
+        pairs: Pairs of texts.
+
     Columns: family, pairs, kept, memory, time (characters since the texts last differed), `patched`, `attributed` and
     `effect` (the difference of the preferences), sums over the kept pairs that are that long, in nats. Recorded.
     """
@@ -194,6 +197,9 @@ def _patches(model: Network, pairs: Sequence[Pair]) -> pd.DataFrame:
 
 def restored(patches: pd.DataFrame) -> pd.DataFrame:
     """What share of the effect each memory carries near and far, from `patches`, gathered; one row a run and memory.
+
+    Args:
+        patches: `patches` of the pairs.
 
     Columns: RUN's, memory, `near` and `far` (before and from `FAR` characters on), `kept`, `pairs`. Where fewer than
     `ENOUGH` pairs were kept there are no shares: NaN.

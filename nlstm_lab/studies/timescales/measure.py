@@ -44,6 +44,9 @@ VALUES: dict[str, Callable[[Array], Array]] = {
 def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), *, burn_in: int = 0) -> pd.DataFrame:
     """The autocorrelation timescales of every cell, in steps, one row a cell and kind of value.
 
+    Args:
+        values: "raw" or "tanh".
+
     Columns: memory, unit, value (a key of `VALUES`), life, `timescale` (integrated) with `low` and `high`,
     `window`, `effective_samples`, `e_folding`, `exponential` (see `autocorrelation`) and `reason`, empty
     where there are numbers. For a unit without memory cells (a GRU) the hidden states are taken, as memory

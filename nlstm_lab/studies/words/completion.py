@@ -112,6 +112,11 @@ def complete(
 ) -> list[Completion]:
     """The `k` likeliest words for `text`, likeliest first: one call of a `Completer`, whose arguments these are.
 
+    Args:
+        k: How many words.
+        unknown: Whether words outside the vocabulary may be suggested.
+        window: Characters that are read at most.
+
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("autocomplete_gru", scale="small").model()
     >>> [word for word, probability in complete(model, "the united stat")][:2]
@@ -130,8 +135,12 @@ def offered(model: Network, texts: Sequence[str], k: int = 3) -> pd.DataFrame:
 def continued(model: Network, text: str, length: int, seed: int = 0, temperature: float = 1.0) -> str:
     """`text` with `length` characters that the network, which predicts the next one, draws from its own predictions.
 
-    temperature: the logits are divided by it; towards 0 the likeliest character is always taken. The same seed gives
-    the same text. UsageError: a network that predicts words, a length or temperature that is not positive and finite.
+    UsageError: a network that predicts words, a length or temperature that is not positive and finite.
+
+    Args:
+        length: Symbols to write.
+        temperature: The logits are divided by it; towards 0 the likeliest character is always taken. The same seed
+            gives the same text.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_lstm2_logfreq", scale="small").model()

@@ -94,10 +94,14 @@ def accuracy_by_known(
 ) -> Figure:
     """How often a word is among the 1, 2 and 3 suggestions, by how many of its characters are known.
 
-    accuracy: `lab.probes.gather(networks, lab.probes.context_accuracy, ...)`. published:
-    `lab.probes.published_accuracy()`, in a panel of its own. value: over all words, as the article counts, or
-    "accuracy_pct", over those that the network knows. most: characters. ours: as for `training_curves`. Every seed is
-    faint, the mean strong.
+    Every seed is faint, the mean strong.
+
+    Args:
+        accuracy: `lab.probes.gather(networks, lab.probes.context_accuracy, ...)`.
+        published: `lab.probes.published_accuracy()`, in a panel of its own.
+        value: Over all words, as the article counts, or "accuracy_pct", over those that the network knows.
+        most: The largest number of known characters.
+        ours: As for `training_curves`.
 
     UsageError: nothing to draw.
     """

@@ -18,7 +18,11 @@ LONGEST = 90  # characters of the text that are shown, its last
 def completions(suggestions: pd.DataFrame, text: str, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """The likeliest words after `text`, a column of bars for each network, all on one scale from 0 to 1.
 
-    suggestions: model, place (1 is likeliest), word, probability. UsageError: nothing to draw.
+    UsageError: nothing to draw.
+
+    Args:
+        suggestions: Model, place (1 is likeliest), word, probability.
+        text: What was typed.
     """
     if suggestions.empty:
         raise UsageError("there is nothing to draw: no network has a word for this text")

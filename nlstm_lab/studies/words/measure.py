@@ -122,6 +122,10 @@ def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
     (NaN likewise), p and log_p (of the word that was asked for, shown or not, and its natural logarithm: NaN where the
     network does not know it), likeliest (the word in first place), suggestions (those shown).
     UsageError where the text has no such word.
+
+    Args:
+        data: `connectivity` of one text.
+        word: The word that is typed.
     """
     places = np.flatnonzero(data["word"].values == word)
     if not len(places):
@@ -144,7 +148,11 @@ def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
 
 
 def suggestions(model: Network, text: str, word: str) -> pd.DataFrame:
-    """`suggested` of what `model` predicts while it reads `text`: one reading, no gradients."""
+    """`suggested` of what `model` predicts while it reads `text`: one reading, no gradients.
+
+    Args:
+        word: The word that is to be typed.
+    """
     return suggested(connectivity(model, text, at=()), word)
 
 
