@@ -7,6 +7,7 @@ Attribution patching (Nanda 2023; Syed, Rager and Conmy 2023) is its first-order
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.probes.edits import BEFORE, changed, put, run
 from nlstm_lab.probes.reading import (
     Text,
+    batched,
     encode_symbols,
     hidden_names,
     names,
@@ -78,16 +80,19 @@ def patch_map(
     memories = [*names(model.recurrent), *hidden_names(model.recurrent.num_layers)] if memories is None else memories
     if not memories:
         raise UsageError("which memory is patched? name at least one")
-    states = {name: _entering(model, one, common, name) for name in memories}
-    mine = {name: _entering(model, other, common, name) for name in memories}
+    states, _ = _entering(model, one, common, memories)
+    like = next(model.parameters())
+    more = {name: like.new_zeros(common, model.recurrent.hidden_size, requires_grad=True) for name in memories}
+    mine, logits = _entering(model, other, common, memories, more)
+    gradients = torch.autograd.grad(logits[-1, answers[0]] - logits[-1, answers[1]], list(more.values()))
+    pairs = zip(memories, gradients, strict=True)
+    attributed = torch.stack([((states[name] - mine[name]) * gradient).sum(-1) for name, gradient in pairs])
     with reading(model):
         before = _preference(model, one, answers)
-        after = _preference(model, other, answers)
-        patched = _patched(model, other, common, states, answers) - after
-    gradients = _gradients(model, other, common, memories, answers)
-    attributed = torch.stack([((states[name] - mine[name]) * gradients[name]).sum(-1) for name in memories])
+        after, *read_on = _read_on(model, other, common, states, answers).tolist()
+    patched = torch.tensor(read_on).view(common, len(memories)).t() - after
     dims = ("memory", "time")
-    data = {"patched": (dims, patched.cpu().numpy()), "attributed": (dims, attributed.cpu().numpy())}
+    data = {"patched": (dims, patched.numpy()), "attributed": (dims, attributed.cpu().numpy())}
     coords: dict[str, Any] = {"memory": list(memories), "time": np.arange(common)}
     coords["symbol"] = ("time", symbols_of(model, other[-common:]))
     attributes = {"clean": before, "corrupted": after, "right": str(right), "wrong": str(wrong), "model": model.name}
@@ -111,17 +116,24 @@ def _code(model: Network, symbol: str | int) -> int:
     return symbol if isinstance(symbol, int) else int(model.vocabulary.encode(symbol)[0])  # type: ignore[union-attr]
 
 
-def _entering(model: Network, codes: Tensor, common: int, name: str) -> Tensor:
-    """A part of the state as each of the last `common` steps reads it, [common, units]."""
-    seen: list[Tensor] = []
+def _entering(
+    model: Network, codes: Tensor, common: int, memories: Sequence[str], more: dict[str, Tensor] | None = None
+) -> tuple[dict[str, Tensor], Tensor]:
+    """What each of the last `common` steps reads of each memory, [common, units], and the logits.
 
-    def see(values: Tensor) -> Tensor:
-        seen.append(values[0])
-        return values
+    more: what is added to it, by memory; the logits can then be differentiated by that.
+    """
+    seen: dict[str, list[Tensor]] = {name: [] for name in memories}
+
+    def see(name: str, values: Tensor) -> Tensor:
+        seen[name].append(values[0].detach())
+        return values if more is None else values + more[name][len(seen[name]) - 1]
 
     steps = range(len(codes) - common, len(codes))
-    run(model, codes, edits={(name + BEFORE, steps): see}, keep=[])
-    return torch.stack(seen)
+    edits: dict[Any, Any] = {(name + BEFORE, steps): partial(see, name) for name in memories}
+    logits = run(model, codes, edits=edits, keep=[], gradients=more is not None).logits
+    assert logits is not None  # `encode_symbols` refuses a network that predicts nothing
+    return {name: torch.stack(values) for name, values in seen.items()}, logits
 
 
 def _preference(model: Network, codes: Tensor, answers: list[int]) -> float:
@@ -129,36 +141,16 @@ def _preference(model: Network, codes: Tensor, answers: list[int]) -> float:
     return float(logits[answers[0]] - logits[answers[1]])
 
 
-def _patched(model: Network, codes: Tensor, common: int, states: dict[str, Tensor], answers: list[int]) -> Tensor:
-    """The preference after each patched reading, [memory, time]: all are read side by side."""
-    begun = codes[: len(codes) - common, None]
-    _, state = model.recurrent(*model.recurrent_arguments(begun))
-    state = rows(state, [0] * (len(states) * common))
+def _read_on(model: Network, codes: Tensor, common: int, states: dict[str, Tensor], answers: list[int]) -> Tensor:
+    """The preference after the text unpatched, then after each patched reading, moment by moment: side by side."""
+    _, state = model.recurrent(*model.recurrent_arguments(codes[: len(codes) - common, None]))
     for step, code in enumerate(codes[-common:]):
-        for k, (name, clean) in enumerate(states.items()):
-            state = changed(model.recurrent, state, name, put(clean[step], rows=[k * common + step]))
-        x = code.expand(1, len(states) * common)
-        output, state, _ = model.trace(x, state)
+        plain = rows(state, [0])
+        patched = [changed(model.recurrent, plain, name, put(clean[step])) for name, clean in states.items()]
+        state = batched([state, *patched])
+        output, state, _ = model.trace(code.expand(1, 1 + (step + 1) * len(states)), state)
     logits: Tensor = model.readout(output[0])
-    return (logits[:, answers[0]] - logits[:, answers[1]]).view(len(states), common)
-
-
-def _gradients(
-    model: Network, codes: Tensor, common: int, memories: Sequence[str], answers: list[int]
-) -> dict[str, Tensor]:
-    """The preference's gradient by what each of the last steps reads of each memory, [common, units]."""
-    like = next(model.parameters())
-    more = {name: like.new_zeros(common, model.recurrent.hidden_size, requires_grad=True) for name in memories}
-    first = len(codes) - common
-    edits: dict[Any, Any] = {
-        (name + BEFORE, first + step): (lambda values, extra=extra[step]: values + extra)
-        for name, extra in more.items()
-        for step in range(common)
-    }
-    logits = run(model, codes, edits=edits, keep=[], gradients=True).logits
-    assert logits is not None
-    found = torch.autograd.grad(logits[-1, answers[0]] - logits[-1, answers[1]], list(more.values()))
-    return dict(zip(memories, found, strict=True))
+    return logits[:, answers[0]] - logits[:, answers[1]]
 
 
 def patches(model: Network, pairs: Sequence[Pair] | None = None) -> pd.DataFrame:
