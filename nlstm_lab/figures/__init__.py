@@ -42,6 +42,8 @@ _get, __all__ = door(
         "studies.learning.draw_ablation": ["ablation"],
         "studies.learning.draw_starts": ["first_updates_and_epochs"],
         "studies.learning.draw_tables": ["printed_and_measured"],
+        "studies.lens.draw": ["lens_losses"],
+        "studies.patching.draw": ["carried", "patch_map"],
         "studies.timescales.draw": ["timescale_baselines", "timescale_distributions"],
         "studies.verdicts.draw": ["verdict_overview"],
         "studies.words.draw": ["accuracy_by_known", "training_curves"],

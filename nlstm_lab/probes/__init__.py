@@ -63,6 +63,7 @@ _get, __all__ = door(
         "studies.handwriting.measure": ["floored", "pen", "pen_scale", "raw_units", "write", "written"],
         "studies.interventions.horizons": ["horizon", "loss_by_context", "reach"],
         "studies.interventions.measure": ["attribute", "cuts", "intervene", "lost", "reread"],
+        "studies.lens.measure": ["Lens", "lens", "lens_losses"],
         "studies.patching.measure": ["patch_map", "patches", "restored"],
         "studies.patching.pairs": ["minimal_pairs"],
         "studies.timescales.jacobians": ["persistence"],

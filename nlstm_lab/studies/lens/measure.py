@@ -1,0 +1,159 @@
+"""The state lens: a linear map from each memory to the logits of what comes some characters later.
+
+After the tuned lens (Belrose et al. 2023), with memories for layers. Beside it stands the network's own readout,
+applied to a memory as if that were the hidden state (the logit lens).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+import xarray as xr
+from torch import Tensor
+
+from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import BURN_IN, Text, encode_symbols, hidden_states, memory_states, reading
+from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.probes.tracing import trace
+
+AHEAD = (0, 1, 3, 7)  # characters beyond the next
+PENALTY = 1e-4  # on the squared weights of standardized units, a character
+STEPS = 60  # of L-BFGS
+TRAINED_ON = 20_000  # characters
+
+
+@dataclass(frozen=True)
+class Lens:
+    """A lens for each memory and hidden state of a network: weights [units + 1, ahead, V] and a scale [2, units]."""
+
+    model: Network
+    ahead: tuple[int, ...]
+    weights: dict[str, Tensor]
+    scales: dict[str, Tensor]
+
+    def read(self, trace: xr.Dataset) -> xr.DataArray:
+        """What each memory of a trace, edited or not, predicts: log p (memory, ahead, time, vocabulary).
+
+        `ahead` 0 is the next symbol. UsageError: the trace has other memories.
+        """
+        states = _states(trace)
+        if list(states) != list(self.weights):
+            raise UsageError(f"the lens is for {', '.join(self.weights)}, and this trace has {', '.join(states)}")
+        told = []
+        for name, values in states.items():
+            logits = torch.tensordot(_scaled(values, self.scales[name]), self.weights[name], 1)
+            told.append(logits.log_softmax(-1).transpose(0, 1))
+        dims = ("memory", "ahead", "time", "vocabulary")
+        coords = {"memory": list(states), "ahead": list(self.ahead), "time": trace["time"].values}
+        if self.model.vocabulary is not None:
+            coords["vocabulary"] = list(self.model.vocabulary.symbols)
+        return xr.DataArray(torch.stack(told).numpy(), coords, dims, name="log_p")
+
+
+def lens(model: Network, text: Text, *, ahead: Sequence[int] = AHEAD, burn_in: int = BURN_IN) -> Lens:
+    """Train a lens on a text: multinomial logistic regression from tanh c, or h, standardized.
+
+    Args:
+        model: A network that predicts the symbols that it reads.
+        text: The training text.
+        ahead: How many characters beyond the next the lens looks; 0 is the next.
+        burn_in: Characters at the start that are not trained on.
+
+    Returns:
+        The lens.
+
+    Raises:
+        UsageError: The network predicts something else, or the text is too short.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = "the company said that it would not sell the old bank " * 20
+    >>> found = lab.probes.lens(model, text, ahead=(0, 2), burn_in=100)
+    >>> dict(found.read(lab.probes.trace(model, "the old man said")).sizes)
+    {'memory': 3, 'ahead': 2, 'time': 16, 'vocabulary': 50}
+    """
+    codes = encode_symbols(model, text).cpu()
+    last = len(codes) - 1 - max(ahead, default=0)
+    if not len(ahead) or min(ahead) < 0 or last <= burn_in:
+        raise UsageError(f"a lens needs distances from 0 on, and a text of more than {burn_in} characters beyond them")
+    traced = trace(model, codes, predictions=False).isel(time=slice(burn_in, last))
+    size = int(_readout(model)(torch.zeros(1, model.recurrent.output_size, device=model.device)).shape[-1])
+    targets = torch.stack([codes[burn_in + 1 + k : last + 1 + k] for k in ahead], 1)
+    weights, scales = {}, {}
+    for name, values in _states(traced).items():
+        deviation = values.std(0)
+        scales[name] = torch.stack([values.mean(0), torch.where(deviation > 1e-6, deviation, torch.inf)])
+        weights[name] = _fitted(_scaled(values, scales[name]), targets, size)
+    return Lens(model, tuple(ahead), weights, scales)
+
+
+def _states(trace: xr.Dataset) -> dict[str, Tensor]:
+    cells = {name: np.tanh(values.values) for name, values in memory_states(trace).items()}
+    both = cells | {name: values.values for name, values in hidden_states(trace).items()}
+    return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in both.items()}
+
+
+def _scaled(values: Tensor, scale: Tensor) -> Tensor:
+    return F.pad((values - scale[0]) / scale[1], (0, 1), value=1.0)
+
+
+def _fitted(x: Tensor, targets: Tensor, size: int) -> Tensor:
+    weights = x.new_zeros(x.shape[1], targets.shape[1], size, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=STEPS, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        told = F.cross_entropy(torch.tensordot(x, weights, 1).flatten(0, 1), targets.flatten())
+        told = told * targets.shape[1] + PENALTY * (weights[:-1] ** 2).sum()
+        told.backward()
+        return told
+
+    with torch.enable_grad():
+        optimizer.step(loss)
+    return weights.detach()
+
+
+def _readout(model: Network) -> torch.nn.Module:
+    if model.readout is None:
+        raise UsageError(f"{model.name or 'this network'} has no readout: hand one to lab.models.wrap")
+    return model.readout
+
+
+@recorded("lens", by=["trained_on", "ahead"])
+def lens_losses(
+    model: Network, text: Excerpt, trained_on: int = TRAINED_ON, ahead: tuple[int, ...] = AHEAD
+) -> pd.DataFrame:
+    """Measure what each memory predicts of a text, linearly, by a lens that was trained on the training text.
+
+    Args:
+        model: The network.
+        text: What is predicted; the lens is trained on the beginning of the same corpus's training split.
+        trained_on: Characters of that.
+        ahead: How many characters beyond the next.
+
+    Returns:
+        Columns memory, ahead, and in bits a character: `lens`, `direct` (the network's readout of the memory),
+        `frequency` (what the training text's frequencies alone predict).
+    """
+    learned = lens(model, Excerpt(text.corpus, "train", trained_on).read(), ahead=ahead)
+    codes = encode_symbols(model, read(text)).cpu()
+    counts = torch.bincount(encode_symbols(model, Excerpt(text.corpus, "train", trained_on).read()).cpu(), minlength=1)
+    traced = trace(model, codes, predictions=False)
+    told = learned.read(traced)
+    common = (F.pad(counts.float(), (0, told.sizes["vocabulary"] - len(counts))) + 1).log().log_softmax(-1)
+    rows = []
+    for name, values in _states(traced).items():
+        with reading(model):
+            direct = _readout(model)(values.to(model.device)).log_softmax(-1).cpu()
+        for k in ahead:
+            here, then = slice(BURN_IN, len(codes) - 1 - k), codes[BURN_IN + 1 + k :]
+            guesses = {"lens": torch.from_numpy(told.sel(memory=name, ahead=k).values), "direct": direct}
+            bits = {kind: F.nll_loss(log_p[here], then).item() / np.log(2) for kind, log_p in guesses.items()}
+            bits["frequency"] = F.nll_loss(common.expand(len(then), -1), then).item() / np.log(2)
+            rows.append({"memory": name, "ahead": k} | bits)
+    return pd.DataFrame(rows)
