@@ -1,10 +1,10 @@
-"""What may be said: t intervals over seeds, orderings from paired differences, a bootstrap within a seed."""
+"""What may be said: t intervals over seeds, differences between them, Holm's correction, a bootstrap within a seed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 Ordering = Literal["holds", "fails", "undecided", "not measured"]
@@ -22,8 +22,7 @@ def t_interval(values: Iterable[float], confidence: float = 0.95) -> Interval:
     """The mean of the values (one a seed) and the Student t interval of it.
 
     Fewer than three values give no interval, and a value that is not finite (a seed that was not measured)
-    takes everything with it: NaN, never a guess. For two models with the same seeds hand in the paired
-    differences.
+    takes everything with it: NaN, never a guess. Two networks are compared by `compare`.
 
     Args:
         values: One value a seed.
@@ -41,12 +40,16 @@ def t_interval(values: Iterable[float], confidence: float = 0.95) -> Interval:
     return Interval(mean, float(mean - spread), float(mean + spread))
 
 
-class Paired(NamedTuple):
-    """A paired difference over seeds, and whether the first is the larger one."""
+class Compared(NamedTuple):
+    """A difference over seeds, and whether the first is the larger one.
+
+    seeds: how many the side with fewer has. df: degrees of freedom of the interval, NaN where there is none.
+    """
 
     difference: Interval
     seeds: int
     ordering: Ordering
+    df: float
 
 
 def bootstrap(
@@ -81,20 +84,83 @@ def bootstrap(
     return Interval(centre, float(low), float(high))
 
 
-def compare(first: Mapping[Any, float], second: Mapping[Any, float], confidence: float = 0.95) -> Paired:
-    """Is `first` larger than `second`? Both hold a value for each seed; only seeds that both have are paired.
-
-    `holds` where the t interval of the paired differences lies above 0, `fails` where it lies below,
-    `undecided` where it touches 0, `not measured` where there are fewer than three pairs or one of them is
-    not a number. Hand in logarithms where a ratio is meant: a timescale's.
+def compare(
+    first: Mapping[Any, float], second: Mapping[Any, float], *, paired: bool = False, confidence: float = 0.95
+) -> Compared:
+    """Compare two things over seeds: is `first` larger than `second`?
 
     Args:
-        first: One side of the comparison.
-        second: The other side, which is subtracted.
+        first: A value for each seed; logarithms where a ratio is meant.
+        second: The same.
+        paired: Both values of a seed are of one network, so that their difference is taken within it. Else
+            the seeds are independent, and the interval is Welch's.
+        confidence: Of the interval.
+
+    Returns:
+        Ordering `holds` where the interval lies above 0, `fails` where it lies below, `undecided` where it touches 0,
+        `not measured` where a side has fewer than three seeds or a value that is not a number.
     """
-    seeds = [seed for seed in first if seed in second]
-    interval = t_interval([first[seed] - second[seed] for seed in seeds], confidence)
+    if paired:
+        shared = [seed for seed in first if seed in second]
+        seeds, df = len(shared), float(len(shared) - 1)
+        interval = t_interval([first[seed] - second[seed] for seed in shared], confidence)
+    else:
+        seeds = min(len(first), len(second))
+        interval, df = _welch(list(first.values()), list(second.values()), confidence)
     if not np.isfinite(interval).all():
-        return Paired(interval, len(seeds), "not measured")
+        return Compared(interval, seeds, "not measured", float("nan"))
     ordering: Ordering = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "undecided"
-    return Paired(interval, len(seeds), ordering)
+    return Compared(interval, seeds, ordering, df)
+
+
+def _welch(first: list[float], second: list[float], confidence: float) -> tuple[Interval, float]:
+    """The difference of two means with Welch's interval, and its degrees of freedom (Satterthwaite's)."""
+    if not first or not second:
+        return t_interval([]), float("nan")
+    mean = float(np.mean(first) - np.mean(second))
+    if min(len(first), len(second)) < 3:
+        return Interval(mean, float("nan"), float("nan")), float("nan")
+    squares = [np.var(values, ddof=1) / len(values) for values in (first, second)]
+    error = float(np.sqrt(sum(squares)))
+    if not error:
+        return Interval(mean, mean, mean), float(len(first) + len(second) - 2)
+    df = sum(squares) ** 2 / sum(s**2 / (len(v) - 1) for s, v in zip(squares, (first, second), strict=True))
+    spread = stats.t.ppf((1 + confidence) / 2, df) * error
+    return Interval(mean, float(mean - spread), float(mean + spread)), float(df)
+
+
+def least(compared: Iterable[Compared]) -> Compared:
+    """The comparison that decides a claim about several rivals: the one whose interval begins lowest.
+
+    The claim holds where it holds against each; it fails where it fails against one.
+    """
+    several = list(compared)
+    unmeasured = [one for one in several if one.ordering == "not measured"]
+    failing = [one for one in several if one.ordering == "fails"]
+    return min(failing or unmeasured or several, key=lambda one: one.difference.low)
+
+
+def p_value(interval: Interval, df: float, bound: float = 0.0, confidence: float = 0.95) -> float:
+    """The two-sided p of the t test that belongs to an interval: how likely so large a distance from `bound` is.
+
+    NaN where there is no interval.
+    """
+    if not np.isfinite([*interval, df]).all():
+        return float("nan")
+    error = (interval.high - interval.low) / 2 / stats.t.ppf((1 + confidence) / 2, df)
+    distance = abs(interval.mean - bound)
+    return float(2 * stats.t.sf(distance / error, df)) if error else float(distance == 0)
+
+
+def holm(p_values: ArrayLike, level: float = 0.05) -> NDArray[np.bool_]:
+    """Which of several tests remain significant when all of them count (Holm 1979); NaN takes no part.
+
+    >>> holm([0.01, 0.04, 0.03, float("nan")]).tolist()
+    [True, False, False, False]
+    """
+    values = np.asarray(p_values, float)
+    order = np.argsort(values)[: np.isfinite(values).sum()]  # NaN is sorted last
+    passed = values[order] <= level / (len(order) - np.arange(len(order)))
+    kept = np.zeros(values.shape, bool)
+    kept[order] = np.logical_and.accumulate(passed)
+    return kept

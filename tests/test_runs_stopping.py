@@ -153,7 +153,7 @@ def test_verdicts_and_tables_mark_what_a_rule_has_ended() -> None:
         "nested_lstm.table2", table.assign(state=table["state"].mask(mine, "16 of 120 epochs, by the rule"))
     )
     numbers, orderings = (marked.frame[marked.frame["kind"] == kind] for kind in ("number", "ordering"))
-    about = numbers["says"].str.contains("16 of 120 epochs, by the rule")
+    about = numbers["note"].str.contains("16 of 120 epochs, by the rule")
     assert set(numbers.loc[about, "experiment"]) == {"poetry_nlstm"}
     assert "16 of 120 epochs, by the rule" in marked._repr_html_()
     assert orderings["setting"].str.contains("by the rule").sum() == orderings["subject"].str.contains("NLSTM").sum()

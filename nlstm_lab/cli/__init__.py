@@ -1,4 +1,5 @@
-"""The command line: `nlstm-lab doctor | data | train | sweep | runs | experiments | figures | table | bench`.
+"""The command line: `nlstm-lab doctor | data | train | sweep | runs | experiments | figures | table | audit |
+bench`.
 
 Commands import what they need when they run, so that `nlstm-lab --help` answers at once.
 """
@@ -9,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from nlstm_lab.cli import bench, data, doctor, experiments, figures, runs, training
+from nlstm_lab.cli import audit, bench, data, doctor, experiments, figures, runs, training
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(doctor.doctor)
@@ -21,6 +22,7 @@ app.command()(runs.runs)
 app.command()(experiments.experiments)
 app.command()(figures.figures)
 app.command()(figures.table)
+app.command()(audit.audit)
 
 
 def _version(asked: bool) -> None:

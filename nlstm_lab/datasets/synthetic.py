@@ -109,12 +109,6 @@ def symbol_sequence(timescale: float, steps: int, symbols: int = 27, seed: int =
     return drawn[np.maximum.accumulate(np.where(renewed, np.arange(steps), 0))]
 
 
-def integrated_time(timescale: float) -> float:
-    """The integrated autocorrelation time, 1 + 2 sum over lags of exp(-lag / timescale), of both of the above."""
-    decay = _decay(timescale)
-    return (1 + decay) / (1 - decay)
-
-
 def _decay(timescale: float) -> float:
     if not timescale > 0:  # NaN, too
         raise UsageError(f"a timescale is a positive number of steps, not {timescale}")

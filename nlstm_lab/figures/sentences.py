@@ -3,7 +3,7 @@
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from nlstm_lab.statistics import Interval, Paired
+from nlstm_lab.statistics import Compared, Interval
 
 
 class Prose(str):
@@ -111,8 +111,8 @@ def dead_memories(dead: pd.DataFrame | None) -> str:
     return "\n".join(lines)
 
 
-def ordering(compared: Paired, first: str, second: str, more: str, less: str, form: str = "+.2f") -> str:
-    """Which of the two is more, as far as the interval of their paired difference tells.
+def ordering(compared: Compared, first: str, second: str, more: str, less: str, form: str = "+.2f") -> str:
+    """Which of the two is more, as far as the interval of their difference tells.
 
     Args:
         compared: The two sides' paired difference (`lab.probes.paired`).

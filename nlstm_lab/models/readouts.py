@@ -18,6 +18,8 @@ def dense(inputs: int, outputs: int) -> nn.Linear:
 class OutputModule(nn.Module):
     """HM-RNN, equations 11 and 12: every layer's h, gated by a scalar, through one ReLU layer to the predictions.
 
+    Gates and embedding have biases, started at zero, which the equations lack.
+
     Shapes: hidden [..., num_layers * hidden_size], the layers side by side, to [..., outputs].
     """
 

@@ -14,7 +14,7 @@ MADE_WITH = "made_with"  # the column of the parameters that a row was measured 
 
 
 def measured_claims() -> pd.DataFrame:
-    """Every claim that was measured, as `targets.verdicts` takes it: claim, scale, value, low, high, n (of seeds)."""
+    """Every claim that was measured, as `targets.verdicts` takes it, with the columns of `targets.evidence.CLAIMS`."""
     return _stored()[CLAIMS]
 
 
@@ -24,8 +24,10 @@ def _stored() -> pd.DataFrame:
     return table if MADE_WITH in table else table.assign(**{MADE_WITH: "{}"})
 
 
-def record_claim(claim: str, scale: str, interval: Interval, n: int) -> pd.DataFrame:
+def record_claim(claim: str, scale: str, interval: Interval, n: int, df: float | None = None) -> pd.DataFrame:
     """Enter what was measured of a claim ("nested_lstm.inner_slower_than_outer") at a scale; returns the whole table.
+
+    n: seeds. df: degrees of freedom of the interval, n - 1 where none are named.
 
     An earlier entry of that claim and scale is replaced, so that a notebook may be run again; several may note at
     once. An entry that was made with other parameters of its notebook stays in the file, which is printed; what is
@@ -38,7 +40,8 @@ def record_claim(claim: str, scale: str, interval: Interval, n: int) -> pd.DataF
         interval: The measured difference with its interval.
         n: The number of seeds.
     """
-    row = pd.DataFrame([[claim, scale, *np.round(interval, 6), n]], columns=CLAIMS)
+    freedom = n - 1 if df is None else round(df, 3)
+    row = pd.DataFrame([[claim, scale, *np.round(interval, 6), n, freedom]], columns=CLAIMS)
     measurements(row, map(load, DOCUMENTS))  # what this refuses would keep every verdict from being read
     row[MADE_WITH] = json.dumps(committed.parameters())
     path = paths.probes() / "claims.csv"

@@ -10,10 +10,11 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.together import NO_RUNS, about
-from nlstm_lab.statistics import Paired, compare, t_interval
+from nlstm_lab.statistics import Compared, compare, t_interval
 
 ENOUGH = 3  # live cells with a number, below which a memory of a run has no median
 RUN = ("experiment", "model", "start", "seed")
+NETWORK = ("experiment", "scale", "model", "start")  # with the seed: which network a row is of
 
 
 def gather(
@@ -85,27 +86,45 @@ def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def paired(frame: pd.DataFrame, column: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Paired:
-    """Whether `column` is larger in the rows that `first` describes than in those of `second`, seed by seed.
+def compared(frame: pd.DataFrame, column: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Compared:
+    """Compare `column` in the rows that `first` describes with that in the rows of `second`, over seeds.
 
-    A seed that lacks one of the two (NaN) is left out and not counted.
+    Where both sides are of the same networks (as the columns `NETWORK` and an untrained `condition` tell), the
+    difference is taken within each; else they are independent (`data/targets/protocol.md`). A seed without a number is
+    left out.
 
     Args:
-        frame: A tidy frame, one row a value.
-        column: The column of `frame` with the values.
-        first: One side of the comparison.
-        second: The other side, which is subtracted.
+        frame: One row a seed of whatever a side describes.
+        column: What is compared.
+        first: Columns and their values.
+        second: The same.
 
-    >>> paired(medians, "median", {"start": "zero", "memory": "inner"}, {...})  # doctest: +SKIP
+    Returns:
+        The difference, first minus second, with its interval.
+
+    Raises:
+        UsageError: a side has two rows of a seed.
     """
-    return compare(_by_seed(frame, column, first), _by_seed(frame, column, second))
+    sides = [_described(frame, one) for one in (first, second)]
+    one, other = (_by_seed(side, column, described) for side, described in zip(sides, (first, second), strict=True))
+    return compare(one, other, paired=_networks(sides[0]) == _networks(sides[1]))
 
 
-def _by_seed(frame: pd.DataFrame, column: str, described: Mapping[str, Any]) -> dict[int, float]:
-    chosen = frame
+def _described(frame: pd.DataFrame, described: Mapping[str, Any]) -> pd.DataFrame:
     for name, value in described.items():
-        chosen = chosen[chosen[name] == value]
-    values = _of_seeds(chosen, column, described)
+        frame = frame[frame[name] == value]
+    return frame
+
+
+def _networks(side: pd.DataFrame) -> set[tuple[Any, ...]]:
+    """Which networks the rows of one side are of, apart from their seeds."""
+    untrained = side.get("condition", pd.Series("", side.index)) == "untrained"
+    columns = side[[name for name in NETWORK if name in side]].assign(untrained=untrained)
+    return set(columns.itertuples(index=False, name=None))
+
+
+def _by_seed(side: pd.DataFrame, column: str, described: Mapping[str, Any]) -> dict[int, float]:
+    values = _of_seeds(side, column, described)
     return {int(seed): float(value) for seed, value in values.items()}  # type: ignore[call-overload]
 
 

@@ -12,6 +12,7 @@ from nlstm_lab import committed, paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.targets.documents import load
 from nlstm_lab.targets.evidence import Runs
+from nlstm_lab.targets.tolerances import discriminations
 from nlstm_lab.targets.verdicts import frame, judge
 
 MADE_WITH = "% made with "  # how the last line of a LaTeX table begins
@@ -44,7 +45,7 @@ class Comparison:
         texts = {
             "csv": self.frame.to_csv(index=False, float_format="%.7g", lineterminator="\n"),
             "tex": self.shown().drop(columns="each seed").to_latex(index=False, escape=True)
-            + "".join(f"% † {note}\n" for note in notes(self.frame))
+            + "".join(f"% {line}\n" for line in below(self.frame))
             + f"{MADE_WITH}{json.dumps(committed.parameters(), ensure_ascii=False)}\n",
         }
         for suffix, text in texts.items():
@@ -53,9 +54,9 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         table = self.shown().to_html(index=False, border=0, escape=True)
-        remarks = [self.note] * bool(self.note) + [f"† {note}" for note in notes(self.frame)]
-        below = "".join(f"<p>{html.escape(one)}</p>" for one in remarks)
-        return f"<h4>{html.escape(self.title)}</h4>{table}{below}"
+        remarks = [self.note] * bool(self.note) + below(self.frame)
+        paragraphs = "".join(f"<p>{html.escape(one)}</p>" for one in remarks)
+        return f"<h4>{html.escape(self.title)}</h4>{table}{paragraphs}"
 
 
 def _made_with(tex: Path) -> dict[str, Any]:
@@ -95,7 +96,7 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
         {
             "": row["subject"]
             + (f", {row['setting']}" if row["setting"] not in ("", "as printed") else "")
-            + ("†" if row["kind"] == "number" and row["says"] else ""),
+            + ("†" if row["note"] else ""),
             "parameters": row["parameters"],
             "metric": row["metric"],
             "split": row["split"],
@@ -112,12 +113,17 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(text, index=verdicts.index)
 
 
+def below(verdicts: pd.DataFrame) -> list[str]:
+    """What stands below a table: how much its tolerances tell apart, then its notes."""
+    return [f"{one}." for one in discriminations(verdicts)] + notes(verdicts)
+
+
 def notes(verdicts: pd.DataFrame) -> list[str]:
-    """What is remarked on printed numbers, whose rows have a dagger: a remark and the rows that it is about."""
-    noted = verdicts[(verdicts["kind"] == "number") & verdicts["says"].ne("")]
+    """What must be known of rows, which have a dagger: a note and the rows that it is about."""
+    noted = verdicts[verdicts["note"].ne("")]
     return [
-        f"{says} ({'; '.join(dict.fromkeys(about['where'] + ', ' + about['subject']))})."
-        for says, about in noted.groupby("says", sort=False)
+        f"† {note} ({'; '.join(dict.fromkeys(about['where'] + ', ' + about['subject']))})."
+        for note, about in noted.groupby("note", sort=False)
     ]
 
 

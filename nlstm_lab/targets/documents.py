@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 from nlstm_lab import paths
 from nlstm_lab.errors import DamagedFile, UsageError
-from nlstm_lab.settings import HIGHER_IS_BETTER
+from nlstm_lab.settings import HIGHER_IS_BETTER, METRICS
 from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
 
 T = TypeVar("T")
 DOCUMENTS = ("nested_lstm", "hm_rnn", "madsen")
-SPLITS = ("valid", "test")  # verdicts hang on the first one that a table prints
+SPLITS = ("valid", "test")
 
 
 def load(name: str, folder: Path | None = None) -> Document:
@@ -45,11 +45,14 @@ def load(name: str, folder: Path | None = None) -> Document:
     keys = _Keys(read, str(path))
     title, authors, year = keys.take("title", str), keys.take("authors", str), keys.take("year", int)
     tolerances = {metric: _tolerance(within) for metric, within in keys.tables("tolerances")}
-    places = {place: _place(place, within, tolerances) for place, within in keys.tables("places")}
+    places = {place: _place(place, within) for place, within in keys.tables("places")}
     claims = tuple(_claim(within, tolerances) for within in keys.rows("claims"))
     keys.done()
-    if len({claim.name for claim in claims}) < len(claims):
+    named = {claim.name for claim in claims}
+    if len(named) < len(claims):
         raise DamagedFile(f"{path} has two claims of one name; give each a name of its own")
+    if unknown := {claim.counted_with for claim in claims} - named - {""}:
+        raise DamagedFile(f"{path} counts a claim with {', '.join(sorted(unknown))}, which is no claim of it")
     return Document(name, title, authors, year, places, claims)
 
 
@@ -80,7 +83,7 @@ class _Keys:
             yield _Keys(row, f"{self.where}, {key} {position}")
 
     def tables(self, key: str) -> "Iterator[tuple[str, _Keys]]":
-        for name, table in self.take(key, dict).items():
+        for name, table in (self.maybe(key, dict) or {}).items():
             yield name, _Keys(table, f"{self.where}, {name}")
 
     def done(self) -> None:
@@ -100,28 +103,25 @@ class _Head:
     def columns(self) -> list[tuple[str, str]]:
         return [(metric, split) for metric in self.metrics for split in self.splits]
 
-    def anchors(self, split: str) -> bool:
-        return split == self.splits[0]
-
 
 def _tolerance(keys: _Keys) -> Tolerance:
     match, close = float(keys.take("match", Decimal)), float(keys.take("close", Decimal))
-    tolerance = Tolerance(match, close, keys.take("reason", str), keys.maybe("relative", bool) or False)
+    tolerance = Tolerance(match, close, keys.maybe("relative", bool) or False)
     keys.done()
     if not 0 <= match <= close:
         raise DamagedFile(f"{keys.where}: 0 <= match <= close does not hold for {match} and {close}")
     return tolerance
 
 
-def _place(name: str, keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Place:
+def _place(name: str, keys: _Keys) -> Place:
     where, caption, note = keys.take("where", str), keys.take("caption", str), keys.maybe("note", str) or ""
     substitute = keys.maybe("substitute", str)
     head = _Head(name, keys.take("evaluation", str), keys.strings("metrics"), keys.strings("splits"))
     if not head.splits or head.splits != [split for split in SPLITS if split in head.splits]:
         raise DamagedFile(f"{keys.where}: splits {head.splits} should be some of {list(SPLITS)}, in that order")
-    if lacking := set(head.metrics) - tolerances.keys():
-        raise DamagedFile(f"{keys.where}: there is no tolerance for {', '.join(sorted(lacking))}")
-    numbers = [number for row in keys.rows("rows") for number in _numbers(row, head, tolerances)]
+    if unknown := set(head.metrics) - {*METRICS, *HIGHER_IS_BETTER}:
+        raise DamagedFile(f"{keys.where}: no run has a metric {', '.join(sorted(unknown))}")
+    numbers = [number for row in keys.rows("rows") for number in _numbers(row, head)]
     orderings = [ordering for said in keys.rows("orderings") for ordering in _orderings(said, head, numbers)]
     ours = keys.maybe("ours", bool) or False
     if keys.maybe("rescued", bool):
@@ -136,7 +136,7 @@ def _place(name: str, keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Place
     return Place(name, where, caption, note, substitute, tuple(numbers), tuple(orderings), ours)
 
 
-def _numbers(keys: _Keys, head: _Head, tolerances: Mapping[str, Tolerance]) -> list[Number]:
+def _numbers(keys: _Keys, head: _Head) -> list[Number]:
     model, experiment, cites = (
         keys.take("model", str),
         keys.maybe("experiment", str),
@@ -160,8 +160,6 @@ def _numbers(keys: _Keys, head: _Head, tolerances: Mapping[str, Tolerance]) -> l
                 split=split,
                 evaluation=head.evaluation,
                 printed=printed.take(split, Decimal),
-                tolerance=tolerances[metric],
-                anchor=head.anchors(split),
                 parameters=parameters,
                 note=note,
             )
@@ -173,9 +171,11 @@ def _numbers(keys: _Keys, head: _Head, tolerances: Mapping[str, Tolerance]) -> l
 
 
 def _orderings(keys: _Keys, head: _Head, numbers: list[Number]) -> list[Ordering]:
-    says, note = keys.take("says", str), keys.maybe("note", str) or ""
-    betters, worses = keys.strings("better"), keys.strings("worse")
+    says, betters, worses = keys.take("says", str), keys.strings("better"), keys.strings("worse")
+    claimed, note = keys.maybe("splits", list) or head.splits, keys.maybe("note", str) or ""
     keys.done()
+    if not set(claimed) <= set(head.splits):
+        raise DamagedFile(f"{keys.where}: splits {claimed} should be some of {head.splits}, which the table prints")
     rows = {(number.experiment, number.metric, number.split): number for number in numbers}
     orderings = []
     for better, worse in ((better, worse) for better in betters for worse in worses):
@@ -196,7 +196,7 @@ def _orderings(keys: _Keys, head: _Head, numbers: list[Number]) -> list[Ordering
                     split=split,
                     evaluation=head.evaluation,
                     printed=sign * (printed[0] - printed[1]) if printed else None,
-                    anchor=head.anchors(split),
+                    claimed=split in claimed,
                     says=says,
                     note=note,
                 )
@@ -212,7 +212,8 @@ def _claim(keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Claim:
         keys.maybe("printed", Decimal),
         keys.maybe("tolerance", str),
     )
-    ours, note = keys.maybe("ours", bool) or False, keys.maybe("note", str) or ""
+    ours = keys.maybe("ours", bool) or False
+    note, counted_with = keys.maybe("note", str) or "", keys.maybe("counted_with", str) or ""
     keys.done()
     if (above is None) == (printed is None) or (printed is None) != (tolerance is None):
         raise DamagedFile(f"{keys.where}: a claim needs either above, or printed with its tolerance")
@@ -228,4 +229,5 @@ def _claim(keys: _Keys, tolerances: Mapping[str, Tolerance]) -> Claim:
         tolerance=None if tolerance is None else tolerances[tolerance],
         ours=ours,
         note=note,
+        counted_with=counted_with,
     )

@@ -1,4 +1,4 @@
-"""What a document prints, entry by entry: numbers with their tolerances, orderings, claims."""
+"""What a document prints, entry by entry: numbers, orderings, claims."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,11 +10,10 @@ Setting = Literal["as printed", "log-frequencies"]  # how the output bias starts
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a number may lie from the printed one, decided before the run; `relative`: a share of it."""
+    """How far a number may lie from the printed one; `relative`: a share of it."""
 
     match: float
     close: float
-    reason: str
     relative: bool = False
 
     def verdict(self, printed: float, ours: float) -> Literal["match", "close", "differs"]:
@@ -37,15 +36,16 @@ class Number:
     split: str
     evaluation: str
     printed: Decimal | None  # with the digits of the document; None in the setting that no document prints
-    tolerance: Tolerance
-    anchor: bool
     parameters: str
-    note: str
+    note: str  # what must be said of it
 
 
 @dataclass(frozen=True)
 class Ordering:
-    """Experiment `better` is said to beat `worse`, by `printed` (None where nobody prints it)."""
+    """Experiment `better` is said to beat `worse`, by `printed` (None where nobody prints it).
+
+    claimed: the sentence speaks of this split. note: what must be known of it.
+    """
 
     place: str
     model: str
@@ -55,16 +55,17 @@ class Ordering:
     split: str
     evaluation: str
     printed: Decimal | None
-    anchor: bool
+    claimed: bool
     says: str
-    note: str  # what must be said where it holds
+    note: str  # what must be said of it
 
 
 @dataclass(frozen=True)
 class Claim:
     """A probe's measurement that is said to lie above a value, or to be a `printed` number.
 
-    It is measured over seeds; above holds when the whole interval lies there.
+    It is measured over seeds; above holds when the whole interval lies there. note: what must be known of it.
+    counted_with: the claim whose number this one is, too; it is counted there alone.
     """
 
     where: str
@@ -75,7 +76,8 @@ class Claim:
     printed: Decimal | None
     tolerance: Tolerance | None
     ours: bool
-    note: str  # what must be said where it holds
+    note: str  # what must be said of it
+    counted_with: str
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Place:
     name: str
     where: str
     caption: str
-    note: str
+    note: str  # what must be said of it
     substitute: str | None
     numbers: tuple[Number, ...]
     orderings: tuple[Ordering, ...]

@@ -12,7 +12,8 @@ from nlstm_lab.settings import SCALES, UNDER_WAY
 from nlstm_lab.targets.entries import Document, Number, Ordering
 
 TABLE = ["experiment", "scale", "seed", "split", "evaluation", "metric", "value"]
-CLAIMS = ["claim", "scale", "value", "low", "high", "n"]
+CLAIMS = ["claim", "scale", "value", "low", "high", "n", "df"]
+ENOUGH = 3  # seeds for an interval
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,32 @@
 """The verdicts as Markdown."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Any
 
 import pandas as pd
 
 from nlstm_lab.targets.comparison import digits, notes, number
 from nlstm_lab.targets.documents import load
-from nlstm_lab.targets.verdicts import printed_numbers
+from nlstm_lab.targets.tolerances import discriminations
 
-STATEMENT = ["where", "says", "note", "metric", "scale", "setting"]  # what one line of claims is about
+STATEMENT = ["where", "says", "note", "metric", "split", "scale", "setting"]  # what one line of claims is about
+READING = (
+    "Numbers are judged at paper scale; of two in a cell the first is validation's, the second the test set's. "
+    "Orderings and claims are judged by 95 % intervals over seeds at the scale shown, on the splits that the sentence "
+    "speaks of. A row that stands for several comparisons shows the smallest of their differences (“at the least”), "
+    "and how many have which verdict."
+)
 Rows = list[dict[Hashable, Any]]
 
 
 def readme_block(frame: pd.DataFrame) -> str:
-    """The whole frame of `verdicts` as Markdown: counts, then for each document its numbers and its claims.
+    """The whole frame of `verdicts` as Markdown: for each document its numbers and its claims.
 
-    A table of which nothing was run takes one line. Cells show validation / test where both are printed.
+    A table of which nothing was run takes one line. Cells show validation / test where both are printed. Below a
+    document's numbers stands how many wrong rows would pass.
     """
     frame = frame.assign(digits=digits(frame))
-    lines = [*_counts(frame[~frame["own"]]), ""]
+    lines = [READING, ""]
     for name in dict.fromkeys(frame["document"]):
         document, mine = load(name), frame[(frame["document"] == name) & ~frame["own"]]
         lines += [f"**{document.title}** ({document.authors}, {document.year})", ""]
@@ -30,32 +37,12 @@ def readme_block(frame: pd.DataFrame) -> str:
         for place, rows in mine[mine["kind"] == "number"].groupby("place", sort=False):
             caption = document.places[str(place)].caption
             lines += _numbers(rows, caption) if rows["seeds"].any() else [_silent(rows, caption)]
-        if remarks := notes(mine[mine["seeds"] > 0]):
-            lines += ["", "\n\n".join(f"† {note}" for note in remarks)]
-        lines += ["", *_statements(mine), ""]
+        remarks = [f"{document.places[one.place].where}, {one}." for one in discriminations(mine) if one.our_pairs]
+        remarks += notes(mine[(mine["seeds"] > 0) & (mine["kind"] == "number")])
+        lines += ["", *("\n\n".join(remarks).splitlines()), "", *_statements(mine), ""]
     if frame["own"].any():
         lines += ["**Questions of our own**", "", *_statements(frame[frame["own"]]), ""]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _counts(frame: pd.DataFrame) -> list[str]:
-    counted, references = frame[frame["anchor"]], int(frame["kind"].eq("reference").sum())
-    printed = printed_numbers(counted)
-    numbers, claims = counted[printed]["verdict"], counted[~printed]["verdict"]
-    return [
-        f"{len(numbers)} printed numbers, judged at paper scale, on validation where it is printed: "
-        f"{_tally(numbers, ('match', 'close', 'differs', 'smaller scale', 'not run'))}. "
-        f"({references} more are cited by the documents from others, and not run here.)",
-        "",
-        f"{len(claims)} orderings and claims, judged by 95 % intervals over seeds at the scale shown: "
-        f"{_tally(claims, ('holds', 'fails', 'undecided', 'not run'))}. A row that stands for several comparisons "
-        "shows the smallest of their differences (“at the least”), and how many have which verdict.",
-    ]
-
-
-def _tally(verdicts: Iterable[str], order: Iterable[str]) -> str:
-    marker = list(verdicts)
-    return ", ".join(f"{marker.count(verdict)} {verdict}" for verdict in order)
 
 
 def _line(*cells: object) -> str:
@@ -73,13 +60,11 @@ def _numbers(rows: pd.DataFrame, caption: str) -> list[str]:
         if setting != "as printed" and not row["seeds"].any():
             continue  # nobody printed it and nobody ran it
         cells: Rows = row.to_dict("records")
-        mark = "†" if cells[0]["says"] else ""
+        mark = "†" if cells[0]["note"] else ""
         label = f"{subject}, {metric}" + ("" if setting == "as printed" else f", {setting}") + mark
         printed = " / ".join(cell["as_printed"] for cell in cells if cell["as_printed"])
         ours = " / ".join(_spread(cell) for cell in cells if cell["seeds"])
-        verdict = cells[0]["verdict"]
-        if others := [f"{cell['split']}: {cell['verdict']}" for cell in cells[1:] if cell["verdict"] != verdict]:
-            verdict += f" ({', '.join(others)})"
+        verdict = " / ".join(cell["verdict"] for cell in cells if cell["verdict"])
         lines.append(_line("", label, printed, ours, cells[0]["seeds"] or "", cells[0]["scale"], verdict))
     return lines
 
@@ -91,10 +76,10 @@ def _spread(cell: dict[Hashable, Any]) -> str:
 
 
 def _statements(frame: pd.DataFrame) -> list[str]:
-    """Claims, and orderings with one line a sentence of the document, metric and scale; anchoring split."""
-    stated = frame[frame["anchor"] & frame["kind"].isin(["ordering", "claim"])]
-    lines = ["| where | what is said | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|"]
-    for (where, says, note, metric, scale, text), rows in stated.groupby(STATEMENT, sort=False):
+    """Claims, and orderings with one line a sentence of the document, metric, split and scale."""
+    stated = frame[frame["kind"].isin(["ordering", "claim"]) & (frame["anchor"] | frame["split"].eq(""))]
+    lines = ["| where | what is said | split | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|---|"]
+    for (where, says, note, metric, split, scale, text), rows in stated.groupby(STATEMENT, sort=False):
         cells: Rows = rows.to_dict("records")
         ours = seeds = ""
         if scale:
@@ -104,5 +89,5 @@ def _statements(frame: pd.DataFrame) -> list[str]:
         tally = rows["verdict"].value_counts(sort=False)
         verdict = ", ".join(f"{count} {name}" for name, count in tally.items()) if len(cells) > 1 else tally.index[0]
         said = f"{says}<br>*{note}*" if note else says
-        lines.append(_line(where, said, ours, seeds, f"{scale}, {text}" if text else scale, verdict))
+        lines.append(_line(where, said, split, ours, seeds, f"{scale}, {text}" if text else scale, verdict))
     return lines

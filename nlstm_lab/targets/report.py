@@ -1,11 +1,15 @@
 """The shortest answer to "does it hold?": a line for each document, and what the rest would take."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 import pandas as pd
 
+from nlstm_lab.statistics import holm
 from nlstm_lab.targets.documents import load
-from nlstm_lab.targets.verdicts import ENOUGH, printed_numbers
+from nlstm_lab.targets.evidence import ENOUGH
+from nlstm_lab.targets.verdicts import printed_numbers
+
+SPLITS = {"valid": "validation", "test": "test", "": "probes"}
 
 OUTCOMES = {  # column of the report: the verdicts that it counts, worded as they are counted
     "replicated or close": {"match": "match", "close": "close", "holds": "hold"},
@@ -20,31 +24,48 @@ def report(frame: pd.DataFrame) -> str:
 
     >>> import nlstm_lab as lab
     >>> print(lab.targets.report(lab.targets.verdicts(lab.runs.table())).splitlines()[0])
-    | | replicated or close | not replicated | could not be told | not run |
+    | | on | replicated or close | not replicated | could not be told | not run |
     """
     counted = frame[frame["anchor"]]
     few = counted["verdict"].isin(OUTCOMES["could not be told"]) & counted["seeds"].lt(ENOUGH)
     counted = counted.assign(verdict=counted["verdict"].mask(few, "few"))
-    numbers = printed_numbers(counted)
-    lines = ["| | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 1) + "|"]
-    for name in dict.fromkeys(counted["document"]):
-        mine = (counted["document"] == name) & ~counted["own"]
-        title = load(str(name)).title
-        lines.append(_line(f"**{title}**, printed numbers", counted[mine & numbers]["verdict"]))
-        lines.append(_line(f"**{title}**, orderings and claims", counted[mine & ~numbers]["verdict"]))
-    if counted["own"].any():
-        lines.append(_line("**Questions of our own**", counted[counted["own"]]["verdict"]))
+    lines = ["| | on | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 2) + "|"]
+    for label, rows in _families(counted):
+        lines += [_line("" if k else label, split, part) for k, (split, part) in enumerate(_of_splits(rows))]
     lacking = counted["verdict"].isin(OUTCOMES["not run"]) & counted["kind"].ne("claim")
-    return "\n".join([*lines, "", *_rest(counted[lacking])]) + "\n"
+    corrected = "In brackets: how many remain with Holm's correction at 5 % over the comparisons of their line."
+    return "\n".join([*lines, "", corrected, *_rest(counted[lacking])]) + "\n"
 
 
-def _line(label: str, verdicts: Iterable[str]) -> str:
-    table = list(verdicts)
-    cells = []
+def _families(counted: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """What is counted together, with its name: numbers, orderings and claims of a document, questions of ours."""
+    numbers, own = printed_numbers(counted), counted["own"]
+    for name in dict.fromkeys(counted["document"]):
+        mine, title = (counted["document"] == name) & ~own, load(str(name)).title
+        yield f"**{title}**, printed numbers", counted[mine & numbers]
+        yield f"**{title}**, orderings and claims", counted[mine & ~numbers]
+    if own.any():
+        yield "**Questions of our own**", counted[own]
+
+
+def _of_splits(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows of each split that has some: validation, test, then what probes measured, which has none."""
+    for split in ("valid", "test", ""):
+        if len(part := rows[rows["split"] == split]):
+            yield split, part
+
+
+def _line(label: str, split: str, rows: pd.DataFrame) -> str:
+    corrected = rows[holm(rows["p"])]["verdict"].tolist()
+    verdicts, cells = rows["verdict"].tolist(), []
     for worded in OUTCOMES.values():
-        counts = [(table.count(verdict), word) for verdict, word in worded.items()]
-        cells.append(", ".join(f"{count} {word}" if len(counts) > 1 else str(count) for count, word in counts if count))
-    return f"| {label} | " + " | ".join(cell or "0" for cell in cells) + " |"
+        counts = []
+        for verdict, word in worded.items():
+            if count := verdicts.count(verdict):
+                after = f" ({corrected.count(verdict)})" if verdict in ("holds", "fails") else ""
+                counts.append(f"{count} {word}{after}" if len(worded) > 1 else str(count))
+        cells.append(", ".join(counts) or "0")
+    return f"| {label} | {SPLITS[split]} | " + " | ".join(cells) + " |"
 
 
 def _rest(lacking: pd.DataFrame) -> list[str]:

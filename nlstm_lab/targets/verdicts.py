@@ -9,30 +9,32 @@ from typing import Literal
 import pandas as pd
 
 from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES
-from nlstm_lab.statistics import t_interval
+from nlstm_lab.statistics import Interval, compare, p_value, t_interval
 from nlstm_lab.targets.documents import DOCUMENTS, load
 from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
-from nlstm_lab.targets.evidence import Runs, measurements
+from nlstm_lab.targets.evidence import ENOUGH, Runs, measurements
+from nlstm_lab.targets.tolerances import tolerance
 
 Kind = Literal["number", "reference", "ordering", "claim"]
 NOT_RUN, SMALLER = "not run", "smaller scale"  # a printed number is judged at paper scale alone
 CITED = "cited"  # by a document from others
 LARGEST_FIRST = SCALES[::-1]  # the largest speaks
-ENOUGH = 3  # seeds for an interval
 
 
 @dataclass(frozen=True)
 class Row:
     """One line of the verdicts' frame.
 
-    anchor: the verdict counts (validation where it is printed; test is shown beside it). own: a question that
-    the document does not ask. subject: what the line is about; says: the document's words, or a remark.
-    note: what must be said beside a claim or an ordering.
+    anchor: the verdict counts: the document prints this number, or makes this statement of this split. own: a question
+    that the document does not ask. subject: what the line is about; says: the document's words; note: what must be
+    known of the row.
     experiment: which one measures a number, "" where it is cited from others.
     setting: of a number how the output bias starts, of an ordering the substitute that was read,
     and how a rule ended its runs.
     printed, ours, low, high: in the metric's unit, NaN where there is none; for an ordering, by how much the
-    better one is better. as_printed: with the document's digits. seeds: how many; values: every seed's value.
+    better one is better. as_printed: with the document's digits. match, close: within which our number is so called.
+    p: of the two-sided t test of an ordering or claim. seeds: how many (of an ordering, the side with fewer); values:
+    every seed's value.
     verdict: "" of a number that was run in a setting that no document prints.
     """
 
@@ -52,9 +54,12 @@ class Row:
     split: str = ""
     printed: float = math.nan
     as_printed: str = ""
+    match: float = math.nan
+    close: float = math.nan
     ours: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    p: float = math.nan
     seeds: int = 0
     values: str = ""
     scale: str = ""
@@ -112,12 +117,13 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
     candidates = ((scale, runs.get(number.experiment or "", number, scale)) for scale in scales)
     scale, values = next((pair for pair in candidates if pair[1]), ("", {}))
     mean, low, high = t_interval(values.values())
+    within = tolerance(place, number.metric, number.split, runs)
     return Row(
         document=document.name,
         place=place.name,
         where=place.where,
         kind="number" if number.experiment else "reference",
-        anchor=number.anchor and number.printed is not None and number.experiment is not None,
+        anchor=number.printed is not None and number.experiment is not None,
         own=False,
         subject=number.model,
         experiment=number.experiment or "",
@@ -125,38 +131,45 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
         setting=number.setting,
         metric=number.metric,
         split=number.split,
-        says="; ".join(filter(None, [number.note, runs.how_they_ended([number.experiment or ""], scale, values)])),
+        says="",
+        note="; ".join(filter(None, [number.note, runs.how_they_ended([number.experiment or ""], scale, values)])),
         printed=math.nan if number.printed is None else float(number.printed),
         as_printed="" if number.printed is None else str(number.printed),
+        match=within.match,
+        close=within.close,
         ours=mean,
         low=low,
         high=high,
         seeds=len(values),
         values=_listed(values),
         scale=scale,
-        verdict=_beside(number.tolerance, number.printed, mean, scale) if number.experiment else CITED,
+        verdict=_beside(within, number.printed, mean, scale) if number.experiment else CITED,
     )
 
 
 def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) -> Row:
-    paired = [
-        (scale, text, margins)
+    found = [
+        (scale, text, better, worse)
         for scale, text, suffix in _evidence(place)
-        if (margins := _margins(ordering, runs, scale, suffix))
+        if (better := runs.get(ordering.better + suffix, ordering, scale))
+        and (worse := runs.get(ordering.worse + suffix, ordering, scale))
     ]
-    enough = [evidence for evidence in paired if len(evidence[2]) >= ENOUGH]
-    scale, text, values = next(iter(enough or paired), ("", "", {}))
-    names = (ordering.better, ordering.worse)
-    mean, low, high = t_interval(values.values())
+    enough = [one for one in found if min(len(one[2]), len(one[3])) >= ENOUGH]
+    scale, text, better, worse = next(iter(enough or found), ("", "", {}, {}))
+    higher = ordering.metric in HIGHER_IS_BETTER
+    compared = compare(*((better, worse) if higher else (worse, better)))
+    mean, low, high = compared.difference
     return Row(
         document=document.name,
         place=place.name,
         where=place.where,
         kind="ordering",
-        anchor=ordering.anchor,
+        anchor=ordering.claimed,
         own=place.ours,
         subject=ordering.model,
-        setting=", ".join(filter(None, [text, runs.how_they_ended(names, scale, values)])),
+        setting=", ".join(
+            filter(None, [text, runs.how_they_ended((ordering.better, ordering.worse), scale, {*better, *worse})])
+        ),
         metric=ordering.metric,
         split=ordering.split,
         says=ordering.says,
@@ -166,8 +179,9 @@ def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) 
         ours=mean,
         low=low,
         high=high,
-        seeds=len(values),
-        values=_listed(values),
+        p=p_value(compared.difference, compared.df),
+        seeds=compared.seeds,
+        values=f"{_listed(better)} beside {_listed(worse)}" if scale else "",
         scale=scale,
         verdict=_side(low, high, 0.0) if scale else NOT_RUN,
     )
@@ -181,27 +195,21 @@ def _evidence(place: Place) -> list[tuple[str, str, str]]:
     return [(LARGEST_FIRST[0], "", ""), variation, *((scale, place.substitute, "") for scale in LARGEST_FIRST[1:])]
 
 
-def _margins(ordering: Ordering, runs: Runs, scale: str, suffix: str) -> dict[int, float]:
-    """By how much the better one is better, for each seed that both have."""
-    better, worse = (runs.get(name + suffix, ordering, scale) for name in (ordering.better, ordering.worse))
-    sign = 1 if ordering.metric in HIGHER_IS_BETTER else -1
-    return {seed: sign * (better[seed] - worse[seed]) for seed in sorted(better.keys() & worse.keys())}
-
-
 def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str, float]]) -> Row:
     scale = _speaks({scale: int(row["n"]) for scale, row in measured.items()})
     row = measured.get(scale, {})
-    value, low, high = (float(row.get(column, math.nan)) for column in ("value", "low", "high"))
+    value, low, high, df = (float(row.get(column, math.nan)) for column in ("value", "low", "high", "df"))
+    bound = claim.above or 0.0
     if claim.printed is not None and claim.tolerance is not None:
         verdict = _beside(claim.tolerance, claim.printed, value, scale)
     else:
-        verdict = _side(low, high, claim.above or 0.0) if scale else NOT_RUN
+        verdict = _side(low, high, bound) if scale else NOT_RUN
     return Row(
         document=document.name,
         place=claim.name,
         where=claim.where,
         kind="claim",
-        anchor=True,
+        anchor=not claim.counted_with,
         own=claim.ours,
         subject=claim.measure,
         says=claim.says,
@@ -211,6 +219,7 @@ def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str,
         ours=value,
         low=low,
         high=high,
+        p=p_value(Interval(value, low, high), df, bound) if claim.printed is None else math.nan,
         seeds=int(row.get("n", 0)),
         scale=scale,
         verdict=verdict,

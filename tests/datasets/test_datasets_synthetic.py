@@ -13,7 +13,6 @@ from nlstm_lab.datasets.synthetic import (
     WORD,
     CopyTask,
     NestedLanguage,
-    integrated_time,
     signals,
     symbol_sequence,
 )
@@ -47,14 +46,6 @@ def test_symbol_sequences_have_their_timescale() -> None:
         indicator = (codes == symbol) - 0.2
         for lag in (1, 30, 60):
             assert autocorrelation(indicator, lag) == pytest.approx(np.exp(-lag / 30), abs=0.05)
-
-
-def test_the_integrated_time_is_the_sum_of_the_autocorrelations() -> None:
-    for tau in (0.5, 3.0, 50.0):
-        assert integrated_time(tau) == pytest.approx(1 + 2 * np.exp(-np.arange(1, 3000) / tau).sum())
-    for none in (0, float("nan")):
-        with pytest.raises(UsageError, match="positive"):
-            integrated_time(none)
 
 
 def test_the_nested_language_is_cut_where_it_says() -> None:

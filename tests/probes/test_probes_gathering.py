@@ -73,15 +73,31 @@ def test_pairs_leave_out_the_seeds_that_lack_one():
     rows = [(seed, memory, value) for seed in range(5) for memory, value in (("inner", 3.0 + seed), ("outer", 1.0))]
     frame = pd.DataFrame(rows, columns=["seed", "memory", "median"])
     frame.loc[(frame["seed"] == 2) & (frame["memory"] == "inner"), "median"] = np.nan
-    told = probes.paired(frame, "median", {"memory": "inner"}, {"memory": "outer"})
+    told = probes.compared(frame, "median", {"memory": "inner"}, {"memory": "outer"})
     assert told.seeds == 4
     assert told.difference == t_interval([2.0, 3.0, 5.0, 6.0])
     assert told.ordering == "holds"
-    assert probes.paired(frame, "median", {"memory": "outer"}, {"memory": "inner"}).ordering == "fails"
+    assert probes.compared(frame, "median", {"memory": "outer"}, {"memory": "inner"}).ordering == "fails"
     with pytest.raises(ValueError, match="more than one row"):
-        probes.paired(frame, "median", {}, {"memory": "outer"})
+        probes.compared(frame, "median", {}, {"memory": "outer"})
     (inner, outer) = probes.intervals(frame, "median", by=["memory"]).itertuples()
     assert (inner.n, inner.mean, outer.n, outer.low) == (4, 5.0, 5, 1.0)
+
+
+def test_two_networks_are_not_paired_and_an_untrained_one_is_another():
+    values = {("nlstm", "trained"): [1.0, 2.0, 3.0], ("lstm", "trained"): [0.5, 1.5, 2.5]}
+    values |= {("nlstm", "untrained"): [0.5, 1.5, 2.5], ("nlstm", "words shuffled"): [0.5, 1.5, 2.5]}
+    frame = pd.DataFrame(
+        [{"experiment": name, "condition": condition, "seed": seed, "median": value}
+         for (name, condition), seeds in values.items() for seed, value in enumerate(seeds)]
+    )  # fmt: skip
+    trained = {"experiment": "nlstm", "condition": "trained"}
+    for other, ordering in (
+        ({"experiment": "lstm", "condition": "trained"}, "undecided"),
+        (trained | {"condition": "untrained"}, "undecided"),
+        (trained | {"condition": "words shuffled"}, "holds"),  # the same network reads another text
+    ):
+        assert probes.compared(frame, "median", trained, other).ordering == ordering
 
 
 def test_what_a_cut_costs_and_when():

@@ -147,3 +147,17 @@ def test_lengths_operations_and_steps_since_a_flush():
     since = segments.since_flush([found]).set_index("since")
     assert since["count"].tolist() == [3, 3, 1]
     assert since["bits"].tolist() == [(3 + 6 + 8) / 3, (4 + 7 + 9) / 3, 5]
+
+
+def test_what_is_attained_is_a_share_of_what_a_rate_leaves():
+    true = np.arange(600) % 6 == 0
+    for fires, share in ((true | (np.arange(600) % 2 == 0), 1.0), (np.roll(true, 1), None)):
+        symbols = ("time", np.where(true, " ", "a"))
+        found = reading(fires[:, None]).assign_coords(symbol=symbols)
+        told = segments.attained(segments.judged([found], [{"spaces": true}], {"0": (0, 0)})).iloc[0]
+        best = 2 * min(fires.mean(), true.mean()) / (fires.mean() + true.mean())
+        assert told["best"] == pytest.approx(best)
+        assert told["share"] == pytest.approx(share) if share else told["share"] < 0
+        bits = segments.information([found], [{"spaces": true}]).iloc[0]
+        assert bits["symbol"] == pytest.approx(bits["entropy"])
+        assert bits["shuffled"] < 0.01 < bits["bits"] < bits["entropy"]

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from scipy.signal import lfilter
 
 from nlstm_lab import probes
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.datasets.synthetic import signals
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import liveness
+from nlstm_lab.studies.timescales import autocorrelation
+from nlstm_lab.studies.timescales.autocorrelation import estimate
 from nlstm_lab.studies.timescales.measure import gate_timescales, state_timescales
 
 T = 20_000
@@ -147,3 +150,11 @@ def test_float64_weights_are_traced_too(network, text):
     model = network().double()
     assert probes.trace(model, text).c.dtype == np.float32
     assert torch.get_default_dtype() == torch.float32
+
+
+def test_the_window_closes_too_early_on_strong_anticorrelation_as_the_docstring_says():
+    noise = np.random.default_rng(0).standard_normal((30_000, 40))
+    for phi, found in ((-0.2, 0.34), (-0.3, 0.23), (-0.4, 0.10)):
+        x = lfilter([1.0], [1.0, -phi], noise, axis=0)
+        assert estimate(x).integrated.mean() == pytest.approx(found, abs=0.015)
+        assert f"{0.5 + phi / (1 - phi):.3f}".lstrip("0") in (autocorrelation.__doc__ or "")

@@ -22,6 +22,7 @@ DETECTORS = {
     "surprise": ("fires on surprise (mean)", "#e69f00", "D", 0.02),
     "periodic": ("periodic (mean)", "#56b4e9", "|", 0.19),
     "random": ("random (mean)", "#4d4d4d", "x", 0.36),
+    "best": ("the best at that rate", "#4d4d4d", ">", 0.36),
 }
 AFTER = "or one after"  # the window of a boundary at a space or after it
 SEEDS = -0.16  # the place of the network's single seeds
@@ -35,8 +36,8 @@ def boundary_scores(
 
     scores: `lab.probes.gather(networks, lab.probes.segment_studies.scores, excerpt)` of the seeds of one experiment.
     within: a window's name; beside the exact spaces stands what the paper says of them, "or one after". Seeds are
-    small, the bar is the t interval of their mean, cut at 0; rivals are means over seeds. Each panel has an axis of its
-    own, and says how often its layer fires.
+    small, the bar is the t interval of their mean, cut at 0; rivals are means over seeds; from "random" to "best" is
+    what F1 can tell at that rate. Each panel has an axis of its own, and says how often its layer fires.
 
     UsageError: nothing was judged within that window, or more than one experiment.
     """
@@ -50,6 +51,10 @@ def boundary_scores(
         raise UsageError("the figure shows the seeds of one experiment: choose one")
     if within == "0":
         rows = pd.concat([rows, after])
+    if metric == "f1":
+        best = rows[rows["detector"] == "network"].assign(detector="best")
+        best["f1"] = 2 * best[["rate", "base"]].min(axis=1) / (best["rate"] + best["base"])
+        rows = pd.concat([rows, best])
     frame = rows[["layer", "truth", "detector", "seed", "rate", metric]].rename(columns={metric: "value"})
     layers, truths = sorted(frame["layer"].unique()), list(dict.fromkeys([*after["truth"], *frame["truth"]]))
     figure, axes = panels(ax, 1, len(layers), width, 1.1 + 0.44 * len(truths), sharey=True)
@@ -75,7 +80,8 @@ def boundary_scores(
 
 def _judged(panel: Axes, y: int, values: pd.Series) -> None:
     """The line of one truth; values: one a seed, by detector."""
-    for detector, (_, colour, marker, place) in DETECTORS.items():
+    for detector in [name for name in DETECTORS if name in values.index]:
+        _, colour, marker, place = DETECTORS[detector]
         mean, low, high = t_interval(values.loc[[detector]])
         drawn: dict[str, Any] = {"color": colour, "markersize": 4.5, "clip_on": False, "zorder": 4}
         panel.plot(mean, y + place, marker, markeredgewidth=1.1, **drawn)

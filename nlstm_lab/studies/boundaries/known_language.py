@@ -10,8 +10,9 @@ from nlstm_lab import models, training
 from nlstm_lab.datasets.synthetic import WORD, NestedLanguage, NestedLanguageTask
 from nlstm_lab.models import Interface, ModelConfig, Network
 from nlstm_lab.probes.records import ensure
+from nlstm_lab.studies.boundaries import segments
 from nlstm_lab.studies.boundaries.measure import together
-from nlstm_lab.studies.boundaries.segments import Flags, fires, mutual_information
+from nlstm_lab.studies.boundaries.segments import Flags
 from nlstm_lab.training import TrainingConfig
 
 LANGUAGE = NestedLanguage(words=32, topics=4, length=50, batch_size=64, evaluation="streams")
@@ -38,17 +39,8 @@ def information(seed: int = 0) -> pd.DataFrame:
 
     def measure() -> pd.DataFrame:
         readings, truths = _read(seed)
-        generator, rows = np.random.default_rng(seed), []
         bpc = float(np.nanmean([reading["surprise"].values for reading in readings]))
-        for layer in readings[0]["layer"].values[:-1].tolist():
-            z = np.concatenate([fires(reading, layer) for reading in readings])
-            for name in truths[0]:
-                true = np.concatenate([of_piece[name] for of_piece in truths])
-                row = {"layer": layer, "truth": name, "bits": mutual_information(z, true)}
-                chance = {"shuffled": mutual_information(generator.permutation(z), true)}
-                whole = {"entropy": mutual_information(true, true), "rate": z.mean(), "base": true.mean()}
-                rows.append(row | chance | whole | {"bpc": bpc})
-        return pd.DataFrame(rows)
+        return segments.information(readings, truths, seed).drop(columns="symbol").assign(bpc=bpc)
 
     return ensure("nested_information", measure, config=_described(), seed=seed)
 

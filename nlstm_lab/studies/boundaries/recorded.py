@@ -36,6 +36,13 @@ def segment_scores(model: Network, text: Excerpt | Lines, piece: int = PIECE, se
     return segments.judged(*_readings(model, text, piece), seed=seed)
 
 
+@recorded("boundary_information", by=["piece", "seed"])
+def boundary_information(model: Network, text: Excerpt, piece: int = PIECE, seed: int = 0) -> pd.DataFrame:
+    """Measure what boundaries tell of what a text ends, in bits a character (`segments.information`)."""
+    readings, truths, _ = _readings(model, text, piece)
+    return segments.information(readings, truths, seed)
+
+
 @recorded("operations", by=["piece"])
 def operation_shares(model: Network, text: Excerpt | Lines, piece: int = PIECE) -> pd.DataFrame:
     """Count every operation and its share of the steps, one row a layer and operation (`segments.operations`)."""

@@ -164,6 +164,50 @@ def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
     return float((joint[there] * np.log2(joint[there] / apart[there])).sum())
 
 
+def information(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Flags]], seed: int = 0) -> pd.DataFrame:
+    """What z of every layer that has a detector tells of the truths, in bits a step.
+
+    Args:
+        readings: `boundaries` of one text or several, of symbols.
+        truths: Of each text by name.
+        seed: Of the order that boundaries are brought into by chance.
+
+    Returns:
+        One row a layer and truth: bits, the mutual information of z with the truth; shuffled, that of the same
+        boundaries in another order, which is what chance leaves; symbol, that of the current symbol with the truth;
+        entropy, the truth's own, which is all there is to tell; rate and base, boundaries and true ones a step.
+    """
+    generator, rows = np.random.default_rng(seed), []
+    symbols = np.concatenate([reading["symbol"].values for reading in readings])
+    for layer in readings[0]["layer"].values[:-1].tolist():
+        z = np.concatenate([fires(reading, layer) for reading in readings])
+        for name in truths[0]:
+            true = np.concatenate([of_text[name] for of_text in truths])
+            row = {"layer": layer, "truth": name, "bits": mutual_information(z, true)}
+            row["shuffled"] = mutual_information(generator.permutation(z), true)
+            row["symbol"], row["entropy"] = mutual_information(symbols, true), mutual_information(true, true)
+            rows.append(row | {"rate": z.mean(), "base": true.mean()})
+    return pd.DataFrame(rows)
+
+
+def attained(scores: pd.DataFrame) -> pd.DataFrame:
+    """F1 of the network as a share of what a detector of its rate can attain: 0 is a random one, 1 the best.
+
+    Args:
+        scores: Of `judged`, gathered or not.
+
+    Returns:
+        The network's rows with `chance` (a random detector's F1), `best` (the largest at that rate) and `share`, NaN
+        where nothing can be attained.
+    """
+    keys = [name for name in scores if name not in ("detector", "rate", *Agreement._fields)]
+    chance = scores[scores["detector"] == "random"][[*keys, "f1"]].rename(columns={"f1": "chance"})
+    network = scores[scores["detector"] == NETWORK].merge(chance, on=keys, validate="one_to_one")
+    network["best"] = 2 * network[["rate", "base"]].min(axis=1) / (network["rate"] + network["base"])
+    reach = network["best"] - network["chance"]
+    return network.assign(share=((network["f1"] - network["chance"]) / reach).where(reach > 0))
+
+
 def lengths(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Flags]] = ()) -> pd.DataFrame:
     """How long segments are: one row a series ("layer 1", or a truth's name) and length in steps, with their `count`.
 

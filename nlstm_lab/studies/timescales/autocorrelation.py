@@ -3,7 +3,9 @@
 All three read the autocorrelation rho_k, and agree on an exponential one, rho_k = exp(-k / tau), from about a step
 on (at tau = 1 within a tenth). Below, only the last of them is tau: the integrated one, there 1/2 coth(1 / (2 tau)),
 is 0.66 at tau = 0.5, and falls to the 0.5 of white noise, which tells nothing of even its next step. Less than 0.5 is
-a signal that turns back on itself (anticorrelated).
+a signal that turns back on itself (anticorrelated). There the window closes too early: for values that correlate by
+-0.2, -0.3, -0.4, -0.5 with the next, the integrated time is .333, .269, .214, .167, and the estimate is .34, .23, .10,
+and nothing or no number at all.
 
 integrated   1/2 + sum of rho_k, k = 1 ... M, up to the first M of at least `WINDOW` times the sum so far (the
              self-consistent window of Sokal, "Monte Carlo Methods in Statistical Mechanics", section 3);

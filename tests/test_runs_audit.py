@@ -1,0 +1,66 @@
+"""What is recorded, recomputed: results from histories, scores from weights, verdicts from both."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from safetensors.torch import load_file, save_file
+
+from nlstm_lab import cli, paths, runs
+from nlstm_lab.runs.audit import audit
+
+
+@pytest.fixture
+def run(recorded: Callable[..., runs.Run]) -> runs.Run:
+    return recorded("ptb_char_lstm1", 3)
+
+
+def test_a_record_agrees_with_its_history_and_its_weights(run: runs.Run) -> None:
+    told = audit(run)
+    assert (told.wrong, told.lacking) == ([], "")
+    assert told.recomputed == 2 * 3 * 2  # blocks and streams; nats, accuracy and bits; validation and test
+    assert audit(run, weights=False).lacking == "weights were left out"
+
+
+def test_a_result_that_its_history_does_not_have_is_named(run: runs.Run) -> None:
+    metrics = [dict(row) for row in run.result["metrics"]]
+    metrics[1]["value"] *= 1.00001
+    told = audit(replace(run, result=run.result | {"metrics": metrics}), weights=False)
+    assert len(told.wrong) == 1
+    assert metrics[1]["metric"] in told.wrong[0]
+
+
+def test_weights_that_give_other_scores_are_named(run: runs.Run) -> None:
+    file = run.folder / "weights.safetensors"
+    weights = load_file(file)
+    save_file({name: value if value.dim() < 2 else value + 0.05 for name, value in weights.items()}, file)
+    wrong = " ".join(audit(run).wrong)
+    assert "are not those that it records" in wrong
+    assert "its weights give" in wrong
+    file.unlink()
+    assert audit(run).lacking == "weights are not kept"
+
+
+def test_the_committed_tables_follow_from_the_histories(monkeypatch, capsys) -> None:
+    """What needs no data: `nlstm-lab audit --no-weights`."""
+    monkeypatch.setattr(sys, "argv", ["nlstm-lab", "audit", "--no-weights"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    told = capsys.readouterr().out
+    assert not stopped.value.code, told
+    assert len(told.splitlines()) == 13
+
+
+def test_a_verdict_that_the_histories_do_not_give_is_named(tmp_path, monkeypatch, capsys) -> None:
+    table = pd.read_csv(paths.figures() / "nested_lstm_rescue.csv", keep_default_na=False)
+    table.loc[0, "verdict"] = "fails" if table.loc[0, "verdict"] == "holds" else "holds"
+    table.to_csv(tmp_path / "nested_lstm_rescue.csv", index=False)
+    monkeypatch.setattr(paths, "figures", lambda: tmp_path)
+    for words, code in ((["nested_lstm.rescue"], 1), (["nested_lstm.table9"], 2)):
+        monkeypatch.setattr(sys, "argv", ["nlstm-lab", "audit", "--no-weights", *words])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        assert stopped.value.code == code
+    assert "nested_lstm_rescue.csv says" in capsys.readouterr().out
