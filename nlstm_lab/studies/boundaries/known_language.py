@@ -1,5 +1,6 @@
 """Does an HM-LSTM find segments that nobody marked? A small one learns a language whose words and phrases are known."""
 
+import json
 from collections.abc import Iterable
 
 import numpy as np
@@ -10,6 +11,7 @@ from nlstm_lab import models, training
 from nlstm_lab.datasets.synthetic import WORD, NestedLanguage, NestedLanguageTask
 from nlstm_lab.models import Interface, ModelConfig, Network
 from nlstm_lab.probes.records import ensure
+from nlstm_lab.settings import plain
 from nlstm_lab.studies.boundaries import segments
 from nlstm_lab.studies.boundaries.measure import together
 from nlstm_lab.studies.boundaries.segments import Flags
@@ -55,7 +57,7 @@ def language_information(seeds: Iterable[int]) -> pd.DataFrame:
 
 
 def _described() -> str:
-    return f"{LANGUAGE} {MODEL} {TRAINING} {READ}"
+    return json.dumps([plain(config) for config in (LANGUAGE, MODEL, TRAINING)] + [{"read": READ}])
 
 
 def _read(seed: int) -> tuple[list[xr.Dataset], list[dict[str, Flags]]]:
