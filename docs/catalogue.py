@@ -20,7 +20,7 @@ DOCS = Path(__file__).resolve().parent
 READING = ("10", "12", "93", "90", "91", "94", "22", "32", "11", "13", "14", "21", "30", "00", "01")
 NAMES = {name: getattr(numbers, name) for name in dir(numbers) if not name.startswith("_")}
 JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
-STATEMENT = ["says", "note", "metric", "scale", "setting"]  # what one row of claims is about
+STATEMENT = ["says", "note", "metric", "split", "scale", "setting"]  # what one row of claims is about
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def statements(name: str) -> list[Statement]:
     """The claim, or the orderings of a table, by its whole name; "place#0" is the first sentence of a place."""
     whole, _, which = name.partition("#")
     rows = numbers.of(whole)
-    rows = rows[rows["anchor"] & rows["kind"].isin(["ordering", "claim"])]
+    rows = rows[(rows["kind"].eq("ordering") & rows["anchor"]) | rows["kind"].eq("claim")]
     said = list(dict.fromkeys(rows["says"]))
     chosen = rows[rows["says"] == said[int(which)]] if which else rows
     if chosen.empty:
@@ -102,7 +102,7 @@ def _statement(rows: pd.DataFrame) -> Statement:
         ours = f"{ours} {least['metric']}".strip() + (" at the least" if len(rows) > 1 else "")
     return Statement(
         document="" if least["own"] else lab.targets.load(least["document"]).title,
-        where=least["where"],
+        where=", ".join(filter(None, [least["where"], {"valid": "validation"}.get(least["split"], least["split"])])),
         says=least["says"],
         note=least["note"],
         measure=least["subject"] if least["kind"] == "claim" else "",

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 import nlstm_lab as lab
-from nlstm_lab.statistics import Interval, t_interval
+from nlstm_lab.statistics import Interval, compare, t_interval
 
 PTB = {"nlstm": "ptb_char_nlstm", "lstm2": "ptb_char_lstm2"}
 STARTS = {"zero": "", "log_frequencies": "_logfreq"}
@@ -109,17 +109,17 @@ def over(experiment: str, **which: str) -> Interval:
 
 
 def gap(first: str, second: str, **which: str) -> Interval:
-    """By how much the first value is larger, paired over the seeds that both have."""
-    return t_interval((values(first, **which) - values(second, **which)).dropna())
+    """By how much the first network's value is larger, with Welch's interval."""
+    return compare(dict(values(first, **which)), dict(values(second, **which))).difference
 
 
 def row(target: str, subject: str, metric: str = "", split: str = "", kind: str = "number") -> Any:
-    """A row of the verdicts: of the place `document.place`, the split that counts where none is named."""
+    """A row of the verdicts: of the place `document.place`, on validation where it is printed and no split is named."""
     rows = of(target)
     rows = rows[rows["subject"].eq(subject) & rows["kind"].eq(kind)]
     rows = rows[rows["metric"].eq(metric) | (not metric)]
-    rows = rows[rows["split"].eq(split) if split else rows["anchor"]]
     rows = rows[rows["setting"].ne("log-frequencies")]
+    rows = rows[rows["split"].eq(split or rows["split"].iloc[0])]
     if len(rows) != 1:
         raise Untrue(f"{target}, {subject!r}, {metric} {split}: {len(rows)} rows")
     found = rows.iloc[0]
@@ -171,7 +171,36 @@ def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.Dat
 
 
 def _pair(frame: pd.DataFrame, column: str, first: dict[str, str], second: dict[str, str]) -> Interval:
-    return lab.probes.paired(frame, column, first, second).difference
+    return lab.probes.compared(frame, column, first, second).difference
+
+
+def living(memory: str, start: str) -> tuple[int, int]:
+    """The fewest and the most living cells that a run's median of a memory of the Nested LSTM rests on."""
+    medians = lab.probes.medians(of_both_starts(lab.probes.timescales)).query("value == 'raw' and start == @start")
+    measured = medians.query("model == 'nlstm' and memory == @memory")["measured"]
+    return int(measured.min()), int(measured.max())
+
+
+def drawn(start: str) -> Interval:
+    """By how many characters the inner memory is slower as figure 3 draws the two: through tanh, and raw outside."""
+    medians = lab.probes.medians(of_both_starts(lab.probes.timescales)).query("start == @start")
+    return _pair(medians, "median", INNER | {"value": "tanh"}, OUTER | {"value": "raw"})
+
+
+@cache
+def boundaries(measure: str) -> pd.DataFrame:
+    """A measurement of the first layer's boundaries of the annealed HM-LSTM, a row a seed and truth."""
+    networks = [(run, run.model()) for run in lab.runs.recorded("ptb_char_hmlstm_annealed", "small")]
+    return lab.probes.gather(networks, getattr(lab.probes, measure), lab.datasets.Excerpt("ptb", "valid", 10000)).query(
+        "layer == 1"
+    )
+
+
+def fires(truth: str) -> "pd.Series[float]":
+    """The share of a truth's places at which each seed's first layer fires; who fires at spaces most comes first."""
+    exact = boundaries("segment_scores").query("within == '0' and detector == 'network'")
+    shares = exact.pivot(index="seed", columns="truth", values="recall").sort_values("spaces", ascending=False)
+    return shares[truth]
 
 
 def slowness(value: str, start: str) -> dict[str, float]:
@@ -235,7 +264,7 @@ def vanishes(unit: str, condition: str = "trained") -> float:
 
 
 def vanishes_more(first: str, second: str, condition: str) -> bool:
-    return above(t_interval(_vanished(first, condition) - _vanished(second, condition)))
+    return above(compare(dict(_vanished(first, condition)), dict(_vanished(second, condition))).difference)
 
 
 def _vanished(unit: str, condition: str) -> "pd.Series[float]":
@@ -245,7 +274,7 @@ def _vanished(unit: str, condition: str) -> "pd.Series[float]":
 
 
 def ahead_at(update: int, first: str, seconds: Iterable[str]) -> bool:
-    """Whether a network of autocomplete has the lower validation loss at an update, paired over seeds."""
+    """Whether a network of autocomplete has the lower validation loss at an update."""
     units = (first, *seconds)
     runs = [run for unit in units for run in lab.runs.recorded(f"autocomplete_{unit}", "small")]
     curves = lab.runs.curves(runs).query("split == 'valid' and update == @update")
