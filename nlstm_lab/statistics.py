@@ -133,6 +133,9 @@ def least(compared: Iterable[Compared]) -> Compared:
     """The comparison that decides a claim about several rivals: the one whose interval begins lowest.
 
     The claim holds where it holds against each; it fails where it fails against one.
+
+    Args:
+        compared: One comparison a rival.
     """
     several = list(compared)
     unmeasured = [one for one in several if one.ordering == "not measured"]
