@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import State
-from nlstm_lab.cells.fast import compiling, detected, is_uniform, reads, refuse_second_derivative, sparse
+from nlstm_lab.cells.fast import compiling, detected, is_uniform, memory, reads, refuse_second_derivative, sparse
 from nlstm_lab.cells.fast.hmlstm_pointwise import Kind, Tensors, act, act_backward
 from nlstm_lab.cells.fast.hmlstm_tape import Backward, Options, Tape
 from nlstm_lab.cells.fast.nested import UNSAVED_STEPS
