@@ -1,0 +1,35 @@
+// The verdicts' tables: click a column's head to sort by it, type or choose a verdict to filter.
+for (const part of document.querySelectorAll(".nl-sortable")) {
+  const rows = () => [...part.querySelectorAll("tbody tr")];
+  const box = document.createElement("div");
+  box.className = "nl-filter";
+  box.innerHTML = `<label>Find <input type="search"></label>
+    <label>Verdict <select><option value="">all</option></select></label>`;
+  part.prepend(box);
+  const [find, choose] = [box.querySelector("input"), box.querySelector("select")];
+  const verdict = (row) => row.lastElementChild.textContent.trim();
+  const words = new Set(rows().flatMap((row) => verdict(row).replace(/\(.*?\)|\d+/g, "").split(",")));
+  for (const word of [...words].map((word) => word.trim()).filter(Boolean).sort())
+    if (![...choose.options].some((option) => option.text === word)) choose.add(new Option(word));
+  const filter = () => rows().forEach((row) => {
+    const found = row.textContent.toLowerCase().includes(find.value.toLowerCase());
+    row.hidden = !found || !verdict(row).includes(choose.value);
+  });
+  find.addEventListener("input", filter);
+  choose.addEventListener("change", filter);
+  for (const table of part.querySelectorAll("table"))
+    table.querySelectorAll("thead th").forEach((head, column) => {
+      const button = document.createElement("button");
+      button.append(...head.childNodes);
+      head.append(button);
+      let down = false;
+      button.addEventListener("click", () => {
+        down = !down;
+        head.ariaSort = down ? "ascending" : "descending";
+        const text = (row) => row.cells[column].textContent.trim();
+        const body = table.tBodies[0];
+        const sorted = [...body.rows].sort((a, b) => text(a).localeCompare(text(b), "en", { numeric: true }));
+        body.append(...(down ? sorted : sorted.reverse()));
+      });
+    });
+}

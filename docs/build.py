@@ -1,0 +1,203 @@
+"""Build the site: write its pages from docs/site, the records and the executed notebooks; run Sphinx; check every link.
+
+`make site` executes the notebooks first. One that is not executed is shown without its results.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import catalogue
+import links
+import nbformat
+import written
+from sphinx.cmd.build import main as sphinx
+
+from nlstm_lab import notebooks, paths
+
+SOURCE, SITE = paths.workspaces() / "site", paths.root() / "site"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+COLOURS = {"holds": "success", "match": "success", "close": "info", "fails": "danger", "differs": "danger"}
+PAGES = {  # the committed pages, as they are called on the site
+    "VERDICTS.md": "verdicts",
+    "REPLICATING.md": "replicate",
+    "CONTRIBUTING.md": "contribute",
+    "CHANGELOG.md": "changelog",
+    "data/README.md": "data",
+}
+
+
+def build() -> int:
+    """Write the sources, build, copy what is downloaded, check: the exit code."""
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    SOURCE.mkdir(parents=True)
+    (SOURCE / "figures").symlink_to(paths.figures())
+    for path, text in sources().items():
+        paths.write(SOURCE / path, text)
+    config = ["-c", str(catalogue.DOCS), "-b", "html", "-W", "--keep-going", "-q", "-E", "-j", "2"]
+    shutil.rmtree(SITE, ignore_errors=True)
+    if code := sphinx([*config, "-d", str(SOURCE / ".doctrees"), str(SOURCE), str(SITE)]):
+        return code
+    shutil.copytree(paths.figures(), SITE / "figures")
+    shutil.copytree(paths.executed() / "widgets", SITE / "widgets", dirs_exist_ok=True)
+    for path in paths.notebooks().glob("*.ipynb"):
+        shutil.copy(path, SITE / "notebooks")
+    if wrong := links.broken(SITE):
+        print("\n".join(wrong), file=sys.stderr)
+        return 1
+    print(f"the site is in {SITE}: open index.html")
+    return 0
+
+
+def sources() -> dict[str, str]:
+    """Every page of the site by its path: Markdown and notebooks."""
+    names: dict[str, Any] = {
+        "findings": catalogue.findings(),
+        "order": catalogue.reading_order(),
+        "notebook_title": catalogue.title,
+        "widgets": widgets(),
+        "sections": gallery(),
+        "report": written._report()[0],
+    }
+    folder = catalogue.DOCS / "site"
+    pages = {
+        str(path.relative_to(folder)): catalogue.rendered(path.read_text(encoding="utf-8"), **names)
+        for path in folder.rglob("*.md")
+    }
+    for path, name in PAGES.items():
+        text = (paths.root() / path).read_text(encoding="utf-8")
+        pages[f"{name}.md"] = relinked(text)
+    pages["verdicts.md"] = f"::::{{div}} nl-sortable\n{pages['verdicts.md']}\n::::\n".replace("# Verdicts", "", 1)
+    pages["verdicts.md"] = "# Verdicts\n\n" + pages["verdicts.md"]
+    pages |= {f"findings/{one.slug}.md": finding(one) for one in catalogue.findings()}
+    pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in notebooks.names()}
+    return pages | {"reference/cli.md": command_line()}
+
+
+def relinked(text: str, up: str = "") -> str:
+    """A committed page's links as they are on the site."""
+    for path, name in PAGES.items():
+        text = text.replace(f"]({path}", f"]({up}{name}.md")
+    text = re.sub(r"\]\(FINDINGS\.md[^)]*\)", f"]({up}findings.md)", text)
+    text = text.replace("](notebooks/README.md)", f"]({up}notebooks.md)").replace("](notebooks/", f"]({up}notebooks/")
+    return text.replace("](figures/", f"]({up}figures/")
+
+
+def badge(verdict: str) -> str:
+    """A verdict as a badge of sphinx-design."""
+    return f"{{bdg-{COLOURS.get(verdict.split()[-1], 'secondary')}}}`{verdict}`"
+
+
+def finding(one: catalogue.Finding) -> str:
+    """A finding's page: what was said, the verdict, the prose, the figures, and what it all rests on."""
+    lines = [f"# {one.title}", "", relinked(one.body, "../"), ""]
+    for said in one.statements:
+        asked = f"{said.document}, {said.where}" if said.document else f"Our own question, {said.where}"
+        lines += [f"> {said.says}", ">", f"> {asked}", "", f"{badge(said.verdict)} **{said.ours or 'no run yet'}**", ""]
+        lines += [f"- Rests on {said.rests_on}."]
+        lines += [f"- Measured: {said.measure}."] if said.measure else []
+        lines += [f"- {said.note}"] if said.note else []
+        lines.append("")
+    for figure in one.figures:
+        record = next(record for record in catalogue.manifest() if record["name"] == figure)
+        lines += [f"```{{figure}} ../figures/{figure}.png", f":alt: {record['caption']}", ""]
+        lines += [f"{record['caption']} <a href='../gallery.html#{figure}'>Files and what made it</a>", "```", ""]
+    number = one.notebook.partition("_")[0]
+    lines += [
+        "## The evidence",
+        "",
+        f"Notebook [{one.notebook}](../notebooks/{one.notebook}.ipynb) measures and draws it:",
+    ]
+    return "\n".join([*lines, "", "```sh", f".venv/bin/nlstm-lab figures {number}", "```", ""])
+
+
+def notebook(name: str) -> str:
+    """A notebook as it was executed (as it is where it was not), with its widgets' pages in frames."""
+    job = notebooks.Job(name)
+    shown = nbformat.read(job.output, as_version=4) if job.output.is_file() else job.read()  # type: ignore[no-untyped-call]
+    for cell in shown.cells:
+        if cell.cell_type == "markdown":  # places that only the widget in JupyterLab knows
+            cell.source = re.sub(r"\[([^\]]+)\]\(#connectivity-[^)]*\)", r"\1", cell.source)
+        for output in cell.get("outputs", []):
+            data, about = output.get("data", {}), output.get("metadata", {}).get("nlstm_lab", {})
+            data.pop(WIDGET, None)
+            if about:
+                output.data = {"text/html": frame(about["page"], "../")}
+    run = (
+        f'<p class="nl-open"><a href="{name}.ipynb" download>Download this notebook</a>, or in a clone type'
+        f" <code>make lab</code> and open <code>{name}.ipynb</code> in JupyterLab.</p>"
+    )
+    shown.cells.insert(1, nbformat.v4.new_markdown_cell(run))  # type: ignore[no-untyped-call]
+    for k, cell in enumerate(shown.cells):
+        cell.id = f"cell-{k}"
+    return str(nbformat.writes(shown))  # type: ignore[no-untyped-call]
+
+
+def frame(page: str, up: str = "") -> str:
+    """A widget's page within another."""
+    name = page.removesuffix(".html")
+    return (
+        f'<iframe class="nl-live" title="{name}, live" loading="lazy" src="{up}widgets/{page}"></iframe>'
+        f'<p><a href="{up}widgets/{page}">{name} on a page of its own</a></p>'
+    )
+
+
+def widgets() -> dict[str, str]:
+    """The widgets that executed notebooks left pages of: a name and the frame that shows it."""
+    return {path.stem: frame(path.name) for path in sorted((paths.executed() / "widgets").glob("*.html"))}
+
+
+def gallery() -> list[dict[str, Any]]:
+    """The sections of the gallery, each with its figures: card by card what `docs/gallery.toml` and sidecars say."""
+    records = {record["name"]: record for record in catalogue.manifest()}
+    made_in, commits = catalogue.notebooks_by_figure(), _commits()
+    version = tomllib.loads((paths.root() / "pyproject.toml").read_text())["project"]["version"]
+    sections = tomllib.loads((catalogue.DOCS / "gallery.toml").read_text(encoding="utf-8"))["section"]
+    for section in sections:
+        cards = []
+        for name, title in section["figures"].items():
+            record, commit = records[name], commits.get(name, "")
+            about = f"version {version}" + (f", commit {commit}" if commit else "")
+            verdicts = [badge(one.verdict) for claim in section.get("claims", {}).get(name, [])
+                        for one in catalogue.statements(claim)]  # fmt: skip
+            cards.append(
+                record | {"title": title, "notebook": made_in[name], "made_of": catalogue.grouped(record["runs"]),
+                          "badges": verdicts, "bibtex": _bibtex(name, record["caption"], about)}
+            )  # fmt: skip
+        section["cards"] = cards
+    return list(sections)
+
+
+def _bibtex(name: str, caption: str, about: str) -> str:
+    return (
+        f"@misc{{nlstm_lab_{name},\n  author = {{{{The nlstm\\_lab developers}}}},\n  title = {{{caption}}},\n"
+        f"  howpublished = {{nlstm\\_lab, figure \\texttt{{{name.replace('_', chr(92) + '_')}}}}},\n"
+        f"  note = {{{about}}},\n  year = {{2026}}\n}}"
+    )
+
+
+def _commits() -> dict[str, str]:
+    """The commit that drew each figure last; nothing where there is no git."""
+    command = ["git", "log", "--format=%x00%h", "--name-only", "--", "figures/*.pdf"]
+    done = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, check=False)
+    found: dict[str, str] = {}
+    for entry in done.stdout.split("\0")[1:]:
+        commit, *files = entry.split()
+        for file in files:
+            found.setdefault(Path(file).stem, commit)
+    return found
+
+
+def command_line() -> str:
+    """The reference of the command line, as typer writes it."""
+    command = [sys.executable, "-m", "typer", "nlstm_lab.cli", "utils", "docs", "--name", "nlstm-lab"]
+    done = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(build())

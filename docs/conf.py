@@ -1,0 +1,77 @@
+"""How Sphinx builds the site from what `build.py` has written. Nothing is fetched when a page is read."""
+
+import re
+from typing import Any
+
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+
+from nlstm_lab.paths import root
+
+project = "nlstm_lab"
+author = "The nlstm_lab developers"
+copyright = f"2026, {author}; text and figures CC BY 4.0, code MIT"
+release = re.search(r'^version = "(.+)"', (root() / "pyproject.toml").read_text(), re.MULTILINE)[1]  # type: ignore[index]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design"]
+exclude_patterns = ["figures"]
+myst_enable_extensions = ["colon_fence", "dollarmath", "amsmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"  # they were executed with papermill
+nb_render_markdown_format = "myst"
+default_role = "code"  # docstrings write `names` with one backtick
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+python_maximum_signature_line_length = 100
+html_theme = "pydata_sphinx_theme"
+html_title = "nlstm_lab"
+html_static_path = [str(root() / "docs" / "_static")]
+html_css_files = ["site.css"]
+html_js_files = [("tables.js", {"defer": "defer"})]
+html_math_renderer = "mathml"
+html_copy_source = False
+html_context = {"default_mode": "auto"}
+alone = ("index", "gallery", "widgets", "verdicts", "replicate", "contribute")  # pages of a section without others
+html_sidebars: dict[str, list[str]] = {page: [] for page in alone}
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 8,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+
+def _inline(translator: Any, node: Any) -> None:
+    translator.body.append(tex2mathml(node.astext(), as_block=False))
+    raise SkipNode
+
+
+def _display(translator: Any, node: Any) -> None:
+    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise SkipNode
+
+
+def plain(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings hold plain words and `code`: what reStructuredText would read as markup is escaped."""
+    text, in_list, verbatim = list[str](), False, False
+    for line in lines:
+        bare = line.lstrip()
+        verbatim = bare.startswith(">>>") or (verbatim and bool(bare))
+        starts = bare.startswith("- ")
+        if text and text[-1].strip() and (starts != in_list) and (starts or not line.startswith(" ")):
+            text.append("")  # what Markdown does without: an empty line before and after a list
+        elif text and text[-1].startswith(" ") and bare and not line.startswith(" "):
+            text.append("")
+        in_list = starts or (in_list and line.startswith(" "))
+        parts = line.split("`")
+        if not verbatim:
+            parts[::2] = [re.sub(r"([*|])|(?<=\w)(_)(?=\W|$)", r"\\\1\2", part) for part in parts[::2]]
+        text.append("`".join(parts))
+    lines[:] = text
+
+
+def setup(app: Sphinx) -> None:
+    app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
+    app.connect("autodoc-process-docstring", plain, priority=400)
