@@ -19,7 +19,7 @@ from sphinx.cmd.build import main as sphinx
 
 from nlstm_lab import notebooks, paths
 
-SOURCE, SITE = paths.workspaces() / "site", paths.root() / "site"
+SOURCE, BUILT, SITE = paths.workspaces() / "site", paths.workspaces() / "built" / "html", paths.root() / "site"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 COLOURS = {"holds": "success", "match": "success", "close": "info", "fails": "danger", "differs": "danger"}
 PAGES = {  # the committed pages, as they are called on the site
@@ -33,15 +33,17 @@ PAGES = {  # the committed pages, as they are called on the site
 
 def build() -> int:
     """Write the sources, build, copy what is downloaded, check: the exit code."""
-    shutil.rmtree(SOURCE, ignore_errors=True)
+    for folder in (SOURCE, BUILT.parent):  # what MyST-NB extracts lies beside what is built
+        shutil.rmtree(folder, ignore_errors=True)
     SOURCE.mkdir(parents=True)
     (SOURCE / "figures").symlink_to(paths.figures())
     for path, text in sources().items():
         paths.write(SOURCE / path, text)
     config = ["-c", str(catalogue.DOCS), "-b", "html", "-W", "--keep-going", "-q", "-E", "-j", "2"]
-    shutil.rmtree(SITE, ignore_errors=True)
-    if code := sphinx([*config, "-d", str(SOURCE / ".doctrees"), str(SOURCE), str(SITE)]):
+    if code := sphinx([*config, "-d", str(SOURCE / ".doctrees"), str(SOURCE), str(BUILT)]):
         return code
+    shutil.rmtree(SITE, ignore_errors=True)
+    shutil.move(BUILT, SITE)
     shutil.copytree(paths.figures(), SITE / "figures")
     shutil.copytree(paths.executed() / "widgets", SITE / "widgets", dirs_exist_ok=True)
     for path in paths.notebooks().glob("*.ipynb"):
