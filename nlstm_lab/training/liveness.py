@@ -7,9 +7,12 @@ though both look infinitely slow. Only the second half of the sequences is judge
 cell first has to move.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from nlstm_lab.cells.base import Record
 from nlstm_lab.cells.memories import memories
 from nlstm_lab.models import Network
 
@@ -45,14 +48,15 @@ def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def shares(network: Network, inputs: Tensor) -> dict[str, float]:
-    """The shares of latched and of silent cells of each memory on one batch, from a zero state.
+    """The shares of latched and of silent cells of each memory on one batch, from a zero state; and `detectors`.
 
     `inputs` is what the network reads, time-major: symbols [T, B] or vectors [T, B, features]. Returns for
     instance {"latched_share/inner": 0.9, "silent_share/inner": 0.05, ...}; nothing for a unit without memory
     cells, nor for a memory that records no gates, and NaN for one whose states are not finite.
     """
-    named = {}
-    for name, record in memories(network.trace(inputs)[2]).items():
+    records = network.trace(inputs)[2]
+    named = detectors(records, inputs)
+    for name, record in memories(records).items():
         if not record.keys() >= set(JUDGED):
             continue
         classes = liveness(*(record[key] for key in JUDGED))
@@ -60,3 +64,39 @@ def shares(network: Network, inputs: Tensor) -> dict[str, float]:
         for code, word in ((2, "latched"), (1, "silent")):
             named[f"{word}_share/{name}"] = float((classes == code).float().mean()) if finite else float("nan")
     return named
+
+
+def detectors(records: Sequence[Record], inputs: Tensor) -> dict[str, float]:
+    """What the boundary detectors of an HM-LSTM do on one batch, layer by layer but the top one.
+
+    Args:
+        records: What each layer recorded, z and z_tilde [T, B] among it.
+        inputs: Symbols [T, B], or vectors, which explain nothing.
+
+    Returns:
+        boundary_rate/layer 1, the mean of z; clamped_share/layer 1, of the z~ at 0 or 1, where the clamped
+        straight-through gradient is zero; and explained_share/layer 1, the mutual information of z (above 1/2) and the
+        current symbol by the entropy of z, NaN where z is always the same. Nothing for a cell type without detectors.
+    """
+    named = {}
+    for k, record in enumerate(records[:-1], 1):
+        if "z_tilde" not in record:
+            continue
+        z, z_tilde = record["z"], record["z_tilde"]
+        named[f"boundary_rate/layer {k}"] = float(z.mean())
+        named[f"clamped_share/layer {k}"] = float(((z_tilde <= 0) | (z_tilde >= 1)).float().mean())
+        if not inputs.is_floating_point():
+            named[f"explained_share/layer {k}"] = _explained((z > 0.5).flatten(), inputs.flatten())
+    return named
+
+
+def _explained(fires: Tensor, symbols: Tensor) -> float:
+    """The share of the entropy of `fires` [N] that `symbols` [N] take away."""
+    joint = torch.stack([torch.bincount(symbols[fires == side], minlength=int(symbols.max()) + 1) for side in (0, 1)])
+    shares = joint.double() / len(fires)
+    whole, given = _entropy(shares.sum(1)), _entropy(shares.flatten()) - _entropy(shares.sum(0))
+    return 1 - given / whole if whole else float("nan")
+
+
+def _entropy(shares: Tensor) -> float:
+    return float(-torch.xlogy(shares, shares).sum())
