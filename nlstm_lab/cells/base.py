@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
+from nlstm_lab.errors import UsageError
 
 State = tuple[Tensor, ...]
 Device = torch.device | str | int | None
@@ -78,6 +79,11 @@ def look_up(table: Tensor, symbols: Tensor, out: Tensor | None = None) -> Tensor
         raise ValueError(f"input must hold symbols from 0 to {len(table) - 1}, not others") from None
 
 
+def autocasts(device: torch.device) -> bool:
+    """Whether products there are cast in this block; not on a device that has no autocast, as meta."""
+    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
+
+
 def checked_input(input: Any, input_size: int, like: Tensor, *forms: str) -> Tensor:
     """`input`, if it is floating and of the type of `like`, or integer symbols, in one of the `forms`.
 
@@ -96,7 +102,7 @@ def checked_input(input: Any, input_size: int, like: Tensor, *forms: str) -> Ten
         raise ValueError(f"input must be {wanted} (or integer symbols {coded}), not {came}")
     if "T" in form and input.shape[form.index("T")] == 0:
         raise ValueError(f"input must be at least one step long, not {list(input.shape)}")
-    if not symbols and input.dtype != like.dtype and not torch.is_autocast_enabled(like.device.type):
+    if not symbols and input.dtype != like.dtype and not autocasts(like.device):
         raise TypeError(f"input must be of the parameters' type {like.dtype}, not {input.dtype}")
     return input.long() if symbols and input.dtype != torch.int32 else input
 
@@ -112,7 +118,7 @@ def checked_state(state: Any, like: Any, names: tuple[str, ...]) -> tuple[Tensor
             raise TypeError(f"{name} of the state must be a tensor, not {type(tensor).__name__}")
         if tensor.shape != expected.shape:
             raise ValueError(f"{name} of the state must be {list(expected.shape)}, not {list(tensor.shape)}")
-        if tensor.dtype != expected.dtype and not torch.is_autocast_enabled(tensor.device.type):
+        if tensor.dtype != expected.dtype and not autocasts(tensor.device):
             raise TypeError(f"{name} of the state must be of type {expected.dtype}, not {tensor.dtype}")
     return tuple(given)
 
@@ -131,7 +137,17 @@ def switch(name: str, value: Any) -> bool:
     return value
 
 
-class Cell(nn.Module, ABC):
+class Unscripted(nn.Module):
+    """A module that says why `torch.jit.script` cannot take it, alone or inside another."""
+
+    def __prepare_scriptable__(self) -> None:
+        raise UsageError(
+            f"{type(self).__name__} cannot be scripted, as its steps are Python: take torch.compile, torch.export or "
+            "torch.jit.trace"
+        )
+
+
+class Cell(Unscripted, ABC):
     """One step of a unit: x_t and the last state in, the new state out.
 
     Shapes: input [B, input_size] (or [input_size], or integer symbols [B] or [] that stand for one-hot
@@ -189,6 +205,10 @@ class Cell(nn.Module, ABC):
         """What users hand in, as a flat state."""
         return tuple(state) if isinstance(state, tuple | list) else (state,)
 
+    def completed(self, state: Any, dim: int) -> Any:
+        """What users hand in, and what they may leave out of it; dim: where its parts would hold several memories."""
+        return state
+
     def forward(self, input: Tensor, hx: Any = None) -> Any:
         """One step: the new state, given `hx`, the last one."""
         return self.forward_beside(input, hx)
@@ -202,7 +222,8 @@ class Cell(nn.Module, ABC):
         first = self.initial_state(x.shape[0])
         if hx is not None:
             like = self.pack(tuple(tensor[0] for tensor in first) if single else first)
-            first = self.unpack(checked_state(hx, like, self.part_names or self.state_names))
+            given = checked_state(self.completed(hx, 0), like, self.part_names or self.state_names)
+            first = self.unpack(given)
             first = tuple(tensor.unsqueeze(0) for tensor in first) if single else first
         last = self.recur(self.project(x), first, **beside)
         return self.pack(tuple(tensor[0] for tensor in last) if single else last)

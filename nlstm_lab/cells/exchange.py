@@ -45,12 +45,12 @@ class Exchangeable(Recurrent):
             dtype=like.dtype,
             **cls.options_of(module),
         )
-        theirs, ours = module.state_dict(), {}
-        for k in range(module.num_layers):
-            ours[f"layers.{k}.weight_ih"] = theirs[f"weight_ih_l{k}"]
-            ours[f"layers.{k}.weight_hh"] = theirs[f"weight_hh_l{k}"]
+        ours = {}
+        for k in range(module.num_layers):  # by attribute, which weight norm and its like compute
+            ours[f"layers.{k}.weight_ih"] = getattr(module, f"weight_ih_l{k}").detach()
+            ours[f"layers.{k}.weight_hh"] = getattr(module, f"weight_hh_l{k}").detach()
             if module.bias:
-                outside, inside = theirs[f"bias_ih_l{k}"], theirs[f"bias_hh_l{k}"]
+                outside, inside = (getattr(module, f"{name}_l{k}").detach() for name in ("bias_ih", "bias_hh"))
                 ours |= (
                     {f"layers.{k}.bias": outside, f"layers.{k}.bias_hh": inside}
                     if cls.two_biases

@@ -142,8 +142,8 @@ class HierarchicalRNN(Multiscale):
         wanted = [*input.shape[: input.dim() - input.is_floating_point()], self.num_layers - 1]
         if list(boundaries.shape) != wanted:
             raise ValueError(f"boundaries must be {wanted}, as the input is, not {list(boundaries.shape)}")
-        # a look at values, which a compiled graph cannot take, and for which a GPU would have to be waited for
-        if boundaries.device.type == "cpu" and not torch.compiler.is_compiling():
+        # a look at values, which fake tensors have not, and for which a GPU would have to be waited for
+        if boundaries.device.type == "cpu" and type(boundaries) is Tensor and not torch.compiler.is_compiling():
             if not ((boundaries == 0) | (boundaries == 1)).all():
                 raise ValueError("boundaries must be 0 or 1, not anything between or beyond")
             if (boundaries[..., 1:] > boundaries[..., :-1]).any():

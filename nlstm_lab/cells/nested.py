@@ -37,7 +37,8 @@ class NestedLSTMCell(GatedCell):
     as its hidden state becomes c_t, and what else it keeps are the inner memories. Arguments as of `NestedLSTM`, for
     one layer.
 
-    Shapes: input [B, input_size], h [B, hidden_size], memories [depth, B, hidden_size], outermost first.
+    Shapes: input [B, input_size], h [B, hidden_size], memories [depth, B, hidden_size], outermost first; (h, c) as of
+    `torch.nn.LSTMCell` is taken, too.
 
     >>> import torch, nlstm_lab as lab
     >>> cell = lab.cells.NestedLSTMCell(10, 20, memory=lab.cells.GRUCell)
@@ -83,7 +84,9 @@ class NestedLSTMCell(GatedCell):
         sizes, inside = (hidden_size, hidden_size), {"takes_input": False}
         inner = {"bias": bias, "forget_bias": inner_forget_bias, **start}
         if memory is not None:
-            self.memory = checked_memory(memory(*sizes), hidden_size).to(device, dtype)
+            self.memory = checked_memory(memory(*sizes), hidden_size)
+            if device is not None or dtype is not None:
+                self.memory.to(device, dtype)
         elif depth == 1:
             self.memory = Addition(*sizes)
         elif inner_cell != "lstm":
@@ -128,6 +131,14 @@ class NestedLSTMCell(GatedCell):
         (h,) = noted(record, h=o * torch.tanh(c))  # equation 6
         return h, c, *deeper
 
+    def completed(self, state: Any, dim: int) -> Any:
+        """An LSTM's (h, c) holds the outermost memory alone: those inside start at zero."""
+        parts = state if isinstance(state, tuple | list) and all(isinstance(part, Tensor) for part in state) else ()
+        if len(parts) != 2 or parts[0].shape != parts[1].shape:
+            return state
+        h, c = parts
+        return h, torch.stack((c, *[torch.zeros_like(c)] * (self.depth - 1)), dim)
+
     def pack(self, state: State) -> tuple[Tensor, ...]:
         return state[0], torch.stack(state[1:])
 
@@ -154,6 +165,11 @@ class NestedLSTM(Recurrent):
 
     Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], memories [num_layers, depth, B, hidden_size],
     outermost first. Equations 7-15 of Nested LSTMs.
+
+    A state (h_0, c_0) as of `torch.nn.LSTM` is taken, too: c_0 [num_layers, B, hidden_size] is the outermost memory,
+    and those inside start at zero. The batch is dimension 2 of the memories, not 1, so that a layer's memories lie
+    together: `outer, inner = memories[k]`. What splits or joins states along dimension 1 (`nn.DataParallel(dim=1)`,
+    sorting by length) must take dimension 2 there, or `memories.transpose(1, 2)`.
 
     Args:
         input_size: Features of x_t, or the number of symbols.

@@ -16,6 +16,7 @@ from nlstm_lab.cells.base import (
     Record,
     Records,
     State,
+    Unscripted,
     checked_input,
     checked_state,
     positive,
@@ -29,7 +30,7 @@ def arguments(local: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in local.items() if name not in ("self", "__class__")}
 
 
-class Recurrent(nn.Module):
+class Recurrent(Unscripted):
     """Unrolls layers of one kind of cell over time: `output, state = unit(input, state)`.
 
     Shapes: input [T, B, input_size] ([B, T, input_size] with `batch_first`, [T, input_size] unbatched, a
@@ -52,6 +53,12 @@ class Recurrent(nn.Module):
     Raises:
         TypeError: An argument of a wrong type, by its name; so does `forward`.
         ValueError: A wrong size, shape or choice, by its name; so does `forward`, also for empty sequences.
+
+    Code for torch's modules goes on unchanged but where it needs: two directions or a projection of h (no document has
+    them); parameters by torch's names, `weight_ih_l0` for `layers.0.weight_ih` (a layer may hold cells inside, with
+    weights of their own; `LSTM.to_torch` renames them); a second bias (one has no effect beside the other, and the
+    documents count one); RuntimeError for wrong sizes and types; `torch.jit.script` (steps are Python); of the
+    HM-LSTM's fast path a second derivative (`cells.fast.disabled()` has it).
     """
 
     cell_class: ClassVar[type[Cell]]
@@ -84,9 +91,13 @@ class Recurrent(nn.Module):
         self.dropout, self.bidirectional, self.proj_size = dropout, False, 0
         self.all_layers = switch("all_layers", all_layers)
         self.output_size = hidden_size * num_layers if all_layers else hidden_size
-        sizes, make = [input_size] + [hidden_size] * (num_layers - 1), self.cell_class.wired
-        self.layers = nn.ModuleList(
-            make(self.wiring(k), size, hidden_size, bias=bias, **options) for k, size in enumerate(sizes)
+        self._options = {name: value for name, value in options.items() if name != "device"}
+        self.layers = self._made_layers(options)
+
+    def _made_layers(self, options: dict[str, Any]) -> nn.ModuleList:
+        sizes, make = [self.input_size] + [self.hidden_size] * (self.num_layers - 1), self.cell_class.wired
+        return nn.ModuleList(
+            make(self.wiring(k), size, self.hidden_size, bias=self.bias, **options) for k, size in enumerate(sizes)
         )
 
     def wiring(self, k: int) -> dict[str, Any]:
@@ -132,6 +143,32 @@ class Recurrent(nn.Module):
         faster path. steps: what each layer records into, lowest first; by default new `Records`.
         """
         return self._trace(input, hx, steps)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of the layers the attributes alone, where the constructor makes their classes anew: `torch.load` then asks to
+        trust the unit's class and no other."""
+        state = dict(vars(self))
+        plain = bool | int | float | str | tuple | torch.dtype | None  # type: ignore[type-arg]
+        if all(isinstance(value, plain) for value in self._options.values()):
+            fresh = self._blank_layers()
+            if _classes(fresh) == _classes(self.layers):
+                state["_modules"] = {**self._modules, "layers": None}
+                state["_inside"] = {name: {**vars(part), "_modules": {}} for name, part in self.layers.named_modules()}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        inside = state.pop("_inside", None)
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        if inside is not None:
+            self.layers = self._blank_layers()
+            for name, part in self.layers.named_modules():
+                vars(part).update({**inside[name], "_modules": part._modules})
+
+    def _blank_layers(self) -> nn.ModuleList:
+        """The layers as the constructor makes them, without values."""
+        with torch.device("meta"):
+            return self._made_layers(self._options)
 
     def run(self, x: Tensor, states: list[State], steps: Sequence[Records] | None = None) -> tuple[Tensor, list[State]]:
         """All layers over all steps: x [T, B, features] to output [T, B, output_size] and last states."""
@@ -222,6 +259,7 @@ class Recurrent(nn.Module):
         if state is None:
             return zeros
         first = self.cells[0]
+        state = first.completed(state, 1)
         tensors = checked_state(state, self._pack(zeros, unbatched), first.part_names or first.state_names)
         states = [
             cell.unpack(tuple(tensor[k] for tensor in tensors) if len(tensors) > 1 else tensors[0][k])
@@ -257,3 +295,7 @@ def _stacked(records: list[Record], layout: Callable[[Tensor], Tensor]) -> Recor
         else layout(torch.stack([record[name] for record in records]))
         for name in names
     }
+
+
+def _classes(layers: nn.ModuleList) -> list[tuple[str, type]]:
+    return [(name, type(part)) for name, part in layers.named_modules()]

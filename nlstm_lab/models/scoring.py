@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells.fast import refuse_second_derivative
+from nlstm_lab.errors import UsageError
 
 # Symbols or words from which on a batch's predictions are never held all at once, and how many are held then: on a CPU
 # what stays in a core's cache, on a GPU what fills it.
@@ -75,7 +75,8 @@ class _SummedNats(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_nats: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        refuse_second_derivative()
+        if torch.is_grad_enabled():
+            raise UsageError(f"the loss of {MANY} outputs and more has no second derivative: use F.cross_entropy")
         return *(d_nats * gradient for gradient in ctx.saved_tensors), None, None
 
 

@@ -88,13 +88,6 @@ def test_without_gradients_long_sequences_come_out_the_same():
     assert difference([output, h, memories], [expected, expected_h, expected_memories]) < 1e-12
 
 
-def test_a_second_derivative_is_refused_in_a_sentence():
-    layer = NestedLSTM(3, 4)
-    output, _ = layer(torch.randn(5, 2, 3))
-    with pytest.raises(UsageError, match="no second derivative"):
-        torch.autograd.grad(output.sum(), list(layer.parameters()), create_graph=True)
-
-
 @pytest.mark.parametrize(("name", "tolerance"), [("fp32", 1e-5), pytest.param("bf16", 1e-2, marks=needs_bf16)])
 @pytest.mark.parametrize("unit", [LSTM, NestedLSTM, GRU])
 def test_precisions_stay_close_to_float64(unit, name, tolerance):

@@ -56,7 +56,7 @@ def test_refusals_of_states():
         (LSTM, (h, h.double()), TypeError, "c of the state must be of type torch.float32, not torch.float64"),
         (LSTM, (h, 0), TypeError, "c of the state must be a tensor, not int"),
         (GRU, (h, h), ValueError, "state must hold h: 1 in all, not 2"),
-        (NestedLSTM, (h, h), ValueError, r"memories of the state must be \[2, 2, 3, 4\], not \[2, 3, 4\]"),
+        (NestedLSTM, (h, h[:1]), ValueError, r"memories of the state must be \[2, 2, 3, 4\], not \[1, 3, 4\]"),
         (HMLSTM, (h, h, h), ValueError, r"z of the state must be \[2, 3\], not \[2, 3, 4\]"),
         (ClockworkRNN, (h, torch.zeros(L, B)), TypeError, "clock of the state must be of type torch.int64"),
     ]

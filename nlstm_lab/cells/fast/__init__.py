@@ -3,15 +3,15 @@
 A way is registered for an exact class: a subclass may change the mathematics, and then has to bring its own.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nlstm_lab.cells.base import State
+from nlstm_lab.cells.base import State, autocasts
 from nlstm_lab.errors import UsageError
 
 Way = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
@@ -73,41 +73,73 @@ def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """One layer over all steps, x [T, B, features] or symbols [T, B] to h [T, B, hidden_size] and the
     last state.
 
-    None where there is no fast way: for another cell, type or device, and under everything that must see the
-    single operations (compiling, tracing, function transforms, autocast, forward-mode gradients).
+    None where there is no fast way: for another cell, type or device, an empty batch, tensors that are not plain, and
+    under everything that must see the single operations (compiling, tracing, function transforms, autocast,
+    forward-mode gradients).
     """
     way = _ways.get(type(cell)) if _enabled.get() and not _operations_are_watched(x.device) else None
-    uniform = way is not None and x.shape[0] > 0 and is_uniform((*state, *cell.parameters()), x)
+    uniform = way is not None and 0 not in x.shape[:2] and is_uniform((*state, *cell.parameters()), x)
     return way(cell, x, state) if way is not None and uniform else None
 
 
 def read(unit: Any, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
     """All layers of a unit whose layers step together, over all steps; None where there is no fast way, as above."""
     reader = _readers.get(type(unit)) if _enabled.get() and not _operations_are_watched(x.device) else None
-    return None if reader is None else reader(unit, x, states)
+    plain = all(map(_is_plain, (x, *(part for state in states for part in state))))
+    return reader(unit, x, states) if reader is not None and plain else None
 
 
 def _operations_are_watched(device: torch.device) -> bool:
     return (
         torch.compiler.is_compiling()
         or torch._C._get_tracing_state() is not None
-        or torch.is_autocast_enabled(device.type)
-        or torch._C._are_functorch_transforms_active()
-        or torch.autograd.forward_ad._current_level >= 0
+        or autocasts(device)
+        or _is_transformed()
     )
 
 
+def _is_transformed() -> bool:
+    return torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor has values here, and is of no subclass, as fake ones are."""
+    return type(tensor) in (Tensor, nn.Parameter) and tensor.device.type in ("cpu", "cuda")
+
+
 def is_uniform(tensors: tuple[Tensor, ...], x: Tensor) -> bool:
-    """Whether everything is on one device and in one type, fp32 or fp64."""
+    """Whether everything is plain, on one device and in one type, fp32 or fp64."""
     dtype = tensors[0].dtype
     return (
         dtype in (torch.float32, torch.float64)
+        and all(map(_is_plain, (x, *tensors)))
         and (x.dtype == dtype or not x.is_floating_point())
         and all(t.dtype == dtype and t.device == x.device for t in tensors)
     )
 
 
-def refuse_second_derivative() -> None:
-    """Raise UsageError in a backward that is itself to be differentiated."""
-    if torch.is_grad_enabled():
-        raise UsageError("the fast path has no second derivative: for create_graph unroll in cells.fast.disabled()")
+def backward_is_watched(grads: Sequence[Tensor]) -> bool:
+    """Whether the backward that runs is itself differentiated or vectorized, which one that fills buffers cannot be."""
+    batched = any(map(torch._C._functorch.is_legacy_batchedtensor, grads))  # of autograd.grad(is_grads_batched=True)
+    return torch.is_grad_enabled() or batched or _is_transformed()
+
+
+def refuse_watched(grads: Sequence[Tensor]) -> None:
+    """Raise UsageError in a backward that is itself differentiated or vectorized, where a way knows no other."""
+    if backward_is_watched(grads):
+        raise UsageError("the fast path has no such derivative: unroll in cells.fast.disabled()")
+
+
+def differentiate(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor | None], grads: Sequence[Tensor]
+) -> list[Tensor | None]:
+    """In a backward: autograd's gradient of each input that needs one, where the derived backward cannot serve."""
+    needed = [x for x in inputs if x is not None and x.requires_grad]
+    create = torch.is_grad_enabled()
+    found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=create, allow_unused=True))
+    return [next(found) if x is not None and x.requires_grad else None for x in inputs]
+
+
+def saves_plainly() -> bool:
+    """Whether what is saved for the backward comes back as it is: no hook keeps, moves or recomputes it."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(False) is None

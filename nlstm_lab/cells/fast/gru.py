@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import State
-from nlstm_lab.cells.fast import compiling, memory, refuse_second_derivative, serves
+from nlstm_lab.cells.base import State, product
+from nlstm_lab.cells.fast import backward_is_watched, compiling, differentiate, memory, saves_plainly, serves
 from nlstm_lab.cells.fast.fused import fused_input
 from nlstm_lab.cells.fast.pointwise import Tensors
 from nlstm_lab.cells.gru import GRUCell
@@ -33,7 +33,8 @@ def unroll(cell: GRUCell, x: Tensor, state: State) -> tuple[Tensor, State] | Non
             hidden, h = torch._VF.gru(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
         return hidden, (h[0],)
     options = Options(dtype, compiling.wanted(x.device), torch.is_grad_enabled())
-    hidden, h = Unrolled.apply(options, cell.project(x), state[0], cell.weight_hh)  # type: ignore[no-untyped-call]
+    from_input = cell.project(x), x, cell.weight_ih, cell.bias
+    hidden, h = Unrolled.apply(options, *from_input, state[0], cell.weight_hh)  # type: ignore[no-untyped-call]
     return hidden, (h,)
 
 
@@ -73,10 +74,22 @@ class Options(NamedTuple):
 
 
 class Unrolled(torch.autograd.Function):
-    """All steps: h of all steps, and the last; projected [T, B, 3H], h_0 [B, H], weight_hh [3H, H]."""
+    """All steps: h of all steps, and the last; projected [T, B, 3H], h_0 [B, H], weight_hh [3H, H].
+
+    x, weight_ih and bias, from which projected comes, are there for `replay` alone, as in the Nested LSTM's function.
+    """
 
     @staticmethod
-    def forward(ctx: Any, options: Options, projected: Tensor, first: Tensor, weight: Tensor) -> Tensors:
+    def forward(
+        ctx: Any,
+        options: Options,
+        projected: Tensor,
+        x: Tensor,
+        weight_ih: Tensor,
+        bias: Tensor | None,
+        first: Tensor,
+        weight: Tensor,
+    ) -> Tensors:
         dtype, xs, h_0 = options.dtype, projected.contiguous(), first.contiguous()
         T, B, rows = xs.shape
         H = rows // 3
@@ -95,18 +108,22 @@ class Unrolled(torch.autograd.Function):
                 run(renew, 0, [g, *emitted], [candidate(z[t]), x_candidate, u, h], copies=len(emitted))
                 h, factor = hidden[t], fed[t]
         if options.keep:
-            ctx.options, ctx.tape, ctx.z = options, tape, z
-            ctx.save_for_backward(hidden, h_0, weight)
+            ctx.options, ctx.owns = options, saves_plainly()
+            ctx.save_for_backward(x, weight_ih, bias, tape, z, hidden, h_0, weight)
         else:
             memory.give(tape, z)
         return hidden, h.clone()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        refuse_second_derivative()
+        x, weight_ih, bias, tape, z, hidden, h_0, weight = ctx.saved_tensors
         dtype, compile, _ = ctx.options
-        tape, z = ctx.tape, ctx.z
-        hidden, h_0, weight = ctx.saved_tensors
+        if backward_is_watched(grads):
+            with torch.enable_grad():
+                projected = product(x, weight_ih, bias)
+                outputs = replay(projected, h_0, weight)
+            d_projected, *d_rest = differentiate(outputs, [projected, h_0, weight], grads)
+            return None, d_projected, None, None, None, *d_rest
         T, _, B, H = tape.shape
         d_hidden, d_h = grads[0].contiguous(), hidden.new_zeros(B, H, dtype=dtype)
         d_kept, d_next = grads[1].clone(memory_format=torch.contiguous_format), torch.empty_like(h_0)
@@ -126,6 +143,19 @@ class Unrolled(torch.autograd.Function):
             d_weight = torch.cat((flat @ before, d_candidate.flatten(0, 1).t() @ z.flatten(0, 1)))
         d_projected = torch.cat((d_gates, d_candidate), 2).to(tape.dtype)
         memory.give(d_gates, d_candidate)
-        if not torch._C._autograd._get_current_graph_task_keep_graph():
+        if ctx.owns and not torch._C._autograd._get_current_graph_task_keep_graph():
             memory.give(tape, z)
-        return None, d_projected, d_h.to(tape.dtype) + d_kept, d_weight.to(tape.dtype)
+        return None, d_projected, None, None, None, d_h.to(tape.dtype) + d_kept, d_weight.to(tape.dtype)
+
+
+def replay(projected: Tensor, h: Tensor, weight: Tensor) -> Tensors:
+    """What `Unrolled` gives, by functions that autograd follows."""
+    sizes = [2 * h.shape[1], h.shape[1]]
+    gates, candidate = weight.split(sizes)
+    hidden = []
+    for share in projected.unbind():
+        x_gates, x_candidate = share.split(sizes, 1)
+        _r, u, z = reset(h @ gates.t(), x_gates, h)
+        _g, h = renew(z @ candidate.t(), x_candidate, u, h, copies=1)
+        hidden.append(h)
+    return torch.stack(hidden), h

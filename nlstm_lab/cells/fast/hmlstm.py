@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import State
-from nlstm_lab.cells.fast import compiling, detected, is_uniform, memory, reads, refuse_second_derivative, sparse
+from nlstm_lab.cells.fast import compiling, detected, is_uniform, memory, reads, refuse_watched, sparse
 from nlstm_lab.cells.fast.hmlstm_pointwise import Kind, Tensors, act, act_backward
 from nlstm_lab.cells.fast.hmlstm_tape import Backward, Options, Tape
 from nlstm_lab.cells.fast.nested import UNSAVED_STEPS
@@ -125,7 +125,7 @@ class Unrolled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_output: Tensor, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        refuse_second_derivative()
+        refuse_watched((d_output, *grads))
         options, tapes = ctx.options, ctx.tapes
         chance, *tensors = ctx.saved_tensors
         layers, count = options.layers(tensors), len(tapes)

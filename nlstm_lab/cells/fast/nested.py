@@ -11,8 +11,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import State, look_up
-from nlstm_lab.cells.fast import compiling, memory, pointwise, refuse_second_derivative, serves
+from nlstm_lab.cells.base import State, look_up, product
+from nlstm_lab.cells.fast import (
+    backward_is_watched,
+    compiling,
+    differentiate,
+    memory,
+    pointwise,
+    saves_plainly,
+    serves,
+)
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
 from nlstm_lab.cells.precision import exact_products, product_type, times
@@ -54,22 +62,22 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
     tanh = tuple(level.tanh for level in chain)
     options = Options(tanh, product_type(state[0]), compiling.wanted(x.device), keep)
     tensors = [tensor for level in chain for tensor in (level.weight, level.bias)]
-    table = _table(cell, x)
+    looked_up = not x.is_floating_point() and x.numel() >= cell.input_size  # fewer symbols cost less one by one
+    table = _table(cell.weight_ih, cell.bias) if looked_up else None
     pieces = []
     for piece in [x] if keep else torch.split(x, UNSAVED_STEPS):
-        source = (cell.project(piece), None) if table is None else (table, piece)
-        outputs = Unrolled.apply(options, *source, *state, *tensors)  # type: ignore[no-untyped-call]
+        source = cell.project(piece) if table is None else table
+        from_input = source, piece, cell.weight_ih, cell.bias
+        outputs = Unrolled.apply(options, *from_input, *state, *tensors)  # type: ignore[no-untyped-call]
         hidden, *state = outputs
         pieces.append(hidden)
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces), tuple(state)
 
 
-def _table(cell: NestedLSTMCell | LSTMCell, x: Tensor) -> Tensor | None:
-    """What each symbol adds to the outermost pre-activations; None for vectors, and for fewer symbols than it has."""
-    if x.is_floating_point() or x.numel() < cell.input_size:
-        return None
-    table = cell.weight_ih.t().contiguous()
-    return table if cell.bias is None else table + cell.bias
+def _table(weight_ih: Tensor, bias: Tensor | None) -> Tensor:
+    """What each symbol adds to the outermost pre-activations, [size, 4H]."""
+    table = weight_ih.t().contiguous()
+    return table if bias is None else table + bias
 
 
 class Options(NamedTuple):
@@ -85,13 +93,17 @@ class Unrolled(torch.autograd.Function):
     """All steps of a nest: h of all steps, and the last state, from x's share of the outermost
     pre-activations.
 
-    That share is the source [T, B, 4H] or, with symbols [T, B], their rows of the source [size, 4H]. The tensors that
+    That share is the source [T, B, 4H] or, with symbols [T, B], their rows of the source [size, 4H]. It comes from x,
+    weight_ih and bias, which are there for `replay` alone and get their gradients through the source. The tensors that
     follow are h_0 and each memory [B, H], outermost first; then weight and bias of each level. Everything but the
-    products' factors stays in the type of the source.
+    products' factors stays in the type of the source. What the backward needs is saved where hooks see it.
     """
 
     @staticmethod
-    def forward(ctx: Any, options: Options, source: Tensor, symbols: Tensor | None, *tensors: Tensor) -> State:
+    def forward(
+        ctx: Any, options: Options, source: Tensor, x: Tensor, weight_ih: Tensor, bias: Tensor | None, *tensors: Tensor
+    ) -> State:
+        symbols = x if source.dim() == 2 else None
         depth, dtype = len(options.tanh), options.dtype
         first = [state.contiguous() for state in tensors[: depth + 1]]
         weights, biases = tensors[depth + 1 :: 2], tensors[depth + 2 :: 2]
@@ -124,20 +136,27 @@ class Unrolled(torch.autograd.Function):
                 h, last = fed[t], [level[4] for level in saved]
         last = [c.clone() for c in last]
         if options.keep:
-            ctx.options, ctx.size, ctx.tape, ctx.z = options, len(source), tape, z
-            ctx.save_for_backward(fed, symbols, *first, *weights)
+            ctx.options, ctx.rows, ctx.owns = options, source.shape[:-1], saves_plainly()
+            ctx.save_for_backward(x, weight_ih, bias, fed, tape, z, *first, *weights, *biases)
         else:
             memory.give(tape, z)
         return hidden, hidden[-1].clone(), *last
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        refuse_second_derivative()
+        x, weight_ih, bias, fed, tape, z, *first = ctx.saved_tensors
         tanh, dtype, compile, _ = ctx.options
-        tape, z = ctx.tape, ctx.z
-        fed, symbols, *first = ctx.saved_tensors
+        if backward_is_watched(grads):
+            with torch.enable_grad():
+                table = len(ctx.rows) == 1
+                source = _table(weight_ih, bias) if table else product(x, weight_ih, bias)
+                outputs = replay(tanh, look_up(source, x) if table else source, first)
+            d_source, *d_first = differentiate(outputs, [source, *first], grads)
+            inner = len(tanh) + 1
+            d_tensors = [d_first[k + at] for k in range(inner, inner + len(tanh)) for at in (0, len(tanh))]
+            return None, d_source, None, None, None, *d_first[:inner], *d_tensors
         T, depth, _, B, H = tape.shape
-        maps = [times(weight, dtype, B) for weight in first[depth + 1 :]]
+        maps = [times(weight, dtype, B) for weight in first[depth + 1 : 2 * depth + 1]]
         d_hidden, d_h = grads[0].contiguous(), grads[1].to(dtype).clone(memory_format=torch.contiguous_format)
         d_now = [grad.clone(memory_format=torch.contiguous_format) for grad in grads[2:]]
         d_next = [torch.empty_like(d) for d in d_now]
@@ -146,7 +165,7 @@ class Unrolled(torch.autograd.Function):
         blocks = [d.view(-1, B, 4, H) for d in held]
         deeper = range(1, depth)
         d_weights = {k: tape.new_zeros(first[depth + 1 + k].shape) for k in deeper}
-        d_biases = {k: tape.new_zeros(4 * H) for k in deeper if ctx.needs_input_grad[5 + depth + 2 * k]}
+        d_biases = {k: tape.new_zeros(4 * H) for k in deeper if ctx.needs_input_grad[7 + depth + 2 * k]}
         run = compiling.Runners(compile)
         with exact_products(tape.device):
             for t in reversed(range(T)):
@@ -173,16 +192,35 @@ class Unrolled(torch.autograd.Function):
             d_weight = tape.new_zeros(first[depth + 1].shape)
             add_product(d_weight, held[0][1:], fed[:-1])
             add_product(d_weight, held[0][:1], first[0][None].to(dtype))
-        d_tensors: list[Tensor | None] = [d_weight, None]  # the source brings the outermost bias
+        d_tensors = [d_weight, None]  # the source brings the outermost bias
         for k in deeper:
             d_tensors += [d_weights[k], d_biases.get(k)]
         d_source = d_projected = held[0].to(tape.dtype)
-        if symbols is not None:
-            d_source = torch.ops.aten.embedding_dense_backward(d_projected, symbols, ctx.size, -1, False)
+        if len(ctx.rows) == 1:
+            d_source = torch.ops.aten.embedding_dense_backward(d_projected, x, *ctx.rows, -1, False)
         memory.give(*(d for d in held if d is not d_source))
-        if not torch._C._autograd._get_current_graph_task_keep_graph():
+        if ctx.owns and not torch._C._autograd._get_current_graph_task_keep_graph():
             memory.give(tape, z)
-        return None, d_source, None, d_h.to(tape.dtype), *d_now, *d_tensors
+        return None, d_source, None, None, None, d_h.to(tape.dtype), *d_now, *d_tensors
+
+
+def replay(tanh: tuple[bool, ...], source: Tensor, tensors: list[Any]) -> State:
+    """What `Unrolled` gives, by functions that autograd follows; source [T, B, 4H], tensors as it saves them."""
+    depth = len(tanh)
+    h, *memories = tensors[: depth + 1]
+    weights = tensors[depth + 1 : 2 * depth + 1]
+    biases = [source.new_zeros(()) if bias is None else bias for bias in tensors[2 * depth + 1 :]]
+    hidden = []
+    for share in source.unbind():
+        outer, gates, addend = [], h @ weights[0].t(), share
+        for k in range(depth - 1):
+            *_, o, x_tilde, h_tilde = pointwise.enter(gates, addend, memories[k], tanh=tanh[k])
+            outer.append(o)
+            gates, addend = torch.cat((x_tilde, h_tilde), 1) @ weights[k + 1].t(), biases[k + 1]
+        left = pointwise.leave(gates, addend, memories[-1], *outer, tanh=tanh[-1], copies=1)
+        *memories, h = *left[-2:3:-1], left[-1]
+        hidden.append(h)
+    return torch.stack(hidden), h, *memories
 
 
 def add_product(d_weight: Tensor, d_gates: Tensor, inputs: Tensor) -> None:
