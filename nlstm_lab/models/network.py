@@ -1,6 +1,5 @@
 """A network: one-hot or embedded input, recurrent layers, and a readout."""
 
-import copy
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -251,49 +250,3 @@ def _embedding(ends: Symbols | Vectors, width: int) -> nn.Module:
     if isinstance(ends, Vectors):
         return dense(ends.size, width)
     return PaddedEmbedding(ends.size, width) if ends.padded else nn.Embedding(ends.size, width)
-
-
-def wrap(
-    rnn: nn.Module,
-    *,
-    readout: nn.Module,
-    embedding: nn.Module | None = None,
-    vocabulary: Vocabulary | Sequence[str] | Mapping[str, int] | None = None,
-    words: Sequence[str] | None = None,
-    name: str = "wrapped",
-) -> Network:
-    """Your own trained network, ready for every probe and widget.
-
-    Raises TypeError or ValueError for what cannot be read.
-
-    Args:
-        rnn: An `nn.LSTM` (or `nn.RNN`, `nn.GRU`), unidirectional, or one of ours; whichever of its dimensions it takes
-            first, the network takes time first.
-        readout: From h [..., hidden_size] to logits.
-        embedding: From symbols to vectors; None for one-hot input.
-        vocabulary: The symbols in the order of their codes, or a mapping from symbol to code.
-        words: The names of what is predicted, where that is not the next symbol.
-        name: Its name.
-
-    >>> import torch, nlstm_lab as lab
-    >>> rnn, embedding, readout = torch.nn.LSTM(8, 16, 2), torch.nn.Embedding(27, 8), torch.nn.Linear(16, 27)
-    >>> model = lab.models.wrap(rnn, embedding=embedding, readout=readout, vocabulary=" abcdefghijklmnopqrstuvwxyz")
-    >>> dict(lab.probes.trace(model, "the cat sat").c.sizes)
-    {'time': 11, 'memory': 2, 'unit': 16}
-    """
-    recurrent = copy.copy(rnn) if isinstance(rnn, cells.Recurrent) else _from_torch(rnn)
-    recurrent.batch_first = False
-    if isinstance(vocabulary, Mapping):
-        if sorted(vocabulary.values()) != list(range(len(vocabulary))):
-            raise ValueError("a vocabulary's codes must be 0, 1, 2, ... without a gap")
-        vocabulary = sorted(vocabulary, key=vocabulary.__getitem__)
-    if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
-        vocabulary = Vocabulary(tuple(vocabulary))
-    return Network(recurrent, readout, embedding, vocabulary, name=name, words=words).eval()
-
-
-def _from_torch(rnn: nn.Module) -> cells.Recurrent:
-    for theirs, ours in ((nn.LSTM, cells.LSTM), (nn.GRU, cells.GRU), (nn.RNN, cells.RNN)):
-        if isinstance(rnn, theirs):
-            return ours.from_torch(rnn)
-    raise TypeError(f"rnn must be a torch.nn.LSTM, GRU or RNN, or a Recurrent of nlstm_lab, not {type(rnn).__name__}")
