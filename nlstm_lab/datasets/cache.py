@@ -30,7 +30,7 @@ class Parsed:
 
 
 def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed], /, **settings: object) -> Parsed:
-    """What `build` returns, from the cache where sources (path, size, time of change) and settings agree.
+    """What `build` returns, from the cache where sources (path, size, every time of change) and settings agree.
 
     A LabError says how to choose another folder where the cache cannot be written.
     """
@@ -48,7 +48,8 @@ def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed]
 
 
 def _digest(sources: Sequence[Path], settings: Mapping[str, object]) -> str:
-    stats = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in sources]
+    known = ("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")  # nobody sets back a file's ctime, as its mtime may be
+    stats = [[str(path.resolve()), *(getattr(path.stat(), name) for name in known)] for path in sources]
     text = json.dumps([FORMAT, stats, settings], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

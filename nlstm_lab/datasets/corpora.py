@@ -5,12 +5,16 @@ for a named corpus all that occur in it (published parameter counts demand that)
 the training split, and one more, U+FFFD, for whatever valid and test have besides, if they have anything.
 """
 
+import codecs
 import hashlib
 import re
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,6 +32,19 @@ SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 DIGITS = (b"zero", b"one", b"two", b"three", b"four", b"five", b"six", b"seven", b"eight", b"nine")
 PIECE = 1 << 22  # characters that are encoded at a time
 CODE_POINTS = 0x110000
+BEGINNING = 1 << 20  # bytes of a reader's own text that a run at smoke scale reads
+
+_only_beginning: ContextVar[bool] = ContextVar("only_beginning", default=False)
+
+
+@contextmanager
+def only_beginning(wanted: bool = True) -> Iterator[None]:
+    """Of a reader's own text its first BEGINNING bytes alone are read while the block runs, and a warning says so."""
+    token = _only_beginning.set(wanted)
+    try:
+        yield
+    finally:
+        _only_beginning.reset(token)
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,14 @@ def open_corpus(source: TextSource) -> Corpus:
         raise UsageError(f"the shares of train, valid and test are whole percents that add to 100: {source.share}")
     name, own = source.corpus, source.corpus not in names()
     files, texts = _own(source) if own else (_topics_file(), _topics) if name == "python_docs" else _named(name)
-    settings = {"normalization": source.normalization, "share": source.share, "encoding": source.encoding}
+    settings: dict[str, Any] = {
+        "normalization": source.normalization,
+        "share": source.share,
+        "encoding": source.encoding,
+    }
+    if own and _only_beginning.get() and len(content.beginning(files[0], BEGINNING + 1)) > BEGINNING:
+        warnings.warn(f"smoke scale reads the first {BEGINNING:,} bytes of {source.corpus} alone", stacklevel=4)
+        settings["beginning"] = BEGINNING
     parsed = cached("corpus", files, lambda: _encode(texts(), source, own), corpus="" if own else name, **settings)
     facts = parsed.facts
     train, valid, test = facts["ends"]
@@ -102,7 +126,7 @@ def _own(source: TextSource) -> tuple[tuple[Path, ...], Texts]:
             f"{source.corpus!r} is neither a corpus ({', '.join(names())}) nor a text file, for there is no "
             f"{path.absolute()}"
         )
-    return (path,), lambda: [_decode(path, source.encoding)]
+    return (path,), lambda: [_decode(path, source.encoding, _only_beginning.get())]
 
 
 def text8_rules(text: str) -> str:
@@ -162,10 +186,12 @@ def _counts(text: str) -> np.ndarray:
     return counts
 
 
-def _decode(path: Path, encoding: str) -> str:
-    data = content.read(path)
+def _decode(path: Path, encoding: str, cut: bool) -> str:
+    data = content.beginning(path, BEGINNING + 1) if cut else content.read(path)
+    whole = len(data) <= BEGINNING or not cut  # or its last character may be half of one
     try:
-        return data.decode(encoding).removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+        text: str = codecs.getincrementaldecoder(encoding)().decode(data if whole else data[:BEGINNING], final=whole)
+        return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
     except LookupError:
         raise UsageError(f"there is no encoding {encoding!r}") from None
     except UnicodeDecodeError as error:

@@ -14,6 +14,8 @@ from nlstm_lab.datasets import content, registry
 from nlstm_lab.datasets.records import File
 from nlstm_lab.errors import LabError, UsageError
 
+PACKED_MORE = 1 << 20  # bytes by which what does not compress may be larger when it is packed
+
 
 class Source(NamedTuple):
     """Where a file's content comes from: a stream, packed so; origin: what a message calls it."""
@@ -64,9 +66,9 @@ def in_archive(file: File, path: Path) -> Source | None:
 
     Members are found by their bare name, never extracted: a path that leads outside or a link cannot do harm.
     """
-    for name, data in content.members(path):
-        if (packing := _packing(file, PurePosixPath(name).name)) is not None:
-            return Source(io.BytesIO(data), packing, f"{name} in {path}")
+    most = file.size and file.size + PACKED_MORE
+    for name, data in content.members(path, lambda name: _packing(file, PurePosixPath(name).name) is not None, most):
+        return Source(io.BytesIO(data), _packing(file, PurePosixPath(name).name) or "", f"{name} in {path}")
     return None
 
 
@@ -88,8 +90,10 @@ def _copied(file: File, source: Source) -> Iterator[Path]:
     with source.stream, _writing(target) as partial:
         with partial.open("wb") as out:
             shutil.copyfileobj(source.stream, out, content.CHUNK)
-        registry.verify(file, source.origin, registry.measure(file, partial, source.packing))
+        measured = registry.measure(file, partial, source.packing)
+        registry.verify(file, source.origin, measured)
         yield target
+    registry.remember(file, measured)
 
 
 def _uncover(file: File, target: Path) -> None:

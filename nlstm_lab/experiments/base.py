@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nlstm_lab.datasets.corpora import only_beginning
 from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.models import CELL_TYPES, ModelConfig
 from nlstm_lab.settings import RECORDED_AS, SCALES, Scale, plain
@@ -34,6 +35,17 @@ class Experiment:
     printed: str | None = None
     printed_parameters: str | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.isprintable() or self.name[:1] in ("", "."):
+            raise UsageError(f"the name of an experiment is printable text that begins with no dot, not {self.name!r}")
+        if self.scale not in SCALES:
+            raise UsageError(f"the scale of an experiment is one of {', '.join(SCALES)}, not {self.scale!r}")
+
+    def load(self) -> Any:
+        """The task; at smoke scale, of a text of one's own its beginning alone."""
+        with only_beginning(self.scale == "smoke"):
+            return self.task.load()
 
     def config(self) -> dict[str, Any]:
         """Everything that decides the numbers, as plain JSON values.

@@ -9,6 +9,7 @@ import torch
 from nlstm_lab import models
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Mixture, Symbols, Vectors
+from nlstm_lab.datasets.corpora import only_beginning
 from nlstm_lab.datasets.glimpses import CLASSES, PIXELS, STEPS, MNISTGlimpses
 from nlstm_lab.datasets.handwriting import Handwriting
 from nlstm_lab.datasets.poetry import CHARACTERS, LINES, ChinesePoetry
@@ -52,7 +53,7 @@ def parameters(experiment: Experiment) -> int:
     4474850
     """
     config = replace(experiment.model, boundaries=())  # given boundaries are no parameters, and ask for the symbols
-    with torch.device("meta"):
+    with torch.device("meta"), only_beginning(experiment.scale == "smoke"):
         return models.parameter_count(models.build(config, models.Interface(*ends(experiment.task)), seed=0))
 
 

@@ -136,7 +136,7 @@ def _train(
     settled: Callable[[], Run | None],
     progress: bool,
 ) -> None:
-    task: Task = experiment.task.load()
+    task: Task = experiment.load()
     ends = models.Interface.of(task)
     try:
         network = models.build(experiment.model, ends, seed=seed, name=experiment.name)

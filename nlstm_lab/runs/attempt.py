@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nlstm_lab import paths
-from nlstm_lab.errors import StaleRun
+from nlstm_lab.errors import DamagedFile, StaleRun
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.training.checkpoint import writing
@@ -45,15 +45,15 @@ class Attempt:
     def begin(self, experiment: Experiment, data: str, again: bool) -> None:
         """Go on with the attempt that is there, or start one. data: the fingerprint of what the task reads.
 
-        Raises StaleRun where the one that is there was begun with another configuration or on other data, unless it is
-        to be `again`.
+        Raises StaleRun where the one that is there was begun with another configuration or on other data, or does not
+        say with which, unless it is to be `again`.
         """
         config = self.path / "config.json"
-        if config.exists() and (differing := _difference(records.read_json(config), experiment, data)):
+        if config.exists() and (differing := _difference(config, experiment, data)):
             if not again:
                 raise StaleRun(
-                    f"the unfinished attempt {self.path} was begun with another configuration: {differing}; start anew "
-                    "with --again, or turn that back"
+                    f"the unfinished attempt {self.path} cannot go on: {differing}; start anew with --again, or turn "
+                    "that back"
                 )
             shutil.rmtree(self.path)
         with writing(self.path, "nothing was begun"):
@@ -95,9 +95,12 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, partial)
 
 
-def _difference(begun: dict[str, Any], experiment: Experiment, data: str) -> str:
+def _difference(file: Path, experiment: Experiment, data: str) -> str:
     """The first thing in which what an attempt was begun with is not today's, as a sentence, or nothing."""
-    config = dict(begun)
+    try:
+        config = records.read(file, records.CONFIG)
+    except DamagedFile:
+        return f"{file.name}, which says what it trains, is damaged"
     then = config.pop("data_sha256", data)  # attempts of before do not tell it
     other = "" if then == data else f"the sha256 of its data was {then!r} and is {data!r}"
     return records.difference(config, experiment) or other

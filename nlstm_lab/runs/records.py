@@ -1,7 +1,9 @@
 """What a record says: the configuration and whether it is today's, the result, where and with what it was made."""
 
 import dataclasses
+import io
 import json
+import math
 import platform
 import subprocess
 from collections.abc import Mapping
@@ -15,9 +17,15 @@ from nlstm_lab import paths
 from nlstm_lab.errors import DamagedFile
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.settings import HIGHER_IS_BETTER, RECORDED_AS, recorded_as
+from nlstm_lab.training.state import COLUMNS
 
 ABSENT = object()
 CURRENT = {recorded: name for name, recorded in RECORDED_AS.items()}
+WAY_OUT = "restore it with git, or train the run anew with --again"
+ROW = {RECORDED_AS["evaluation"]: str, "metric": str, "split": str, "epoch": int, "value": float}
+RESULT = {"experiment": str, "scale": str, "seed": int, "parameters": int, "best_epoch": int, "metrics": list}
+FAILURE = {"experiment": str, "scale": str, "seed": int, "what": str, "update": int}
+CONFIG = {"name": str, "scale": str, "task": dict, "model": dict, "training": dict}
 
 
 def write_json(file: Path, content: Any) -> None:
@@ -30,27 +38,62 @@ def read_json(file: Path) -> Any:
     """Plain values from `file`; raises DamagedFile where it is not JSON, FileNotFoundError where it is not there."""
     try:
         return json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DamagedFile(f"{file} is not JSON ({error}); restore it with git") from error
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"{file} is not JSON ({error}); {WAY_OUT}") from error
+    except OSError as error:
+        raise DamagedFile(f"{file} cannot be read ({paths.reason(error)}); {WAY_OUT}") from error
+
+
+def read(file: Path, fields: Mapping[str, type]) -> dict[str, Any]:
+    """A record from `file`, which has these fields of these types; raises as `read_json`."""
+    found = read_json(file)
+    _refuse(file, _lacking(found, fields))
+    return found  # type: ignore[no-any-return]
 
 
 def read_result(file: Path) -> dict[str, Any]:
-    """A run's result from `file`, its fields by their current names; raises as `read_json`."""
-    result = read_json(file)
-    metrics = [{CURRENT.get(name, name): value for name, value in row.items()} for row in result.get("metrics", [])]
+    """A run's result from `file`, its metrics numbers, its fields by their current names; raises as `read_json`."""
+    result = read(file, RESULT)
+    _refuse(file, next(filter(None, (_lacking(row, ROW) for row in result["metrics"])), ""))
+    metrics = [{CURRENT.get(name, name): value for name, value in row.items()} for row in result["metrics"]]
     return {**result, "metrics": metrics}
+
+
+def read_history(file: Path) -> pd.DataFrame:
+    """A run's history from `file`, its columns by their current names; DamagedFile where anything is not whole."""
+    kinds = {"epoch": int, "update": int, "value": str}  # as text first: pandas' reading may be off in the last digit
+    try:
+        content = file.read_bytes()
+        text = pd.read_csv(io.BytesIO(content), dtype=kinds).rename(columns=CURRENT)
+        history = text.assign(value=text["value"].astype(float))
+    except (OSError, ValueError, KeyError) as error:
+        raise DamagedFile(f"{file} cannot be read ({error}); {WAY_OUT}") from error
+    whole = content.endswith(b"\n") and list(history) == list(COLUMNS) and not history.empty
+    if not whole or history.isna().any(axis=None) or not history["value"].abs().lt(math.inf).all():
+        raise DamagedFile(f"{file} is cut short, or holds something else than a history; {WAY_OUT}")
+    return history
+
+
+def _lacking(found: Any, fields: Mapping[str, type]) -> str:
+    """The first field that is not there, or not of its type; a number is finite, and may be whole where it need not."""
+    for name, kind in fields.items():
+        value = found.get(name) if isinstance(found, dict) else None
+        number = kind is float and type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+        if not number and (kind is float or type(value) is not kind):
+            return name
+    return ""
+
+
+def _refuse(file: Path, lacking: str) -> None:
+    if lacking:
+        raise DamagedFile(f"{file} holds no {lacking} as a record has it; {WAY_OUT}")
 
 
 def write_result(file: Path, result: Mapping[str, Any]) -> None:
     """Write a run's result to `file` with the names that records have."""
     write_json(file, {**result, "metrics": [recorded_as(row) for row in result["metrics"]]})
-
-
-def read_history(file: Path) -> pd.DataFrame:
-    """A run's history from `file`, its columns by their current names."""
-    # values as text first: pandas' own reading may be off in the last digit
-    text = pd.read_csv(file, dtype={"value": str}).rename(columns=CURRENT)
-    return text.assign(value=text.value.astype(float))
 
 
 def write_history(file: Path, history: pd.DataFrame) -> None:

@@ -1,5 +1,8 @@
 """One recorded run: where it lies, its record, its history, its weights."""
 
+import hashlib
+import os
+import re
 import shlex
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +19,8 @@ from nlstm_lab.datasets import corpora
 from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
+
+LONGEST = 120  # characters of a folder's name that is the experiment's whole name
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Run:
         """The network with the weights of its best validation epoch, in eval mode; needs no data set.
 
         Committed weights are half precision. Where they are not kept, the network finds what was recorded of it and
-        raises MissingRun when it is to read. Raises DamagedFile for a bad file.
+        raises MissingRun when it is to read. Raises DamagedFile for a bad file, or one of other weights than recorded.
         """
         file = self.folder / "weights.safetensors"
         ends = models.Interface.from_record(self.result["interface"])
@@ -64,9 +69,11 @@ class Run:
             ).eval()
         try:
             weights = {name: value.float() for name, value in load_file(file).items()}
+            if models.digest(weights) != self.result.get("weights_sha256", models.digest(weights)):
+                raise ValueError("its sha256 is not the recorded one")
             network.load_state_dict(weights)
-        except (SafetensorError, RuntimeError) as error:
-            raise DamagedFile(f"{file} is damaged or not this network's ({error}); restore it with git") from error
+        except (SafetensorError, RuntimeError, ValueError, OSError) as error:
+            raise DamagedFile(f"{file} is damaged or not this network's ({error}); {records.WAY_OUT}") from error
         return network.to(device).eval()
 
 
@@ -76,8 +83,13 @@ def command(experiment: Experiment, seed: int) -> str:
 
 
 def folder_of(experiment: Experiment, seed: int) -> Path:
-    """A run's place. A variation may hold any character, such as a path's slashes; a folder's name may not."""
-    return paths.runs() / quote(experiment.name, safe="+=,") / f"{experiment.scale}-seed{seed}"
+    """A run's place. A variation may hold any path; a folder's name holds no slash, and of a long one a digest."""
+    name = quote(experiment.name, safe="+=,")
+    if len(name) > LONGEST and not os.path.isdir(paths.runs() / name):
+        readable = re.sub(r"[^\w+=,.-]+", "_", re.sub(r"[^+=]*/", "", experiment.name))  # of a path its last part
+        cut = readable.encode()[: LONGEST // 2].decode(errors="ignore")
+        name = f"{cut}-{hashlib.sha256(experiment.name.encode()).hexdigest()[:12]}"
+    return paths.runs() / name / f"{experiment.scale}-seed{seed}"
 
 
 def seeds_of(experiment: Experiment) -> list[int]:
@@ -117,7 +129,7 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
     folder = folder_of(experiment, seed)
     try:
         result = records.read_result(folder / "result.json")
-        config = records.read_json(folder / "config.json")
+        config = records.read(folder / "config.json", records.CONFIG)
     except (FileNotFoundError, NotADirectoryError):
         begun = folder.with_name(f".attempt-{folder.name}").exists()
         raise MissingRun(
@@ -142,7 +154,7 @@ def check_text(run: Run) -> None:
     corpus = getattr(run.experiment.task, "corpus", None)
     if corpus is None or corpus in corpora.names() or not Path(corpus).expanduser().is_file():
         return
-    if run.experiment.task.load().fingerprint != run.result["data_sha256"]:
+    if run.experiment.load().fingerprint != run.result["data_sha256"]:
         raise StaleRun(
             f"{run.name} was trained on another text than {corpus} holds now; train it anew with "
             f"`{command(run.experiment, run.seed)} --again`, or bring the text back"

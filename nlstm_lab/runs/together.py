@@ -100,7 +100,7 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     """Runs that match and could not be finished: experiment, scale, seed, what was not finite, after which update."""
     columns = ["experiment", "scale", "seed", "what", "update"]
-    failed = [records.read_json(file) for file in sorted(paths.runs().glob("*/*/failed.json"))]
+    failed = [records.read(file, records.FAILURE) for file in sorted(paths.runs().glob("*/*/failed.json"))]
     matching = [
         one for one in failed if fnmatch.fnmatchcase(one["experiment"], pattern) and scale in (None, one["scale"])
     ]

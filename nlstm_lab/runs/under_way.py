@@ -1,6 +1,7 @@
 """Runs that are not done: what the checkpoints tell that training writes every minute and after every epoch."""
 
 import fnmatch
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from nlstm_lab import models, paths
-from nlstm_lab.errors import MissingRun
+from nlstm_lab.errors import DamagedFile, MissingRun
 from nlstm_lab.experiments import get, sizes
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt
@@ -53,7 +54,11 @@ def under_way(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
     """
     runs = []
     for file in sorted(paths.runs().glob("*/.attempt-*-seed*/config.json")):
-        config: dict[str, Any] = records.read_json(file)
+        try:
+            config = records.read(file, records.CONFIG)
+        except DamagedFile as error:
+            warnings.warn(f"passed over what is under way there: {error}", stacklevel=2)
+            continue
         if not fnmatch.fnmatchcase(config["name"], pattern) or scale not in (None, config["scale"]):
             continue
         attempt = Attempt(file.parent.with_name(file.parent.name.removeprefix(".attempt-")))

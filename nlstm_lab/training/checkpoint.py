@@ -1,9 +1,10 @@
 """A training's state on disk: written whole or not at all, the one before it kept."""
 
 import contextlib
+import hashlib
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from nlstm_lab import paths
 from nlstm_lab.errors import LabError
 
 FORMAT = 2  # raised when what a state holds changes
+MARK = b"sha256:"  # stands at the end, before the digest of the rest; checkpoints of before have none
+DIGEST = hashlib.sha256().digest_size
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
@@ -23,35 +26,44 @@ def save(path: Path, state: dict[str, Any]) -> None:
     """
     packed = io.BytesIO()  # torch hides the system's reason when it writes to a file itself
     torch.save({**state, "format": FORMAT}, packed)
+    packed.write(MARK + hashlib.sha256(packed.getvalue()).digest())
     with writing(path, kept(path)), paths.atomic(path) as partial:
         partial.write_bytes(packed.getvalue())  # shared, not copied; a view held by a failed write crashes Python 3.12
         if path.exists():
             path.replace(previous(path))
 
 
-def load(path: Path) -> dict[str, Any] | None:
+def load(path: Path, wrong: Callable[[dict[str, Any]], str] = lambda state: "") -> dict[str, Any] | None:
     """The last whole state, its tensors on the CPU, or None. Nothing is unpickled but tensors and plain values.
 
-    A damaged state is put aside with a warning, and the one before it taken. Only the process that alone trains the
-    run may call this: it clears what a killed one left half written.
+    A damaged state, or one of which `wrong` says what is, is put aside with a warning, and the one before it taken.
+    Only the process that alone trains the run may call this: it clears what a killed one left half written.
     """
     for partial in path.parent.glob(f".{path.name}.*"):
         partial.unlink(missing_ok=True)
     for candidate in (path, previous(path)):
         try:
-            packed = io.BytesIO(candidate.read_bytes())
+            content, mark, digest = candidate.read_bytes().rpartition(MARK)
         except FileNotFoundError:
             continue
         except OSError as error:
             raise LabError(f"cannot read the checkpoint {candidate} ({paths.reason(error)})") from error
+        if len(digest) != DIGEST:
+            content, mark = content + mark + digest, b""
+        if mark and hashlib.sha256(content).digest() != digest:
+            _put_aside(candidate, "damaged (its sha256 is another)")
+            continue
         try:
-            state = torch.load(packed, map_location="cpu", weights_only=True)
+            state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         except Exception as error:  # torch raises whatever its reader meets in a cut or foreign file
             _put_aside(candidate, f"damaged ({type(error).__name__})")
             continue
-        if isinstance(state, dict) and state.pop("format", None) == FORMAT:
+        if not isinstance(state, dict) or state.pop("format", None) != FORMAT:
+            _put_aside(candidate, "of another version of this package")
+        elif lack := wrong(state):
+            _put_aside(candidate, f"damaged ({lack})")
+        else:
             return state
-        _put_aside(candidate, "of another version of this package")
     return None
 
 

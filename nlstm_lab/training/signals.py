@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM while a training runs: the first asks it to save and stop, a later one acts as it always does."""
+"""SIGINT, SIGTERM and SIGHUP while a training runs: the first asks it to save and stop, a later one acts as always."""
 
 import signal
 import time
@@ -21,7 +21,10 @@ class Request:
 
 @contextmanager
 def listening() -> Iterator[Request]:
-    """Take SIGINT and SIGTERM as a request while the block runs; in another than the main thread nothing is taken."""
+    """Take signals as a request while the block runs; in another than the main thread nothing is taken.
+
+    A closed terminal sends SIGHUP; under `nohup`, which ignores it, the training goes on.
+    """
     request = Request()
     before: dict[signal.Signals, Any] = {}
 
@@ -34,8 +37,9 @@ def listening() -> Iterator[Request]:
             signal.raise_signal(number)
 
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, handle)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, handle)
     except ValueError:  # not the main thread: whoever started this thread handles signals
         yield request
         return

@@ -17,6 +17,7 @@ from nlstm_lab.training import checkpoint
 from nlstm_lab.training.machine import machine
 
 NOTHING = (0.0,) * len(Score._fields)
+KEPT = ("network", "optimizer", "progress", "best", "precision")  # by every checkpoint that can be gone on with
 Row = tuple[int, int, str, str, str, float]
 COLUMNS = ("epoch", "update", "split", "evaluation", "metric", "value")
 Random = dict[str, Tensor]  # generator states by device type
@@ -69,7 +70,7 @@ class State:
 
         UsageError: another precision.
         """
-        saved = checkpoint.load(self.file) if self.file else None
+        saved = checkpoint.load(self.file, self.wrong) if self.file else None
         if saved is None:
             self.take_part([])
             return
@@ -89,6 +90,18 @@ class State:
         torch.set_rng_state(own["random"]["cpu"])
         if self.device.type == "cuda" and "cuda" in own["random"]:
             torch.cuda.set_rng_state(own["random"]["cuda"], self.device)
+
+    def wrong(self, found: dict[str, Any]) -> str:
+        """What keeps a checkpoint from being gone on with, in words, or nothing."""
+        if lacking := [name for name in KEPT if name not in found]:
+            return f"it holds no {lacking[0]}"
+        if unknown := found["progress"].keys() - vars(Progress()).keys():
+            return f"its progress holds an unknown {min(unknown)}"
+        own = _shapes(self.network.state_dict())
+        if _shapes(found["network"]) != own or _shapes(found["best"] or found["network"]) != own:
+            return "its weights are another network's"
+        nan = [name for part in ("network", "best") for name, value in found[part].items() if value.isnan().any()]
+        return f"its {nan[0]} holds NaN" if nan else ""
 
     def take_part(self, before: list[dict[str, Any]]) -> None:
         """Add the machine of this attempt to those of the attempts before."""
@@ -133,6 +146,10 @@ class State:
     def log(self, epoch: int, split: str, evaluation: str, values: dict[str, float]) -> list[Row]:
         """Rows of the history, not yet in it."""
         return [(epoch, self.progress.update, split, evaluation, name, value) for name, value in values.items()]
+
+
+def _shapes(weights: dict[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in weights.items()}
 
 
 def mapped(state: Any, change: Any) -> Any:

@@ -1,6 +1,7 @@
 """The cache: at once or not at all, whatever happens in between."""
 
 import multiprocessing
+import os
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,17 @@ def test_other_settings_and_changed_sources_are_other_entries(home: Path) -> Non
     source.write_bytes(b"22")
     with pytest.raises(AssertionError):
         cached("set", [source], never, length=3)
+
+
+def test_a_source_of_the_same_size_and_time_with_other_content_is_another_entry(home: Path) -> None:
+    source = home / "source"
+    for content in (b"1", b"2"):
+        source.write_bytes(content)
+        os.utime(source, (1e9, 1e9))
+        assert (
+            cached("set", [source], lambda c=content: Parsed({}, {"content": c.decode()})).facts["content"]
+            == content.decode()
+        )
 
 
 @pytest.mark.parametrize("what", ["manifest.json", "numbers.npy"])

@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nlstm_lab import experiments
+from nlstm_lab.datasets import content, corpora
 from nlstm_lab.datasets.corpora import UNSEEN, Corpus, TextSource, open_corpus, text8_rules
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.errors import DamagedFile, MissingData, UsageError
@@ -62,6 +65,37 @@ def test_an_edited_text_is_read_anew(home: Path) -> None:
     assert spelled(second) == "abc" * 100
     assert first.fingerprint != second.fingerprint
     assert spelled(first) == "ab" * 100  # who has the old one open keeps it
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_text_that_unpacks_to_more_than_is_read_stops(
+    home: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    monkeypatch.setattr(content, "LARGEST", 1000)
+    file = home / ("text.txt.gz" if packed else "text.txt")
+    file.write_bytes(gzip.compress(b"ab" * 10_000) if packed else b"ab" * 10_000)
+    with pytest.raises(DamagedFile, match=file.name):
+        open_corpus(TextSource(str(file)))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_smoke_scale_reads_the_beginning_and_says_so(
+    home: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(corpora, "BEGINNING", 501)  # in the middle of an ä
+    file = home / ("text.txt" if pack is bytes else "text.txt.gz")
+    file.write_bytes(pack(("ä" * 400 + "b" * 100_000).encode()))
+    source = TextSource(str(file), share=(50, 25, 25))
+    own = experiments.variant("ptb_char_lstm1", "smoke", corpus=str(file), length=20)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="smoke"):
+            task = own.load()
+        assert sum(map(len, task.corpus.splits.values())) == 250
+    assert len(open_corpus(source).codes) == 100_400
+    file.write_bytes(pack("ä".encode() * 200))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sum(map(len, own.load().corpus.splits.values())) == 200
 
 
 def test_symbols_that_training_lacks_become_one_and_are_counted(home: Path) -> None:

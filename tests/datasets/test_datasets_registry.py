@@ -39,6 +39,11 @@ def test_the_readme_says_what_the_record_says(dataset: Dataset) -> None:
         assert f"{count:,}" in section
 
 
+def test_what_has_no_sha256_comes_by_https_alone() -> None:
+    files = [file for dataset in registry.DATASETS.values() for file in dataset.files if not file.sha256]
+    assert all(url.startswith("https://") for file in files for url in file.urls)
+
+
 def test_substitutes_never_pass_for_what_they_stand_for() -> None:
     for dataset in ALL:
         if dataset.name.startswith("enwiki2015"):

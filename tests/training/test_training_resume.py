@@ -90,7 +90,9 @@ def test_killed_at_any_moment_it_ends_all_the_same(runs_folder: Path, unstopped:
     assert measured(runs.load(LONG, 0, "smoke").folder) == unstopped[LONG]
 
 
-@pytest.mark.parametrize(("number", "moment"), [(signal.SIGINT, "update"), (signal.SIGTERM, "evaluation")])
+@pytest.mark.parametrize(
+    ("number", "moment"), [(signal.SIGINT, "update"), (signal.SIGTERM, "evaluation"), (signal.SIGHUP, "update")]
+)
 def test_a_signal_saves_and_says_how_to_go_on(
     number: signal.Signals, moment: str, runs_folder: Path, tmp_path: Path, unstopped: Measured
 ) -> None:

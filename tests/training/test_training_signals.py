@@ -9,7 +9,7 @@ import pytest
 from nlstm_lab.training import signals
 from nlstm_lab.training.signals import listening
 
-TAKEN = (signal.SIGINT, signal.SIGTERM)
+TAKEN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @pytest.fixture
@@ -59,6 +59,19 @@ def test_the_handlers_are_put_back_whatever_came() -> None:
     with pytest.raises(RuntimeError):
         fails()
     assert [signal.getsignal(number) for number in TAKEN] == before
+
+
+def test_a_closed_terminal_asks_unless_nohup_ignores_it() -> None:
+    with listening() as request:
+        signal.raise_signal(signal.SIGHUP)
+        assert request.name == "SIGHUP"
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with listening() as request:
+            signal.raise_signal(signal.SIGHUP)
+            assert request.name is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_another_thread_takes_nothing() -> None:
