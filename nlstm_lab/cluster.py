@@ -1,9 +1,12 @@
 """dask.distributed: on this machine by default, on any scheduler by its address."""
 
+import contextlib
 import logging
 import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,13 +15,28 @@ from nlstm_lab.errors import LabError
 
 PERIOD = 0.5  # seconds between two looks at the scheduler
 TIMEOUT = 10.0  # seconds in which a scheduler must answer
+PATIENCE = 3.0  # seconds for a cluster to end, and for workers to come before it is said that there are none
 
 
-def client(scheduler: str | None, workers: int) -> Any:
+@contextmanager
+def client(scheduler: str | None, workers: int) -> Iterator[Any]:
     """A client of the scheduler at that address, or of so many worker processes of our own, which end with it.
 
-    LabError: no scheduler answers there, or dask is absent.
+    Whatever ends the block ends them within seconds; further Ctrl-C is not heard meanwhile. LabError: no scheduler
+    answers there, or dask is absent.
     """
+    connected = _connected(scheduler, workers)
+    try:
+        yield connected
+    except BaseException:
+        with uninterrupted(), contextlib.suppress(Exception):
+            _kill_workers(connected)
+            connected.close(timeout=PATIENCE)
+        raise
+    connected.close()
+
+
+def _connected(scheduler: str | None, workers: int) -> Any:
     try:
         import dask  # here, as most of the command line goes without it
         import distributed
@@ -34,13 +52,20 @@ def client(scheduler: str | None, workers: int) -> Any:
         except (OSError, ValueError) as error:
             raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
     # a worker is given one task at a time, so that what is said to run does run
-    with _ignoring_interrupts(), dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
+    with uninterrupted(), dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
         return connect(n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
 
 
+def _kill_workers(client: Any) -> None:
+    """End at once the worker processes that are our own."""
+    for nanny in getattr(client.cluster, "workers", {}).values():
+        nanny.auto_restart = False
+        os.kill(nanny.pid, signal.SIGKILL)
+
+
 @contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
-    """Processes started in this block ignore Ctrl-C, which a terminal sends to all: this process ends them."""
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C, which a terminal sends to all processes, is not heard, nor by processes that start meanwhile."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -51,15 +76,34 @@ def _ignoring_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def looks(client: Any) -> Iterator[set[str]]:
+    """Again and again the keys of the tasks that a worker is at: of those it was given, as many as it has threads.
+
+    Says on standard error where there is no worker to wait for. LabError: the scheduler does not answer any more.
+    """
+    seen, said = time.monotonic(), False
+    while True:
+        try:
+            if client.status != "running":
+                raise OSError("the connection is closed")
+            threads = client.sync(client.scheduler.ncores, callback_timeout=TIMEOUT)
+            given = client.sync(client.scheduler.processing, callback_timeout=TIMEOUT)
+        except (OSError, TimeoutError) as error:
+            raise LabError(
+                f"the scheduler does not answer any more ({error}): start it again, and the same command does the rest"
+            ) from error
+        if threads:
+            seen, said = time.monotonic(), False
+        elif not said and time.monotonic() - seen > PATIENCE:
+            said = True
+            print("nlstm-lab: the scheduler has no workers: waiting; `dask worker ADDRESS` starts one", file=sys.stderr)
+        yield {key for worker, keys in given.items() for key in list(keys)[: threads.get(worker, 1)]}
+        time.sleep(PERIOD)
+
+
 def workers_for(tasks: int, wanted: int | None) -> int:
     """How many processes of our own: as wanted, or one a processor, and never more than tasks."""
     return max(1, min(wanted or os.cpu_count() or 1, tasks))
-
-
-def running(client: Any) -> set[str]:
-    """Keys of the tasks that a worker is at: of those it was given, as many as it has threads."""
-    threads = client.nthreads()
-    return {key for worker, keys in client.processing().items() for key in list(keys)[: threads.get(worker, 1)]}
 
 
 def failure(future: Any) -> str:

@@ -5,7 +5,6 @@ again, so a second start of a sweep does what is missing.
 """
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -115,12 +114,12 @@ def run(
         }
         stack.callback(client.cancel, list(futures.values()))
         try:
-            while any(job.status in ("waits", "runs") for job in jobs):
-                running = cluster.running(client)
+            for running in cluster.looks(client):
                 for job in waiting:
                     _update(job, futures[job.key], running)
                 watch(jobs)
-                time.sleep(cluster.PERIOD)
+                if all(job.status in ("recorded", "failed") for job in jobs):
+                    break
         except KeyboardInterrupt:
             raise Interrupted("SIGINT: every run keeps its last checkpoint; the same command goes on") from None
     return jobs

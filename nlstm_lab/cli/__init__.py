@@ -4,9 +4,10 @@ bench`.
 Commands import what they need when they run, so that `nlstm-lab --help` answers at once.
 """
 
+import signal
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,6 +52,8 @@ def main() -> None:
     from nlstm_lab.errors import LabError
 
     debug = "--debug" in sys.argv
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:  # a job in the background ignores it
+        signal.signal(signal.SIGINT, _once)
     warnings.formatwarning = lambda message, *_, **__: f"nlstm-lab: {message}\n"
     try:
         app(args=[argument for argument in sys.argv[1:] if argument != "--debug"])
@@ -62,6 +65,12 @@ def main() -> None:
         if debug:
             raise
         _fail(f"{type(error).__name__}: {error} (unexpected: --debug shows where)", 1)
+
+
+def _once(number: int, frame: Any) -> None:
+    """The first Ctrl-C ends what runs; those that follow would only disturb its end."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -40,12 +40,13 @@ class Finding:
 def doctor() -> None:
     """Say what works here (packages, GPU, compiler, data, browser) and what each lack costs."""
     from rich.table import Table
+    from rich.text import Text
 
     findings = list(examine())
     table = Table("", "part", "here", "what the lack costs", box=None, pad_edge=False)
     for each in findings:
-        mark = "[green]ok" if not each.cost else "[bold red]broken" if each.essential else "[yellow]lacks"
-        table.add_row(mark, each.name, each.state, each.cost)
+        how = ("broken", "bold red") if each.essential else ("lacks", "yellow")
+        table.add_row(Text(*how if each.cost else ("ok", "green")), each.name, each.state, each.cost)
     tables.console().print(table)
     if broken := [each.name for each in findings if each.essential and each.cost]:
         typer.echo(f"\nTo be mended first: {', '.join(broken)}.")

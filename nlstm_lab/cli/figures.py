@@ -42,7 +42,6 @@ def figures(
     A figure that is committed is replaced by one of the same parameters; others go to `workspaces/figures`.
     Exit code 0 when every notebook is executed or unchanged, 1 when one failed, 2 for misuse, 130 after Ctrl-C.
     """
-    from rich.console import Console
     from rich.live import Live
 
     from nlstm_lab.notebooks import plan
@@ -51,7 +50,7 @@ def figures(
     from nlstm_lab.notebooks import execute_all  # after the plan: papermill takes seconds to import
 
     before = set(_elsewhere())
-    console, last = Console(stderr=True), list["Outcome"]()
+    console, last = tables.console(stderr=True), list["Outcome"]()
     with Live(console=console, auto_refresh=False, transient=True) as live:
 
         def watch(outcomes: "list[Outcome]") -> None:
@@ -104,6 +103,7 @@ def _elsewhere() -> list[tuple[Path, int]]:
 def _shown(outcomes: "list[Outcome]", workers: int | None) -> "Table":
     """A row for each notebook; below, how many stand how, and the time that is left."""
     from rich.table import Table
+    from rich.text import Text
 
     from nlstm_lab import cluster
     from nlstm_lab.notebooks import time_left
@@ -117,7 +117,7 @@ def _shown(outcomes: "list[Outcome]", workers: int | None) -> "Table":
         given = " ".join(f"{name}={value}" for name, value in each.job.parameters.items())
         cells = f"{each.executed}/{each.cells}" if each.status == "runs" else ""
         seconds = f"{each.seconds:.1f}" if each.seconds else ""
-        table.add_row(each.job.name, f"[{COLOURS[each.status]}]{each.status}", cells, seconds, given)
+        table.add_row(each.job.name, Text(each.status, COLOURS[each.status]), cells, seconds, given)
     return table
 
 

@@ -5,16 +5,18 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 UNBROKEN = 10_000  # characters: what a program reads is not folded
 
 
-def console() -> Console:
-    """Standard output, as wide as the terminal or `$COLUMNS` says."""
-    known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, width=None if known else UNBROKEN)
+def console(stderr: bool = False) -> Console:
+    """Standard output, as wide as the terminal or `$COLUMNS` says, or standard error; all text stays as it is.
+
+    No brackets or colons in it are markup: what is coloured comes as `Text`.
+    """
+    known = stderr or sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if known else UNBROKEN)
 
 
 def show(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -23,5 +25,5 @@ def show(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for head in heads:
         table.add_column(head, overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*row)
     console().print(table)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nlstm_lab.cli import tables
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -78,13 +80,12 @@ def sweep(
 
     Runs that --patience has ended go on to their last epoch when the command is given without it.
     """
-    from rich.console import Console
     from rich.live import Live
 
     from nlstm_lab import sweep as sweeps
 
     jobs = sweeps.plan(pattern, sweeps.parse_seeds(seeds), scale, patience)
-    with Live(_shown(jobs), console=Console(stderr=True), auto_refresh=False) as live:
+    with Live(_shown(jobs), console=tables.console(stderr=True), auto_refresh=False) as live:
         sweeps.run(
             jobs,
             scheduler=scheduler,
@@ -104,12 +105,13 @@ def sweep(
 def _shown(jobs: "list[Job]") -> "Table":
     """A row for each experiment, a column for each seed."""
     from rich.table import Table
+    from rich.text import Text
 
     colours = {"recorded": "green", "runs": "bold blue", "waits": "dim", "failed": "bold red"}
     seeds = list(dict.fromkeys(job.seed for job in jobs))
     counts = [f"{sum(job.status == status for job in jobs)} {status}" for status in colours]
     table = Table("experiment", *(f"seed {seed}" for seed in seeds), caption=", ".join(counts))
     for name in dict.fromkeys(job.experiment.name for job in jobs):
-        cells = {job.seed: f"[{colours[job.status]}]{job.status}" for job in jobs if job.experiment.name == name}
+        cells = {job.seed: Text(job.status, colours[job.status]) for job in jobs if job.experiment.name == name}
         table.add_row(name, *(cells[seed] for seed in seeds))
     return table

@@ -110,20 +110,22 @@ def _run(client: Any, outcomes: Sequence[Outcome], timeout: float | None, look: 
         for outcome in sorted(outcomes, key=lambda outcome: -outcome.expected)
     }
     try:
-        while not all(outcome.over for outcome in outcomes):
+        for _ in cluster.looks(client):
             for outcome in outcomes:
                 if not outcome.over:
                     outcome.seconds = time.monotonic() - began.get(outcome.job.name, time.monotonic())
                     _update(outcome, futures[outcome.job.name], outcome.job.name in began)
             look()
-            time.sleep(cluster.PERIOD)
+            if all(outcome.over for outcome in outcomes):
+                break
     except KeyboardInterrupt:
-        with suppress(OSError):  # a worker that is gone has taken its kernels along
+        with cluster.uninterrupted(), suppress(OSError, TimeoutError):  # a worker that is gone has taken its kernels along
             client.cancel(list(futures.values()))
-            client.run(partial(Kernel.kill_all, owner))
+            client.run(partial(Kernel.kill_all, owner), callback_timeout=cluster.PATIENCE)
         raise
     finally:
-        client.unsubscribe_topic(owner)
+        with suppress(OSError):
+            client.unsubscribe_topic(owner)
 
 
 def _execute(job: Job, timeout: float | None, threads: int, owner: str) -> tuple[float, str]:

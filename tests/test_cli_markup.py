@@ -1,0 +1,41 @@
+"""Text is printed as it is, whatever brackets and colons it holds."""
+
+import pytest
+
+from nlstm_lab import experiments
+from nlstm_lab.cli import doctor, figures, tables, training
+from nlstm_lab.notebooks import Job, Outcome
+from nlstm_lab.sweep import Job as Training
+
+TEXT = "see [1] and [/2], [bold]not[/bold] :smile: [link=x]"
+
+
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+
+
+def test_cells_of_a_list(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.show((TEXT, "b"), [(TEXT, "c")])
+    assert capsys.readouterr().out.count(TEXT) == 2
+
+
+def test_a_parameter_of_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.console().print(figures._shown([Outcome(Job("12", {"text": TEXT}), status="done")], None))
+    said = capsys.readouterr().out
+    assert f"text={TEXT}" in said
+    assert "done" in said
+
+
+def test_the_path_of_a_text_that_is_trained_on(capsys: pytest.CaptureFixture[str]) -> None:
+    own = experiments.variant("ptb_char_lstm1", "smoke", corpus=f"/my/{TEXT}.txt")
+    tables.console(stderr=True).print(training._shown([Training(own, 0, "failed")]))
+    said = capsys.readouterr().err
+    assert TEXT in said
+    assert "failed" in said
+
+
+def test_a_finding_of_the_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "examine", lambda: iter([doctor.Finding("data", TEXT, TEXT)]))
+    doctor.doctor()
+    assert capsys.readouterr().out.count(TEXT) == 2
