@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from nlstm_lab.datasets.corpora import SPLITS
 from nlstm_lab.datasets.synthetic import (
     PHRASE,
     WITHIN,
     WORD,
-    CopyTask,
     NestedLanguage,
     signals,
-    symbol_sequence,
 )
 from nlstm_lab.errors import UsageError
 
@@ -39,13 +36,10 @@ def test_signals_are_stationary_from_the_first_step() -> None:
     np.testing.assert_allclose(x.var(1)[[0, 1, 150, -1]], 1, atol=0.08)
 
 
-def test_symbol_sequences_have_their_timescale() -> None:
-    codes = symbol_sequence(30.0, 400_000, symbols=5, seed=2)
-    assert sorted(set(codes.tolist())) == list(range(5))
-    for symbol in range(5):
-        indicator = (codes == symbol) - 0.2
-        for lag in (1, 30, 60):
-            assert autocorrelation(indicator, lag) == pytest.approx(np.exp(-lag / 30), abs=0.05)
+def test_a_timescale_is_positive() -> None:
+    for none in (0.0, float("nan")):
+        with pytest.raises(UsageError, match="positive"):
+            signals((none,), 10)
 
 
 def test_the_nested_language_is_cut_where_it_says() -> None:
@@ -77,40 +71,3 @@ def test_the_nested_language_is_a_task_and_its_seed_its_only_chance() -> None:
     assert batch.inputs.shape == (99, 32)
     with pytest.raises(UsageError, match="topics"):
         NestedLanguage(words=4, topics=4).load()
-
-
-def test_copying_asks_for_each_symbol_after_the_same_lag() -> None:
-    config = CopyTask(symbols=8, width=4, lag=20, sequences=70, batch_size=32)
-    task = config.load()
-    assert config.demand_bits == 12
-    batches = list(task.train(torch.Generator().manual_seed(0)))
-    assert [batch.inputs.shape[1] for batch in batches] == [32, 32, 6]
-    assert task.updates_per_epoch == 3
-    for batch in batches:
-        steps, counted = torch.where(batch.mask)  # type: ignore[arg-type]
-        assert len(steps) == 4 * batch.inputs.shape[1]
-        assert torch.equal(batch.targets[steps, counted], batch.inputs[steps - (4 + 20 - 1), counted])
-        assert (batch.inputs[4:23] == 8).all()
-        assert (batch.inputs[23] == 9).all()
-        assert (steps >= 23).all()
-
-
-def test_copying_is_evaluated_on_fixed_sequences_and_trained_on_new_ones() -> None:
-    task = CopyTask(sequences=32, evaluated=32).load()
-    generator = torch.Generator().manual_seed(0)
-    first, second = (next(task.train(generator)).inputs for _ in range(2))
-    assert not torch.equal(first, second)
-    valid, again, test = (next(task.evaluate(split, "blocks")).inputs for split in ("valid", "valid", "test"))
-    assert torch.equal(valid, again)
-    assert not torch.equal(valid, test)
-    with pytest.raises(UsageError, match="copying needs"):
-        CopyTask(lag=0).load()
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_copying_is_evaluated_on_no_training_batch(seed: int) -> None:
-    task = CopyTask(sequences=32, evaluated=32, seed=seed).load()
-    trained = [task.train(torch.Generator().manual_seed(epoch)) for epoch in range(10)]  # of the run with seed 0
-    read = [task.evaluate(split, "blocks") for split in SPLITS]
-    batches = [next(batches).inputs for batches in (*trained, *read)]
-    assert not any(torch.equal(one, other) for one, other in itertools.combinations(batches, 2))

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from nlstm_lab import experiments, models, training
-from nlstm_lab.datasets.synthetic import CopyTask
+from nlstm_lab.datasets.synthetic import NestedLanguage
 from nlstm_lab.training import TrainingConfig
 
 
@@ -93,9 +93,10 @@ def test_where_the_update_is_clipped_the_gradient_is_not() -> None:
 
 
 def test_the_backward_of_an_update_is_exact_too() -> None:
-    task = CopyTask(symbols=3, width=1, lag=2, sequences=2, evaluated=1).load()
+    task = NestedLanguage(size=2_000, words=8, topics=2, length=10, batch_size=2).load()
     made = models.build(models.ModelConfig("lstm", hidden_size=3), models.Interface.of(task), seed=0)
     switch, seen = torch.backends.cudnn.rnn, []
     made.readout.weight.register_hook(lambda _: seen.append(switch.fp32_precision))  # type: ignore[union-attr, operator]
-    training.fit(made, task, TrainingConfig(epochs=1, learning_rate=0.01), seed=0, progress=False)
+    config = TrainingConfig(1, 0.01, updates_per_epoch=1, batches_per_reading=1)
+    training.fit(made, task, config, seed=0, progress=False)
     assert seen == ["ieee"]
