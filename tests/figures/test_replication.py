@@ -140,7 +140,7 @@ def test_verdicts_are_counted_by_table():
     """A printed number counts as one wherever it stands; the margin that is printed with an ordering is none."""
     rows = [
         {"document": "nested_lstm", "where": where, "kind": kind, "as_printed": printed, "anchor": anchor, "own": own,
-         "verdict": verdict}
+         "verdict": verdict, "split": "valid" if where.startswith("Table") else ""}
         for where, kind, printed, anchor, own, verdict, times in (
             ("Table 1", "number", "1.4", True, False, "match", 2),
             ("Table 1", "number", "1.4", True, False, "not run", 3),
@@ -155,8 +155,8 @@ def test_verdicts_are_counted_by_table():
     figure = figures.verdict_overview(pd.DataFrame(rows))
     numbers, said = figure.axes
     labels = [[label.get_text() for label in ax.get_yticklabels()] for ax in (numbers, said)]
-    assert labels[0] == ["Nested LSTMs, Table 1", "Nested LSTMs, figure 4"]
-    assert labels[1] == ["Nested LSTMs, Table 1", "Nested LSTMs, claims", "our own questions"]
+    assert labels[0] == ["Nested LSTMs, Table 1, validation", "Nested LSTMs, figure 4"]
+    assert labels[1] == ["Nested LSTMs, Table 1, validation", "Nested LSTMs, claims", "our own questions"]
     assert [bar.get_width() for bar in numbers.patches] == [2, 0, 0, 0, 0, 0, 0, 0, 3, 2]
     told = {text.get_text() for text in numbers.texts}
     assert told == {"", "2", "3"}, "a count within every bar"

@@ -27,8 +27,8 @@ SIDES = {
 def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Left, how many printed numbers of each table got which verdict; right, the same for what the documents say.
 
-    verdicts: the frame of `lab.targets.verdicts(...)`; only rows that count (`anchor`) and are not cited from others.
-    Questions of our own are bars of their own. UsageError: there are no verdicts.
+    verdicts: the frame of `lab.targets.verdicts(...)`; only rows that count (`anchor`) and are not cited from others,
+    a bar for each split. Questions of our own are bars of their own. UsageError: there are no verdicts.
     """
     counted = verdicts[verdicts["anchor"] & (verdicts["kind"] != "reference")]
     if counted.empty:
@@ -38,9 +38,11 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
     about = counted["document"].map(SHORT) + ", " + places.where(number, "claims").where(claim, counted["where"])
     sides = number.map({True: "printed numbers", False: "orderings and claims"})
     frame = counted.assign(about=about.where(~counted["own"], OWN), side=sides)
+    frame["about"] += frame["split"].map({"valid": ", validation", "test": ", test"}).fillna("")
     frame = frame.groupby(["side", "about", "verdict"], sort=False).size().rename("count").reset_index()
     lines = [
-        sorted(frame.loc[frame["side"] == side, "about"].unique(), key=lambda about: about == OWN) for side in SIDES
+        sorted(frame.loc[frame["side"] == side, "about"].unique(), key=lambda about: about.startswith(OWN))
+        for side in SIDES
     ]
     figure, axes = panels(ax, 1, 2, width, 0.75 + 0.19 * max(map(len, lines)), sharex="row")
     for panel, (side, order), names in zip(axes[0], SIDES.items(), lines, strict=True):
