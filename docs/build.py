@@ -28,6 +28,7 @@ PAGES = {  # the committed pages, as they are called on the site
     "CONTRIBUTING.md": "contribute",
     "CHANGELOG.md": "changelog",
     "data/README.md": "data",
+    "data/targets/protocol.md": "protocol",
 }
 
 
