@@ -1,4 +1,5 @@
-"""The committed pages that are generated: FINDINGS.md, VERDICTS.md, notebooks/README.md and two blocks of README.md.
+"""The committed pages that are generated: FINDINGS.md, VERDICTS.md, notebooks/README.md, two blocks of README.md, and
+the verdict and captions in the first cell of every notebook.
 
 `make pages` writes them; a test holds them to what this module would write.
 """
@@ -7,6 +8,7 @@ import sys
 from pathlib import Path
 
 import catalogue
+import heads
 import numbers_of as numbers
 
 from nlstm_lab import paths, targets
@@ -36,6 +38,7 @@ def pages() -> dict[Path, str]:
         root / "FINDINGS.md": findings(),
         root / "VERDICTS.md": verdicts(),
         paths.notebooks() / "README.md": listing(),
+        **heads.heads(),
     }
 
 

@@ -53,7 +53,7 @@ ENTRIES = (
     Entry("HM-RNN, table 2", "21", "hm_rnn.table2"),
     Entry("HM-RNN, table 3", "23", "hm_rnn.table3"),
     Entry("Madsen: diagrams of LSTM, GRU and Nested LSTM", "10", "madsen_units_"),
-    Entry("Madsen: the unrolled network and its vanishing gradient", "33", "madsen_unrolled_"),
+    Entry("Madsen: the unrolled network and its vanishing gradient", "33", "madsen_unrolled"),
     Entry("Madsen, autocomplete: training", "30", "madsen_autocomplete_training"),
     Entry("Madsen, autocomplete: configurations and testing", "30", "madsen.autocomplete_draft"),
     Entry("Madsen: connectivity of three networks", "32", "madsen_connectivity_"),

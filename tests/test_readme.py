@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import catalogue
+import heads
 import numbers_of
 import pytest
 import torch
@@ -204,6 +205,25 @@ def test_a_generated_page_is_what_the_records_say_today(page: str) -> None:
     """`make pages` renews it."""
     path = paths.root() / page
     assert path.read_text(encoding="utf-8") == written.pages()[path]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("pages")
+def test_the_head_of_a_notebook_is_what_the_records_say_today() -> None:
+    """`make pages` renews it."""
+    stale = [path.name for path, text in heads.heads().items() if path.read_text(encoding="utf-8") != text]
+    assert stale == []
+
+
+def test_a_head_is_renewed_and_keeps_what_was_written_by_hand() -> None:
+    own = "# A title\n\n> a claim\n\n![what](../figures/lab_a.png)\n\nMore."
+    once = heads.head(own, "It holds.", {"lab_a": "A caption."})
+    assert once.splitlines()[2] == "**Verdict.** It holds."
+    assert "![what](../figures/lab_a.png)\n\n*A caption.*\n\nMore." in once
+    again = heads.head(once, "It fails.", {"lab_a": "Another."})
+    assert ("It holds" in again, "A caption" in again) == (False, False)
+    assert heads.without_generated(again) == own
+    assert heads.head(again, "", {"lab_a": "Another."}).startswith("# A title\n\n> a claim")
 
 
 @pytest.mark.slow

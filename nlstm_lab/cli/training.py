@@ -38,6 +38,7 @@ def train(
     normalization: Annotated[
         str | None, typer.Option(help="Of a text of yours: none, or text8 (a-z and single spaces).")
     ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of a text of yours that is not UTF-8, such as cp1252.")] = None,
     patience: Patience = None,
     again: Annotated[bool, typer.Option("--again", help="Train although there is a record, and replace it.")] = False,
 ) -> None:
@@ -48,7 +49,8 @@ def train(
     from nlstm_lab import experiments, runs
     from nlstm_lab.errors import MissingRun
 
-    own = {key: value for key, value in {"corpus": corpus, "normalization": normalization}.items() if value}
+    given = {"corpus": corpus, "normalization": normalization, "encoding": encoding}
+    own = {key: value for key, value in given.items() if value}
     experiment = experiments.variant(name, scale=scale, **own) if own else name
     show = sys.stderr.isatty()
     try:

@@ -195,9 +195,22 @@ def _decode(path: Path, encoding: str, cut: bool) -> str:
     except LookupError:
         raise UsageError(f"there is no encoding {encoding!r}") from None
     except UnicodeDecodeError as error:
+        likely = _likely_encoding(data)
         raise UsageError(
-            f"{path} is not {encoding} text (byte {data[error.start]:#04x} at {error.start}); state its encoding"
+            f"{path} is not {encoding} text (byte {data[error.start]:#04x} at {error.start}); it may be {likely}: try "
+            f"--encoding {likely}, or encoding={likely!r} in Python"
         ) from None
+
+
+def _likely_encoding(data: bytes) -> str:
+    """A guess for bytes that are no UTF-8: UTF-16 by its first two, else what most older western texts are in."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    try:
+        data.decode("cp1252")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "cp1252"
 
 
 def _ptb(files: list[bytes]) -> list[str]:

@@ -63,9 +63,16 @@ def logarithmic(ax: Axes) -> None:
 
 
 def seeds_and_mean(
-    ax: Axes, frame: pd.DataFrame, x: str, y: str, log: bool = False, strong: float = 1.4, **style: Any
+    ax: Axes,
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    log: bool = False,
+    strong: float = 1.4,
+    each: bool = True,
+    **style: Any,
 ) -> None:
-    """Every seed's curve faint, their mean strong (the geometric one where `log`) as far as all seeds go.
+    """Every seed's curve faint (unless not `each`), their mean strong (geometric where `log`) as far as all seeds go.
 
     UsageError: a seed has two values at one place, as where two experiments were put together.
     """
@@ -79,7 +86,7 @@ def seeds_and_mean(
         )
     wide = frame.pivot(index=x, columns="seed", values=y).sort_index()
     faint = {**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""}
-    if wide.shape[1] > 1:
+    if each and wide.shape[1] > 1:
         for seed in wide:
             ax.plot(wide.index, wide[seed], **faint)
     mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)

@@ -1,5 +1,8 @@
 """Sentences with computed numbers: what a notebook shows as text."""
 
+from collections.abc import Mapping
+from html import escape
+
 import pandas as pd
 from pandas.io.formats.style import Styler
 
@@ -25,6 +28,25 @@ def prose(text: str) -> Prose:
     'The mean over 3 seeds is 1.50.'
     """
     return Prose(text)
+
+
+class Folded(dict[str, pd.DataFrame]):
+    """Tables by their titles; JupyterLab shows the titles, and a table where its title is clicked."""
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            f"<details><summary>{escape(title)}</summary>{table.to_html(index=False, border=0)}</details>"
+            for title, table in self.items()
+        )
+
+
+def folded(tables: Mapping[str, pd.DataFrame]) -> Folded:
+    """Let the value of a cell be tables that open when their title is clicked, so that a long list stays short.
+
+    >>> folded({"1 < 2": pd.DataFrame({"x": [1]})})._repr_html_().startswith("<details><summary>1 &lt; 2</summary>")
+    True
+    """
+    return Folded(tables)
 
 
 def what_lacks(outlook: pd.DataFrame, hours: pd.DataFrame) -> Styler | Prose:

@@ -4,6 +4,7 @@
 'Nested LSTM'
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -14,8 +15,10 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont
 
 from nlstm_lab import paths
+from nlstm_lab.errors import UsageError
 
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of a paper, and both
 
@@ -108,13 +111,29 @@ def in_order(names: Iterable[str]) -> list[str]:
 def override(*styles: Style) -> None:
     """Put style sheets or rcParams on top of the project's, for all figures drawn and saved from now on.
 
+    Mathematics is set in the family of the text, unless a style names `mathtext.fontset`.
+
     Args:
         styles: Style sheets or rcParams; none for the project's own.
+
+    Raises:
+        UsageError: matplotlib knows no such parameter, value, style sheet or font.
 
     >>> override({"font.family": "serif"})
     >>> override()  # back to the project's own
     """
-    _sheets[1:] = styles
+    try:
+        with plt.style.context([_sheets[0]], after_reset=True):
+            family, fontset = plt.rcParams["font.family"], plt.rcParams["mathtext.fontset"]
+            plt.style.use([*styles])
+            findfont(FontProperties(), fallback_to_default=False)
+            own = plt.rcParams["font.family"]
+            kept = own == family or plt.rcParams["mathtext.fontset"] != fontset
+    except (KeyError, OSError, ValueError) as error:
+        raise UsageError(f"matplotlib cannot draw in this style: {str(error).splitlines()[0]}") from error
+    slants = {"rm": "", "it": ":italic", "bf": ":bold", "cal": ":italic", "sf": ""}
+    letters = {f"mathtext.{name}": own[0] + slant for name, slant in slants.items()}
+    _sheets[1:] = styles if kept else [letters | {"mathtext.fontset": "custom"}, *styles]
 
 
 @contextmanager
@@ -124,8 +143,28 @@ def context() -> Iterator[None]:
         yield
 
 
+def inches(width: float | str) -> float:
+    """A width in inches, also from millimetres and centimetres.
+
+    Args:
+        width: A number of inches, or text such as "85 mm", "8.5 cm" or "3.25 in".
+
+    Raises:
+        UsageError: It is none of these.
+
+    >>> inches("85 mm"), inches("2.54cm"), inches(COLUMN)
+    (3.3464566929133857, 1.0, 3.25)
+    """
+    if isinstance(width, int | float):
+        return width
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(mm|cm|in)", width)
+    if not found:
+        raise UsageError(f"a width is a number of inches, or text such as '85 mm' or '8.5 cm', not {width!r}")
+    return float(found[1]) / {"mm": 25.4, "cm": 2.54, "in": 1}[found[2]]
+
+
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
-    """Let a figure function draw with the style sheet.
+    """Let a figure function draw with the style sheet, and take its `width` as `inches` reads it.
 
     Args:
         draw: The function that draws.
@@ -133,6 +172,8 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
+        if isinstance(width := kwargs.get("width"), str):
+            kwargs["width"] = inches(width)
         with context():
             return draw(*args, **kwargs)
 

@@ -16,6 +16,7 @@ What these arguments mean wherever they are taken:
 from nlstm_lab.targets.comparison import Comparison, compare, shown
 from nlstm_lab.targets.documents import DOCUMENTS, load
 from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
+from nlstm_lab.targets.grouped import grouped
 from nlstm_lab.targets.readme import readme_block
 from nlstm_lab.targets.report import report
 from nlstm_lab.targets.verdicts import printed_numbers, verdicts
@@ -30,6 +31,7 @@ __all__ = [
     "Place",
     "Tolerance",
     "compare",
+    "grouped",
     "load",
     "printed_numbers",
     "readme_block",

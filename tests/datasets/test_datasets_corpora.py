@@ -147,7 +147,9 @@ def test_named_corpora_that_are_not_here_say_how_to_get_them(home: Path) -> None
     ("data", "error", "sentence"),
     [
         (b"", UsageError, "holds no text"),
-        (b"abc\xff" * 99, UsageError, r"not utf-8 text \(byte 0xff at 3\); state its encoding"),
+        (b"abc\xff" * 99, UsageError, r"not utf-8 text \(byte 0xff at 3\).*--encoding cp1252"),
+        (b"\xff\xfea\x00b\x00" * 99, UsageError, "--encoding utf-16"),
+        (b"abc\x81" * 99, UsageError, "--encoding latin-1"),
         (b"short", UsageError, "fewer than one block"),
     ],
 )

@@ -8,7 +8,7 @@ import xarray as xr
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.studies.connectivity.draw import connectivity_reach, connectivity_sentence, lag_profiles
-from nlstm_lab.studies.connectivity.draw_gradients import unrolled_network, vanishing_gradients
+from nlstm_lab.studies.connectivity.draw_gradients import unrolled_networks, vanishing_gradients
 
 TEXT = " the study of grammar"
 
@@ -153,7 +153,7 @@ def test_gradients_are_relative_to_distance_0():
 def test_the_unrolled_network_is_as_dark_as_its_gradients():
     measured = gradients()
     measured.loc[measured["where"] == "layer 1", "value"] += 2  # each row is relative to its own
-    figure = unrolled_network(measured, "gru", distances=(0, 1, 2, 4, 8))
+    figure = unrolled_networks(measured, ["gru"], distances=(0, 1, 2, 4, 8))
     circles = figure.axes[0].patches
     assert len(circles) == 2 * 5
     reds = {(round(c.center[0]), round(c.center[1])): c.get_facecolor()[0] for c in circles}
@@ -163,16 +163,18 @@ def test_the_unrolled_network_is_as_dark_as_its_gradients():
     assert frame["value"].tolist() == pytest.approx([0, -0.5, -1, -2, -4])
     assert {"$x$", "$h^{1}$", "$t-8$"} <= {text.get_text() for text in figure.axes[0].texts}
     with pytest.raises(UsageError, match="'rnn'"):
-        unrolled_network(gradients(), "rnn", distances=(0, 1))
+        unrolled_networks(gradients(), ["rnn"], distances=(0, 1))
     with pytest.raises(UsageError, match="up to 64"):
-        unrolled_network(gradients(), "gru")
+        unrolled_networks(gradients(), ["gru"])
 
 
 def test_the_unrolled_network_is_that_of_one_condition():
     trained = gradients().assign(condition="trained")
-    assert unrolled_network(trained, "gru", distances=(0, 1)).axes[0].get_title(loc="left") == "GRU, trained"
+    assert unrolled_networks(trained, ["gru"], distances=(0, 1)).axes[0].get_title(loc="left") == "GRU, trained"
     with pytest.raises(UsageError, match=r"condition.*trained, as initialized"):
-        unrolled_network(pd.concat([trained, gradients().assign(condition="as initialized")]), "gru", distances=(0, 1))
+        unrolled_networks(
+            pd.concat([trained, gradients().assign(condition="as initialized")]), ["gru"], distances=(0, 1)
+        )
 
 
 def test_dollar_signs_are_words_and_no_formula(folder):

@@ -69,8 +69,8 @@ def test_the_scale_of_a_norm_begins_with_its_layers_first_update(found):
     told["norm"][4:, 1] = 1.5 + np.arange(len(LONG) - 4) / 100
     told["norm"][:, 2] = 0.0
     (ax,) = figures.hidden_norms(told).axes
-    words = next(text.get_text() for text in ax.texts if "own scale" in text.get_text())
-    assert f"layer 2: 1.50–{1.5 + (len(LONG) - 5) / 100:.2f}, layer 3: 0.00 throughout; blank before" in words
+    words = next(text.get_text() for text in ax.texts if "norm: " in text.get_text())
+    assert f"layer 2: 1.50–{1.5 + (len(LONG) - 5) / 100:.2f}, layer 3: 0.00" in words
     layer2 = ax.collections[4].get_array().ravel()  # z of layers 2 and 1, then norm and operation of 3, then this
     assert layer2.mask[:4].all()
     assert layer2[4] == 0

@@ -8,6 +8,7 @@ from matplotlib.colors import to_rgba
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures import style
+from nlstm_lab.studies.learning.draw_tables import STRIP
 
 PRINTED = {"some_lstm1": 1.5, "some_lstm1_large": 1.45, "some_lstm2": 1.4, "some_nlstm": 1.3}
 
@@ -52,7 +53,12 @@ def test_printed_values_stand_beside_the_curves(comparison, runs):
     valid, test = figure.axes
     assert sorted(diamonds(valid)) == sorted(PRINTED.values())
     assert sorted(diamonds(test)) == pytest.approx(sorted(value + 0.01 for value in PRINTED.values()))
+    assert all(1 - STRIP < line.get_xdata()[0] < 1 for line in valid.lines if line.get_marker() == "D")
+    handles = figure.legends[0].legend_handles
+    assert all(handle.get_marker() != "None" for handle in handles), "every entry has a handle"
     assert len(curves(valid)) == 2 * (3 + 1)
+    means = figures.printed_and_measured(comparison, runs, ["bpc"], each_seed=False).axes[0]
+    assert (len(curves(means)), len(dots(means))) == (2, 2)
     strong = [line for line in curves(valid) if line.get_alpha() is None]
     assert {round(float(line.get_ydata()[0]), 6) for line in strong} == {4.01, 4.51}
     assert valid.get_ylim()[0] < 1.3 < 1.5 < valid.get_ylim()[1] < 4
@@ -83,7 +89,7 @@ def test_what_was_not_run_shows_what_is_printed(comparison):
     assert (len(diamonds(train)), len(diamonds(valid))) == (0, 4)
     assert all(line.get_xdata()[0] < 1 for line in valid.lines if line.get_marker() == "D")
     entries = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert entries[-1] == "printed best; nothing is run yet"
+    assert all("nothing is run" in panel.get_title(loc="left") for panel in figure.axes)
     assert not any("not run" in entry for entry in entries)
     with pytest.raises(UsageError, match=r"perplexity.*bpc"):
         figures.printed_and_measured(comparison, None, ["perplexity"])

@@ -8,6 +8,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from nlstm_lab import figures
+from nlstm_lab.errors import UsageError
 from nlstm_lab.figures import style
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
@@ -89,3 +90,41 @@ def test_what_the_reader_set_elsewhere_does_not_show(trace):
     with mpl.rc_context({"font.family": "serif", "font.size": 20, "lines.linewidth": 9}):
         changed = figures.cell_activations(trace())
     assert figures.plotted.fingerprint(changed) == figures.plotted.fingerprint(expected)
+
+
+@pytest.mark.parametrize(
+    "sheet", [{"font.sise": 9}, {"font.size": "large-ish"}, {"font.family": "No Such Font"}, "no_such_sheet.mplstyle"]
+)
+def test_a_style_that_matplotlib_does_not_know_is_refused_at_once(sheet):
+    before = list(style._sheets)
+    with pytest.raises(UsageError):
+        figures.override(sheet)
+    assert style._sheets == before
+
+
+def test_mathematics_follows_the_text_unless_it_is_named():
+    try:
+        figures.override({"font.family": "serif"})
+        with style.context():
+            assert mpl.rcParams["mathtext.fontset"] == "custom"
+            assert mpl.rcParams["mathtext.it"] == "serif:italic"
+        figures.override({"font.family": "serif", "mathtext.fontset": "stix"})
+        with style.context():
+            assert mpl.rcParams["mathtext.fontset"] == "stix"
+    finally:
+        figures.override()
+
+
+@style.styled
+def drawn(width: float = style.COLUMN):
+    return width
+
+
+@pytest.mark.parametrize(("width", "inches"), [("85 mm", 85 / 25.4), ("8.5cm", 8.5 / 2.54), ("3.25 in", 3.25), (4, 4)])
+def test_a_width_may_be_metric(width, inches):
+    assert drawn(width=width) == pytest.approx(inches)
+
+
+def test_a_width_that_is_none_is_refused():
+    with pytest.raises(UsageError, match="'wide'"):
+        drawn(width="wide")

@@ -25,6 +25,7 @@ CELL, TITLE, TEXT, LINE_GAP, BAR = 0.083, 0.20, 0.125, 0.10, 0.40
 MARGIN, PANEL_GAP = 0.26, 0.12
 DIGIT = 0.053  # of the number of a cell
 WIDE, NARROW = (0.083, 7.2), (0.066, 6.6)  # inches a character, and its font size
+STRETCH = 1.25  # how much wider a character may be, so that lines fill their place
 
 
 @styled
@@ -60,7 +61,10 @@ def cell_activations(
     per_line = int((panel - PANEL_GAP) / pitch)
     if per_line < 1:
         raise ValueError(f"{len(memories)} memories side by side need more than {width} inches")
-    lines = wrap(symbols, per_line)
+    lines = balanced(symbols, per_line)
+    per_line = max(stop - start for start, stop in lines)
+    size = 8 if font == WIDE[1] else 6.5
+    pitch = min((panel - PANEL_GAP) / per_line, STRETCH * pitch)
     shown = list(dict.fromkeys(frame["unit"]))
     block = len(shown) * CELL + TEXT + LINE_GAP
     height = TITLE + block * len(lines) + BAR
@@ -77,7 +81,7 @@ def cell_activations(
         quantity = frame.loc[frame["memory"] == memory, "quantity"].iloc[0]
         # two layers are a stack's lower and upper one; with more, they are counted
         label = look(memory).label if "layer 3" in memories else memory_label(memory)
-        ax.text(x, TITLE - 0.05, f"{label},  {quantity}", va="baseline", fontsize=8 if pitch == WIDE[0] else 6.5)
+        ax.text(x, TITLE - 0.05, f"{label},  {quantity}", va="baseline", fontsize=size)
         limit = 1.0 if bounded else float(np.nanmax(np.abs(grids[memory]), initial=1e-12))
         norm = Normalize(-limit, limit)
         for row, (start, stop) in enumerate(lines):
@@ -195,6 +199,17 @@ def wrap(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
         spaces = [k + 1 for k in range(start, start + per_line) if symbols[k].isspace()]
         breaks.append(spaces[-1] if spaces else start + per_line)
     return list(pairwise([*breaks, len(symbols)]))
+
+
+def balanced(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
+    """As few lines as `wrap` needs, the longest of them as short as it can be.
+
+    >>> wrap("the old man said no", 13), balanced("the old man said no", 13)
+    ([(0, 12), (12, 19)], [(0, 8), (8, 19)])
+    """
+    fewest = len(wrap(symbols, per_line))
+    shortest = next(width for width in range(1, per_line + 1) if len(wrap(symbols, width)) <= fewest)
+    return wrap(symbols, shortest)
 
 
 def _block(

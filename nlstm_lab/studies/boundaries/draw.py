@@ -22,7 +22,7 @@ CODES = ListedColormap([look.colour for look in OPERATIONS.values()])
 
 # inches
 MARGIN, RIGHT, TEXT, BAND, GAP, LINE = 0.36, 0.05, 0.13, 0.085, 0.02, 0.14
-STRIP, KEY, FOOT = 0.04, 0.14, 0.46
+STRIP, KEY = 0.04, 0.14
 
 
 @styled
@@ -68,7 +68,7 @@ def hidden_norms(
     lines = _lines(data, row)
     layers = data["layer"].values.tolist()
     block = TEXT + (len(layers) - 1) * (BAND + GAP) + 0.03 + len(layers) * (BAND + STRIP + GAP) + LINE
-    height = block * len(lines) + FOOT
+    height = block * len(lines) + KEY + 0.16 * (1 + bool(printed))
     figure, ax = sheet(ax, width, height)
     pitch = (width - MARGIN - RIGHT) / row
     norms = _since_first_update(data)
@@ -175,24 +175,23 @@ def _foot(
     ranges: Mapping[int, tuple[float, float]],
 ) -> None:
     """Boundaries and operations by their colours, the shades with every layer's range, and the updates a layer."""
-    y = height - FOOT
+    y = height - 0.16 * (1 + bool(printed)) - KEY / 2
     x = _squares(ax, MARGIN, y)
     for name, look in OPERATIONS.items():
         ax.add_patch(Rectangle((x, y - 0.02), 0.16, 0.04, facecolor=look.colour, edgecolor="#606060", linewidth=0.35))
         ax.text(x + 0.2, y, name, va="center", fontsize=6.5)
         x += 0.68
     shades = np.linspace(0, 1, 65)
-    bar = MARGIN + 0.62 * np.linspace(0, 1, 66)
-    ax.pcolormesh(bar, [y + 0.12, y + 0.2], shades[None], cmap=NORMS, linewidth=0)
-    texts = [
-        f"layer {layer}: {low:.2f}" + (f"–{high:.2f}" if high - low > 0.005 else " throughout")
-        for layer, (low, high) in ranges.items()
-    ]
-    words = "norm on each layer's own scale: " + ", ".join(texts) + "; blank before its first update"
-    ax.text(MARGIN + 0.69, y + 0.16, words, va="center", fontsize=6.5)
+    ax.pcolormesh(x + 0.4 * np.linspace(0, 1, 66), [y - 0.04, y + 0.04], shades[None], cmap=NORMS, linewidth=0)
+    ax.text(x + 0.46, y, "norm, blank before a first update", va="center", fontsize=6.5)
+    norms = {
+        layer: f"{low:.2f}" + (f"–{high:.2f}" if high - low > 0.005 else "") for layer, (low, high) in ranges.items()
+    }
     paper = dict(zip(counts, printed, strict=False))
+    acts = {layer: f"{count}" + (f" (paper {paper[layer]})" if paper else "") for layer, count in counts.items()}
+    parts = {"norm": norms, "steps with UPDATE or FLUSH": acts}
     texts = [
-        f"layer {layer}: {count}" + (f" (paper {paper[layer]})" if layer in paper else "")
-        for layer, count in counts.items()
+        f"{name}: " + ", ".join(f"layer {k}: {words}" for k, words in each.items()) for name, each in parts.items()
     ]
-    ax.text(MARGIN, y + 0.32, "steps with UPDATE or FLUSH: " + ", ".join(texts), va="center", fontsize=6.5)
+    for row, words in enumerate(texts if printed else ["; ".join(texts)], start=1):
+        ax.text(MARGIN, y + 0.16 * row, words, va="center", fontsize=6.5)

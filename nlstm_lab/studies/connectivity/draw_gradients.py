@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import panels
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import COLUMN, canvas, look, styled
+from nlstm_lab.figures.style import COLUMN, PAGE, look, styled
 from nlstm_lab.studies.connectivity.draw import STRENGTH, seed_handles, seed_lines
 
 DECADES = 8  # of the unrolled network's shades: what is weaker is white
@@ -27,7 +27,7 @@ def vanishing_gradients(
     """How much of the gradient at distance 0 is left at each distance: seeds faint, the mean strong.
 
     means: `lab.probes.gather(networks, lab.probes.gradients, sequences)`: log10 of the norm, a panel for each
-    condition, with an axis of its own. where: "input", which compares units, or a layer's h. Mean and interval over
+    condition. where: "input", which compares units, or a layer's h. Mean and interval over
     seeds are those of the logarithm. The last distance, which is always a text's first character, read from a zero
     state, is left out.
 
@@ -35,7 +35,7 @@ def vanishing_gradients(
     """
     frame = _relative(means if "condition" in means else means.assign(condition=""), where)
     conditions = list(frame["condition"].unique())
-    figure, axes = panels(ax, 1, len(conditions), width, 2.5)
+    figure, axes = panels(ax, 1, len(conditions), width, 2.5, sharey=True)
     for panel, condition in zip(axes[0], conditions, strict=True):
         seed_lines(panel, frame[frame["condition"] == condition])
         panel.set_xlabel("distance (characters)")
@@ -44,19 +44,19 @@ def vanishing_gradients(
         panel.yaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(axis="y")
     axes[0, 0].set_ylabel("gradient, relative to distance 0")
-    axes[0, -1].legend(handles=seed_handles(frame, "geometric mean over seeds"))
+    axes[0, 0].legend(handles=seed_handles(frame, "geometric mean over seeds"), loc="lower left")
     return attach(figure, frame if any(conditions) else frame.drop(columns="condition"))
 
 
 @styled
-def unrolled_network(
+def unrolled_networks(
     means: pd.DataFrame,
-    model: str,
+    models: Sequence[str],
     distances: Sequence[int] = DISTANCES,
-    width: float = COLUMN,
+    width: float = PAGE,
     ax: Axes | None = None,
 ) -> Figure:
-    """A network unrolled back from its last step: each h and each input as dark as the gradient that reaches it.
+    """Networks unrolled back from their last step: each h and each input as dark as the gradient that reaches it.
 
     UsageError: no such model, no such distance, several conditions.
 
@@ -67,6 +67,19 @@ def unrolled_network(
         model: The label of the network.
         distances: The steps that are drawn, 0 first; dotted arrows stand for those between.
     """
+    frames = [_faded(means, model, distances) for model in models]
+    rows = max(frame["where"].nunique() for frame in frames)
+    pitch = width / len(models) / (len(distances) + 1)
+    figure, axes = panels(ax, 1, len(models), width, pitch * (rows + 2))
+    for panel, model, frame in zip(axes[0], models, frames, strict=True):
+        _unrolled(panel, frame, distances, rows)
+        panel.set_title(", ".join([look(model).label, *frame.attrs["conditions"]]), fontsize=7)
+    _key(axes[0, 0])
+    return attach(figure, pd.concat(frames, ignore_index=True))
+
+
+def _faded(means: pd.DataFrame, model: str, distances: Sequence[int]) -> pd.DataFrame:
+    """The gradients of one network, each relative to the same row's at distance 0: where, lag, value, model."""
     frame = means[(means["model"] == model) & means["lag"].isin(distances)]
     if frame.empty or frame["lag"].nunique() < len(distances):
         raise UsageError(
@@ -78,11 +91,15 @@ def unrolled_network(
     frame = frame.groupby(["where", "lag"])["value"].mean().reset_index()
     nearest = frame[frame["lag"] == 0].set_index("where")["value"]
     frame["value"] -= frame["where"].map(nearest)
+    frame.attrs["conditions"] = conditions
+    return frame.assign(model=model)
+
+
+def _unrolled(ax: Axes, frame: pd.DataFrame, distances: Sequence[int], height: int) -> None:
+    """One network; height: rows of the highest one beside it."""
     rows = sorted(frame["where"].unique(), key=lambda where: (where != "input", where))
     steps = len(distances)
-    pitch = width / (steps + 1)
-    figure, ax = canvas(ax, width, pitch * (len(rows) + 2))
-    ax.set(xlim=(-0.9, steps), ylim=(-1.45, len(rows) + 0.55), aspect="equal")
+    ax.set(xlim=(-0.9, steps), ylim=(-1.45, height + 0.55), aspect="equal")
     ax.axis("off")
     norm = Normalize(-DECADES, 0)
     place = {distance: steps - 1 - k for k, distance in enumerate(distances)}
@@ -98,9 +115,6 @@ def unrolled_network(
     for y, where in enumerate(rows):
         ax.text(-0.42, y, f"$h^{{{where.split()[-1]}}}$" if y else "$x$", ha="right", va="center", fontsize=7)
     ax.text(steps - 1, len(rows) + 0.02, "asked for", ha="center", va="bottom", fontsize=6)
-    ax.set_title(", ".join([look(model).label, *conditions]), fontsize=7)
-    _key(ax)
-    return attach(figure, frame.assign(model=model))
 
 
 def _relative(means: pd.DataFrame, where: str) -> pd.DataFrame:

@@ -170,7 +170,7 @@ def memory_horizon(horizons: pd.DataFrame, width: float = COLUMN, ax: Axes | Non
     horizons: `lab.probes.gather(networks, lab.probes.loss_by_context, excerpt)`, losses in nats; drawn in bits.
     """
     frame = horizons[["model", "start", "seed", "context"]].assign(bpc=horizons["loss"] / np.log(2))
-    figure, (line,) = panels(ax, 1, 1, width, 0.8 * width)
+    figure, (line,) = panels(ax, 1, 1, width, min(0.8 * width, 2.6))
     (panel,) = line
     models, biases = in_order(frame["model"]), starts(frame)
     for (model, start), rows in frame.groupby(["model", "start"]):

@@ -25,7 +25,7 @@ def ablation(
 
     Args:
         frame: Columns setting, seed, value (NaN: its loss or gradient overflowed), model (whose colour it has), in the
-            order of the lines. A setting that would take more than half of the axis is told at its edge.
+            order of the lines. A setting that would take more than a quarter of the axis is told at its edge.
         reference: The setting that the others are compared with.
         unit: The unit of the axis.
     """
@@ -67,14 +67,14 @@ def _tell(panel: Axes, y: int, words: str) -> None:
 
 
 def _beyond(intervals: Mapping[str, Interval], reference: str) -> str | None:
-    """The setting without which the axis would be less than half as long, if there is one beside the reference."""
+    """The setting without which the axis would be less than 3/4 as long, if there is one beside the reference."""
     ends = pd.DataFrame({name: [*one] for name, one in intervals.items()}).T.dropna()
 
     def span(some: pd.DataFrame) -> float:
         return float(some.to_numpy().max() - some.to_numpy().min())
 
     others = [name for name in ends.index if name != reference and len(ends) > 2]
-    return next((name for name in others if span(ends.drop(name)) < span(ends) / 2), None)
+    return next((name for name in others if span(ends.drop(name)) < 0.75 * span(ends)), None)
 
 
 def _ablation_key(reference: str) -> list[Line2D]:

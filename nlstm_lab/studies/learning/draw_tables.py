@@ -35,6 +35,7 @@ ROWS = {  # by the end of an experiment's name; diamonds are what is printed
     "_nlstm": Row("Nested LSTM", MODELS["nlstm"].colour, "-", "^"),
 }
 FEW = 5  # epochs, of which all are shown
+STRIP = 0.17  # of a panel's width: what is printed
 COLUMNS = ["start", "metric", "split", "row", "seed", "epoch", "value"]
 
 
@@ -56,10 +57,11 @@ def printed_and_measured(
     splits: Sequence[str] = ("valid", "test"),
     evaluation: str = "blocks",
     substitute: str = "",
+    each_seed: bool = True,
     width: float = PAGE,
     ax: Axes | None = None,
 ) -> Figure:
-    """The printed best values as diamonds at the right, our curves by epoch beside them; a column for each split.
+    """The printed best values as diamonds in a strip of their own, beside our curves; a column for each split.
 
     UsageError: the comparison prints nothing of these metrics.
 
@@ -73,6 +75,7 @@ def printed_and_measured(
         substitute: What the runs read instead of the document's text; their curves then have panels of their own, since
             no printed number is about that text. All panels of a metric have one axis, which is logarithmic for
             perplexities; only a substitute, and training, which falls lower, have their own.
+        each_seed: False leaves the means alone, and a mark at the mean of those epochs.
     """
     printed, measured = _printed(comparison, metrics), _measured(history, metrics, splits, evaluation)
     if printed.empty:
@@ -87,8 +90,10 @@ def printed_and_measured(
         )
         targets = printed[(printed["metric"] == band.metric) & band.printed]
         for panel, split in zip(across, splits, strict=True):
-            _draw(panel, *(rows[rows["split"] == split] for rows in (lines, dots, targets)))
-            panel.set_title(f"{SPLITS[split]}, {band.title}" if band.title else SPLITS[split])
+            shown, best_of, printed_of = (rows[rows["split"] == split] for rows in (lines, dots, targets))
+            _draw(panel, shown, best_of, printed_of, each_seed)
+            title = band.title or ("" if len(measured) else "printed alone, nothing is run yet")
+            panel.set_title(f"{SPLITS[split]}, {title}" if title else SPLITS[split])
         across[0].set_ylabel(AXES.get(band.metric, band.metric))
         curves, marks = (
             rows[(rows["metric"] == band.metric) & (band.measured or not substitute)] for rows in (measured, best)
@@ -98,7 +103,7 @@ def printed_and_measured(
     for panel in axes[-1]:
         panel.set_xlabel("epoch" if len(measured) else "")
     figure.align_ylabels()
-    below(figure, _handles(printed, measured), columns=3)
+    below(figure, _handles(printed, measured, each_seed), columns=3)
     return attach(figure, pd.concat([printed, measured])[COLUMNS] if len(measured) else printed[COLUMNS])
 
 
@@ -168,18 +173,21 @@ def _best(measured: pd.DataFrame) -> pd.DataFrame:
     return measured.merge(epochs, on=[*key, "epoch"])
 
 
-def _draw(panel: Axes, measured: pd.DataFrame, best: pd.DataFrame, printed: pd.DataFrame) -> None:
+def _draw(panel: Axes, measured: pd.DataFrame, best: pd.DataFrame, printed: pd.DataFrame, each_seed: bool) -> None:
     for end, (_, colour, dashes, marker) in ROWS.items():
         if len(rows := measured[measured["row"] == end]):
             strong = 1.0 if rows["seed"].nunique() > 1 else 0.6
-            seeds_and_mean(panel, rows, "epoch", "value", strong=strong, color=colour, linestyle=dashes)
+            look: dict[str, Any] = {"strong": strong, "each": each_seed, "color": colour, "linestyle": dashes}
+            seeds_and_mean(panel, rows, "epoch", "value", **look)
             dots = best[best["row"] == end]
+            if not each_seed:
+                dots = dots[["epoch", "value"]].mean().to_frame().T
             panel.plot(dots["epoch"], dots["value"], marker, markersize=4, zorder=4, color=colour, linestyle="",
                        markeredgecolor="white", markeredgewidth=0.5)  # fmt: skip
     for end, value, text in printed[["row", "value", "as_printed"]].itertuples(index=False):
         k = list(ROWS).index(end)  # a column each, since some values nearly coincide
-        place = 0.12 + 0.19 * k if measured.empty else 1.03 + 0.022 * k
-        panel.plot([place], [value], "D", color=ROWS[end].colour, markersize=3.5, clip_on=False,
+        place = 0.12 + 0.19 * k if measured.empty else 1 - STRIP + 0.015 + 0.03 * k
+        panel.plot([place], [value], "D", color=ROWS[end].colour, markersize=3.5,
                    transform=panel.get_yaxis_transform(), **_filling(end))  # fmt: skip
         if measured.empty:
             near: dict[str, Any] = {"xytext": (0, 4), "textcoords": "offset points", "ha": "center", "fontsize": 6.5}
@@ -187,7 +195,14 @@ def _draw(panel: Axes, measured: pd.DataFrame, best: pd.DataFrame, printed: pd.D
     if measured.empty:
         panel.set(xticks=[], xlim=(0, 1))
     else:
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+        last = measured["epoch"].max()
+        panel.set_xlim(left=0, right=1.02 * last / (1 - STRIP))
+        ticks = MaxNLocator(integer=True, nbins=5).tick_values(0, last)
+        panel.set_xticks(ticks[ticks <= last])
+    if len(measured) and len(printed):
+        grey: dict[str, Any] = {"transform": panel.transAxes, "color": "#808080"}
+        panel.vlines(1 - STRIP, 0, 1, linewidth=0.5, **grey)
+        panel.text(1 - STRIP / 2, 1, "printed", ha="center", va="top", fontsize=6.5, **grey)
     if measured.empty and printed.empty:
         middle: dict[str, Any] = {"xycoords": "axes fraction", "ha": "center", "va": "center", "color": "#757575"}
         panel.annotate("neither printed nor run", (0.5, 0.5), **middle)
@@ -212,7 +227,7 @@ def _limits(measured: pd.DataFrame, seen: pd.DataFrame, log: bool) -> tuple[floa
     return low, high
 
 
-def _handles(printed: pd.DataFrame, measured: pd.DataFrame) -> list[Line2D]:
+def _handles(printed: pd.DataFrame, measured: pd.DataFrame, each_seed: bool) -> list[Line2D]:
     drawn, shown = set(measured["row"]), set(printed["row"]) | set(measured["row"])
     unrun = " (not run)" if drawn else ""
     handles = [
@@ -224,8 +239,10 @@ def _handles(printed: pd.DataFrame, measured: pd.DataFrame) -> list[Line2D]:
     ]
     grey: dict[str, Any] = {"color": "#404040", "linestyle": ""}
     where = "above only; " if drawn and measured["start"].nunique() > 1 else ""
-    text = f"printed best ({where}hollow: wider)" if drawn else "printed best; nothing is run yet"
+    text = f"printed best ({where}hollow: wider)" if drawn else "printed best"
     handles.append(Line2D([], [], label=text, marker="D", markersize=3.5, **grey))
     if drawn:
-        handles.append(Line2D([], [], label="marks: ours, best validation epoch", **grey))
+        text = "each seed's" if each_seed else "mean over seeds,"
+        mark: dict[str, Any] = {"marker": "o", "markersize": 4, "markeredgecolor": "white", "markeredgewidth": 0.5}
+        handles.append(Line2D([], [], label=f"{text} best validation epoch", **mark, **grey))
     return handles

@@ -1,0 +1,31 @@
+"""Verdicts for reading: a short table for each printed table and each sentence, under a line with their counts."""
+
+import pandas as pd
+
+from nlstm_lab.targets.comparison import shown
+from nlstm_lab.targets.documents import load
+
+COLUMNS = ["verdict", "", "metric", "split", "printed", "ours", "95 % interval", "scale"]
+
+
+def grouped(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The frame of `verdicts` in parts, in its order, for `lab.figures.folded`.
+
+    Returns:
+        Tables of text, the verdict first, by their title: where it is printed, the sentence that they judge, and how
+        often each verdict falls.
+
+    >>> import nlstm_lab as lab
+    >>> tables = grouped(lab.targets.verdicts(lab.runs.table("ptb_char_*")))
+    >>> [name for name in tables if "Nested LSTMs, table 1:" in name][0].startswith("Nested LSTMs, table 1: ")
+    True
+    """
+    sentences = verdicts["says"].where(~verdicts["kind"].isin(["number", "reference"]), "")
+    tables = {}
+    for (document, where, sentence), rows in verdicts.groupby(["document", "where", sentences], sort=False):
+        source = "Our own question" if rows["own"].all() else load(str(document)).title
+        counts = rows.loc[rows["verdict"] != "", "verdict"].value_counts()
+        falls = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        quoted = f" {sentence}:" if sentence else ""
+        tables[f"{source}, {where}:{quoted} {falls}"] = shown(rows)[COLUMNS]
+    return tables
