@@ -86,7 +86,7 @@ def test_smoke_scale_reads_the_beginning_and_says_so(
     file = home / ("text.txt" if pack is bytes else "text.txt.gz")
     file.write_bytes(pack(("ä" * 400 + "b" * 100_000).encode()))
     source = TextSource(str(file), share=(50, 25, 25))
-    own = experiments.variant("ptb_char_lstm1", "smoke", corpus=str(file), length=20)
+    own = experiments.variant("ptb_char_lstm1", "smoke", corpus=str(file), length=10)
     for _ in range(2):
         with pytest.warns(UserWarning, match="smoke"):
             task = own.load()
