@@ -40,6 +40,7 @@ UNITS = {
     "NestedLSTM": NestedLSTM,
     "NestedLSTM depth 3": partial(NestedLSTM, depth=3, candidate="tanh"),
     "NestedLSTM of a GRU": partial(NestedLSTM, memory=GRUCell),
+    "NestedLSTM of UR gates": partial(NestedLSTM, inner_cell="refined"),
     "HMLSTM": HMLSTM,
     "HMLSTM hard": partial(HMLSTM, selection="hard", straight_through="identity", detect_on_copy=False),
     "HMLSTM soft": partial(HMLSTM, boundary="soft"),

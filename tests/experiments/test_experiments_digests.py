@@ -74,9 +74,15 @@ def test_an_added_field_is_in_the_config_only_where_it_is_turned() -> None:
         ("poetry_lstm2", "last_batch", "drop", "task"),
         ("ptb_char_lstm1", "batch_order", "fixed", "task"),
         ("mnist_lstm1", "candidate_start", "identity", "model"),
+        ("ptb_char_nlstm", "inner_cell", "coupled", "model"),
+        ("ptb_char_nlstm", "warm_up", 100, "training"),
+        ("ptb_char_nlstm", "output_bias_rate", 150.0, "training"),
+        ("ptb_char_nlstm", "output_bias_first", 50, "training"),
     ],
 )
-def test_an_added_decision_is_a_variation_with_a_digest_of_its_own(name: str, flag: str, value: str, part: str) -> None:
+def test_an_added_decision_is_a_variation_with_a_digest_of_its_own(
+    name: str, flag: str, value: object, part: str
+) -> None:
     row, turned = experiments.get(name), experiments.variant(name, **{flag: value})
     assert turned.name == f"{name}+{flag}={value}"
     assert turned.digest() != row.digest()

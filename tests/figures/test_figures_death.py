@@ -9,6 +9,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import panels
 from nlstm_lab.runs import dead_shares
 from nlstm_lab.studies.death.draw import LATCHED, SILENT
+from nlstm_lab.studies.death.measure import remedy_outcomes, remedy_verdicts, width_slope
 
 UPDATES = (0, 1, 3, 10, 30, 100)
 
@@ -110,6 +111,86 @@ def test_panels_keep_their_widths_in_axes_that_are_given():
         figure.set_layout_engine("none")
         wide, narrow = (panel.get_position().width for panel in axes[0])
         assert wide == pytest.approx(3 * narrow)
+
+
+@pytest.fixture
+def outcomes():
+    """Two settings of three seeds, judged at different updates; the second is better and alive."""
+    settings = {"as printed": (10, 0.6, 0.3, 4.0), "b": (30, 0.0, 0.1, 3.0)}
+    rows = [
+        (setting, seed, update, latched + seed / 100, silent, latched + silent + seed / 100, bpc, bpc - 4 + seed / 10)
+        for seed in range(3)
+        for setting, (update, latched, silent, bpc) in settings.items()
+    ]
+    return pd.DataFrame(rows, columns=["setting", "seed", "update", "latched", "silent", "dead", "bpc", "gain"])
+
+
+def test_one_page_of_widths_remedies_costs_and_order(outcomes):
+    widths = pd.DataFrame(
+        [(w, s, u, w * u / 1000 + s / 100) for w in (10, 20) for s in range(3) for u in (0, 10, 30)],
+        columns=["width", "seed", "update", "dead"],
+    )
+    order = pd.DataFrame(
+        [(row, start, seed, value - (start != "zero") + seed / 100)
+         for row, value in (("LSTM", 2.0), ("Nested LSTM", 2.5), ("stack", 1.9))
+         for start in ("zero", "log_frequencies") for seed in range(3)],
+        columns=["row", "start", "seed", "value"],
+    )  # fmt: skip
+    figure = figures.inner_memory_remedies(widths, outcomes, order)
+    titled = {panel.get_title(loc="left")[:1]: panel for panel in figure.axes}
+    dying, bars, costs, rows = (titled[letter] for letter in "ABCD")
+    assert [text.get_text() for text in dying.get_legend().get_texts()] == ["10 units", "20 units"]
+    means = [line for line in dying.lines if line.get_alpha() is None and line.get_zorder() == 3]
+    assert [line.get_ydata().tolist() for line in means] == [pytest.approx([0.11, 0.31]), pytest.approx([0.21, 0.61])]
+    assert [tick.get_text() for tick in bars.get_yticklabels()] == ["as printed", "b"]
+    assert [bar.get_width() for bar in bars.patches] == pytest.approx([0.61, 0.3, 0.01, 0.1])
+    dots = [line.get_xdata().tolist() for line in costs.lines if line.get_marker() == "o"]
+    assert dots == [pytest.approx([0, 0.1, 0.2]), pytest.approx([-1, -0.9, -0.8])]
+    assert [tick.get_text() for tick in rows.get_yticklabels()] == ["stack", "LSTM", "Nested LSTM"]
+    low, high = bars.lines[0].get_xdata()
+    assert high - low == pytest.approx(2 * 4.302653 * 0.01 / np.sqrt(3), rel=1e-5)
+    assert figures.data(figure)["panel"].value_counts().to_dict() == {"widths": 18, "remedies": 6, "order": 18}
+
+
+def test_outcomes_are_read_where_each_setting_is_judged_and_compared_at_that_update(history):
+    printed = history[(history["model"] == "nlstm") & (history["start"] == "zero")].assign(setting="as printed")
+    rescued = history[(history["model"] == "nlstm") & (history["start"] != "zero")].assign(setting="rescued")
+    rescued.loc[rescued["metric"] == "bpc", "value"] -= 0.5
+    told = remedy_outcomes(pd.concat([printed, rescued]), {"as printed": 100, "rescued": 10}, "as printed")
+    told = told.set_index(["setting", "seed"])
+    columns = ["update", "latched", "silent", "dead", "bpc", "gain"]
+    assert told.loc[("as printed", 0), columns].tolist() == pytest.approx([100, 0.5, 0.25, 0.75, 4.5, 0])
+    assert told.loc[("rescued", 2), columns].tolist() == pytest.approx([10, 0, 0.25, 0.25, 4.18, -0.5])
+    assert told.loc[("rescued", 2), "later"] == pytest.approx(0.31 + 0.25 - 0.25)  # ten updates: seeds' mean as printed
+    assert len(told) == 6
+
+
+@pytest.mark.parametrize(
+    ("dead", "later", "bpc", "verdict"),
+    [
+        ([0.1, 0.2, 0.15], 0.8, 3.0, "alive"),
+        ([0.0, 0.0, 0.6], 0.8, 3.0, "inconclusive"),  # its interval reaches beyond a half
+        ([0.3, 0.31, 0.32], 0.8, 3.0, "inconclusive"),
+        ([0.8, 0.9, 0.7], 0.2, 3.0, "dies"),
+        ([0.8, 0.9, 0.7], 0.3, 3.0, "dies later"),
+        ([0.0, 0.0, 0.0], 0.8, 5.0, "not trained"),
+        ([0.1, 0.2], 0.8, 3.0, "inconclusive"),  # no interval
+    ],
+)
+def test_a_setting_is_judged_as_the_protocol_says(dead, later, bpc, verdict):
+    rows = pd.DataFrame({"setting": "one", "dead": dead, "later": later, "bpc": bpc, "gain": 0.0})
+    told = remedy_verdicts(rows, entropy=4.3)
+    assert told.loc["one", "verdict"] == verdict
+    assert told.loc["one", "dead"] == pytest.approx(np.mean(dead))
+
+
+def test_the_slope_is_per_doubling_and_of_seeds_that_every_width_has():
+    rows = [(w, s, 10, (0.1 + s / 50) * np.log2(w)) for w in (50, 100, 400) for s in range(3)]
+    shares = pd.DataFrame([*rows, (50, 9, 10, 0.9)], columns=["width", "seed", "update", "dead"])
+    told = width_slope(shares, 10)
+    assert (told.seeds, told.ordering) == (3, "holds")
+    assert told.difference.mean == pytest.approx(0.12)
+    assert told.difference.high - 0.12 == pytest.approx(4.302653 * 0.02 / np.sqrt(3), rel=1e-5)
 
 
 def test_bars_of_settings_are_latched_then_silent(history):

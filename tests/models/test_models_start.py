@@ -29,6 +29,26 @@ def test_the_matrix_of_the_readout_starts_orthogonal_where_it_is_told_to(wide):
     torch.testing.assert_close(weight @ weight.t(), torch.eye(5))
 
 
+def test_a_zero_output_matrix_says_the_output_bias_alone():
+    ends = Interface(Symbols(5), Symbols(5), ABC, log_frequencies=torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05]).log())
+    model = models.build(ModelConfig("nlstm", 4, output_weight="zero", output_bias="log_frequencies"), ends, seed=0)
+    outputs, _ = model(torch.randint(5, (6, 2)))
+    assert torch.equal(outputs, ends.log_frequencies.expand(6, 2, 5))
+
+
+def test_output_dropout_zeroes_a_share_of_what_the_readout_reads_in_training_alone():
+    ends = Interface(Symbols(5), Symbols(5), ABC)
+    torch.manual_seed(0)
+    model = models.build(ModelConfig("nlstm", 200, output_dropout=0.25), ends, seed=0)
+    plain = models.build(ModelConfig("nlstm", 200), ends, seed=0)
+    inputs = torch.randint(5, (30, 2))
+    dropped, whole = model.train().read(inputs)[0], plain.read(inputs)[0]
+    zeroed = dropped == 0
+    assert abs(zeroed.float().mean() - 0.25) < 0.02
+    torch.testing.assert_close(dropped[~zeroed], whole[~zeroed] / 0.75)
+    assert torch.equal(model.eval().read(inputs)[0], whole)
+
+
 def test_the_embedding_starts_glorot_where_it_is_told_to():
     ends = Interface(Symbols(50), Symbols(50))
     told = {"embedding_size": 30, "embedding_weight": "glorot"}

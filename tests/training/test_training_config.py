@@ -3,13 +3,19 @@
 import importlib
 from collections.abc import Iterable
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
 from nlstm_lab import experiments, models, training
+<<<<<<< HEAD
 from nlstm_lab.datasets.synthetic import NestedLanguage
+=======
+from nlstm_lab.datasets.synthetic import CopyTask
+from nlstm_lab.errors import UsageError
+>>>>>>> c47d6f1 (studies, results: what keeps the inner memory alive, measured and drawn)
 from nlstm_lab.training import TrainingConfig
 
 
@@ -100,3 +106,64 @@ def test_the_backward_of_an_update_is_exact_too() -> None:
     config = TrainingConfig(1, 0.01, updates_per_epoch=1, batches_per_reading=1)
     training.fit(made, task, config, seed=0, progress=False)
     assert seen == ["ieee"]
+
+
+class Apart(nn.Module):
+    """A weight and an output bias, a value each, with the gradient of the loss weight + bias."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.output_bias = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+
+    def moved(self, config: TrainingConfig, updates: int) -> tuple[float, float]:
+        """How far weight and bias have come, in learning rates of `config`."""
+        optimizer = config.make_optimizer(self)
+        for update in range(updates):
+            self.zero_grad()
+            (self.weight + self.output_bias).backward()
+            config.step(self, optimizer, update)
+        weight, bias = (-float(one.detach()) / config.learning_rate for one in (self.weight, self.output_bias))
+        return weight, bias
+
+
+@pytest.mark.parametrize(
+    ("settings", "weight", "bias"),
+    [
+        ({}, 10, 10),
+        ({"output_bias_rate": 7.0}, 10, 70),
+        ({"output_bias_first": 4}, 6, 10),
+        ({"output_bias_rate": 7.0, "output_bias_first": 4}, 6, 34),  # the factor for those updates alone
+        ({"warm_up": 20}, 55 / 20, 55 / 20),
+        ({"warm_up": 4, "output_bias_rate": 2.0}, 8.5, 17),
+    ],
+)
+def test_adam_moves_weight_and_output_bias_as_far_as_their_rates_say(
+    settings: dict[str, float], weight: float, bias: float
+) -> None:
+    """Of a constant gradient every step of Adam is one learning rate long."""
+    config = TrainingConfig(1, 0.01, clip_norm=None, **settings)  # type: ignore[arg-type]
+    assert Apart().moved(config, 10) == pytest.approx((weight, bias), rel=1e-4)
+    assert Apart().moved(replace(config, clip="update"), 10) == pytest.approx((weight, bias), rel=1e-4)
+
+
+def test_sgd_follows_the_gradient_and_radam_moves_less_than_adam_at_first() -> None:
+    assert Apart().moved(TrainingConfig(1, 0.01, optimizer="sgd", clip_norm=None), 10) == pytest.approx((10, 10))
+    moved, _ = Apart().moved(TrainingConfig(1, 0.01, optimizer="radam", clip_norm=None), 20)
+    assert 0 < moved < 20
+
+
+def test_an_output_bias_that_is_not_there_cannot_be_trained_apart() -> None:
+    with pytest.raises(UsageError, match="output_bias"):
+        TrainingConfig(1, 0.01, output_bias_rate=2.0).make_optimizer(network(1.0))
+
+
+def test_the_rates_stay_where_a_plateau_left_them() -> None:
+    config = TrainingConfig(1, 0.01, warm_up=10, output_bias_rate=5.0)
+    made = Apart()
+    optimizer = config.make_optimizer(made)
+    for group in optimizer.param_groups:
+        group["lr"] /= 2
+    (made.weight + made.output_bias).backward()
+    config.step(made, optimizer, 3)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.005, 0.005]
+    assert float(made.weight.detach()) == pytest.approx(-0.005 * 0.4)

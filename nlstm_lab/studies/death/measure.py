@@ -1,0 +1,91 @@
+"""What becomes of the inner memory under one setting after another, and what that costs: frames out of histories.
+
+The criteria were written down before the runs (`data/targets/protocol.md`).
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from nlstm_lab.runs import dead_shares
+from nlstm_lab.statistics import Compared, Interval, compare, t_interval
+
+ALIVE, HALF = 0.25, 0.5  # at most so many dead on average, and the interval below; it dies where the interval is above
+EARLY, LATER = 10, 0.25  # it dies later where so many fewer, as a share of all cells, are dead after so many updates
+LEARNED = 0.3  # BPC above the symbols' entropy: a network whose training loss is higher is not judged
+
+
+def remedy_outcomes(
+    history: pd.DataFrame, after: Mapping[str, int], printed: str, memory: str = "inner"
+) -> pd.DataFrame:
+    """What each setting has come to, one row a setting and seed.
+
+    Args:
+        history: `lab.runs.histories({setting: runs, ...})` of runs of one task.
+        after: For each setting the logged update of the first epoch that it is judged at.
+        printed: The setting that the others are compared with, at the same update and seed.
+        memory: Whose cells are judged.
+
+    Returns:
+        Columns setting, seed, update, latched, silent and dead (shares of all cells), bpc (the training loss of the
+        updates since the logged one before), gain (bpc minus that of `printed`; NaN where it has no such run), and
+        later (how many fewer are dead after ten updates than in `printed` on average, as a share).
+    """
+    shares = dead_shares(history, updates=sorted(set(after.values())))
+    early = history[(history["split"] == "early") & (history["metric"] == "bpc")]
+    losses = early.set_index(["setting", "seed", "update"])["value"]
+    rows = shares[(shares["memory"] == memory) & (shares["update"] == shares["setting"].map(after))]
+    keys = pd.MultiIndex.from_frame(rows[["setting", "seed", "update"]])
+    bpc = losses.reindex(keys).to_numpy()
+    other = losses.loc[printed].reindex(keys.droplevel("setting")).to_numpy()
+    found = rows[["setting", "seed", "update", "latched", "silent", "dead"]].assign(bpc=bpc, gain=bpc - other)
+    first = dead_shares(history, updates=[EARLY])
+    first = first[first["memory"] == memory].set_index(["setting", "seed"])["dead"]
+    early = first.reindex(keys.droplevel("update")).to_numpy()
+    return found.assign(later=first[printed].mean() - early).reset_index(drop=True)
+
+
+def remedy_verdicts(outcomes: pd.DataFrame, entropy: float) -> pd.DataFrame:
+    """The verdict on each setting, in the order of `outcomes`, by the criteria of the protocol.
+
+    Args:
+        outcomes: Of `remedy_outcomes`.
+        entropy: Of the symbols' frequencies, in bits.
+
+    Returns:
+        Index setting; columns seeds, dead, low and high (mean and t interval over seeds), gain, gain_low and gain_high
+        likewise, verdict: "alive", "dies", "dies later", "inconclusive", or "not trained" where the loss is too high to
+        judge it.
+    """
+    rows = []
+    for setting, seeds in outcomes.groupby("setting", sort=False):
+        dead, gain = t_interval(seeds["dead"]), t_interval(seeds["gain"])
+        trained = seeds["bpc"].mean() < entropy + LEARNED
+        verdict = _verdict(dead, seeds["later"].mean() >= LATER) if trained else "not trained"
+        rows.append((setting, len(seeds), *dead, *gain, verdict))
+    columns = ["setting", "seeds", "dead", "low", "high", "gain", "gain_low", "gain_high", "verdict"]
+    return pd.DataFrame(rows, columns=columns).set_index("setting")
+
+
+def _verdict(dead: Interval, later: bool) -> str:
+    if dead.mean <= ALIVE and dead.high < HALF:
+        return "alive"
+    if dead.low > HALF:
+        return "dies later" if later else "dies"
+    return "inconclusive"
+
+
+def width_slope(shares: pd.DataFrame, update: int) -> Compared:
+    """By how much the share of dead cells rises with each doubling of the width after an update: is it above 0?
+
+    Args:
+        shares: Columns width, seed, update and dead.
+        update: After which; widths that have none there, and seeds that not every other width has, are left out.
+
+    Returns:
+        Over seeds, each one's least-squares slope on log2 of the width.
+    """
+    wide = shares[shares["update"] == update].pivot(index="width", columns="seed", values="dead").dropna(axis=1)
+    slopes = np.polyfit(np.log2(wide.index), wide.to_numpy(), 1)[0]
+    return compare(dict(zip(wide.columns, slopes, strict=True)), dict.fromkeys(wide.columns, 0.0), paired=True)
