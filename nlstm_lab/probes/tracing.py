@@ -18,6 +18,7 @@ from nlstm_lab.cells.base import Record
 from nlstm_lab.cells.memories import memories
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import CHUNK, WATCHED, Texts, encode_all, names, reading, state_of, symbols_of
+from nlstm_lab.probes.showing import Trace
 
 GATES = ("c", "i", "f", "g", "o")
 CHOICES = ("z", "active")  # one number a layer and step
@@ -171,4 +172,4 @@ def labelled(
         coords["vocabulary"] = list(model.vocabulary.symbols)
     data = {name: (dims[name], array) for name, array in arrays.items()}
     attributes = {"model": model.name, "run": run, "depth": len(leaks) // unit.num_layers}
-    return xr.Dataset(data, coords, attributes).transpose("text", "time", ..., missing_dims="ignore")
+    return Trace(data, coords, attributes).transpose("text", "time", ..., missing_dims="ignore")

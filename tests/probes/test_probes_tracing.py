@@ -131,3 +131,16 @@ def test_a_clockwork_is_traced_and_its_clock_goes_on(network, text, layers):
         assert state[1].tolist() == [[13]] * layers
     longer = probes.trace(model, text[:13] + text, known=told)
     np.testing.assert_allclose(longer.h, probes.trace(model, text[:13] + text).h, atol=1e-6)
+
+
+def test_a_trace_shows_what_was_read_and_a_picture(network, text) -> None:
+    one, several = (
+        probes.trace(network(), "a <cab>".replace("<", " ").replace(">", " ")),
+        probes.trace(network(), [text, "ab"]),
+    )
+    for shown in (one, several, one.isel(time=slice(2, 5))):
+        html = shown._repr_html_()
+        assert "data:image/png;base64," in html
+        assert "outer, inner, 8 units each" in html
+    assert "2 texts of up to 400 steps" in several._repr_html_()
+    assert "base64" not in one[["log_p"]]._repr_html_()

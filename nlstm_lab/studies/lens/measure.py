@@ -22,7 +22,7 @@ from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.tracing import trace
 
 AHEAD = (0, 1, 3, 7)  # characters beyond the next
-PENALTY = 1e-4  # on the squared weights of standardized units, a character
+PENALTY = 1e-3  # on the squared weights of standardized units, a character; as of the probes for contents
 STEPS = 60  # of L-BFGS
 TRAINED_ON = 20_000  # characters
 
