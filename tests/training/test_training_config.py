@@ -10,12 +10,8 @@ import torch
 from torch import nn
 
 from nlstm_lab import experiments, models, training
-<<<<<<< HEAD
 from nlstm_lab.datasets.synthetic import NestedLanguage
-=======
-from nlstm_lab.datasets.synthetic import CopyTask
 from nlstm_lab.errors import UsageError
->>>>>>> c47d6f1 (studies, results: what keeps the inner memory alive, measured and drawn)
 from nlstm_lab.training import TrainingConfig
 
 
