@@ -137,7 +137,7 @@ def ordering(compared: Compared, first: str, second: str, more: str, less: str, 
     """Which of the two is more, as far as the interval of their difference tells.
 
     Args:
-        compared: The two sides' paired difference (`lab.probes.paired`).
+        compared: The two sides' paired difference (`lab.probes.compared`).
         first: What is named first.
         second: What is named last.
         more: The words for a positive difference.
