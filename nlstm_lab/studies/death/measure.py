@@ -41,9 +41,9 @@ def remedy_outcomes(
     other = losses.loc[printed].reindex(keys.droplevel("setting")).to_numpy()
     found = rows[["setting", "seed", "update", "latched", "silent", "dead"]].assign(bpc=bpc, gain=bpc - other)
     first = dead_shares(history, updates=[EARLY])
-    first = first[first["memory"] == memory].set_index(["setting", "seed"])["dead"]
-    early = first.reindex(keys.droplevel("update")).to_numpy()
-    return found.assign(later=first[printed].mean() - early).reset_index(drop=True)
+    dead = first[first["memory"] == memory].set_index(["setting", "seed"])["dead"]
+    at_first = dead.reindex(keys.droplevel("update")).to_numpy()
+    return found.assign(later=dead[printed].mean() - at_first).reset_index(drop=True)
 
 
 def remedy_verdicts(outcomes: pd.DataFrame, entropy: float) -> pd.DataFrame:
