@@ -77,7 +77,7 @@ def test_tests_train_on_the_cpu_also_where_there_is_a_gpu(
     """A GPU looks at losses every fifty updates, and promises no digits."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     request.getfixturevalue("runs_folder")
-    assert runs._device("auto") == torch.device("cpu")
+    assert runs.check_machine("auto", "fp32") == torch.device("cpu")
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -223,7 +223,7 @@ def test_again_keeps_the_record_until_the_new_one_takes_its_place(
         run.model()(torch.zeros(2, 1, dtype=torch.int64))
     renewed = runs.ensure(NAME, 3, "smoke", again=True, progress=False)
     assert renewed.model()
-    assert [path.name for path in run.folder.parent.iterdir()] == ["smoke-seed3"]
+    assert sorted(path.name for path in run.folder.parent.iterdir()) == [".smoke-seed3.lock", "smoke-seed3"]
 
 
 def test_without_weights_what_was_measured_is_found_and_nothing_else(

@@ -67,7 +67,7 @@ def test_without_the_rule_it_goes_on_to_where_no_rule_would_have_ended_it(
     assert went_on.state == "done"
     assert went_on.result["patience"] is None
     assert contents(went_on) == unended
-    assert sorted(path.name for path in ended.folder.parent.iterdir()) == ["smoke-seed1"]
+    assert sorted(path.name for path in ended.folder.parent.iterdir()) == [".smoke-seed1.lock", "smoke-seed1"]
     assert not (went_on.folder / ".checkpoint.pt").exists()
 
 
@@ -136,7 +136,12 @@ def test_the_command_line_says_it_and_goes_on_without_the_option(
     code, output, _ = told(capsys, monkeypatch, *LINE, "--patience", "1")
     assert code == 0
     assert output.endswith(f"best epoch 4, {ENDED}\n")
-    assert told(capsys, monkeypatch, *LINE, "--patience", "1")[1] == output
+    code, repeated, _ = told(capsys, monkeypatch, *LINE, "--patience", "1")
+    assert code == 0
+    assert repeated.splitlines()[:-1] == output.splitlines()[:-1]
+    assert "already recorded" in repeated
+    assert f"best epoch 4, {ENDED}" in repeated
+    assert "--again" in repeated
     code, output, _ = told(capsys, monkeypatch, *LINE)
     assert code == 0
     assert output.endswith("best epoch 8\n")

@@ -139,6 +139,7 @@ def test_the_hours_left_are_those_of_the_symbols_that_are_left(train: Train, mon
 def test_the_command_lists_what_is_recorded_under_way_and_failed(
     train: Train, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # of a narrow terminal, where cells are folded
     assert told(capsys, monkeypatch, "runs")[1] == "recorded: none\nunder way: none\nfailed: none\n"
     train(7)
     one = runs.ensure("ptb_char_lstm2", **OPTIONS)

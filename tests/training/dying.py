@@ -40,6 +40,7 @@ def signalled(number: int, moment: str, *arguments: str) -> None:
     """`nlstm-lab` with these arguments, which sends itself a signal before its fifth update, or evaluation."""
     from nlstm_lab.training import loop
 
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as in a terminal: under nohup it is ignored
     owner, name = {"update": (loop._Trainer, "update"), "evaluation": (loop, "evaluate")}[moment]
     _before(owner, name, 5, then=lambda: signal.raise_signal(number))
     command_line(*arguments)

@@ -254,7 +254,7 @@ def test_a_run_that_explodes_is_recorded_as_failed_until_one_succeeds(
     assert runs.failures("poetry_*").empty
     runs.ensure(NAME, 0, "smoke", progress=False)
     assert runs.failures().empty
-    assert [path.name for path in (runs_folder / NAME).iterdir()] == ["smoke-seed0"]
+    assert sorted(path.name for path in (runs_folder / NAME).iterdir()) == [".smoke-seed0.lock", "smoke-seed0"]
 
 
 def test_a_failure_that_cannot_be_recorded_is_one_sentence(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +316,7 @@ def test_many_processes_on_one_run_train_it_once(runs_folder: Path, tmp_path: Pa
         process.join()
     assert {process.exitcode for process in processes} == {0}
     assert trained.read_text() == f"{NAME}\n"
-    assert [path.name for path in (runs_folder / NAME).iterdir()] == ["smoke-seed0"]
+    assert sorted(path.name for path in (runs_folder / NAME).iterdir()) == [".smoke-seed0.lock", "smoke-seed0"]
 
 
 def test_an_attempt_of_another_configuration_is_not_gone_on_with(
@@ -331,7 +331,7 @@ def test_an_attempt_of_another_configuration_is_not_gone_on_with(
     with pytest.raises(StaleRun, match=r"training\.epochs was 9 and is 2.*--again"):
         runs.ensure(NAME, 0, "smoke", progress=False)
     assert runs.ensure(NAME, 0, "smoke", progress=False, again=True).result["best_epoch"] == 2
-    assert [path.name for path in (runs_folder / NAME).iterdir()] == ["smoke-seed0"]
+    assert sorted(path.name for path in (runs_folder / NAME).iterdir()) == [".smoke-seed0.lock", "smoke-seed0"]
 
 
 def test_a_training_goes_on_in_the_precision_it_was_begun_in(runs_folder: Path, tmp_path: Path) -> None:

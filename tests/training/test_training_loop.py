@@ -97,7 +97,7 @@ def test_an_updates_gradient_is_that_of_the_mean_over_the_predictions_that_count
     found: list[list[torch.Tensor]] = []
     net = network()
 
-    def noted(config: TrainingConfig, net: Network, optimizer: Any) -> torch.Tensor:
+    def noted(config: TrainingConfig, net: Network, optimizer: Any, update: int) -> torch.Tensor:
         found.append([parameter.grad.clone() for parameter in net.parameters()])  # type: ignore[union-attr]
         return torch.zeros(())
 
@@ -219,9 +219,9 @@ def test_the_learning_rate_is_divided_where_validation_does_not_fall_below_the_e
     rates: list[float] = []
     step = TrainingConfig.step
 
-    def noted(config: TrainingConfig, net: Any, optimizer: torch.optim.Optimizer) -> torch.Tensor:
+    def noted(config: TrainingConfig, net: Any, optimizer: torch.optim.Optimizer, update: int) -> torch.Tensor:
         rates.append(optimizer.param_groups[0]["lr"])
-        return step(config, net, optimizer)
+        return step(config, net, optimizer, update)
 
     monkeypatch.setattr(TrainingConfig, "step", noted)
     config = TrainingConfig(5, 0.01, divide_on_plateau=2.0, updates_per_epoch=1)

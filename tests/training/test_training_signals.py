@@ -22,10 +22,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture(autouse=True)
 def usual() -> Iterator[None]:
-    """Python's own handler of SIGINT, which a process that was started in the background lacks."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Handlers as in a terminal: in the background SIGINT may be ignored, and under nohup SIGHUP is."""
+    before = {signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_the_first_signal_asks_and_its_echo_is_nothing(clock: list[float]) -> None:

@@ -51,9 +51,9 @@ def test_what_an_earlier_text_began_with_is_not_read_again(kind, monkeypatch) ->
     """Whoever types waits for what is new alone, and gets what reading it all would give."""
     read, trace = [], kind.trace
 
-    def counted(self, x, state):
+    def counted(self, x, state, steps=None):
         read.append(len(x))
-        return trace(self, x, state)
+        return trace(self, x, state, steps)
 
     monkeypatch.setattr(kind, "trace", counted)
     widget = lab.widgets.CellExplorer(network(kind), TEXT)
