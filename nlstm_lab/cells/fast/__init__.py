@@ -65,8 +65,8 @@ def detecting() -> Iterator[list[Any]]:
 
 
 def detected() -> list[Any] | None:
-    """The list of the innermost `detecting`, None outside."""
-    return _notes.get()
+    """The list of the innermost `detecting`, None outside and while a unit is compiled."""
+    return None if torch.compiler.is_compiling() else _notes.get()
 
 
 def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
