@@ -40,7 +40,7 @@ _get, __all__ = door(
         "studies.connectivity.draw_gradients": ["unrolled_networks", "vanishing_gradients"],
         "studies.contents.draw": ["memory_contents", "single_cells"],
         "studies.cost.draw": ["cost"],
-        "studies.death.draw": ["inner_memory_ablations", "inner_memory_death"],
+        "studies.death.draw": ["inner_memory_death"],
         "studies.death.draw_remedies": ["inner_memory_remedies"],
         "studies.diagrams.draw_hierarchical": ["hierarchical_architectures", "hierarchical_gating"],
         "studies.diagrams.draw_units": ["nested_architecture", "unit_diagrams"],

@@ -25,14 +25,12 @@ from nlstm_lab.figures.panels import (
 )
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, in_order, look, styled
-from nlstm_lab.statistics import t_interval
 
 SHARES = {"latched": "latched cells, share of all", "silent": "silent cells, share of all"}
 LOSSES = {"bpc": "bits per character", "perplexity": "perplexity"}
 LEGEND = 0.3  # of the lowest perplexity, where its axis begins: room for the legend
 MANY = 10  # epochs, after each of which a ring would be drawn: more run together
 ROUNDED = 0.005  # a share below this is 0 %
-LATCHED, SILENT = "#003d6b", "#b9c9d6"
 
 
 def death_frame(history: pd.DataFrame, metric: str = "bpc") -> pd.DataFrame:
@@ -127,57 +125,3 @@ def _losses(panel: Axes, rows: pd.DataFrame) -> None:
     if panel.get_subplotspec().is_first_row():  # type: ignore[union-attr]
         handles = [*model_handles(rows["model"]), *labels]
         panel.legend(handles=handles, loc="lower left", handlelength=1.6 if many else 1.2, borderaxespad=0.2)
-
-
-@styled
-def inner_memory_ablations(
-    shares: pd.DataFrame, memory: str = "inner", width: float = PAGE, ax: Axes | None = None
-) -> Figure:
-    """Dead cells of one memory after a few updates, a bar for each setting: latched dark, silent light.
-
-    shares: `lab.runs.dead_shares(lab.runs.histories({setting: runs, ...}), updates=(10, 30, 100))`; settings are drawn
-    in the order in which they come, with how many seeds they have where that differs. Dots are the seeds' shares of
-    dead cells, which are both, the line through them the t interval of their mean.
-
-    UsageError: no such memory.
-    """
-    rows = shares[shares["memory"] == memory]
-    if rows.empty:
-        raise UsageError(f"there is no memory {memory!r}; there are {', '.join(sorted(shares['memory'].unique()))}")
-    frame = rows[["setting", "seed", "update", "latched", "silent"]].reset_index(drop=True)
-    settings, updates = list(dict.fromkeys(frame["setting"])), sorted(frame["update"].unique())
-    figure, axes = panels(ax, 1, len(updates), width, 0.75 + 0.24 * len(settings), sharey=True)
-    for panel, update in zip(axes[0], updates, strict=True):
-        for y, setting in enumerate(settings):
-            here = frame[(frame["update"] == update) & (frame["setting"] == setting)]
-            latched, dead = here["latched"].mean(), here["latched"] + here["silent"]
-            panel.barh(y, latched, height=0.62, color=LATCHED)
-            panel.barh(y, here["silent"].mean(), left=latched, height=0.62, color=SILENT)
-            _, low, high = t_interval(dead)
-            panel.plot([low, high], [y, y], color="#e69f00", linewidth=1.2, solid_capstyle="butt", zorder=3)
-            panel.plot(dead, [y] * len(dead), "o", color="#e69f00", markersize=2.6, zorder=4, clip_on=False)
-        panel.set(xlim=(0, 1), ylim=(len(settings) - 0.5, -0.5))
-        panel.set_title(f"after {update} updates")
-        panel.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-        panel.tick_params(axis="y", length=0)
-        panel.grid(axis="x")
-    axes[0, len(updates) // 2].set_xlabel(f"share of the {look(memory).label}'s cells")
-    seeds = frame.groupby("setting")["seed"].nunique()[settings]
-    labels = "{} ({} seeds)" if seeds.nunique() > 1 else "{}"
-    axes[0, 0].set_yticks(range(len(settings)), [labels.format(*one) for one in seeds.items()])
-    for panel in axes[0, 1:]:
-        panel.tick_params(axis="y", labelleft=False)
-    handles = [
-        Line2D([], [], color=LATCHED, linewidth=6, label="latched"),
-        Line2D([], [], color=SILENT, linewidth=6, label="silent"),
-        Line2D(
-            [],
-            [],
-            color="#e69f00",
-            marker="o",
-            markersize=2.6,
-            label="dead, latched or silent: seeds, 95 % t interval",
-        ),
-    ]
-    below(figure, handles, columns=3)
-    return attach(figure, frame)
