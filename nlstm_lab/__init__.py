@@ -10,7 +10,7 @@ Everything is imported when it is first used, so `import nlstm_lab as lab` costs
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES = (
     "bench",

@@ -45,9 +45,9 @@ def check(config: Any, zero: Collection[str] = ("seed",)) -> None:
     field, what it may be and what it is.
 
     >>> from nlstm_lab.training import TrainingConfig
-    >>> TrainingConfig(epochs=1, learning_rate=0.1, optimizer="sgd")
+    >>> TrainingConfig(epochs=1, learning_rate=0.1, optimizer="adagrad")
     Traceback (most recent call last):
-    nlstm_lab.errors.UsageError: optimizer must be adam or rmsprop, not 'sgd'
+    nlstm_lab.errors.UsageError: optimizer must be adam or rmsprop or radam or sgd, not 'adagrad'
     """
     for field in fields(config):
         value = getattr(config, field.name)

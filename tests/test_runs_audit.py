@@ -9,6 +9,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from nlstm_lab import cli, paths, runs
+from nlstm_lab.models import digest
 from nlstm_lab.runs.audit import audit
 
 
@@ -35,10 +36,17 @@ def test_a_result_that_its_history_does_not_have_is_named(run: runs.Run) -> None
 def test_weights_that_give_other_scores_are_named(run: runs.Run) -> None:
     file = run.folder / "weights.safetensors"
     weights = load_file(file)
-    save_file({name: value if value.dim() < 2 else value + 0.05 for name, value in weights.items()}, file)
-    wrong = " ".join(audit(run).wrong)
-    assert "are not those that it records" in wrong
-    assert "its weights give" in wrong
+    other = {name: value if value.dim() < 2 else value + 0.05 for name, value in weights.items()}
+    save_file(other, file)
+    for evaluate in (True, False):
+        audited = audit(run, evaluate)
+        assert audited.lacking == "weights are damaged"
+        assert len(audited.wrong) == 1
+        assert file.name in audited.wrong[0]
+    recorded = digest({name: value.float() for name, value in other.items()})
+    wrong = audit(replace(run, result=run.result | {"weights_sha256": recorded})).wrong
+    assert wrong
+    assert all("its weights give" in sentence for sentence in wrong)
     file.unlink()
     assert audit(run).lacking == "weights are not kept"
 

@@ -152,8 +152,8 @@ def inches(width: float | str) -> float:
     Raises:
         UsageError: It is none of these.
 
-    >>> inches("85 mm"), inches("2.54cm"), inches(COLUMN)
-    (3.3464566929133857, 1.0, 3.25)
+    >>> inches("50.8 mm"), inches("2.54cm"), inches(COLUMN)
+    (2.0, 1.0, 3.25)
     """
     if isinstance(width, int | float):
         return width

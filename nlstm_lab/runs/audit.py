@@ -7,8 +7,7 @@ from itertools import islice, product
 import pandas as pd
 import torch
 
-from nlstm_lab.errors import MissingData
-from nlstm_lab.models import digest
+from nlstm_lab.errors import DamagedFile, MissingData
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run
 from nlstm_lab.runs.together import VALUE
@@ -48,8 +47,10 @@ def audit(run: Run, weights: bool = True) -> Audited:
     wrong = _differing(run, history["value"], recorded["value"], 1e-6, "its history has")
     if not run.has_weights:
         return Audited(run.name, 0, "weights are not kept", wrong)
-    if digest(run.model().state_dict()) != run.result["weights_sha256"]:
-        wrong.append(f"{run.name}: the weights are not those that it records")
+    try:
+        run.model()
+    except DamagedFile as error:
+        return Audited(run.name, 0, "weights are damaged", [*wrong, f"{run.name}: {error}"])
     if not weights:
         return Audited(run.name, 0, "weights were left out", wrong)
     try:

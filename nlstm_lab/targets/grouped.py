@@ -17,7 +17,7 @@ def grouped(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
     >>> import nlstm_lab as lab
     >>> tables = grouped(lab.targets.verdicts(lab.runs.table("ptb_char_*")))
-    >>> [name for name in tables if "Nested LSTMs, table 1:" in name][0].startswith("Nested LSTMs, table 1: ")
+    >>> any(name.startswith("Nested LSTMs, Table 1: ") for name in tables)
     True
     """
     sentences = verdicts["says"].where(~verdicts["kind"].isin(["number", "reference"]), "")

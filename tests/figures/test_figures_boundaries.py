@@ -158,13 +158,13 @@ def scores():
     rng = np.random.default_rng(2)
     return pd.DataFrame(
         [
-            ("an experiment", layer, truth, "0", detector, seed, 0.2 / layer**6, rng.random() / layer**4)
+            ("an experiment", layer, truth, "0", detector, seed, 0.2 / layer**6, 0.2, rng.random() / layer**4)
             for layer in (1, 2)
             for truth in ("spaces", "word ends")
             for detector in ("network", "random", "periodic", "surprise")
             for seed in range(3)
         ],
-        columns=["experiment", "layer", "truth", "within", "detector", "seed", "rate", "f1"],
+        columns=["experiment", "layer", "truth", "within", "detector", "seed", "rate", "base", "f1"],
     )
 
 

@@ -38,10 +38,10 @@ def test_a_detector_that_knows_the_words_tells_all_there_is(records: Path, monke
         return [
             xr.Dataset(
                 {"z": (("time", "layer"), np.stack(z, 1).astype(np.float32)), "surprise": ("time", np.ones(len(z[0])))},
-                coords={"layer": [1, 2, 3]},
+                coords={"layer": [1, 2, 3], "symbol": ("time", list(text))},
                 attrs={"threshold": None},
             )
-            for z in zip(*layers, strict=True)
+            for text, *z in zip(texts, *layers, strict=True)
         ]
 
     monkeypatch.setattr(nested_language, "trained", lambda task, seed: None)
