@@ -232,7 +232,7 @@ def test_every_ordering_and_claim_is_on_one_finding() -> None:
     frame = numbers_of.verdicts()
     stated = frame[frame["anchor"] & frame["kind"].isin(["ordering", "claim"])]
     said = [one.says for finding in catalogue.findings() for one in finding.statements]
-    assert set(said) == set(stated["says"])
+    assert set(stated["says"]) <= set(said) <= set(frame["says"])  # one that is counted with another may be said, too
 
 
 def test_a_sentence_that_is_no_longer_true_stops_the_pages() -> None:
