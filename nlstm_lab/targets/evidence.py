@@ -70,6 +70,8 @@ def measurements(claims: pd.DataFrame | None, documents: Iterable[Document]) -> 
         if claim not in known:
             close = difflib.get_close_matches(str(claim), known, n=3) or known
             raise UsageError(f"no document registers the claim {claim!r}; there are {', '.join(close)}")
+        if pd.isna(numbers[0]):
+            continue  # there was too little to measure
         measured.setdefault(claim, {})[scale] = dict(zip(CLAIMS[2:], map(float, numbers), strict=True))
     return measured
 
