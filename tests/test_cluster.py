@@ -41,6 +41,7 @@ def test_no_workers_are_waited_for_and_a_scheduler_that_is_gone_is_an_error(
 @pytest.mark.slow
 def test_an_interrupt_ends_the_workers_whatever_they_do() -> None:
     workers: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
 
     def interrupted() -> None:
         with cluster.client(None, 1) as client:
@@ -53,7 +54,7 @@ def test_an_interrupt_ends_the_workers_whatever_they_do() -> None:
         interrupted()
     while alive(workers[0]):  # until its parent has taken note of its end
         time.sleep(0.1)
-    assert signal.getsignal(signal.SIGINT) != signal.SIG_IGN
+    assert signal.getsignal(signal.SIGINT) == before
 
 
 def alive(process: int) -> bool:
