@@ -173,4 +173,5 @@ def test_executed_again_it_changes_no_committed_figure(
 
 
 def _contents(folders: Iterable[Path]) -> dict[Path, bytes]:
-    return {file: file.read_bytes() for folder in folders for file in folder.rglob("*") if file.is_file()}
+    files = (file for folder in folders for file in folder.rglob("*") if file.is_file())
+    return {file: file.read_bytes() for file in files if file.suffix != ".lock"}  # which stay, and which git ignores
