@@ -11,6 +11,7 @@ from filelock import FileLock
 
 from nlstm_lab import paths
 
+os.environ.pop("COLUMNS", None)  # of a terminal, whose width tables would follow
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: workers share the cores, and digits hang on the threads
 
 if TYPE_CHECKING:

@@ -62,7 +62,11 @@ class GuardedLSTMCell(GatedCell):
             self.norm.reset_parameters()
         if self.guard == "refined" and self.bias is not None:
             size = self.hidden_size
-            forget = torch.logit(torch.empty_like(self.bias[:size]).uniform_(1 / size, 1 - 1 / size))
+            forget = torch.logit(
+                torch.empty_like(self.bias[:size], dtype=torch.promote_types(self.bias.dtype, torch.float32)).uniform_(
+                    1 / size, 1 - 1 / size
+                )
+            )
             with torch.no_grad():
                 self.bias[: 2 * size] = torch.cat((-forget, forget))
 

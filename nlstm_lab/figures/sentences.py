@@ -43,6 +43,9 @@ class Folded(dict[str, pd.DataFrame]):
 def folded(tables: Mapping[str, pd.DataFrame]) -> Folded:
     """Let the value of a cell be tables that open when their title is clicked, so that a long list stays short.
 
+    Args:
+        tables: The tables by their titles.
+
     >>> folded({"1 < 2": pd.DataFrame({"x": [1]})})._repr_html_().startswith("<details><summary>1 &lt; 2</summary>")
     True
     """

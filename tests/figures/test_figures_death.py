@@ -7,8 +7,6 @@ import pytest
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import panels
-from nlstm_lab.runs import dead_shares
-from nlstm_lab.studies.death.draw import LATCHED, SILENT
 from nlstm_lab.studies.death.measure import remedy_outcomes, remedy_verdicts, width_slope
 
 UPDATES = (0, 1, 3, 10, 30, 100)
@@ -191,30 +189,6 @@ def test_the_slope_is_per_doubling_and_of_seeds_that_every_width_has():
     assert (told.seeds, told.ordering) == (3, "holds")
     assert told.difference.mean == pytest.approx(0.12)
     assert told.difference.high - 0.12 == pytest.approx(4.302653 * 0.02 / np.sqrt(3), rel=1e-5)
-
-
-def test_bars_of_settings_are_latched_then_silent(history):
-    printed = history[(history["model"] == "nlstm") & (history["start"] == "zero")].assign(setting="as printed")
-    rescued = history[(history["model"] == "nlstm") & (history["start"] != "zero")].assign(setting="rescued")
-    shares = dead_shares(pd.concat([printed, rescued]), updates=(10, 100))
-    figure = figures.inner_memory_ablations(shares)
-    left, right = figure.axes
-    assert [tick.get_text() for tick in left.get_yticklabels()] == ["as printed", "rescued"]
-    assert [bar.get_x() for bar in right.patches] == pytest.approx([0, 0.51, 0, 0])
-    assert [bar.get_width() for bar in right.patches] == pytest.approx([0.51, 0.25, 0, 0.25])
-    seeds = [line.get_xdata().tolist() for line in left.lines if line.get_marker() == "o"]
-    dead = shares.query("memory == 'inner' and update == 10 and setting == 'as printed'")["dead"]
-    assert seeds[0] == pytest.approx(dead.tolist())
-    low, high = left.lines[0].get_xdata()
-    assert (low + high) / 2 == pytest.approx(dead.mean())
-    assert high - low == pytest.approx(2 * 4.302653 * 0.01 / np.sqrt(3), rel=1e-5)
-    assert LATCHED != SILENT
-    assert right.get_xlabel() == "share of the inner memory's cells"
-    fewer = figures.inner_memory_ablations(shares[(shares["setting"] == "rescued") | (shares["seed"] < 2)])
-    labels = [tick.get_text() for tick in fewer.axes[0].get_yticklabels()]
-    assert labels == ["as printed (2 seeds)", "rescued (3 seeds)"]
-    with pytest.raises(UsageError, match=r"'middle'.*inner, outer"):
-        figures.inner_memory_ablations(shares, memory="middle")
 
 
 def test_first_updates_above_epochs_below(history):

@@ -64,7 +64,7 @@ def unrolled_networks(
         means: As for `vanishing_gradients`, of one condition. What is asked for is the last hidden state. A shade is a
             logarithm over eight decades, relative to the same row's at distance 0, so that rows and networks are
             compared by how they fade.
-        model: The label of the network.
+        models: The networks' names in `means`, from top to bottom.
         distances: The steps that are drawn, 0 first; dotted arrows stand for those between.
     """
     frames = [_faded(means, model, distances) for model in models]
