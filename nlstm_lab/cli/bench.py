@@ -1,4 +1,4 @@
-"""`nlstm-lab bench`, `bench trainings`, `bench data`: how fast units train and data sets are read on this machine."""
+"""`nlstm-lab bench` and `bench trainings`: how fast networks train on this machine."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
 
 app = typer.Typer(
-    help="Speed on this machine, ratios first: the units; the trainings of the tables; the readers of data.",
+    help="Speed on this machine, ratios first: one training step of each cell type; the trainings of the tables.",
     invoke_without_command=True,
 )
 
@@ -54,12 +54,3 @@ def trainings(
         typer.echo(f"{hours:10,.1f} h  {name}")
         if path is not None:
             record_hours(name, hours, path)
-
-
-@app.command()
-def data(seconds: Annotated[float, typer.Option(help="How long each task is read.")] = 1.0) -> None:
-    """Open each data set that is here, and read predictions from it."""
-    from nlstm_lab.bench.data import bench
-
-    for speed in bench(seconds):
-        typer.echo(f"{1e3 * speed.open_s:8.1f} ms to open {speed.predictions_per_s:14,.0f} predictions/s  {speed.task}")

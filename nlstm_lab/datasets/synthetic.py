@@ -1,13 +1,11 @@
-"""Data with known truth, on which probes are validated: nested language and timescales."""
+"""A language whose boundaries are known, on which probes are validated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from math import exp
 from string import ascii_lowercase
 
 import numpy as np
-from scipy.signal import lfilter
 
 from nlstm_lab.datasets.base import Evaluation, Split, Vocabulary
 from nlstm_lab.datasets.corpora import SPLITS, Corpus
@@ -82,19 +80,3 @@ def _nested(config: NestedLanguage) -> tuple[np.ndarray, np.ndarray]:
     begins = np.zeros(len(codes), np.uint8)
     begins[places] = kinds
     return codes[: config.size], begins[: config.size]
-
-
-def signals(timescales: tuple[float, ...], steps: int, seed: int = 0) -> np.ndarray:
-    """Stationary Gaussian signals [steps, len(timescales)] of unit variance, autocorrelation exp(-lag / timescale)."""
-    decays = np.array([_decay(timescale) for timescale in timescales])
-    random = np.random.default_rng(seed)
-    noise = random.standard_normal((steps, len(decays))) * np.sqrt(1 - decays**2)
-    noise[0] /= np.sqrt(1 - decays**2)  # the first value has the stationary variance already
-    columns = [lfilter([1.0], [1.0, -decay], noise[:, k]) for k, decay in enumerate(decays)]
-    return np.stack(columns, axis=1)
-
-
-def _decay(timescale: float) -> float:
-    if not timescale > 0:  # NaN, too
-        raise UsageError(f"a timescale is a positive number of steps, not {timescale}")
-    return exp(-1 / timescale)

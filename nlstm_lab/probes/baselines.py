@@ -1,7 +1,4 @@
-"""What a finding must be held against: an untrained network, a text without order.
-
-Signals whose timescale is known are `nlstm_lab.datasets.synthetic.signals`.
-"""
+"""What a finding must be held against: an untrained network, a text without order."""
 
 import copy
 import re

@@ -1,23 +1,51 @@
-"""What a document prints, entry by entry: numbers, orderings, claims."""
+"""What a document prints, entry by entry: numbers, orderings, claims. A key that nothing reads is refused."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, model_validator
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from nlstm_lab.settings import HIGHER_IS_BETTER, METRICS
 
 Setting = Literal["as printed", "log-frequencies"]  # how the output bias starts
+Split = Literal["valid", "test"]
+SPLITS: tuple[Split, ...] = ("valid", "test")
 
 
-@dataclass(frozen=True)
+def _number(value: Any) -> Any:
+    """A number of the file as it is: text that looks like one is none."""
+    if type(value) not in (int, float, Decimal):
+        raise ValueError("it should be a number")
+    return value
+
+
+Printed = Annotated[Decimal, BeforeValidator(_number)]  # with the digits of the document
+Bound = Annotated[float, BeforeValidator(_number)]
+
+
+@checked_dataclass(frozen=True)
 class Tolerance:
-    """How far a number may lie from the printed one; `relative`: a share of it."""
+    """How far a number may lie from the printed one.
 
-    match: float
-    close: float
-    relative: bool = False
+    Args:
+        match: The largest distance of a match.
+        close: The largest distance of a number that is close.
+        relative: Whether both are shares of the printed number.
+    """
+
+    match: Bound
+    close: Bound
+    relative: StrictBool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.match <= self.close:
+            raise ValueError(f"0 <= match <= close does not hold for {self.match} and {self.close}")
 
     def verdict(self, printed: float, ours: float) -> Literal["match", "close", "differs"]:
-        """`ours` beside `printed`; a value that is not finite differs."""
+        """Judge `ours` beside `printed`; a value that is not finite differs."""
         distance = round(abs(ours - printed) / (abs(printed) if self.relative else 1.0), 9)  # 1.447 - 1.437 is .01
         if distance <= self.match:
             return "match"
@@ -28,83 +56,197 @@ class Tolerance:
 class Number:
     """One number of one row. No experiment: a reference line that the document cites from others."""
 
-    place: str
     model: str
     experiment: str | None
-    setting: Setting
     metric: str
-    split: str
+    split: Split
     evaluation: str
-    printed: Decimal | None  # with the digits of the document; None in the setting that no document prints
+    printed: Decimal | None  # None in the setting that no document prints
     parameters: str
-    note: str  # what must be said of it
+    note: str
+    setting: Setting = "as printed"
 
 
 @dataclass(frozen=True)
 class Ordering:
     """Experiment `better` is said to beat `worse`, by `printed` (None where nobody prints it).
 
-    claimed: the sentence speaks of this split. note: what must be known of it.
+    claimed: the sentence speaks of this split.
     """
 
-    place: str
     model: str
     better: str
     worse: str
     metric: str
-    split: str
+    split: Split
     evaluation: str
     printed: Decimal | None
     claimed: bool
     says: str
-    note: str  # what must be said of it
+    note: str
 
 
-@dataclass(frozen=True)
-class Claim:
+class Entry(BaseModel):
+    """A table of a TOML file: each key is one of the fields. `note`: what must be known of the entry."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    note: str = ""
+
+
+class Row(Entry):
+    """A row of a printed table; further keys are its metrics, each with a number for every split."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, dict[Split, Printed]] = Field(init=False)
+
+    model: str
+    experiment: str | None = None
+    cites: str | None = None
+    layers: StrictInt | None = None
+    units: StrictInt | None = None
+    parameters: str = ""
+
+    @property
+    def label(self) -> str:
+        """What the row is called."""
+        return f"{self.model} ({self.cites})" if self.cites else f"{self.model} {self.layers} × {self.units}"
+
+
+class Sentence(Entry):
+    """A sentence of the document that orders experiments: each of `better` above each of `worse`."""
+
+    says: str
+    better: list[str]
+    worse: list[str]
+    splits: list[Split] = []
+
+
+class Claim(Entry):
     """A probe's measurement that is said to lie above a value, or to be a `printed` number.
 
-    It is measured over seeds; above holds when the whole interval lies there. note: what must be known of it.
-    counted_with: the claim whose number this one is, too; it is counted there alone.
+    It is measured over seeds; above holds when the whole interval lies there. counted_with: the claim whose number this
+    one is, too; it is counted there alone. ours: the document does not make it.
     """
 
-    where: str
     name: str
+    where: str
     says: str
     measure: str
-    above: float | None
-    printed: Decimal | None
-    tolerance: Tolerance | None
-    ours: bool
-    note: str  # what must be said of it
-    counted_with: str
+    above: Bound | None = None
+    printed: Printed | None = None
+    tolerance: Tolerance | None = None
+    ours: StrictBool = False
+    counted_with: str = ""
+
+    @model_validator(mode="after")
+    def _is_judged_in_one_way(self) -> Self:
+        if (self.above is None) == (self.printed is None) or (self.printed is None) != (self.tolerance is None):
+            raise ValueError("a claim needs either above, or printed with its tolerance")
+        return self
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Entry):
     """A table with its numbers and orderings, or (`ours`) a question that the document does not ask.
 
     substitute: the corpus that stands in for a table's own, at small scale and in variations of its experiments
-    ("name+corpus=substitute"). It may decide an ordering, but no printed number is judged by it.
+    ("name+corpus=substitute"). It may decide an ordering, but no printed number is judged by it. rescued: its rows were
+    trained with the output bias started at the log-frequencies as well.
     """
 
     name: str
     where: str
     caption: str
-    note: str  # what must be said of it
-    substitute: str | None
-    numbers: tuple[Number, ...]
-    orderings: tuple[Ordering, ...]
-    ours: bool
+    substitute: str | None = None
+    evaluation: str
+    metrics: list[str]
+    splits: list[Split]
+    rows: list[Row] = []
+    sentences: list[Sentence] = Field(default=[], alias="orderings")
+    rescued: StrictBool = False
+    ours: StrictBool = False
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if not self.splits or self.splits != [split for split in SPLITS if split in self.splits]:
+            raise ValueError(f"splits {self.splits} should be some of {list(SPLITS)}, in that order")
+        if unknown := set(self.metrics) - {*METRICS, *HIGHER_IS_BETTER}:
+            raise ValueError(f"no run has a metric {', '.join(sorted(unknown))}")
+        for row in self.rows:
+            printed = {name: list(by_split) for name, by_split in (row.model_extra or {}).items()}
+            if printed != dict.fromkeys(self.metrics, self.splits):
+                raise ValueError(f"the row {row.label!r} prints {printed}, not {self.metrics} of {self.splits}")
+            if (row.experiment is None) == (row.cites is None):
+                raise ValueError(f"the row {row.label!r} needs either an experiment or whom it cites")
+        named = {row.experiment for row in self.rows}
+        for sentence in self.sentences:
+            if not set(sentence.splits) <= set(self.splits):
+                raise ValueError(f"splits {sentence.splits} should be some of {self.splits}, which the table prints")
+            if self.rows and (unknown := {*sentence.better, *sentence.worse} - named):
+                raise ValueError(f"{', '.join(map(repr, unknown))} is no row of the table")
+        return self
+
+    @cached_property
+    def numbers(self) -> tuple[Number, ...]:
+        """Every number of the table, row by row; then those of the rescued rows, which nobody printed."""
+        numbers = [
+            Number(row.label, row.experiment, metric, split, self.evaluation, printed, row.parameters, row.note)
+            for row in self.rows
+            for metric, by_split in (row.model_extra or {}).items()
+            for split, printed in by_split.items()
+        ]
+        rescued = [
+            replace(number, experiment=f"{number.experiment}_logfreq", setting="log-frequencies", printed=None)
+            for number in numbers
+            if self.rescued and number.experiment
+        ]
+        return (*numbers, *rescued)
+
+    @cached_property
+    def orderings(self) -> tuple[Ordering, ...]:
+        """Every comparison of two experiments that a sentence makes, in every metric and split of the table."""
+        rows = {(one.experiment, one.metric, one.split): one for one in self.numbers if one.setting == "as printed"}
+        orderings = []
+        for sentence in self.sentences:
+            for better, worse in ((better, worse) for better in sentence.better for worse in sentence.worse):
+                for metric, split in ((metric, split) for metric in self.metrics for split in self.splits):
+                    pair = [rows.get((experiment, metric, split)) for experiment in (better, worse)]
+                    printed = [row.printed for row in pair if row and row.printed is not None]
+                    sign = 1 if metric in HIGHER_IS_BETTER else -1
+                    labels = [row.model if row else name for row, name in zip(pair, (better, worse), strict=True)]
+                    orderings.append(
+                        Ordering(
+                            model=" better than ".join(labels),
+                            better=better,
+                            worse=worse,
+                            metric=metric,
+                            split=split,
+                            evaluation=self.evaluation,
+                            printed=sign * (printed[0] - printed[1]) if printed else None,
+                            claimed=split in (sentence.splits or self.splits),
+                            says=sentence.says,
+                            note=sentence.note,
+                        )
+                    )
+        return tuple(orderings)
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Entry):
     """Everything that one document prints and claims."""
 
     name: str
     title: str
     authors: str
-    year: int
-    places: Mapping[str, Place]
-    claims: tuple[Claim, ...]
+    year: StrictInt
+    tolerances: dict[str, Tolerance] = {}
+    places: dict[str, Place] = {}
+    claims: tuple[Claim, ...] = ()
+
+    @model_validator(mode="after")
+    def _counts_every_claim_once(self) -> Self:
+        named = {claim.name for claim in self.claims}
+        if len(named) < len(self.claims):
+            raise ValueError("two claims have one name; give each a name of its own")
+        if unknown := {claim.counted_with for claim in self.claims} - named - {""}:
+            raise ValueError(f"a claim is counted with {', '.join(sorted(unknown))}, which is no claim of it")
+        return self

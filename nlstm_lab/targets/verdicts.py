@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -112,16 +112,33 @@ def judge(document: Document, place: Place, runs: Runs) -> list[Row]:
     ]
 
 
+def _row(
+    document: Document, place: str, where: str, printed: Decimal | None, ours: Interval, *said: str, **fields: Any
+) -> Row:
+    """A row with what all kinds of entries have; said: what must be known of it."""
+    return Row(
+        document=document.name,
+        place=place,
+        where=where,
+        note="; ".join(filter(None, said)),
+        printed=math.nan if printed is None else float(printed),
+        as_printed="" if printed is None else str(printed),
+        ours=ours.mean,
+        low=ours.low,
+        high=ours.high,
+        **fields,
+    )
+
+
 def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row:
     scales = ("paper",) if place.substitute else ("paper", "small")  # what a smaller scale reads is another text
     candidates = ((scale, runs.get(number.experiment or "", number, scale)) for scale in scales)
     scale, values = next((pair for pair in candidates if pair[1]), ("", {}))
-    mean, low, high = t_interval(values.values())
+    ours = t_interval(values.values())
     within = tolerance(place, number.metric, number.split, runs)
-    return Row(
-        document=document.name,
-        place=place.name,
-        where=place.where,
+    ended = runs.how_they_ended([number.experiment or ""], scale, values)
+    return _row(
+        *(document, place.name, place.where, number.printed, ours, number.note, ended),
         kind="number" if number.experiment else "reference",
         anchor=number.printed is not None and number.experiment is not None,
         own=False,
@@ -132,18 +149,12 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
         metric=number.metric,
         split=number.split,
         says="",
-        note="; ".join(filter(None, [number.note, runs.how_they_ended([number.experiment or ""], scale, values)])),
-        printed=math.nan if number.printed is None else float(number.printed),
-        as_printed="" if number.printed is None else str(number.printed),
         match=within.match,
         close=within.close,
-        ours=mean,
-        low=low,
-        high=high,
         seeds=len(values),
         values=_listed(values),
         scale=scale,
-        verdict=_beside(within, number.printed, mean, scale) if number.experiment else CITED,
+        verdict=_beside(within, number.printed, ours.mean, scale) if number.experiment else CITED,
     )
 
 
@@ -158,32 +169,22 @@ def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) 
     scale, text, better, worse = next(iter(enough or found), ("", "", {}, {}))
     higher = ordering.metric in HIGHER_IS_BETTER
     compared = compare(*((better, worse) if higher else (worse, better)))
-    mean, low, high = compared.difference
-    return Row(
-        document=document.name,
-        place=place.name,
-        where=place.where,
+    ended = runs.how_they_ended((ordering.better, ordering.worse), scale, {*better, *worse})
+    return _row(
+        *(document, place.name, place.where, ordering.printed, compared.difference, ordering.note),
         kind="ordering",
         anchor=ordering.claimed,
         own=place.ours,
         subject=ordering.model,
-        setting=", ".join(
-            filter(None, [text, runs.how_they_ended((ordering.better, ordering.worse), scale, {*better, *worse})])
-        ),
+        setting=", ".join(filter(None, [text, ended])),
         metric=ordering.metric,
         split=ordering.split,
         says=ordering.says,
-        note=ordering.note,
-        printed=math.nan if ordering.printed is None else float(ordering.printed),
-        as_printed="" if ordering.printed is None else str(ordering.printed),
-        ours=mean,
-        low=low,
-        high=high,
         p=p_value(compared.difference, compared.df),
         seeds=compared.seeds,
         values=f"{_listed(better)} beside {_listed(worse)}" if scale else "",
         scale=scale,
-        verdict=_side(low, high, 0.0) if scale else NOT_RUN,
+        verdict=_side(compared.difference, 0.0) if scale else NOT_RUN,
     )
 
 
@@ -198,28 +199,20 @@ def _evidence(place: Place) -> list[tuple[str, str, str]]:
 def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str, float]]) -> Row:
     scale = _speaks({scale: int(row["n"]) for scale, row in measured.items()})
     row = measured.get(scale, {})
-    value, low, high, df = (float(row.get(column, math.nan)) for column in ("value", "low", "high", "df"))
-    bound = claim.above or 0.0
+    *ends, df = (float(row.get(column, math.nan)) for column in ("value", "low", "high", "df"))
+    ours, bound = Interval(*ends), claim.above or 0.0
     if claim.printed is not None and claim.tolerance is not None:
-        verdict = _beside(claim.tolerance, claim.printed, value, scale)
+        verdict = _beside(claim.tolerance, claim.printed, ours.mean, scale)
     else:
-        verdict = _side(low, high, bound) if scale else NOT_RUN
-    return Row(
-        document=document.name,
-        place=claim.name,
-        where=claim.where,
+        verdict = _side(ours, bound) if scale else NOT_RUN
+    return _row(
+        *(document, claim.name, claim.where, claim.printed, ours, claim.note),
         kind="claim",
         anchor=not claim.counted_with,
         own=claim.ours,
         subject=claim.measure,
         says=claim.says,
-        note=claim.note,
-        printed=math.nan if claim.printed is None else float(claim.printed),
-        as_printed="" if claim.printed is None else str(claim.printed),
-        ours=value,
-        low=low,
-        high=high,
-        p=p_value(Interval(value, low, high), df, bound) if claim.printed is None else math.nan,
+        p=p_value(ours, df, bound) if claim.printed is None else math.nan,
         seeds=int(row.get("n", 0)),
         scale=scale,
         verdict=verdict,
@@ -235,11 +228,9 @@ def _beside(tolerance: Tolerance, printed: Decimal | None, ours: float, scale: s
     return tolerance.verdict(float(printed), ours) if scale == "paper" else SMALLER
 
 
-def _side(low: float, high: float, bound: float) -> str:
+def _side(ours: Interval, bound: float) -> str:
     """Whether an interval lies above the bound; one that touches it, or is not there, decides nothing."""
-    if low > bound:
-        return "holds"
-    return "fails" if high < bound else "undecided"
+    return "holds" if ours.low > bound else "fails" if ours.high < bound else "undecided"
 
 
 def _speaks(seeds: Mapping[str, int]) -> str:

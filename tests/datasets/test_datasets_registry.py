@@ -92,7 +92,6 @@ def test_training_needs_no_pooch_and_listing_needs_no_torch() -> None:
         "import sys; sys.modules['pooch'] = sys.modules['requests'] = None",
         "from nlstm_lab.datasets import registry, storing, fetching",
         "assert 'torch' not in sys.modules",
-        "from nlstm_lab.bench import data",
         "from nlstm_lab.datasets import synthetic",
     )
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)

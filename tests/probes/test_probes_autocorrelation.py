@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from known_signals import signals
 
-from nlstm_lab.datasets.synthetic import signals
 from nlstm_lab.studies.timescales.autocorrelation import LENGTHS, autocorrelation, estimate
 
 

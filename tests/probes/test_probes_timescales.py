@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from known_signals import signals
 from scipy.signal import lfilter
 
 from nlstm_lab import probes
 from nlstm_lab.cells.lstm import LSTM
-from nlstm_lab.datasets.synthetic import signals
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import liveness
 from nlstm_lab.studies.timescales import autocorrelation
