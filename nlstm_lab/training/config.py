@@ -19,10 +19,12 @@ class TrainingConfig:
     optimizer: Adam or RAdam with torch's betas, RMSprop with `decay`, or SGD without momentum. clip_norm: threshold on
     the norm of the whole gradient (`clip="gradient"`), or of the whole step that the optimizer took (`clip="update"`,
     as the code behind the Nested LSTM paper's protocol did). divide_on_plateau: the learning rate is divided by it when
-    an epoch's validation loss does not fall. slope: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, 1 + growth *
-    epoch). warm_up: the learning rate rises linearly over so many updates. output_bias_rate: times the learning rate is
-    that of the output bias. output_bias_first: in so many updates at the start the output bias alone is trained, and
-    `output_bias_rate` holds for these alone (both notebook 93).
+    an epoch's validation loss does not fall. slope: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, slope_start
+    + growth * epoch). rate_lengths: mean segment lengths, one for each layer that has a detector, to which `ratio_loss`
+    with `rate_weight` holds the boundaries; rate_epochs: in so many epochs at the start alone. warm_up: the learning
+    rate rises linearly over so many updates. output_bias_rate: times the learning rate is that of the output bias.
+    output_bias_first: in so many updates at the start the output bias alone is trained, and `output_bias_rate` holds
+    for these alone (both notebook 93).
     updates_per_epoch: an epoch cut short, None for all of it. batches_per_reading: valid and test cut short likewise.
     UsageError: a number that is not above zero, or a word that is none of these.
     """
@@ -40,9 +42,15 @@ class TrainingConfig:
     warm_up: int | None = field(default=None, metadata=ADDED)
     output_bias_rate: float = field(default=1.0, metadata=ADDED)
     output_bias_first: int | None = field(default=None, metadata=ADDED)
+    slope_start: float = field(default=1.0, metadata=ADDED)
+    rate_lengths: tuple[float, ...] | None = field(default=None, metadata=ADDED)
+    rate_weight: float = field(default=0.03, metadata=ADDED)
+    rate_epochs: int | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)
+        if not all(length > 1 for length in self.rate_lengths or ()):
+            raise UsageError(f"rate_lengths must be above 1, the steps of a segment, not {self.rate_lengths!r}")
 
     def make_optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
         """The optimizer of a network; UsageError where its output bias is to be trained apart and there is none."""
@@ -98,7 +106,11 @@ class TrainingConfig:
 
     def slope_at(self, epoch: int) -> float | None:
         """HM-LSTM's slope during `epoch` (from 0): section 4.1 and 4.2, `epoch` read as the current one."""
-        return None if self.slope is None else min(self.slope[0], 1.0 + self.slope[1] * epoch)
+        return None if self.slope is None else min(self.slope[0], self.slope_start + self.slope[1] * epoch)
+
+    def holds_rates(self, epoch: int) -> bool:
+        """Whether the ratio loss is part of the loss during `epoch` (from 0)."""
+        return bool(self.rate_lengths) and (self.rate_epochs is None or epoch < self.rate_epochs)
 
 
 def _output_bias(network: nn.Module) -> nn.Parameter:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from nlstm_lab import cells
+from nlstm_lab.cells import fast
 from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Evaluation, Split, Task
@@ -22,6 +24,7 @@ from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
 from nlstm_lab.training.evaluation import evaluate
 from nlstm_lab.training.liveness import shares
+from nlstm_lab.training.rates import ratio_loss
 from nlstm_lab.training.signals import Request, listening
 from nlstm_lab.training.state import NOTHING, Random, Row, State, mapped
 
@@ -72,9 +75,13 @@ class _Trainer:
         """One step; what it scored stays on the device, unseen."""
         state, progress = self.state, self.state.progress
         self.network.train()
-        with cells.precision(state.precision), compiled(self.updates >= COMPILED_FROM):
+        held = self.config.rate_lengths if self.config.holds_rates(progress.epoch) else None
+        noting: AbstractContextManager[list[Any]] = fast.detecting() if held else nullcontext([])
+        with cells.precision(state.precision), compiled(self.updates >= COMPILED_FROM), noting as notes:
             score, carried = self.network.score(batch.to(state.device), None if batch.fresh else state.carried)
             loss = score.nats / score.counted  # the mean over what counts
+            if held:
+                loss = loss + self.config.rate_weight * ratio_loss(notes, held)
             state.optimizer.zero_grad(set_to_none=True)
             loss.backward()
         norm = self.config.step(self.network, state.optimizer, progress.update)

@@ -48,6 +48,17 @@ def test_the_slope_rises_with_the_epoch_up_to_its_ceiling() -> None:
     config = TrainingConfig(epochs=1, learning_rate=1.0, slope=(5.0, 0.04))
     assert [config.slope_at(epoch) for epoch in (0, 1, 50, 200)] == [1.0, 1.04, 3.0, 5.0]
     assert TrainingConfig(epochs=1, learning_rate=1.0).slope_at(3) is None
+    lower = replace(config, slope_start=0.5)
+    assert [lower.slope_at(epoch) for epoch in (0, 50, 200)] == [0.5, 2.5, 5.0]
+    assert lower.holds_rates(0) is False
+
+
+def test_rates_are_held_for_so_many_epochs() -> None:
+    held = TrainingConfig(epochs=4, learning_rate=1.0, rate_lengths=(6.0, 30.0), rate_epochs=2)
+    assert [held.holds_rates(epoch) for epoch in range(4)] == [True, True, False, False]
+    assert replace(held, rate_epochs=None).holds_rates(3)
+    with pytest.raises(UsageError, match="rate_lengths"):
+        TrainingConfig(epochs=4, learning_rate=1.0, rate_lengths=(1.0,))
 
 
 def test_a_reading_is_cut_short_as_an_epoch_is(runs_folder: object, monkeypatch: pytest.MonkeyPatch) -> None:

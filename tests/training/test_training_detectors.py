@@ -5,9 +5,14 @@ import math
 import pytest
 import torch
 
-from nlstm_lab import models
+from nlstm_lab import models, training
+from nlstm_lab.cells import fast
 from nlstm_lab.datasets.base import Symbols
+from nlstm_lab.datasets.synthetic import NestedLanguage
+from nlstm_lab.errors import UsageError
+from nlstm_lab.training import TrainingConfig
 from nlstm_lab.training.liveness import detectors, shares
+from nlstm_lab.training.rates import ratio_loss
 
 
 def test_what_is_logged_of_known_boundaries():
@@ -35,3 +40,38 @@ def test_every_hm_lstm_has_rows_and_no_other_cell_type():
         network = models.build(models.ModelConfig(cell_type, 4, 3, embedding_size=3), ends, seed=0)
         found = shares(network, torch.randint(5, (20, 2)))
         assert sum(name.split("/")[0] not in ("latched_share", "silent_share") for name in found) == expected
+
+
+def test_the_ratio_loss_is_least_at_its_rate():
+    """1 a layer where z and z~ have a mean of 1 / N; the formula elsewhere; a gradient by z~ alone."""
+    z = torch.tensor([1.0, 0, 0, 0]).view(4, 1, 1).expand(4, 3, 1).double().clone().requires_grad_()
+    z_tilde = torch.full((4, 3, 1), 0.25, dtype=torch.double, requires_grad=True)
+    assert ratio_loss([(z, z_tilde)], (4.0, 4.0)).item() == pytest.approx(2)
+    assert ratio_loss([(z, 2 * z_tilde)], (3.0, 4.0)).item() == pytest.approx(
+        1.5 * (2 * 0.25 * 0.5 + 0.75 * 0.5) + 4 / 3 * (3 * 0.25 * 0.5 + 0.75 * 0.5)
+    )
+    ratio_loss([(z, z_tilde)], (2.0, 8.0)).backward()
+    assert z.grad is None
+    assert z_tilde.grad is not None
+    # too few boundaries for N = 2: more of z~ lowers the loss; too many for N = 8: less does
+    assert z_tilde.grad[:, 0].max() < 0 < z_tilde.grad[:, 1].min()
+    assert not z_tilde.grad[:, 2].any()
+    with pytest.raises(UsageError, match="detectors"):
+        ratio_loss([(z, z_tilde)], (4.0,))
+    with pytest.raises(UsageError, match="detectors"):
+        ratio_loss([], (4.0,))
+
+
+def test_a_training_holds_the_rate_while_it_is_told_to():
+    """With the loss strong and alone, the mean of z~ moves to 1 / N in a few updates."""
+    task = NestedLanguage(size=4_000, words=8, topics=2, length=10, batch_size=4).load()
+    config = TrainingConfig(1, 0.01, rate_lengths=(4.0,), rate_weight=100.0)
+    rates = {}
+    for name, one in (("held", config), ("free", TrainingConfig(1, 0.01))):
+        flags = {"boundary": "soft"}
+        network = models.build(models.ModelConfig("hmlstm", 8, 2, flags=flags), models.Interface.of(task), seed=0)
+        training.fit(network, task, one, seed=0, progress=False)
+        with fast.detecting() as notes, torch.no_grad():
+            network.score(next(iter(task.evaluate("valid", "blocks"))), None)
+        rates[name] = notes[0][1][:, 0].mean().item()
+    assert abs(rates["held"] - 0.25) < 0.1 < abs(rates["free"] - 0.25)
