@@ -1,21 +1,21 @@
-"""What every unit's single step shares.
+"""What the single steps of all cell types share.
 
-A step is written once, readably, in `Cell.recur`; it stays the oracle of every faster path. Internally a
-state is a flat tuple (h, memory, deeper memory, ...) of tensors whose first dimension is the batch; `pack`
-and `unpack` translate it to and from what users see.
+A step is written once, readably, in `Cell.recur`, which every faster path must equal. A state is a flat tuple of
+tensors (h, memory, deeper memory, ...), batch first; `pack` and `unpack` translate it to what users see.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from numbers import Real
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
+from nlstm_lab.cells.arguments import OfClass, document, entries, signature
+from nlstm_lab.cells.checks import checked_input, checked_state, positive, switch
 from nlstm_lab.errors import UsageError
 
 State = tuple[Tensor, ...]
@@ -23,6 +23,20 @@ Device = torch.device | str | int | None
 # Every gate and state of one step by name, h always; a nested memory's under "memory". A memory's state is called c.
 # Training judges its cells where i, f and g are recorded too; a probe that is about a gate needs that one.
 Record = dict[str, Any]
+
+
+class Start(TypedDict, total=False):
+    """The arguments of every cell that say how its parameters start, and where.
+
+    Args:
+        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
+        device: Where the parameters lie.
+        dtype: Their type.
+    """
+
+    initialization: init.Initialization
+    device: Device
+    dtype: torch.dtype | None
 
 
 class Records(list[Record]):
@@ -45,21 +59,6 @@ def noted(record: Record | None, **values: Tensor) -> tuple[Tensor, ...]:
     return tuple(record[name] for name in values)
 
 
-def positive(name: str, value: Any) -> int:
-    """`value` if it is a positive integer; else TypeError or ValueError that calls it `name`."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be a positive integer, not {type(value).__name__} {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be a positive integer, not {value}")
-    return value
-
-
-def choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    """Raise ValueError unless `value` is one of `allowed`."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-
-
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """W x + b for any number of steps at once: x [..., columns] of `weight` [rows, columns].
 
@@ -79,64 +78,6 @@ def look_up(table: Tensor, symbols: Tensor, out: Tensor | None = None) -> Tensor
         raise ValueError(f"input must hold symbols from 0 to {len(table) - 1}, not others") from None
 
 
-def autocasts(device: torch.device) -> bool:
-    """Whether products there are cast in this block; not on a device that has no autocast, as meta."""
-    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
-
-
-def checked_input(input: Any, input_size: int, like: Tensor, *forms: str) -> Tensor:
-    """`input`, if it is floating and of the type of `like`, or integer symbols, in one of the `forms`.
-
-    A form is the leading dimensions, a letter each, as "TB" for [T, B, input_size].
-    """
-    if not isinstance(input, Tensor):
-        raise TypeError(f"input must be a tensor, not {type(input).__name__}")
-    if input.dtype == torch.bool or input.is_complex():
-        raise TypeError(f"input must be of type {like.dtype}, or integer symbols, not {input.dtype}")
-    symbols = not input.is_floating_point()
-    form = {len(form): form for form in forms}.get(input.dim() if symbols else input.dim() - 1)
-    if form is None or not (symbols or input.shape[-1] == input_size):
-        wanted = " or ".join(f"[{', '.join((*form, str(input_size)))}]" for form in forms)
-        coded = " or ".join(f"[{', '.join(form)}]" for form in forms)
-        came = f"{'integer symbols ' if symbols else ''}{list(input.shape)}"
-        raise ValueError(f"input must be {wanted} (or integer symbols {coded}), not {came}")
-    if "T" in form and input.shape[form.index("T")] == 0:
-        raise ValueError(f"input must be at least one step long, not {list(input.shape)}")
-    if not symbols and input.dtype != like.dtype and not autocasts(like.device):
-        raise TypeError(f"input must be of the parameters' type {like.dtype}, not {input.dtype}")
-    return input.long() if symbols and input.dtype != torch.int32 else input
-
-
-def checked_state(state: Any, like: Any, names: tuple[str, ...]) -> tuple[Tensor, ...]:
-    """What a user hands in as a state, as a tuple, if it has the number, shapes and types of `like`."""
-    given = state if isinstance(state, tuple | list) else (state,)
-    wanted = like if isinstance(like, tuple) else (like,)
-    if len(given) != len(wanted):
-        raise ValueError(f"state must hold {', '.join(names)}: {len(wanted)} in all, not {len(given)}")
-    for name, tensor, expected in zip(names, given, wanted, strict=True):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} of the state must be a tensor, not {type(tensor).__name__}")
-        if tensor.shape != expected.shape:
-            raise ValueError(f"{name} of the state must be {list(expected.shape)}, not {list(tensor.shape)}")
-        if tensor.dtype != expected.dtype and not autocasts(tensor.device):
-            raise TypeError(f"{name} of the state must be of type {expected.dtype}, not {tensor.dtype}")
-    return tuple(given)
-
-
-def probability(name: str, value: Any) -> float:
-    """`value` as a number from 0 to 1; else ValueError that calls it `name`."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
-        raise ValueError(f"{name} must be a probability between 0 and 1, not {value!r}")
-    return float(value)
-
-
-def switch(name: str, value: Any) -> bool:
-    """`value` if it is True or False; else TypeError that calls it `name`."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, not {value!r}")
-    return value
-
-
 class Unscripted(nn.Module):
     """A module that says why `torch.jit.script` cannot take it, alone or inside another."""
 
@@ -148,11 +89,18 @@ class Unscripted(nn.Module):
 
 
 class Cell(Unscripted, ABC):
-    """One step of a unit: x_t and the last state in, the new state out.
+    """One step of a recurrent network: x_t and the last state in, the new state out.
 
-    Shapes: input [B, input_size] (or [input_size], or integer symbols [B] or [] that stand for one-hot
-    vectors), each part of the state [B, hidden_size] where the unit does not say otherwise, zeros where none
-    is given. Raises ValueError or TypeError, naming the argument, for a wrong size, shape or type.
+    Shapes: input [B, input_size] (or [input_size], or integer symbols [B] or []), each part of the state [B,
+    hidden_size] where the cell does not say otherwise, zeros where none is given.
+
+    Args:
+        input_size: Features of x_t, or the number of symbols.
+        hidden_size: Features of h.
+
+    Raises:
+        TypeError: An argument of a wrong type, by its name; so does `forward`.
+        ValueError: A wrong size, shape or choice, by its name; so does `forward`.
     """
 
     state_names: tuple[str, ...] = ("h",)  # of the flat state
@@ -164,9 +112,16 @@ class Cell(Unscripted, ABC):
         self.input_size = positive("input_size", input_size)
         self.hidden_size = positive("hidden_size", hidden_size)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        above = [one for one in cls.__mro__[1:] if issubclass(one, Cell)]
+        shown = signature(cls.__init__, *above, only=Start.__annotations__)
+        cls.__signature__ = OfClass(shown)  # type: ignore[attr-defined]
+        document(cls, shown.parameters, entries(*cls.__mro__, Start))
+
     @classmethod
     def wired(cls, wiring: Mapping[str, Any], *sizes: int, **options: Any) -> Self:
-        """A cell inside a unit or another cell: it has the attributes `wiring` before it makes its parameters."""
+        """Make a cell that has the attributes `wiring`, of its place in a network, before it makes its parameters."""
         cell = cls.__new__(cls)
         vars(cell).update(wiring)
         cell.__init__(*sizes, **options)  # type: ignore[misc]
@@ -206,7 +161,12 @@ class Cell(Unscripted, ABC):
         return tuple(state) if isinstance(state, tuple | list) else (state,)
 
     def completed(self, state: Any, dim: int) -> Any:
-        """What users hand in, and what they may leave out of it; dim: where its parts would hold several memories."""
+        """Add to what users hand in what they may leave out of it.
+
+        Args:
+            state: What they hand in.
+            dim: The dimension of several memories in the state's second part.
+        """
         return state
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
@@ -214,7 +174,7 @@ class Cell(Unscripted, ABC):
         return self.forward_beside(input, hx)
 
     def forward_beside(self, input: Tensor, hx: Any, **beside: Any) -> Any:
-        """`forward`, for a step that needs further tensors, laid out as the input is."""
+        """`forward`, for a step that needs further tensors (`beside`), laid out as the input is."""
         x = checked_input(input, self.input_size, self.like, "B", "")
         single = x.dim() == int(x.is_floating_point())
         if single:
@@ -242,18 +202,13 @@ class Cell(Unscripted, ABC):
 class GatedCell(Cell):
     """A cell whose gates are row blocks of one matrix for the input, one for the hidden state, and one bias.
 
-    Parameters: weight_ih [gates * hidden_size, input_size], weight_hh [gates * hidden_size, hidden_size],
-    bias [gates * hidden_size] or None. A subclass names its `gates` in the order of the rows.
+    Parameters: weight_ih [gates * hidden_size, input_size], weight_hh [gates * hidden_size, hidden_size], bias [gates *
+    hidden_size] or None. A subclass names its `gates` in the order of the rows.
 
     Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
         bias: Whether the gates have a bias.
         gate_bias: What is added to where a gate's bias starts, by the gate's name.
         further_rows: Rows of the matrices after those of the gates.
-        initialization: How the parameters start (`cells.initialization`).
-        device: Where the parameters lie.
-        dtype: Their type.
     """
 
     gates: tuple[str, ...]

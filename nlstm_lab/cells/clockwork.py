@@ -8,19 +8,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Device, Record, State, noted, positive, product, switch
-from nlstm_lab.cells.recurrent import Recurrent, arguments
+from nlstm_lab.cells.base import Cell, Device, Record, State, noted, product
+from nlstm_lab.cells.checks import positive, switch
+from nlstm_lab.cells.recurrent import Recurrent
 
 
 class ClockworkRNNCell(Cell):
     """Computes one step of a clockwork RNN: module k, of equally wide ones, acts at every periods[k]-th step only.
 
-    A module reads the input, itself and the slower modules (the block-triangular matrix of the paper, of
-    which the zeros are not stored). Steps are counted from 0, at which every module acts; the count is part
-    of the state, so that a carried state keeps the rhythm. Arguments as of `ClockworkRNN`, for one layer.
+    A module reads the input, itself and the slower modules (the block-triangular matrix of the paper, of which the
+    zeros are not stored). Steps are counted from 0, at which every module acts; the count is part of the state, so that
+    a carried state keeps the rhythm.
 
-    Parameters: weight_ih [hidden_size, input_size], weight_hh[k] [width, hidden_size - k * width], bias,
-    gain. Shapes: input [B, input_size], h [B, hidden_size], clock [B] (integer), returns the new (h, clock).
+    Parameters: weight_ih [hidden_size, input_size], weight_hh[k] [width, hidden_size - k * width], bias, gain. Shapes:
+    input [B, input_size], h [B, hidden_size], clock [B] (integer), returns the new (h, clock).
     """
 
     state_names = ("h", "clock")
@@ -97,21 +98,9 @@ class ClockworkRNN(Recurrent):
     Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], clock [num_layers, B]: steps done.
 
     Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
-        num_layers: Number of layers; each reads h of the one below.
-        bias: Whether there is a bias.
-        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
-        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
-        bidirectional: False: units read in one direction.
-        proj_size: 0: h is not projected.
-        all_layers: Whether the output holds every layer's h, side by side, lowest first.
         periods: Of each module, at every how many steps it acts; growing, and as many as divide `hidden_size`.
         layer_norm: Whether each module's pre-activation is normalized by itself (over several modules, the faster ones
             would be heard by the slower), with a gain, before the bias is added.
-        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
-        device: Where the parameters lie.
-        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> output, (h_n, clock) = lab.cells.ClockworkRNN(10, 20, periods=(1, 2, 4, 8))(torch.randn(5, 3, 10))
@@ -120,23 +109,3 @@ class ClockworkRNN(Recurrent):
     """
 
     cell_class = ClockworkRNNCell
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        periods: tuple[int, ...] = (1, 2, 4, 8),
-        layer_norm: bool = False,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(**arguments(locals()))

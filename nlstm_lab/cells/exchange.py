@@ -1,4 +1,4 @@
-"""Units that `torch.nn` has too: their weights go there and come from there."""
+"""Networks that `torch.nn` has too: their weights go there and come from there."""
 
 from typing import Any, ClassVar, Self
 
@@ -9,7 +9,7 @@ from nlstm_lab.cells.recurrent import Recurrent
 
 
 class Exchangeable(Recurrent):
-    """A unit with a counterpart in `torch.nn` that computes the same.
+    """A network with a counterpart in `torch.nn` that computes the same.
 
     Torch keeps two biases where one would do; here only their sum is kept, where they act as a sum.
     """
@@ -19,22 +19,30 @@ class Exchangeable(Recurrent):
 
     @classmethod
     def options_of(cls, module: nn.RNNBase) -> dict[str, Any]:
-        """The further arguments with which the unit computes what `module` does."""
+        """Return the further arguments with which this class computes what `module` does."""
         return {}
 
     def torch_options(self) -> dict[str, Any]:
-        """The counterpart's further arguments; ValueError where it cannot compute the same."""
+        """Return the counterpart's further arguments; ValueError where it cannot compute the same."""
         return {}
 
     @classmethod
     def from_torch(cls, module: nn.RNNBase) -> Self:
-        """A unit with a copy of the weights of `module`, on its device and of its type."""
+        """Copy the weights of a module of torch, on its device and of its type.
+
+        Args:
+            module: A `torch.nn.RNN`, `LSTM` or `GRU` that runs in one direction, without projection.
+
+        Raises:
+            TypeError: The module is of another class.
+            ValueError: It has two directions or a projection.
+        """
         if not isinstance(module, cls.torch_class):
             raise TypeError(f"module must be a torch.nn.{cls.torch_class.__name__}, not {type(module).__name__}")
         if module.bidirectional or module.proj_size:
             raise ValueError("module must run in one direction and without projection (proj_size=0)")
         like = module.weight_ih_l0
-        unit = cls(
+        network = cls(
             module.input_size,
             module.hidden_size,
             module.num_layers,
@@ -56,11 +64,11 @@ class Exchangeable(Recurrent):
                     if cls.two_biases
                     else {f"layers.{k}.bias": outside + inside}
                 )
-        unit.load_state_dict(ours)
-        return unit.train(module.training)
+        network.load_state_dict(ours)
+        return network.train(module.training)
 
     def to_torch(self) -> nn.RNNBase:
-        """The counterpart in `torch.nn` with a copy of the weights, on their device and of their type."""
+        """Make the counterpart in `torch.nn` with a copy of the weights, on their device and of their type."""
         if self.all_layers:
             raise ValueError("all_layers must be False: torch.nn returns the last layer's output alone")
         cell, ours, theirs = self.cells[0], self.state_dict(), {}

@@ -1,14 +1,14 @@
 """The gated recurrent unit, as Madsen's article writes it (Cho et al. 2014), and as torch does."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, noted
+from nlstm_lab.cells.base import GatedCell, Record, Start, State, noted
+from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.exchange import Exchangeable
-from nlstm_lab.cells.recurrent import arguments
 
 Reset = Literal["before", "after"]
 
@@ -16,9 +16,9 @@ Reset = Literal["before", "after"]
 class GRUCell(GatedCell):
     """Computes one step of a gated recurrent unit.
 
-    The reset gate acts on h_{t-1} before the candidate's matrix (the article's equations, one bias a gate) or
-    after it (`torch.nn.GRU`, with a second bias `bias_hh` inside the reset). Rows of the matrices hold r, u
-    and the candidate g, torch's order; u = 1 keeps the old state. Arguments as of `GRU`, for one layer.
+    The reset gate acts on h_{t-1} before the candidate's matrix (the article's equations, one bias a gate) or after it
+    (`torch.nn.GRU`, with a second bias `bias_hh` inside the reset). Rows of the matrices hold r, u and the candidate g,
+    torch's order; u = 1 keeps the old state.
 
     Shapes: input [B, input_size], h [B, hidden_size], returns the new h.
     """
@@ -33,11 +33,8 @@ class GRUCell(GatedCell):
         *,
         reset: Reset = "before",
         gate_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Unpack[Start],
     ) -> None:
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"r": gate_bias, "u": gate_bias}, **start)
         choice("reset", reset, get_args(Reset))
         self.reset = reset
@@ -83,20 +80,8 @@ class GRU(Exchangeable):
     Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size].
 
     Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
-        num_layers: Number of layers; each reads h of the one below.
-        bias: Whether the gates have a bias.
-        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
-        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
-        bidirectional: False: units read in one direction.
-        proj_size: 0: h is not projected.
-        all_layers: Whether the output holds every layer's h, side by side, lowest first.
         reset: Whether the reset gate acts "before" the candidate's matrix, as the article has it, or "after", as torch.
         gate_bias: What is added to where the biases of r and u start.
-        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
-        device: Where the parameters lie.
-        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> theirs, x = torch.nn.GRU(10, 20), torch.randn(5, 3, 10)
@@ -107,26 +92,6 @@ class GRU(Exchangeable):
     cell_class = GRUCell
     torch_class = nn.GRU
     two_biases = True
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        reset: Reset = "before",
-        gate_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(**arguments(locals()))
 
     @classmethod
     def options_of(cls, module: nn.RNNBase) -> dict[str, Any]:

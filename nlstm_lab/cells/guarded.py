@@ -1,12 +1,12 @@
 """LSTM cells whose state cannot count without bound: remedies for the inner memory of a Nested LSTM (notebook 93)."""
 
-from typing import Any, Literal, get_args
+from typing import Literal, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, noted
+from nlstm_lab.cells.base import GatedCell, Record, Start, State, noted
+from nlstm_lab.cells.checks import choice
 
 Guard = Literal["coupled", "refined", "clipped", "normalized"]
 BOUND = 1.0  # of a clipped state
@@ -18,9 +18,6 @@ class GuardedLSTMCell(GatedCell):
     Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c).
 
     Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
-        bias: Whether the gates have a bias.
         guard: What keeps c from counting.
             "coupled": i = 1 - f, as in a GRU.
             "refined": UR gates (Gu et al. 2020, arXiv 1910.09890): a refine gate r in the place of i, the forget gate
@@ -29,9 +26,6 @@ class GuardedLSTMCell(GatedCell):
             "clipped": c is clipped to [-1, 1].
             "normalized": c goes through layer normalization.
         forget_bias: What is added to where the forget gate's bias starts, unless refined.
-        initialization: How the matrices start (`cells.initialization`).
-        device: Where the parameters lie.
-        dtype: Their type.
     """
 
     state_names = ("h", "c")
@@ -44,16 +38,15 @@ class GuardedLSTMCell(GatedCell):
         *,
         guard: Guard,
         forget_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Unpack[Start],
     ) -> None:
         choice("guard", guard, get_args(Guard))
         gates = {"coupled": ("f", "g", "o"), "refined": ("r", "f", "g", "o")}
         vars(self).update(guard=guard, gates=gates.get(guard, ("i", "f", "g", "o")))
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
-        self.norm = nn.LayerNorm(hidden_size, device=device, dtype=dtype) if guard == "normalized" else None
+        self.norm: nn.LayerNorm | None = None
+        if guard == "normalized":
+            self.norm = nn.LayerNorm(hidden_size, device=self.like.device, dtype=self.like.dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -4,27 +4,23 @@ Figure 1 (a) and section 3.1 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengi
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, Record, Records, State, noted
+from nlstm_lab.cells.base import Record, Records, Start, State, noted
 from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
-from nlstm_lab.cells.recurrent import arguments
 
 
 class HierarchicalRNNCell(MultiscaleCell):
     """Computes one step of one layer, an LSTM's, only where the layer below ends a segment.
 
-    The first step after the layer's own segment has ended starts anew: no old cell, and in the place of the
-    layer's own h that of the layer above, through weight_th. The top layer never starts anew. z stays 1 until
-    that step. Arguments as of `HierarchicalRNN`, for one layer.
+    The first step after the layer's own segment has ended starts anew: no old cell, and in the place of the layer's own
+    h that of the layer above, through weight_th. The top layer never starts anew. z stays 1 until that step.
 
-    Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below and boundary [B], h_above
-    [B, hidden_size].
+    Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below and boundary [B], h_above [B, hidden_size].
     """
 
     def __init__(
@@ -34,11 +30,8 @@ class HierarchicalRNNCell(MultiscaleCell):
         bias: bool = True,
         *,
         forget_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Unpack[Start],
     ) -> None:
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, forget_bias, **start)
         self.reset_parameters()
 
@@ -72,25 +65,13 @@ class HierarchicalRNNCell(MultiscaleCell):
 class HierarchicalRNN(Multiscale):
     """Unrolls LSTM layers between given boundaries: `output, (h_n, c_n, z_n) = hrnn(input, boundaries, hx)`.
 
-    `boundaries` [T, B, num_layers - 1], laid out and if need be packed as the input, say where layer 1
-    (words), 2 (phrases), ... end a segment; a segment ends only where one of the layer below does. Further
-    shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Boundaries
-    that are not 0 or 1, or not nested, are refused on a CPU alone.
+    `boundaries` [T, B, num_layers - 1], laid out and if need be packed as the input, say where layer 1 (words), 2
+    (phrases), ... end a segment; a segment ends only where one of the layer below does. Further shapes as in
+    `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Boundaries that are not 0 or 1, or not
+    nested, are refused on a CPU alone.
 
     Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
-        num_layers: Number of layers; each reads h of the one below.
-        bias: Whether the gates have a bias.
-        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
-        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
-        bidirectional: False: units read in one direction.
-        proj_size: 0: h is not projected.
-        all_layers: Whether the output holds every layer's h, side by side, lowest first.
         forget_bias: What is added to where the forget gate's bias starts.
-        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
-        device: Where the parameters lie.
-        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> ends = torch.tensor([0, 0, 1, 0, 1]).float().view(5, 1, 1)  # of the words, in one text
@@ -100,25 +81,6 @@ class HierarchicalRNN(Multiscale):
     """
 
     cell_class = HierarchicalRNNCell
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        forget_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(**arguments(locals()))
 
     def forward(  # type: ignore[override]
         self, input: Tensor | PackedSequence, boundaries: Tensor | PackedSequence, hx: Any = None

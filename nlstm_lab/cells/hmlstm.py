@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, Record, State, choice, noted, switch
+from nlstm_lab.cells.arguments import arguments
+from nlstm_lab.cells.base import Device, Record, State, noted
+from nlstm_lab.cells.checks import choice, switch
 from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
-from nlstm_lab.cells.recurrent import arguments
 
 Boundary = Literal["step", "sample", "soft"]
 StraightThrough = Literal["clamped", "identity"]
@@ -188,9 +189,9 @@ class HMLSTMCell(MultiscaleCell):
 class HMLSTM(Multiscale):
     """Unrolls layers that find the ends of their segments: `output, (h_n, c_n, z_n) = HMLSTM(size, size, 3)(x)`.
 
-    Shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. The paper's output module
-    sees every layer: `all_layers=True`. `slope` may be set at any time, and is saved. What the paper (equations 1-9)
-    leaves open, or offers in two forms, is an argument.
+    Shapes as in `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. The paper's output module sees
+    every layer: `all_layers=True`. `slope` may be set at any time, and is saved. What the paper (equations 1-9) leaves
+    open, or offers in two forms, is an argument.
 
     Args:
         input_size: Features of x_t, or the number of symbols.

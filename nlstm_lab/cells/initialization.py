@@ -1,11 +1,10 @@
-"""How the matrices of a unit start. Each is filled gate block by gate block, in the order of its rows.
+"""How the matrices of a cell start. Each is filled gate block by gate block, in the order of its rows.
 
 `nested_lstm`: Nested LSTMs, section 4: the matrices that take the input vector Glorot uniform, every other one
-orthogonal.
-`glorot`: every matrix Glorot uniform.
-`madsen`: Glorot uniform as the article's cells start, whose framework keeps the matrices of several gates, for the
-input and for the hidden state, in one kernel [inputs, outputs], and draws it as one.
-`torch`: everything, biases included, uniform within 1 / sqrt(hidden_size), as `torch.nn.LSTM` starts.
+orthogonal. `glorot`: every matrix Glorot uniform. `madsen`: Glorot uniform as the article's cells start, whose
+framework keeps the matrices of several gates, for the input and for the hidden state, in one kernel [inputs, outputs],
+and draws it as one. `torch`: everything, biases included, uniform within 1 / sqrt(hidden_size), as `torch.nn.LSTM`
+starts.
 """
 
 import math
@@ -39,8 +38,8 @@ def fill(
 ) -> None:
     """Fill `matrix` [gates * hidden_size, columns] in place, one gate block after the other.
 
-    fans: of each block in turn, the inputs plus the outputs of the kernel that it is part of; None where the matrix
-    is a kernel by itself. Half precision is drawn in float32 and rounded: torch has no QR decomposition in it.
+    fans: of each block in turn, the inputs plus the outputs of the kernel that it is part of; None where the matrix is
+    a kernel by itself. Half precision is drawn in float32 and rounded: torch has no QR decomposition in it.
     """
     if matrix.dtype in (torch.float16, torch.bfloat16):
         drawn = matrix.float()
@@ -61,7 +60,7 @@ def fill(
 
 @torch.no_grad()
 def fill_bias(bias: Tensor, initialization: Initialization, *, hidden_size: int) -> None:
-    """Zero, or uniform where the scheme is torch's; a unit adds its own gate biases on top."""
+    """Zero, or uniform where the scheme is torch's; a cell adds its own gate biases on top."""
     if initialization == "torch":
         nn.init.uniform_(bias, -1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
     else:

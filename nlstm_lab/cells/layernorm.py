@@ -1,13 +1,13 @@
 """The layer-normalized LSTM (Ba, Kiros & Hinton 2016, arXiv 1607.06450), a baseline of the HM-RNN paper."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, noted, product
-from nlstm_lab.cells.recurrent import Recurrent, arguments
+from nlstm_lab.cells.base import GatedCell, Record, Start, State, noted, product
+from nlstm_lab.cells.checks import choice
+from nlstm_lab.cells.recurrent import Recurrent
 
 Normalized = Literal["products", "sum"]
 
@@ -15,8 +15,7 @@ Normalized = Literal["products", "sum"]
 class LayerNormLSTMCell(GatedCell):
     """Computes one step of a layer-normalized LSTM (the equations in the supplementary material of Ba et al.).
 
-    The one bias acts after the norm; all four gates share one mean and deviation. Arguments as of `LayerNormLSTM`,
-    for one layer.
+    The one bias acts after the norm; all four gates share one mean and deviation.
 
     Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c).
     """
@@ -33,15 +32,12 @@ class LayerNormLSTMCell(GatedCell):
         normalized: Normalized = "products",
         normalize_cell: bool = True,
         forget_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Unpack[Start],
     ) -> None:
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         choice("normalized", normalized, get_args(Normalized))
         self.normalized = normalized
-        new: Any = {"device": device, "dtype": dtype}
+        new: Any = {"device": self.like.device, "dtype": self.like.dtype}
         rows = 4 * hidden_size
         self.norm = nn.LayerNorm(rows, bias=False, **new)
         self.norm_ih = nn.LayerNorm(rows, bias=False, **new) if normalized == "products" else None
@@ -78,22 +74,10 @@ class LayerNormLSTM(Recurrent):
     Shapes as in `Recurrent`; h_n and c_n [num_layers, B, hidden_size].
 
     Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
-        num_layers: Number of layers; each reads h of the one below.
-        bias: Whether the gates have a bias.
-        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
-        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
-        bidirectional: False: units read in one direction.
-        proj_size: 0: h is not projected.
-        all_layers: Whether the output holds every layer's h, side by side, lowest first.
         normalized: "products" norms W x and U h each by itself, as Ba et al. write it; "sum" norms W x + U h, as
             `HMLSTM` must (there a product may be gated to zero, which has no norm).
         normalize_cell: Whether c is normed on its way to the output.
         forget_bias: What is added to where the forget gate's bias starts.
-        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
-        device: Where the parameters lie.
-        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> output, (h_n, c_n) = lab.cells.LayerNormLSTM(10, 20)(torch.randn(5, 3, 10))
@@ -102,24 +86,3 @@ class LayerNormLSTM(Recurrent):
     """
 
     cell_class = LayerNormLSTMCell
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        normalized: Normalized = "products",
-        normalize_cell: bool = True,
-        forget_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(**arguments(locals()))

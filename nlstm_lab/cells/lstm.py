@@ -1,14 +1,13 @@
 """The LSTM without peepholes: equations 1-6 of Nested LSTMs (Moniz & Krueger 2017)."""
 
-from typing import Any, Literal, get_args
+from typing import Literal, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, noted
+from nlstm_lab.cells.base import GatedCell, Record, Start, State, noted
+from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.exchange import Exchangeable
-from nlstm_lab.cells.recurrent import arguments
 
 CandidateStart = Literal["drawn", "identity"]
 
@@ -16,7 +15,7 @@ CandidateStart = Literal["drawn", "identity"]
 class LSTMCell(GatedCell):
     """Computes one LSTM step, with the one bias a gate that the paper's parameter counts demand.
 
-    Rows of the matrices hold the gates i, f, g, o, as in `torch.nn.LSTM`. Arguments as of `LSTM`, for one layer.
+    Rows of the matrices hold the gates i, f, g, o, as in `torch.nn.LSTM`.
 
     Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c).
     """
@@ -31,12 +30,9 @@ class LSTMCell(GatedCell):
         bias: bool = True,
         *,
         forget_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
         candidate_start: CandidateStart = "drawn",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Unpack[Start],
     ) -> None:
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         choice("candidate_start", candidate_start, get_args(CandidateStart))
         self.candidate_start = candidate_start
@@ -64,21 +60,9 @@ class LSTM(Exchangeable):
     Shapes as in `Recurrent`; h_n and c_n [num_layers, B, hidden_size]. Equations 1-6 of Nested LSTMs.
 
     Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
-        num_layers: Number of layers; each reads h of the one below.
-        bias: Whether the gates have a bias.
-        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
-        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
-        bidirectional: False: units read in one direction.
-        proj_size: 0: h is not projected.
-        all_layers: Whether the output holds every layer's h, side by side, lowest first.
         forget_bias: What is added to where the forget gate's bias starts.
-        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
         candidate_start: Whether the candidate's recurrent matrix is "drawn" like the others or starts as the
             "identity", an option of zoneout's code.
-        device: Where the parameters lie.
-        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> theirs, x = torch.nn.LSTM(10, 20), torch.randn(5, 3, 10)
@@ -88,23 +72,3 @@ class LSTM(Exchangeable):
 
     cell_class = LSTMCell
     torch_class = nn.LSTM
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        forget_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        candidate_start: CandidateStart = "drawn",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(**arguments(locals()))

@@ -1,4 +1,4 @@
-"""What the memories of a unit are called, and the records of each."""
+"""The names of the memories of a recurrent network, and the records of each."""
 
 from typing import Any
 
@@ -6,7 +6,12 @@ from nlstm_lab.cells.base import Record
 
 
 def memory_names(num_layers: int, depth: int) -> list[str]:
-    """What the memories of a unit are called, layer by layer, outermost first.
+    """Name the memories of a network, layer by layer, outermost first.
+
+    Args:
+        num_layers: Number of layers.
+        depth: Memories of a layer.
+
 
     >>> memory_names(1, 1), memory_names(2, 1), memory_names(1, 3)
     (['cell'], ['layer 1', 'layer 2'], ['outer', 'middle', 'inner'])

@@ -20,9 +20,8 @@ from nlstm_lab.cells.recurrent import Recurrent
 class MultiscaleCell(GatedCell):
     """Computes a layer's step, an LSTM's that its boundaries interrupt. Rows of the matrices hold i, f, g, o (, z).
 
-    Parameters: weight_ih from the layer below (W of the paper), weight_hh from the layer itself (U),
-    weight_th from the layer above (U too; none in the top layer), bias. State: h and c [B, hidden_size], z
-    [B], 1 where a segment ended.
+    Parameters: weight_ih from the layer below (W of the paper), weight_hh from the layer itself (U), weight_th from the
+    layer above (U too; none in the top layer), bias. State: h and c [B, hidden_size], z [B], 1 where a segment ended.
     """
 
     state_names = ("h", "c", "z")

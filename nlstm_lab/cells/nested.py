@@ -1,16 +1,16 @@
 """The Nested LSTM of any depth: equations 7-15 of Nested LSTMs (Moniz & Krueger 2017)."""
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Device, GatedCell, Record, State, choice, noted, positive
+from nlstm_lab.cells.base import Cell, GatedCell, Record, Start, State, noted
+from nlstm_lab.cells.checks import choice, positive
 from nlstm_lab.cells.guarded import Guard, GuardedLSTMCell
 from nlstm_lab.cells.lstm import LSTMCell
-from nlstm_lab.cells.recurrent import Recurrent, arguments
+from nlstm_lab.cells.recurrent import Recurrent
 
 Candidate = Literal["identity", "tanh"]
 InnerCell = Literal["lstm", Guard]
@@ -33,9 +33,8 @@ class Addition(Cell):
 class NestedLSTMCell(GatedCell):
     """Computes one Nested LSTM step: an LSTM whose cell update another cell computes, c_t = m_t(f * c_{t-1}, i * g).
 
-    The memory function sees x~ = i * g as its input and h~ = f * c_{t-1} as its hidden state; what it returns
-    as its hidden state becomes c_t, and what else it keeps are the inner memories. Arguments as of `NestedLSTM`, for
-    one layer.
+    The memory function sees x~ = i * g as its input and h~ = f * c_{t-1} as its hidden state; what it returns as its
+    hidden state becomes c_t, and what else it keeps are the inner memories.
 
     Shapes: input [B, input_size], h [B, hidden_size], memories [depth, B, hidden_size], outermost first; (h, c) as of
     `torch.nn.LSTMCell` is taken, too.
@@ -64,11 +63,8 @@ class NestedLSTMCell(GatedCell):
         inner_chrono: int | None = None,
         inner_cell: InnerCell = "lstm",
         memory: Memory | None = None,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Unpack[Start],
     ) -> None:
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         positive("depth", depth)
         choice("candidate", candidate, get_args(Candidate))
@@ -82,11 +78,11 @@ class NestedLSTMCell(GatedCell):
         if inner_cell != "lstm" and (inner_chrono is not None or inner_input_bias):
             raise ValueError(f"inner_chrono and inner_input_bias are for inner_cell='lstm', not {inner_cell!r}")
         sizes, inside = (hidden_size, hidden_size), {"takes_input": False}
-        inner = {"bias": bias, "forget_bias": inner_forget_bias, **start}
+        inner: Any = {"bias": bias, "forget_bias": inner_forget_bias, **start}
         if memory is not None:
             self.memory = checked_memory(memory(*sizes), hidden_size)
-            if device is not None or dtype is not None:
-                self.memory.to(device, dtype)
+            if start.get("device") is not None or start.get("dtype") is not None:
+                self.memory.to(self.like.device, self.like.dtype)
         elif depth == 1:
             self.memory = Addition(*sizes)
         elif inner_cell != "lstm":
@@ -163,8 +159,8 @@ def checked_memory(memory: Any, hidden_size: int) -> Cell:
 class NestedLSTM(Recurrent):
     """Unrolls Nested LSTM layers: `output, (h_n, memories) = NestedLSTM(input_size, hidden_size, depth=2)(input)`.
 
-    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], memories [num_layers, depth, B, hidden_size],
-    outermost first. Equations 7-15 of Nested LSTMs.
+    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size], memories [num_layers, depth, B, hidden_size], outermost
+    first. Equations 7-15 of Nested LSTMs.
 
     A state (h_0, c_0) as of `torch.nn.LSTM` is taken, too: c_0 [num_layers, B, hidden_size] is the outermost memory,
     and those inside start at zero. The batch is dimension 2 of the memories, not 1, so that a layer's memories lie
@@ -172,16 +168,7 @@ class NestedLSTM(Recurrent):
     sorting by length) must take dimension 2 there, or `memories.transpose(1, 2)`.
 
     Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
-        num_layers: Number of layers; each reads h of the one below.
-        bias: Whether the gates have a bias.
-        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
-        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
-        bidirectional: False: units read in one direction.
-        proj_size: 0: h is not projected.
-        all_layers: Whether the output holds every layer's h, side by side, lowest first.
-        depth: Nested memories, the outermost included: 1 is an LSTM, 2 the paper's unit, whose memory is an LSTM's.
+        depth: Nested memories, the outermost included: 1 is an LSTM, 2 the paper's network, whose memory is an LSTM's.
         candidate: What the outermost candidate passes through: "identity" (section 4) or "tanh".
         forget_bias: What is added to where the outermost forget gate's bias starts.
         inner_forget_bias: The same of the forget gates inside.
@@ -192,9 +179,6 @@ class NestedLSTM(Recurrent):
         inner_cell: The inner memory's function: "lstm", or an LSTM with one of the guards of `cells.guarded` (depth 2).
         memory: Another memory function than `depth` says: what makes a cell from two equal sizes, as `GRUCell` or
             `functools.partial(LSTMCell, forget_bias=0.0)`.
-        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
-        device: Where the parameters lie.
-        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> nlstm = lab.NestedLSTM(input_size=10, hidden_size=20, num_layers=1, depth=2)
@@ -205,29 +189,3 @@ class NestedLSTM(Recurrent):
     """
 
     cell_class = NestedLSTMCell
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        depth: int = 2,
-        candidate: Candidate = "identity",
-        forget_bias: float = 1.0,
-        inner_forget_bias: float = 1.0,
-        inner_input_bias: float = 0.0,
-        inner_chrono: int | None = None,
-        inner_cell: InnerCell = "lstm",
-        memory: Memory | None = None,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(**arguments(locals()))

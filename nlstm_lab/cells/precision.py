@@ -6,7 +6,7 @@ On a GPU torch lets cuDNN's recurrent kernels round to TF32, and here they may n
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, Literal, get_args
@@ -23,14 +23,15 @@ _current: ContextVar[Precision] = ContextVar("precision", default="fp32")
 
 @contextmanager
 def precision(name: Precision) -> Iterator[None]:
-    """Compute the products of the fast paths in `name` while the block runs (forward; the backward
-    follows it, but for that of cuDNN's kernels, which is exact inside the block alone).
+    """Compute the products of the fast paths in `name` while the block runs.
 
-    Raises UsageError for another name than "fp32" or "bf16", and for "bf16" on a machine without any
-    hardware for it.
+    The backward follows the forward, but for that of cuDNN's kernels, which is exact inside the block alone.
 
     Args:
-        name: "fp32", "tf32" or "bf16".
+        name: "fp32" or "bf16".
+
+    Raises:
+        UsageError: The name is another, or "bf16" on a machine without hardware for it.
     """
     if name not in get_args(Precision):
         raise UsageError(f"precision must be one of {get_args(Precision)}, not {name!r}")
@@ -45,18 +46,19 @@ def precision(name: Precision) -> Iterator[None]:
 
 
 @contextmanager
-def exact_kernels() -> Iterator[None]:
-    """Have cuDNN's recurrent kernels keep fp32 accuracy while the block runs, forward and backward.
-
-    The switch is global to the process, so it is put back afterwards.
-    """
-    switch: Any = torch.backends.cudnn.rnn
-    before = switch.fp32_precision
-    switch.fp32_precision = "ieee"
+def _switched(owner: Any, to: str) -> Iterator[None]:
+    """Set torch's `fp32_precision`, which is global to the process, while the block runs."""
+    before = owner.fp32_precision
+    owner.fp32_precision = to
     try:
         yield
     finally:
-        switch.fp32_precision = before
+        owner.fp32_precision = before
+
+
+def exact_kernels() -> AbstractContextManager[None]:
+    """Have cuDNN's recurrent kernels keep fp32 accuracy while the block runs, forward and backward."""
+    return _switched(torch.backends.cudnn.rnn, "ieee")
 
 
 def has_bf16(device: torch.device) -> bool:
@@ -75,28 +77,14 @@ def product_type(like: Tensor) -> torch.dtype:
     return like.dtype
 
 
-@contextmanager
-def exact_products(device: torch.device) -> Iterator[None]:
-    """Send fp32 products on a CPU to oneDNN while the block runs, where it is the faster library and exact.
-
-    The switch is global to the process, so it is put back at once: other code keeps its numbers and its
-    speed.
-    """
-    if device.type != "cpu" or not onednn_is_faster() or not onednn_is_exact():
-        yield
-        return
-    switch = _switch()
-    before = switch.fp32_precision
-    switch.fp32_precision = "bf16"
-    try:
-        yield
-    finally:
-        switch.fp32_precision = before
+def exact_products(device: torch.device) -> AbstractContextManager[None]:
+    """Send fp32 products on a CPU to oneDNN while the block runs, where it is the faster library and exact."""
+    onednn = device.type == "cpu" and onednn_is_faster() and onednn_is_exact()
+    return _switched(_products(), "bf16") if onednn else nullcontext()
 
 
 def times(weight: Tensor, dtype: torch.dtype, rows: int) -> Callable[[Tensor], Tensor]:
-    """x -> x @ weight for many x [rows, :] of type `dtype`, with the weight laid out once as the library
-    wants it."""
+    """Make the function x -> x @ weight for many x [rows, :] of type `dtype`, with the weight laid out once."""
     weight = weight.detach().to(dtype)
     wanted = dtype == torch.bfloat16 or (dtype == torch.float32 and onednn_is_faster())
     if weight.device.type != "cpu" or not wanted or not _has_onednn():
@@ -122,22 +110,17 @@ def _has_onednn() -> bool:
 
 @cache
 def onednn_is_exact() -> bool:
-    """Whether oneDNN keeps fp32 accuracy when it is allowed bf16: without AMX it does, with AMX it really
-    rounds."""
+    """Whether oneDNN keeps fp32 accuracy when it is allowed bf16: without AMX it does, with AMX it rounds."""
     if not _has_onednn():
         return False
-    switch, generator = _switch(), torch.Generator().manual_seed(0)
-    before = switch.fp32_precision
+    generator = torch.Generator().manual_seed(0)
     left, right = (torch.randn(*shape, generator=generator) for shape in ((32, 600), (600, 2400)))
-    try:
-        switch.fp32_precision = "bf16"
+    with _switched(_products(), "bf16"):
         product = left @ right
-    finally:
-        switch.fp32_precision = before
     truth = left.double() @ right.double()
     return bool((product - truth).abs().max() < 1e-5 * truth.abs().max())
 
 
-def _switch() -> Any:
+def _products() -> Any:
     """The owner of the attribute `fp32_precision`: "bf16" sends fp32 products to oneDNN."""
     return torch.backends.mkldnn.matmul  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 """The time loop around a cell, with the interface of `torch.nn.LSTM`."""
 
+import inspect
 import itertools
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,32 +12,19 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from nlstm_lab.cells import fast
-from nlstm_lab.cells.base import (
-    Cell,
-    Record,
-    Records,
-    State,
-    Unscripted,
-    checked_input,
-    checked_state,
-    positive,
-    probability,
-    switch,
-)
+from nlstm_lab.cells.arguments import OfClass, document, entries, signature
+from nlstm_lab.cells.base import Cell, Record, Records, Start, State, Unscripted
+from nlstm_lab.cells.checks import checked_input, checked_state, positive, probability, switch
+from nlstm_lab.cells.pickling import Trusted
 
 
-def arguments(local: dict[str, Any]) -> dict[str, Any]:
-    """What a constructor was called with, from its `locals()`, to hand on to that of the class above."""
-    return {name: value for name, value in local.items() if name not in ("self", "__class__")}
+class Recurrent(Trusted, Unscripted):
+    """Unrolls layers of one kind of cell over time: `output, state = network(input, state)`.
 
-
-class Recurrent(Unscripted):
-    """Unrolls layers of one kind of cell over time: `output, state = unit(input, state)`.
-
-    Shapes: input [T, B, input_size] ([B, T, input_size] with `batch_first`, [T, input_size] unbatched, a
-    packed sequence, or the same without the last dimension: integer symbols that stand for one-hot vectors);
-    output [T, B, output_size], the last layer's h, or with `all_layers` every layer's side by side, lowest
-    first; each part of the state [num_layers, B, ...], zeros where none is given.
+    Shapes: input [T, B, input_size] ([B, T, input_size] with `batch_first`, [T, input_size] unbatched, a packed
+    sequence, or the same without the last dimension: integer symbols that stand for one-hot vectors); output [T, B,
+    output_size], the last layer's h, or with `all_layers` that of every layer side by side, lowest first; each part of
+    the state [num_layers, B, ...], zeros where none is given.
 
     Args:
         input_size: Features of x_t, or the number of symbols.
@@ -45,7 +33,7 @@ class Recurrent(Unscripted):
         bias: Whether the gates have a bias.
         batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
         dropout: The probability with which what a layer reads of the one below is zeroed, in training.
-        bidirectional: False: units read in one direction.
+        bidirectional: False: the layers read in one direction.
         proj_size: 0: h is not projected.
         all_layers: Whether the output holds every layer's h.
         options: The further arguments of `cell_class`.
@@ -62,6 +50,19 @@ class Recurrent(Unscripted):
     """
 
     cell_class: ClassVar[type[Cell]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Complete what `help` shows of a subclass: its arguments, those of its cell among them, and what each is."""
+        super().__init_subclass__(**options)
+        if hasattr(cls, "cell_class"):
+            shown, known = (
+                signature(cls.__init__, cls.cell_class),
+                entries(*cls.__mro__, *cls.cell_class.__mro__, Start),
+            )
+            cls.__signature__ = OfClass(shown)  # type: ignore[attr-defined]
+            document(cls, shown.parameters, known)
+            if "cell_class" in vars(cls):
+                document(cls.cell_class, inspect.signature(cls.cell_class).parameters, known)
 
     def __init__(
         self,
@@ -81,9 +82,9 @@ class Recurrent(Unscripted):
         positive("num_layers", num_layers)
         positive("hidden_size", hidden_size)
         if probability("dropout", dropout) and num_layers == 1:
-            warnings.warn("dropout acts between layers, and there is only one: it does nothing", stacklevel=3)
+            warnings.warn("dropout acts between layers, and there is only one: it does nothing", stacklevel=2)
         if bidirectional is not False:
-            raise ValueError(f"bidirectional must be False, as units read in one direction, not {bidirectional!r}")
+            raise ValueError(f"bidirectional must be False, as the layers read in one direction, not {bidirectional!r}")
         if proj_size != 0:
             raise ValueError(f"proj_size must be 0, as h is not projected, not {proj_size!r}")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
@@ -101,7 +102,7 @@ class Recurrent(Unscripted):
         )
 
     def wiring(self, k: int) -> dict[str, Any]:
-        """The attributes of layer k's cell that follow from its place."""
+        """The attributes of the cell of layer `k` that follow from its place."""
         return {"takes_input": k == 0}
 
     @property
@@ -138,37 +139,11 @@ class Recurrent(Unscripted):
     ) -> tuple[Tensor, Any, list[Record]]:
         """Output and state as from `forward`, and for each layer every gate and state by name.
 
-        The tensors are laid out as the output is: [T, B, hidden_size]; a nested memory's are a dictionary of
-        their own under "memory". Takes a padded or unbatched sequence; always runs the readable step, never a
-        faster path. steps: what each layer records into, lowest first; by default new `Records`.
+        The tensors are laid out as the output is: [T, B, hidden_size]; a nested memory's are a dictionary of their own
+        under "memory". Takes a padded or unbatched sequence; always runs the readable step, never a faster path. steps:
+        what each layer records into, lowest first; by default new `Records`.
         """
         return self._trace(input, hx, steps)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Of the layers the attributes alone, where the constructor makes their classes anew: `torch.load` then asks to
-        trust the unit's class and no other."""
-        state = dict(vars(self))
-        plain = bool | int | float | str | tuple | torch.dtype | None  # type: ignore[type-arg]
-        if all(isinstance(value, plain) for value in self._options.values()):
-            fresh = self._blank_layers()
-            if _classes(fresh) == _classes(self.layers):
-                state["_modules"] = {**self._modules, "layers": None}
-                state["_inside"] = {name: {**vars(part), "_modules": {}} for name, part in self.layers.named_modules()}
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        inside = state.pop("_inside", None)
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
-        if inside is not None:
-            self.layers = self._blank_layers()
-            for name, part in self.layers.named_modules():
-                vars(part).update({**inside[name], "_modules": part._modules})
-
-    def _blank_layers(self) -> nn.ModuleList:
-        """The layers as the constructor makes them, without values."""
-        with torch.device("meta"):
-            return self._made_layers(self._options)
 
     def run(self, x: Tensor, states: list[State], steps: Sequence[Records] | None = None) -> tuple[Tensor, list[State]]:
         """All layers over all steps: x [T, B, features] to output [T, B, output_size] and last states."""
@@ -295,7 +270,3 @@ def _stacked(records: list[Record], layout: Callable[[Tensor], Tensor]) -> Recor
         else layout(torch.stack([record[name] for record in records]))
         for name in names
     }
-
-
-def _classes(layers: nn.ModuleList) -> list[tuple[str, type]]:
-    return [(name, type(part)) for name, part in layers.named_modules()]

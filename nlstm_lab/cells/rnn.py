@@ -1,14 +1,15 @@
 """The vanilla recurrent network, as Madsen's article writes it."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Record, State, choice, noted
+from nlstm_lab.cells.arguments import arguments
+from nlstm_lab.cells.base import Device, GatedCell, Record, Start, State, noted
+from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.exchange import Exchangeable
-from nlstm_lab.cells.recurrent import arguments
 
 Nonlinearity = Literal["tanh", "relu"]
 
@@ -16,7 +17,7 @@ Nonlinearity = Literal["tanh", "relu"]
 class RNNCell(GatedCell):
     """Computes one step of a vanilla network, h_t = sigma(W x_t + U h_{t-1} + b).
 
-    Arguments as of `RNN`, for one layer. Shapes: input [B, input_size], h [B, hidden_size], returns the new h.
+    Shapes: input [B, input_size], h [B, hidden_size], returns the new h.
     """
 
     gates = ("h",)
@@ -27,12 +28,9 @@ class RNNCell(GatedCell):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: Nonlinearity = "tanh",
-        *,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Unpack[Start],
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, initialization=initialization, device=device, dtype=dtype)
+        super().__init__(input_size, hidden_size, bias, **start)
         choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
         self.nonlinearity = nonlinearity
         self.reset_parameters()
@@ -49,19 +47,7 @@ class RNN(Exchangeable):
     Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size]. The arguments' order is that of `torch.nn.RNN`.
 
     Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
-        num_layers: Number of layers; each reads h of the one below.
         nonlinearity: sigma: "tanh" or "relu".
-        bias: Whether there is a bias.
-        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
-        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
-        bidirectional: False: units read in one direction.
-        proj_size: 0: h is not projected.
-        all_layers: Whether the output holds every layer's h, side by side, lowest first.
-        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
-        device: Where the parameters lie.
-        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> theirs, x = torch.nn.RNN(10, 20), torch.randn(5, 3, 10)

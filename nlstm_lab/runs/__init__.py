@@ -11,7 +11,7 @@ What these arguments mean wherever they are taken:
     seeds: The runs' seeds.
     runs: Recorded runs.
     device: auto, cpu or cuda.
-    precision: fp32, tf32 or bf16.
+    precision: fp32 or bf16, of the products in training.
     progress: Show a progress bar.
     metric: A metric's name, such as bpc.
 """

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells.base import State, autocasts
+from nlstm_lab.cells.base import State
+from nlstm_lab.cells.checks import autocasts
 from nlstm_lab.errors import UsageError
 
 Way = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
@@ -34,11 +35,11 @@ def serves(*cell_classes: type) -> Callable[[Way], Way]:
     return register
 
 
-def reads(unit_class: type) -> Callable[[Reader], Reader]:
-    """Register the decorated function as the fast way to run all layers, together, of exactly this class of units."""
+def reads(network_class: type) -> Callable[[Reader], Reader]:
+    """Register the decorated function as the fast way to run all layers, together, of exactly this class."""
 
     def register(reader: Reader) -> Reader:
-        _readers[unit_class] = reader
+        _readers[network_class] = reader
         return reader
 
     return register
@@ -65,7 +66,7 @@ def detecting() -> Iterator[list[Any]]:
 
 
 def detected() -> list[Any] | None:
-    """The list of the innermost `detecting`, None outside and while a unit is compiled."""
+    """The list of the innermost `detecting`, None outside and while a network is compiled."""
     return None if torch.compiler.is_compiling() else _notes.get()
 
 
@@ -82,11 +83,11 @@ def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     return way(cell, x, state) if way is not None and uniform else None
 
 
-def read(unit: Any, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
-    """All layers of a unit whose layers step together, over all steps; None where there is no fast way, as above."""
-    reader = _readers.get(type(unit)) if _enabled.get() and not _operations_are_watched(x.device) else None
+def read(network: Any, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
+    """Run all layers of a network whose layers step together; None where there is no fast way, as above."""
+    reader = _readers.get(type(network)) if _enabled.get() and not _operations_are_watched(x.device) else None
     plain = all(map(_is_plain, (x, *(part for state in states for part in state))))
-    return reader(unit, x, states) if reader is not None and plain else None
+    return reader(network, x, states) if reader is not None and plain else None
 
 
 def _operations_are_watched(device: torch.device) -> bool:

@@ -1,9 +1,9 @@
 """Pure pointwise functions whose results go into given buffers, eagerly or compiled into one loop.
 
-Compiling pays where a training repeats one shape for minutes, and costs seconds for each new shape, so a
-caller asks for it with `compiled()`. The code is made by inductor (C++ on a CPU, Triton on CUDA) from the
-same functions that run eagerly. It is called without the guards of `torch.compile`, which would cost as
-much as the loop: a `Runner` is looked up by everything that the code depends on, once for all steps.
+Compiling pays where a training repeats one shape for minutes, and costs seconds for each new shape, so a caller asks
+for it with `compiled()`. The code is made by inductor (C++ on a CPU, Triton on CUDA) from the same functions that run
+eagerly. It is called without the guards of `torch.compile`, which would cost as much as the loop: a `Runner` is looked
+up by everything that the code depends on, once for all steps.
 """
 
 import functools

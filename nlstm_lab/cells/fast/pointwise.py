@@ -1,9 +1,8 @@
 """The pointwise halves of a Nested LSTM step, forward and backward: pure functions of tensors [B, H].
 
-Pre-activations come as one row of blocks [i | f | g | o]. A level k of the nest has the memory c_k,
-outermost first; the innermost memory function is an LSTM's. Level 0 emits h_t, a deeper level k emits
-c_{k-1} (equation 15). The backward halves take what the forward ones saved, and give the gradients of the
-pre-activations, block by block.
+Pre-activations come as one row of blocks [i | f | g | o]. A level k of the nest has the memory c_k, outermost first;
+the innermost memory function is an LSTM's. Level 0 emits h_t, a deeper level k emits c_{k-1} (equation 15). The
+backward halves take what the forward ones saved, and give the gradients of the pre-activations, block by block.
 """
 
 from torch import Tensor
@@ -27,8 +26,8 @@ def enter(product: Tensor, addend: Tensor, memory: Tensor, *, tanh: bool) -> Ten
 def leave(product: Tensor, addend: Tensor, memory: Tensor, *outer: Tensor, tanh: bool, copies: int) -> Tensors:
     """The innermost level and the way out; `outer` are the o of the other levels, outermost first.
 
-    Gives the innermost i, f, g, o, then each level's memory, innermost first, and `copies` of h
-    (one that users see, and one in the type of the next product).
+    Gives the innermost i, f, g, o, then each level's memory, innermost first, and `copies` of h (one that users see,
+    and one in the type of the next product).
     """
     i, f, g, o = gates_of(product, addend, tanh)
     memory = f * memory + i * g  # equations 9, 12
@@ -42,9 +41,9 @@ def leave(product: Tensor, addend: Tensor, memory: Tensor, *outer: Tensor, tanh:
 def leave_backward(d_product: Tensor, d_hidden: Tensor, memory: Tensor, *rest: Tensor, tanh: bool) -> Tensors:
     """Backward of `leave`, where h received `d_product` from the next step and `d_hidden` from outside.
 
-    `rest` holds the innermost i, f, g, and then, outermost level first, o, c, and the gradient of c
-    that the next step sent. Gives the innermost blocks of i, f, g, the gradient of the innermost `memory`
-    of the step before, and the block of each level's o, outermost first.
+    `rest` holds the innermost i, f, g, and then, outermost level first, o, c, and the gradient of c that the next step
+    sent. Gives the innermost blocks of i, f, g, the gradient of the innermost `memory` of the step before, and the
+    block of each level's o, outermost first.
     """
     i, f, g, *levels = rest
     gradient, d_outputs = d_product + d_hidden, []

@@ -22,39 +22,39 @@ class Step(NamedTuple):
     operation: int
 
 
-def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
+def read(network: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
     """All layers over all steps, x [T, 1, features] or symbols [T, 1]: `nlstm_lab.cells.fast.read`.
 
     None where every step needs everything: with gradients, several texts, dropout, and boundaries that the step
-    function does not decide or that are normalized together with the gates; and for a state that was given a
-    boundary in the top layer, which has none.
+    function does not decide or that are normalized together with the gates; and for a state that was given a boundary
+    in the top layer, which has none.
     """
-    return _read(unit, x, states, None)
+    return _read(network, x, states, None)
 
 
 def _read(
-    unit: HMLSTM, x: Tensor, states: list[State], steps: list[list[Step]] | None
+    network: HMLSTM, x: Tensor, states: list[State], steps: list[list[Step]] | None
 ) -> tuple[Tensor, list[State]] | None:
-    if torch.is_grad_enabled() or x.device.type != "cpu" or x.shape[1] != 1 or (unit.dropout and unit.training):
+    if torch.is_grad_enabled() or x.device.type != "cpu" or x.shape[1] != 1 or (network.dropout and network.training):
         return None  # before any look at values, for which a GPU would have to be waited for
-    cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell and _is_sparse(cell)]
+    cells = [cell for cell in network.cells if type(cell) is HMLSTMCell and _is_sparse(cell)]
     hard = all(bool(((z == 0) | (z == 1)).all()) for _, _, z in states)
-    if not hard or bool(states[-1][2].any()) or len(cells) < unit.num_layers:
+    if not hard or bool(states[-1][2].any()) or len(cells) < network.num_layers:
         return None
-    return _over_steps(unit, x, [Layer(cell, state) for cell, state in zip(cells, states, strict=True)], steps)
+    return _over_steps(network, x, [Layer(cell, state) for cell, state in zip(cells, states, strict=True)], steps)
 
 
-def read_steps(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State], list[list[Step]]] | None:
+def read_steps(network: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State], list[list[Step]]] | None:
     """As `read`, with what every layer does at every step, [num_layers][T]; None also where COPY detects nothing."""
-    steps: list[list[Step]] = [[] for _ in unit.cells]
-    if not all(isinstance(cell, HMLSTMCell) and cell.detect_on_copy for cell in unit.cells):
+    steps: list[list[Step]] = [[] for _ in network.cells]
+    if not all(isinstance(cell, HMLSTMCell) and cell.detect_on_copy for cell in network.cells):
         return None
-    done = _read(unit, x, states, steps)
+    done = _read(network, x, states, steps)
     return None if done is None else (*done, steps)
 
 
 def _over_steps(
-    unit: HMLSTM, x: Tensor, layers: list["Layer"], steps: list[list[Step]] | None
+    network: HMLSTM, x: Tensor, layers: list["Layer"], steps: list[list[Step]] | None
 ) -> tuple[Tensor, list[State]]:
     cells = [layer.cell for layer in layers]
     output = []
@@ -66,7 +66,7 @@ def _over_steps(
             share = layers[k + 1].cell.weight_ih @ layer.h if layer.z else None
             if steps is not None:
                 steps[k].append(Step(layer.h, float(layer.z), layer.z_tilde, layer.operation))
-        output.append(torch.cat([layer.h for layer in layers]) if unit.all_layers else layers[-1].h)
+        output.append(torch.cat([layer.h for layer in layers]) if network.all_layers else layers[-1].h)
     return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers]
 
 

@@ -1,0 +1,61 @@
+"""What `help` and completion show of a network's constructor: the arguments that it hands on to its cells, too."""
+
+import inspect
+import re
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+ARGS = re.compile(r"^Args:\n((?:(?: {4}.*)?\n)*)", re.MULTILINE)
+ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def arguments(local: dict[str, Any]) -> dict[str, Any]:
+    """What a constructor was called with, from its `locals()`, to hand on to that of the class above."""
+    return {name: value for name, value in local.items() if name not in ("self", "__class__")}
+
+
+def signature(constructor: Any, *handed_to: type, only: Container[str] | None = None) -> inspect.Signature:
+    """The signature of a constructor, where its `**options` are the keyword-only arguments of classes.
+
+    Args:
+        constructor: An `__init__`.
+        handed_to: The classes whose constructors its options reach; of one name the first counts.
+        only: Those of their arguments that are shown; None for all.
+    """
+    parameters = dict(inspect.signature(constructor).parameters)
+    del parameters["self"]
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        parameters.popitem()
+        for taker in reversed(handed_to):
+            theirs = [one for one in inspect.signature(taker).parameters.values() if one.kind > one.VAR_POSITIONAL]
+            parameters |= {one.name: one for one in theirs if only is None or one.name in only}
+    return inspect.Signature(list(parameters.values()))
+
+
+def entries(*classes: type) -> dict[str, str]:
+    """What the docstrings of classes say below `Args:`, by argument; the first that names one counts."""
+    known: dict[str, str] = {}
+    for one in classes:
+        section = ARGS.search(inspect.cleandoc(vars(one).get("__doc__") or "") + "\n")
+        known = dict(ENTRY.findall(section[1]) if section else ()) | known
+    return known
+
+
+def document(one: type, names: Iterable[str], known: Mapping[str, str]) -> None:
+    """Write below `Args:` of a class's docstring what is known of these arguments, in this order."""
+    text = inspect.cleandoc(vars(one).get("__doc__") or one.__name__) + "\n"
+    described = "Args:\n" + "".join(f"    {name}: {known[name]}\n" for name in names if name in known)
+    before, example, after = ARGS.sub("", text).partition(">>> ")
+    one.__doc__ = f"{before.rstrip()}\n\n{described}" + (f"\n{example}{after}" if example else "")
+
+
+class OfClass:
+    """An attribute of a class that its instances do not have: their signature is that of `forward`."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is not None:
+            raise AttributeError("__signature__")
+        return self.value

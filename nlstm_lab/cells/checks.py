@@ -1,0 +1,80 @@
+"""What the arguments of cells and networks may be: each check names the argument that is wrong."""
+
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def positive(name: str, value: Any) -> int:
+    """`value` if it is a positive integer; else TypeError or ValueError that calls it `name`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a positive integer, not {type(value).__name__} {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be a positive integer, not {value}")
+    return value
+
+
+def choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Raise ValueError unless `value` is one of `allowed`."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+
+
+def probability(name: str, value: Any) -> float:
+    """`value` as a number from 0 to 1; else ValueError that calls it `name`."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise ValueError(f"{name} must be a probability between 0 and 1, not {value!r}")
+    return float(value)
+
+
+def switch(name: str, value: Any) -> bool:
+    """`value` if it is True or False; else TypeError that calls it `name`."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return value
+
+
+def autocasts(device: torch.device) -> bool:
+    """Whether products there are cast in this block; not on a device that has no autocast, as meta."""
+    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
+
+
+def checked_input(input: Any, input_size: int, like: Tensor, *forms: str) -> Tensor:
+    """`input`, if it is floating and of the type of `like`, or integer symbols, in one of the `forms`.
+
+    A form is the leading dimensions, a letter each, as "TB" for [T, B, input_size].
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"input must be a tensor, not {type(input).__name__}")
+    if input.dtype == torch.bool or input.is_complex():
+        raise TypeError(f"input must be of type {like.dtype}, or integer symbols, not {input.dtype}")
+    symbols = not input.is_floating_point()
+    form = {len(form): form for form in forms}.get(input.dim() if symbols else input.dim() - 1)
+    if form is None or not (symbols or input.shape[-1] == input_size):
+        wanted = " or ".join(f"[{', '.join((*form, str(input_size)))}]" for form in forms)
+        coded = " or ".join(f"[{', '.join(form)}]" for form in forms)
+        came = f"{'integer symbols ' if symbols else ''}{list(input.shape)}"
+        raise ValueError(f"input must be {wanted} (or integer symbols {coded}), not {came}")
+    if "T" in form and input.shape[form.index("T")] == 0:
+        raise ValueError(f"input must be at least one step long, not {list(input.shape)}")
+    if not symbols and input.dtype != like.dtype and not autocasts(like.device):
+        raise TypeError(f"input must be of the parameters' type {like.dtype}, not {input.dtype}")
+    return input.long() if symbols and input.dtype != torch.int32 else input
+
+
+def checked_state(state: Any, like: Any, names: tuple[str, ...]) -> tuple[Tensor, ...]:
+    """What a user hands in as a state, as a tuple, if it has the number, shapes and types of `like`."""
+    given = state if isinstance(state, tuple | list) else (state,)
+    wanted = like if isinstance(like, tuple) else (like,)
+    if len(given) != len(wanted):
+        raise ValueError(f"state must hold {', '.join(names)}: {len(wanted)} in all, not {len(given)}")
+    for name, tensor, expected in zip(names, given, wanted, strict=True):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} of the state must be a tensor, not {type(tensor).__name__}")
+        if tensor.shape != expected.shape:
+            raise ValueError(f"{name} of the state must be {list(expected.shape)}, not {list(tensor.shape)}")
+        if tensor.dtype != expected.dtype and not autocasts(tensor.device):
+            raise TypeError(f"{name} of the state must be of type {expected.dtype}, not {tensor.dtype}")
+    return tuple(given)
