@@ -21,12 +21,17 @@ SEPARATOR = "\t"  # between the names of words in a record
 class ModelConfig:
     """A network without its task: what `build` needs besides the sizes of input and output.
 
-    cell_type: a key of `CELL_TYPES`. flags: further arguments of its class, by their names. embedding_size: None for
-    one-hot input (Nested LSTMs). output_embedding_size: width of the HM-RNN paper's output module (equations 11
-    and 12), None for one dense layer on the last layer's h. output_bias, output_weight: how the readout's last layer
-    starts. output_dropout: the probability with which what the readout reads of h is zeroed in training (Zaremba et al.
-    2014, arXiv 1409.2329). embedding_weight: how an embedding of symbols starts, of which none is padding.
-    boundaries: for `hrnn` alone, the symbols that end a segment of each level, the words' first.
+    Args:
+        cell_type: A key of `CELL_TYPES`.
+        flags: Further arguments of its class, by their names.
+        embedding_size: None for one-hot input (Nested LSTMs).
+        output_embedding_size: Width of the HM-RNN paper's output module (equations 11 and 12); None for one dense layer
+            on the last layer's h.
+        output_bias, output_weight: How the readout's last layer starts.
+        embedding_weight: How an embedding of symbols starts, of which none is padding.
+        boundaries: Of `hrnn` alone: the symbols that end a segment of each level, the words' first.
+        output_dropout: The probability with which what the readout reads is zeroed in training (Zaremba et al. 2014,
+            arXiv 1409.2329).
     """
 
     cell_type: str
@@ -47,7 +52,7 @@ class ModelConfig:
             raise UsageError(f"output_dropout must be below 1, not {self.output_dropout!r}")
 
     def record(self) -> dict[str, Any]:
-        """The fields as plain values, named as in the records of before, so that digests stay what they are."""
+        """The fields as plain values, with the names that records have, so that digests stay what they are."""
         fields = plain(self)
         if "initialization" in self.flags:
             now = self.flags["initialization"]
@@ -57,7 +62,12 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class Interface:
-    """What a network must know of its task: the sizes of its two ends and, for text, the symbols."""
+    """What a network must know of its task.
+
+    Args:
+        input, output: The sizes of its two ends.
+        log_frequencies: The natural log of each target's share of the training targets, [output size].
+    """
 
     input: Symbols | Vectors
     output: Symbols | Mixture
@@ -67,12 +77,13 @@ class Interface:
 
     @classmethod
     def of(cls, task: Task) -> "Interface":
+        """The interface of a loaded `task`."""
         return cls(task.input, task.output, task.vocabulary, task.per_sequence, task.log_frequencies)
 
     def record(self) -> dict[str, Any]:
-        """As plain JSON values, so that a run can be rebuilt where its data set is absent.
+        """As plain JSON values, so that a run can be rebuilt without its data set.
 
-        Symbols are a list, or one string where each is one character, of which there may be thousands.
+        Symbols are one string where each is one character, as there may be thousands, else a list.
         """
         ends = {end: _recorded(value) for end, value in (("in", self.input), ("out", self.output))}
         symbols = [] if self.vocabulary is None else self.vocabulary.symbols
@@ -81,6 +92,7 @@ class Interface:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Interface":
+        """The interface that `record()` gave as this `record`."""
         symbols = record["vocabulary"]
         return cls(
             _end(record["in"]),

@@ -1,4 +1,4 @@
-"""What a unit reads in the place of symbols: an embedding whose first row is nothing."""
+"""Embeddings whose first row, the padding's, is zero."""
 
 import math
 
@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 
 class PaddedEmbedding(nn.Module):
-    """Vectors for symbols of which 0 is the padding: a row of zeros that is no parameter (Madsen's article).
+    """Vectors [..., width] for symbols [...] of which 0 is the padding, a row of zeros (Madsen's article).
 
-    rows [symbols - 1, width] start uniform within 1 / sqrt(symbols - 1). Shapes: symbols [...] to [..., width].
+    The other rows start uniform within 1 / sqrt(symbols - 1).
     """
 
     def __init__(self, symbols: int, width: int) -> None:

@@ -36,11 +36,19 @@ class MissingWeights(NamedTuple):
 
 
 class Network(nn.Module):
-    """Input map, recurrent layers and readout. Called with inputs and a state, it returns outputs and the new state.
+    """Input map, recurrent layers and readout: `outputs, state = network(inputs, state)`.
 
-    Shapes: inputs symbols [T, B] or vectors [T, B, features]; outputs [T, B, output size], or [B, output size] where
-    the task asks for one prediction a sequence. The state is that of the recurrent layers. words: the names of what is
-    predicted, in the order of their codes; None where that is the vocabulary's next symbol, or has no names.
+    Outputs are [T, B, size], or [B, size] with one prediction a sequence. The state is that of the recurrent layers.
+
+    Args:
+        recurrent: The recurrent layers.
+        readout: From their h to the outputs.
+        embedding: From inputs to what the layers read; None for one-hot symbols, or vectors as they are.
+        density: What makes a probability of the outputs; None for a softmax.
+        segment_ends: Of given boundaries, [symbols, levels]: 1 where a symbol ends a segment.
+        words: The names of what is predicted, by code; None where that is the vocabulary's next symbol, or has no
+            names.
+        output_dropout: The probability with which what the readout reads is zeroed in training.
     """
 
     def __init__(
@@ -73,7 +81,9 @@ class Network(nn.Module):
     def drop_weights(self, digest: str, message: str) -> "Network":
         """Drop the weights but for their digest, which still finds what was measured of them.
 
-        Reading with the network raises MissingRun with `message`. Returns the network itself.
+        Args:
+            digest: Of the weights.
+            message: Of the MissingRun that reading raises from now on.
         """
         self.missing_weights = MissingWeights(digest, message)
         return self.to("meta")
@@ -95,10 +105,7 @@ class Network(nn.Module):
         return getattr(last, "bias", None)
 
     def inputs(self, inputs: Tensor) -> Tensor:
-        """What the recurrent layers read: symbols as they are (one-hot vectors are looked up), or their embedding.
-
-        Raises MissingRun where the weights are not kept.
-        """
+        """What the recurrent layers read: symbols as they are (one-hot vectors are looked up), or their embedding."""
         self._refuse_without_weights()
         return inputs if self.embedding is None else self.embedding(inputs)
 
@@ -110,7 +117,11 @@ class Network(nn.Module):
     def trace(
         self, inputs: Tensor, state: Any = None, steps: Sequence[cells.Records] | None = None
     ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
-        """The output and last state of the recurrent layers, and each layer's gates and states (`Recurrent.trace`)."""
+        """Read with every gate and state noted (`Recurrent.trace`): output, last state, and a record a layer.
+
+        Args:
+            steps: What each layer records into; None for new `Records`.
+        """
         trace: Any = self.recurrent.trace  # with given boundaries it takes one argument more
         return trace(*self.recurrent_arguments(inputs), state, steps)  # type: ignore[no-any-return]
 
@@ -131,7 +142,11 @@ class Network(nn.Module):
         return F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none").view(targets.shape)
 
     def score(self, batch: Batch, state: Any = None) -> tuple[Score, Any]:
-        """Read a batch: nats and hits over the predictions that its mask counts, hits over all; and the new state."""
+        """Score a batch: nats and hits over the predictions that its mask counts, hits over all; and the new state.
+
+        Args:
+            batch: On the network's device.
+        """
         hidden, state = self.read(batch.inputs, state)
         nats, mask, right = self._scored(hidden, batch)
         with torch.no_grad():
@@ -165,7 +180,7 @@ def parameter_count(module: nn.Module) -> int:
 
 
 def digest(weights: Mapping[str, Tensor]) -> str:
-    """The sha256 of parameters and buffers, a `state_dict`, by name, type, shape and content.
+    """The sha256 of parameters and buffers by name, type, shape and content.
 
     Args:
         weights: A `state_dict`.
@@ -178,15 +193,15 @@ def digest(weights: Mapping[str, Tensor]) -> str:
 
 
 def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") -> Network:
-    """The network of `config` between `ends`, its parameters drawn from `seed` on the CPU, whatever device follows.
-
-    Raises ValueError for an unknown cell type; its class raises for bad sizes and flags.
+    """Build a network, its parameters drawn from `seed` on the CPU, whatever device follows.
 
     Args:
         config: The literal values that it is made from.
         ends: The sizes of input and output, and the symbols.
-        seed: Of the random generator.
-        name: Its name.
+        seed: Of the parameters.
+
+    Raises:
+        ValueError: There is no such cell type; its class raises for bad sizes and flags.
 
     >>> import torch, nlstm_lab as lab
     >>> config = lab.models.ModelConfig("nlstm", hidden_size=12)

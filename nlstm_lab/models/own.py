@@ -8,15 +8,19 @@ from nlstm_lab.models.network import CELL_TYPES
 
 
 def cell_type(name: str) -> str:
-    """Register a cell type of your own, "module:Class", a subclass of `lab.cells.Recurrent`; returns its name.
+    """Register a cell type of your own, so that it is trained, probed and drawn like the others.
 
-    A name that `CELL_TYPES` has already is returned as it is.
+    Args:
+        name: "module:Class", a subclass of `lab.cells.Recurrent`; a key of `CELL_TYPES` is returned as it is.
+
+    Returns:
+        The name, for `lab.experiments.variant(..., cell_type=...)`.
+
+    Raises:
+        UsageError: There is no such cell type, module or class, or the class is no Recurrent.
 
     >>> cell_type("nlstm")
     'nlstm'
-
-    Pass the name to `lab.experiments.variant(..., cell_type=...)`: it is trained, probed and drawn like the others.
-    UsageError: there is no such cell type, module or class, or the class is no Recurrent.
     """
     if name in CELL_TYPES:
         return name

@@ -20,7 +20,8 @@ class OutputModule(nn.Module):
 
     Gates and embedding have biases, started at zero, which the equations lack.
 
-    Shapes: hidden [..., num_layers * hidden_size], the layers side by side, to [..., outputs].
+    Args:
+        embedding_size: Width of the ReLU layer.
     """
 
     def __init__(self, hidden_size: int, num_layers: int, embedding_size: int, outputs: int) -> None:
@@ -40,9 +41,11 @@ class OutputModule(nn.Module):
 class MixtureDensity(nn.Module):
     """Graves (2013), equations 18 to 23: a mixture of bivariate Gaussians for the offset, a Bernoulli for the pen.
 
-    Called with what a dense layer gave, [..., 6 * components + 1], and points [..., 3] (dx, dy, pen up), it returns
-    -log p of each point in nats, [...]. Standard deviations stay in a range and correlations stay inside (-1, 1), so
-    that no point is infinitely likely.
+    Called with `raw` and points it returns -log p of each point in nats, [...]. Deviations and correlations are
+    bounded, so that no point is infinitely likely.
+
+    Args:
+        components: Number of Gaussians.
     """
 
     SIGMA_RANGE = (1e-3, 1e3)  # in normalized units, where the offsets' own deviation is 1
@@ -77,7 +80,7 @@ class MixtureDensity(nn.Module):
 
     @torch.no_grad()
     def at_floor(self, raw: Tensor) -> Tensor:
-        """Share [...] of each prediction's weight whose deviation, in x or y, is the smallest that is allowed.
+        """The share [...] of each prediction's weight whose deviation, in x or y, is the smallest that is allowed.
 
         Where it is large, the likelihood is that bound's and not the network's.
         """
@@ -87,7 +90,12 @@ class MixtureDensity(nn.Module):
 
     @torch.no_grad()
     def sample(self, raw: Tensor, generator: torch.Generator, temperature: float = 1.0) -> Tensor:
-        """Points [..., 3] drawn from the predictions; a temperature below 1 narrows components and their choice."""
+        """Draw points from the predictions.
+
+        Args:
+            generator: Of the random numbers.
+            temperature: Below 1 narrows components and their choice.
+        """
         log_weights, means, sigma, rho, pen = self.split(raw)
         weights = (log_weights / temperature).softmax(-1)
         chosen = torch.multinomial(weights.reshape(-1, self.components), 1, generator=generator)

@@ -1,4 +1,4 @@
-"""What a network is scored by: nats and hits, from predictions held all at once or, where they are many, in pieces."""
+"""Scores of a network: nats and hits, from predictions held all at once or, where they are many, in pieces."""
 
 import math
 from collections.abc import Sequence
@@ -9,15 +9,21 @@ from torch import Tensor, nn
 
 from nlstm_lab.errors import UsageError
 
-# Symbols or words from which on a batch's predictions are never held all at once, and how many are held then: on a CPU
-# what stays in a core's cache, on a GPU what fills it.
+# Outputs from which on a batch's predictions are never held all at once, and how many are held then: what stays in a
+# core's cache, or fills a GPU.
 MANY = 2_048
 HELD = {"cpu": 1 << 19, "cuda": 1 << 26}
 
 
 class Score(NamedTuple):
-    """Sums over a batch, still on its device: nats, predictions that count, hits among them, hits and number of all
-    predictions, sequences that began."""
+    """Sums over a batch, still on its device.
+
+    Args:
+        nats: -log p of the predictions that count.
+        counted, hits: How many these are, and how many of them are right.
+        all_hits, all: How many of all predictions are right, and how many there are.
+        sequences: How many sequences began.
+    """
 
     nats: Tensor
     counted: Tensor
@@ -30,8 +36,8 @@ class Score(NamedTuple):
 def metrics(sums: Sequence[float], metric: str) -> dict[str, float]:
     """What the documents report, from the sums of a `Score`: nats, `metric`, accuracy.
 
-    Where the loss masks predictions that the article's accuracy does not (unknown words and padding, on
-    which nothing is ever trained, so that they count as wrong), accuracy over all as well.
+    Where the loss masks predictions that the article's accuracy does not (unknown words and padding), accuracy over all
+    as well.
 
     Args:
         sums: The sums of a `Score`.
@@ -54,10 +60,14 @@ def metrics(sums: Sequence[float], metric: str) -> dict[str, float]:
 def nats_of_many(layer: nn.Linear, hidden: Tensor, targets: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """A dense layer's cross-entropy in nats, summed where `mask` is true, and which predictions are hits.
 
-    Shapes: hidden [N, inputs]; targets, mask and hits [N]. The same as `cross_entropy` of the layer's outputs, but
-    these are made, read and turned into gradients a few rows at a time, while they lie in the cache: on one core 22 ms
-    where torch's functions take 44, for Chinese poetry's 1,216 x 5,368 predictions of 32 units. A hit is a target that
-    nothing surpasses.
+    The same as `cross_entropy` of the layer's outputs, but these are made, read and turned into gradients a few rows at
+    a time, while they lie in the cache, which takes half the time for Chinese poetry's. A hit is a target that nothing
+    surpasses.
+
+    Args:
+        layer: The readout.
+        hidden: [N, inputs].
+        targets, mask: [N].
     """
     if not torch.is_grad_enabled():
         nats, hits, *_ = _in_pieces(layer.weight, layer.bias, hidden, targets, mask, with_gradients=False)

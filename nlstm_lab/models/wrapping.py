@@ -10,7 +10,7 @@ from nlstm_lab import cells
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.models.network import Network
 
-STEPS = 3  # that are read to see whether a unit computes what torch's module does
+STEPS = 3  # that are read to see whether a network computes what torch's module does
 
 
 def wrap(
@@ -22,18 +22,17 @@ def wrap(
     words: Sequence[str] | None = None,
     name: str = "wrapped",
 ) -> Network:
-    """Your own trained network, ready for every probe and widget.
+    """Make your own trained network ready for every probe and widget.
 
     A few steps show whether what is read is what `rnn` computes, and whether all sizes fit.
 
     Args:
-        rnn: An `nn.LSTM` (or `nn.RNN`, `nn.GRU`), unidirectional, or one of ours; whichever of its dimensions it takes
-            first, the network takes time first.
+        rnn: An `nn.LSTM`, `nn.RNN` or `nn.GRU`, unidirectional, or one of ours; the network takes time first in any
+            case.
         readout: From h [..., hidden_size] to logits.
         embedding: From symbols to vectors; None for one-hot input.
         vocabulary: The symbols in the order of their codes, or a mapping from symbol to code.
         words: The names of what is predicted, where that is not the next symbol.
-        name: Its name.
 
     Raises:
         TypeError: rnn is of another kind, or computes something else, as a subclass with a `forward` of its own may.
