@@ -76,6 +76,8 @@ HISTORIES: dict[str, Callable[[Path, str], Any]] = {
     "a header alone": lambda file, text: file.write_text(text.splitlines(keepends=True)[0]),
     "cut in mid-line": lambda file, text: file.write_text(text[: len(text) // 2]),
     "cut in its last number": lambda file, text: file.write_text(text[:-3]),
+    "cut between two lines": lambda file, text: file.write_text("".join(text.splitlines(keepends=True)[:-1])),
+    "cut between two epochs": lambda file, text: file.write_text(text[: text.index("\n2,") + 1]),
     "missing": lambda file, text: file.unlink(),
     "no file": lambda file, text: (file.unlink(), file.mkdir()),
     "no text": lambda file, text: file.write_bytes(b"\xff\x00" * 100),

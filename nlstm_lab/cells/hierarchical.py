@@ -23,6 +23,8 @@ class HierarchicalRNNCell(MultiscaleCell):
     Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below and boundary [B], h_above [B, hidden_size].
     """
 
+    detects = False
+
     def __init__(
         self,
         input_size: int,

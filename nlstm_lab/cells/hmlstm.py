@@ -147,7 +147,7 @@ class HMLSTMCell(MultiscaleCell):
         else:
             (c,) = noted(record, c=torch.where(flush > 0, flushed, torch.where(below > 0, updated, c)))
             (h,) = noted(record, h=torch.where(copy > 0, h, self._emitted(o, c)))
-        z_tilde, z = self._detect(summed, h, copy)
+        z_tilde, z = self._detect(summed, h, copy, boundary)
         (z,) = noted(record, z=z)
         if record is not None:
             operation = torch.where(z_last > self.threshold, Operation.FLUSH, (z_below > self.threshold).long())
@@ -164,8 +164,8 @@ class HMLSTMCell(MultiscaleCell):
             summed = torch.cat([self.norm(summed[..., :normed]), summed[..., normed:]], dim=-1)
         return summed if self.bias is None else summed + self.bias
 
-    def _detect(self, summed: Tensor, h: Tensor, copy: Tensor) -> tuple[Tensor, Tensor]:
-        """z~ and z [B]."""
+    def _detect(self, summed: Tensor, h: Tensor, copy: Tensor, known: Tensor | None) -> tuple[Tensor, Tensor]:
+        """z~ and z [B]; known: z that was found before, whose gradient alone is to be found."""
         if self.top:
             return torch.zeros_like(copy[..., 0]), torch.zeros_like(copy[..., 0])
         s = summed[..., -1] if self.weight_z is None else (h @ self.weight_z.t())[..., 0]  # or footnote 2
@@ -173,7 +173,9 @@ class HMLSTMCell(MultiscaleCell):
         if self.boundary == "soft":
             z = z_tilde
         else:
-            if self.boundary == "step":
+            if known is not None:
+                fires = known > 0
+            elif self.boundary == "step":
                 fires = z_tilde.detach() > self.threshold  # equation 9
             else:
                 fires = torch.bernoulli(z_tilde.detach()) > 0

@@ -27,6 +27,7 @@ class MultiscaleCell(GatedCell):
     state_names = ("h", "c", "z")
     gates = ("i", "f", "g", "o")
     top = False  # whether no layer is above it
+    detects = True  # whether it finds z, and needs no `boundary`
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool, forget_bias: float, top_down: bool = True, **start: Any
@@ -70,7 +71,7 @@ class MultiscaleCell(GatedCell):
         boundary: Tensor | None = None,
     ) -> State:
         """The step, given z_t [B] of the layer below (1 if None), h_{t-1} [B, hidden_size] of the layer above
-        (zeros if None), and z_t [B] of the layer itself where that is not for it to find.
+        (zeros if None), and z_t [B] of the layer itself where that is known.
         """
 
     def extra_repr(self) -> str:
@@ -110,7 +111,7 @@ class Multiscale(Recurrent):
                 boundary = None if cell.top or boundaries is None else boundaries[t, :, k]
                 share, z_below = below if k == 0 else (cell.project(self._dropped(below[0])), below[1])
                 states[k] = cell.recur(share, states[k], record, z_below, h_above, boundary)
-                below = states[k][0], states[k][2] if boundary is None else boundary
+                below = states[k][0], states[k][2] if boundary is None or cell.detects else boundary
             output.append(torch.cat([h for h, _c, _z in states], -1) if self.all_layers else states[-1][0])
         if notes is not None and steps is not None:
             notes.append(tuple(_stacked(steps, name) for name in ("z", "z_tilde")))

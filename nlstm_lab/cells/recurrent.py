@@ -45,8 +45,7 @@ class Recurrent(Trusted, Unscripted):
     Code for torch's modules goes on unchanged but where it needs: two directions or a projection of h (no document has
     them); parameters by torch's names, `weight_ih_l0` for `layers.0.weight_ih` (a layer may hold cells inside, with
     weights of their own; `LSTM.to_torch` renames them); a second bias (one has no effect beside the other, and the
-    documents count one); RuntimeError for wrong sizes and types; `torch.jit.script` (steps are Python); of the
-    HM-LSTM's fast path a second derivative (`cells.fast.disabled()` has it).
+    documents count one); RuntimeError for wrong sizes and types; `torch.jit.script` (steps are Python).
     """
 
     cell_class: ClassVar[type[Cell]]

@@ -61,8 +61,14 @@ def read_result(file: Path) -> dict[str, Any]:
     return {**result, "metrics": metrics}
 
 
-def read_history(file: Path) -> pd.DataFrame:
-    """A run's history from `file`, its columns by their current names; DamagedFile where anything is not whole."""
+def read_history(file: Path, result: Mapping[str, Any], epochs: int) -> pd.DataFrame:
+    """A run's history from `file`, its columns by their current names; DamagedFile where anything is not whole.
+
+    Args:
+        file: The history.
+        result: Of the same run; whatever it says has a row.
+        epochs: How many were trained. All of them have as many rows.
+    """
     kinds = {"epoch": int, "update": int, "value": str}  # as text first: pandas' reading may be off in the last digit
     try:
         content = file.read_bytes()
@@ -73,6 +79,12 @@ def read_history(file: Path) -> pd.DataFrame:
     whole = content.endswith(b"\n") and list(history) == list(COLUMNS) and not history.empty
     if not whole or history.isna().any(axis=None) or not history["value"].abs().lt(math.inf).all():
         raise DamagedFile(f"{file} is cut short, or holds something else than a history; {WAY_OUT}")
+    keys = ["evaluation", "metric", "split", "epoch"]
+    said = {tuple(row[key] for key in keys) for row in result["metrics"]}
+    trained = history[(history["epoch"] > 0) & (history["evaluation"] == history["evaluation"].iloc[0])]
+    rows = trained.groupby("epoch").size()
+    if said - set(history[keys].itertuples(index=False, name=None)) or len(rows) != epochs or rows.nunique() > 1:
+        raise DamagedFile(f"{file} lacks rows that its result.json speaks of; {WAY_OUT}")
     return history
 
 

@@ -50,7 +50,8 @@ class Run:
     @cached_property
     def history(self) -> pd.DataFrame:
         """Long format: epoch, update, split, evaluation, metric, value."""
-        return records.read_history(self.folder / "history.csv")
+        epochs = self.result.get("epochs_run", self.experiment.training.epochs)
+        return records.read_history(self.folder / "history.csv", self.result, epochs)
 
     def model(self, device: str = "cpu") -> models.Network:
         """The network with the weights of its best validation epoch, in eval mode; needs no data set.

@@ -146,10 +146,6 @@ def test_an_empty_batch_goes_forward_and_back(make):
 @every_unit
 def test_vectorized_and_second_derivatives_are_the_readable_steps(make):
     unit = built(make)
-    if type(unit) is HMLSTM:
-        with pytest.raises(UsageError, match="disabled"):
-            torch.autograd.grad(unit(torch.randn(T, B, D).double())[0].sum(), unit.parameters(), create_graph=True)
-        return
     x = torch.randn(3, 2, D, dtype=torch.float64, requires_grad=True)
 
     def derivatives():
@@ -188,8 +184,6 @@ def test_a_second_derivative_reaches_every_parameter(make, flags, bias, symbols)
 @every_unit
 def test_a_jacobian_may_be_vectorized(make):
     unit = built(make, num_layers=1)
-    if type(unit) is HMLSTM:
-        pytest.skip("its derived backward is refused there, by a sentence")
     x = torch.randn(2, 1, D, dtype=torch.float64)
     jacobians = [
         torch.autograd.functional.jacobian(lambda x: run(unit, x)[0], x, vectorize=vectorize) for vectorize in (0, 1)
@@ -248,7 +242,10 @@ def test_checkpointing_changes_no_gradient(make):
     unit.zero_grad()
     checkpoint(lambda x: run(unit, x)[0], x, use_reentrant=False).square().sum().backward()
     for parameter, gradient in zip(unit.parameters(), expected, strict=True):
-        assert parameter.grad is gradient is None or torch.equal(parameter.grad, gradient)
+        if type(unit) is HMLSTM and gradient is not None:  # the readable step serves here: another order of sums
+            close(parameter.grad, gradient)
+        else:
+            assert parameter.grad is gradient is None or torch.equal(parameter.grad, gradient)
 
 
 def test_a_nested_lstm_takes_an_lstms_state():

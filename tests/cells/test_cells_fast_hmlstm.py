@@ -12,7 +12,6 @@ from nlstm_lab.cells import HMLSTM, precision
 from nlstm_lab.cells.fast import disabled
 from nlstm_lab.cells.fast.compiling import compiled, has_compiler
 from nlstm_lab.cells.precision import has_bf16
-from nlstm_lab.errors import UsageError
 
 DOUBLE = torch.float64
 FLAGS = {
@@ -83,7 +82,9 @@ def test_float64_gradients_equal_the_oracles(flags, sizes, slope, carried, symbo
     with disabled():
         oracle = everything(unit, x, state)
     for one, other in zip(fast, oracle, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-12, rtol=1e-10)  # gradients grow with the steps
+        # gradients grow with the steps, and the norm of two cells that are alike multiplies rounding by up to 300
+        size = max(1.0, float(other.detach().abs().max())) if other.numel() else 1.0
+        torch.testing.assert_close(one, other, atol=1e-11 * size, rtol=1e-10)
 
 
 def test_the_fast_path_is_taken_where_it_serves_and_can_be_turned_off():
@@ -110,10 +111,50 @@ def test_without_gradients_long_sequences_come_out_the_same(boundary):
         torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
 
 
-def test_a_second_derivative_is_refused():
-    unit = HMLSTM(3, 4, 2)
-    with pytest.raises(UsageError):
-        torch.autograd.grad(unit(torch.randn(5, 2, 3))[0].sum(), list(unit.parameters()), create_graph=True)
+@pytest.mark.parametrize("boundary", ["step", "sample", "soft"])
+@pytest.mark.parametrize("straight_through", ["clamped", "identity"])
+def test_second_and_vectorized_derivatives_are_the_oracles(boundary, straight_through):
+    unit = made(3, 4, num_layers=3, boundary=boundary, straight_through=straight_through, layer_norm=True, spread=0.7)
+    x = torch.randn(6, 2, 3, dtype=DOUBLE, requires_grad=True)
+    leaves = [x, *unit.parameters()]
+
+    def derivatives():
+        torch.manual_seed(5)
+        output = unit(x)[0]
+        batch = torch.stack([torch.ones_like(output), output.detach()])
+        batched = torch.autograd.grad(output, x, batch, is_grads_batched=True, retain_graph=True)
+        firsts = torch.autograd.grad(output.square().sum(), leaves, create_graph=True, allow_unused=True)
+        penalty = sum(first.square().sum() for first in firsts if first is not None)
+        return *batched, *firsts, *torch.autograd.grad(penalty, leaves, allow_unused=True, materialize_grads=True)
+
+    found = derivatives()
+    with disabled():
+        expected = derivatives()
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_a_second_derivative_is_that_of_the_weights_that_were_read_with():
+    """As meta-learning does: the weights of a step stand in for the unit's own."""
+    unit, x = made(3, 4), torch.randn(6, 2, 3, dtype=DOUBLE)
+    weights = {name: torch.randn_like(weight).requires_grad_() for name, weight in unit.named_parameters()}
+
+    def second():
+        output = torch.func.functional_call(unit, weights, (x,))[0]
+        firsts = torch.autograd.grad(output.square().sum(), list(weights.values()), create_graph=True)
+        return torch.autograd.grad(sum(first.square().sum() for first in firsts), list(weights.values()))
+
+    found = second()
+    with disabled():
+        for one, other in zip(found, second(), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_hooks_on_what_is_saved_get_the_readable_step():
+    unit, x, kept = HMLSTM(3, 4, 2), torch.randn(5, 2, 3), []
+    with torch.autograd.graph.saved_tensors_hooks(kept.append, lambda _: None):
+        assert unit(x)[0].grad_fn.name() == "StackBackward0"
+    assert kept
 
 
 def test_a_graph_can_be_walked_twice_when_it_is_retained():

@@ -167,14 +167,15 @@ def test_the_summary_counts_movement_and_held_cells(trace):
     assert set(summary["run"]) == {"ptb_char_nlstm/small-seed0"}
 
 
-def test_all_cells_are_drawn_with_the_calmest_first(trace):
-    """The frame of `all_cells` holds every cell once a memory, and each panel shows them by how far they move."""
+@pytest.mark.parametrize("rows", [4, 1000])
+def test_all_cells_are_drawn_with_the_calmest_first(trace, rows):
+    """The frame of `all_cells` holds every cell once a memory, and each panel shows some by how far they move."""
     data = trace()
-    figure = figures.all_cells({"one": data})
+    figure = figures.all_cells({"one": data}, rows=rows)
     frame = figures.data(figure)
     assert len(frame) == data.sizes["unit"] * data.sizes["memory"]
-    shown = [image.get_array() for panel in figure.axes[0].child_axes for image in panel.images]
-    assert len(shown) == data.sizes["memory"]
+    shown = [panel.collections[0].get_array() for panel in figure.axes[: data.sizes["memory"]]]
+    assert {len(image) for image in shown} == {min(rows, data.sizes["unit"])}
     for image, (memory, part) in zip(shown, frame.groupby("memory", sort=False), strict=True):
         grid = part.filter(regex=r"^t\d+$").to_numpy()
         np.testing.assert_allclose(np.abs(np.diff(grid)).mean(1), part["movement"], atol=1e-4)

@@ -105,6 +105,14 @@ def test_fonts_are_embedded_as_outlines_that_print(trace, folder):
     assert b"/Subtype /Type3" not in pdf
 
 
+def test_words_of_an_svg_are_text_that_other_fonts_can_set(trace, folder):
+    save(draw(trace(text="to be")))
+    svg = (folder / f"{NAME}.svg").read_text()
+    assert ">cell</text>" in svg
+    fonts = " ".join(re.findall(r'font(?:-family)?: ([^"]+)', svg))
+    assert {"sans-serif", "monospace"} <= set(re.findall(r"[\w-]+", fonts))
+
+
 def test_the_csv_holds_every_plotted_number(trace, folder):
     figure = draw(trace(text="to be"))
     save(figure)

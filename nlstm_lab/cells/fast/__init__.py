@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells.base import State
 from nlstm_lab.cells.checks import autocasts
-from nlstm_lab.errors import UsageError
 
 Way = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
 
@@ -125,17 +124,13 @@ def backward_is_watched(grads: Sequence[Tensor]) -> bool:
     return torch.is_grad_enabled() or batched or _is_transformed()
 
 
-def refuse_watched(grads: Sequence[Tensor]) -> None:
-    """Raise UsageError in a backward that is itself differentiated or vectorized, where a way knows no other."""
-    if backward_is_watched(grads):
-        raise UsageError("the fast path has no such derivative: unroll in cells.fast.disabled()")
-
-
 def differentiate(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor | None], grads: Sequence[Tensor]
 ) -> list[Tensor | None]:
     """In a backward: autograd's gradient of each input that needs one, where the derived backward cannot serve."""
     needed = [x for x in inputs if x is not None and x.requires_grad]
+    grads = [grad for output, grad in zip(outputs, grads, strict=True) if output.requires_grad]
+    outputs = [output for output in outputs if output.requires_grad]
     create = torch.is_grad_enabled()
     found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=create, allow_unused=True))
     return [next(found) if x is not None and x.requires_grad else None for x in inputs]

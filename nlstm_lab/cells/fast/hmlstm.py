@@ -10,10 +10,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from nlstm_lab.cells.base import State
-from nlstm_lab.cells.fast import compiling, detected, is_uniform, memory, reads, refuse_watched, sparse
+from nlstm_lab.cells.fast import (
+    backward_is_watched,
+    compiling,
+    detected,
+    detecting,
+    differentiate,
+    is_uniform,
+    memory,
+    reads,
+    saves_plainly,
+    sparse,
+)
 from nlstm_lab.cells.fast.hmlstm_pointwise import Kind, Tensors, act, act_backward
 from nlstm_lab.cells.fast.hmlstm_tape import Backward, Options, Tape
 from nlstm_lab.cells.fast.nested import UNSAVED_STEPS
@@ -25,7 +37,7 @@ from nlstm_lab.cells.precision import exact_products, product_type, times
 def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
     """All layers over all steps, x [T, B, features] or symbols [T, B]: `nlstm_lab.cells.fast.read`.
 
-    None for cells of another class, dropout, and several types or devices.
+    None for cells of another class, dropout, several types or devices, and where a hook takes what is saved.
     """
     done = None if detected() is not None else sparse.read(unit, x, states)
     cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell]
@@ -35,13 +47,17 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
     if not is_uniform((*tensors, cells[0].slope), x):
         return None
     keep = torch.is_grad_enabled()
+    if keep and not saves_plainly():
+        return None
     kinds = tuple(_kind(cell, k == 0) for k, cell in enumerate(cells))
     options = Options(kinds, unit.all_layers, product_type(states[0][0]), compiling.wanted(x.device), keep)
     outputs, boundaries = [], []
     for piece in [x] if keep else x.split(UNSAVED_STEPS):
         given = [part for cell in cells for part in _parameters(cell)]
         first = [part for state in states for part in state]
-        output, *found = Unrolled.apply(options, cells[0].project(piece), *first, *given)  # type: ignore[no-untyped-call]
+        oracle = Oracle(unit)
+        own = piece, *oracle.state_dict(keep_vars=True).values()
+        output, *found = Unrolled.apply(options, oracle, cells[0].project(piece), *first, *given, *own)  # type: ignore[no-untyped-call]
         states = [tuple(found[3 * k : 3 * k + 3]) for k in range(len(cells))]
         outputs.append(output)
         boundaries.append(tuple(found[-2:]))
@@ -79,15 +95,30 @@ def _parameters(cell: HMLSTMCell) -> tuple[Tensor | None, ...]:
     return torch.cat((cell.weight_hh, *below, *above), 1), cell.bias, norms, *norm_c, cell.weight_z, cell.slope
 
 
+class Oracle(nn.Module):
+    """The readable step, layer by layer, with boundaries [T, B, L - 1] where they were found: what `Unrolled` gives."""
+
+    def __init__(self, unit: HMLSTM) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def forward(self, x: Tensor, first: Sequence[Tensor], boundaries: Tensor) -> Tensors:
+        states: list[State] = list(zip(first[::3], first[1::3], first[2::3], strict=True))
+        with detecting() as notes:
+            output, last = self.unit.run(x, states, boundaries=boundaries)
+        return output, *itertools.chain(*last), *notes[0]
+
+
 class Unrolled(torch.autograd.Function):
     """All steps: the output, each layer's last h, c and z, and z and z~ of every layer and step [T, L, B].
 
     Given the input's share of the lowest pre-activations [T, B, 4H (+1)], then h, c and z of each layer before the
-    first step, then the parameters of each (`NAMES`).
+    first step, then the parameters of each (`NAMES`). The input and what the unit itself holds follow; they are there
+    for the oracle alone, which serves where the backward is itself differentiated or vectorized.
     """
 
     @staticmethod
-    def forward(ctx: Any, options: Options, projected: Tensor, *tensors: Tensor | None) -> Tensors:
+    def forward(ctx: Any, options: Options, oracle: Oracle, projected: Tensor, *tensors: Tensor | None) -> Tensors:
         kinds, dtype, xs = options.kinds, options.dtype, projected.contiguous()
         layers = options.layers(tensors)
         T, B = xs.shape[:2]
@@ -116,7 +147,7 @@ class Unrolled(torch.autograd.Function):
         z = torch.stack([tape.scalars[1:, 0, :, 0] for tape in tapes], 1)
         z_tilde = torch.stack([tape.scalars[:T, 2, :, 0] for tape in tapes], 1)
         if options.keep:
-            ctx.options, ctx.tapes, ctx.rows = options, tapes, xs.shape[2]
+            ctx.options, ctx.oracle, ctx.tapes, ctx.rows = options, oracle, tapes, xs.shape[2]
             ctx.save_for_backward(chance, *tensors)
         else:
             for tape in tapes:
@@ -125,9 +156,10 @@ class Unrolled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_output: Tensor, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        refuse_watched((d_output, *grads))
         options, tapes = ctx.options, ctx.tapes
         chance, *tensors = ctx.saved_tensors
+        if backward_is_watched((d_output, *grads)):
+            return _differentiated(ctx.oracle, tapes, tensors, (d_output, *grads))
         layers, count = options.layers(tensors), len(tapes)
         work = [
             Backward(tape, layer, grads[3 * k : 3 * k + 3], ctx.rows if k == 0 else None, options)
@@ -166,7 +198,20 @@ class Unrolled(torch.autograd.Function):
                 tape.give()
         for one in work[1:]:
             memory.give(one.d_summed)
-        return None, d_projected, *first, *parameters
+        return None, None, d_projected, *first, *parameters, *[None] * (len(tensors) - len(first) - len(parameters))
+
+
+def _differentiated(
+    oracle: Oracle, tapes: list[Tape], tensors: Sequence[Tensor | None], grads: Tensors
+) -> tuple[Tensor | None, ...]:
+    """The gradients by functions that autograd follows: of the first states, the input and what the unit holds."""
+    count, names = 3 * len(tapes), list(oracle.state_dict())
+    first, given, (x, *own) = tensors[:count], tensors[count : -len(names) - 1], tensors[-len(names) - 1 :]
+    z = torch.stack([tape.scalars[1:, 0, :, 0] for tape in tapes[:-1]] or [tapes[0].scalars[1:, 0, :, 0]], 2)
+    with torch.enable_grad():
+        outputs = functional_call(oracle, dict(zip(names, own, strict=True)), (x, first, z))
+    found = differentiate(outputs, [*first, x, *own], grads)
+    return None, None, None, *found[:count], *[None] * len(given), *found[count:]
 
 
 def _hidden(like: Tensor, size: int, options: Options) -> tuple[Tensor, Sequence[Tensor], Sequence[Tensor]]:

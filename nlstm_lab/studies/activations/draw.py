@@ -17,7 +17,7 @@ from nlstm_lab.figures.panels import memory_label
 from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, look, sheet, styled
 
-MONO = "DejaVu Sans Mono"
+MONO = "monospace"
 Values = Literal["printed", "tanh", "raw"]
 
 # inches; a cell is so high, and as wide as a character of the text beside it needs

@@ -4,16 +4,17 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nlstm_lab.figures.panels import memory_label
+from nlstm_lab.figures.panels import memory_label, panels
 from nlstm_lab.figures.plotted import LIVE, attach
-from nlstm_lab.figures.style import DIVERGING, PAGE, canvas, styled
-from nlstm_lab.studies.activations.draw import Values, activation_frame
+from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, styled
+from nlstm_lab.studies.activations.draw import MONO, Values, activation_frame
 
-HEIGHT = 2.3  # inches a network
+ROW, TITLE, BAR, SYMBOL = 0.042, 0.22, 0.55, 0.06  # inches: of a cell, and of a character that can be read
 
 
 def liveliest(trace: xr.Dataset, count: int = 7, values: Values = "printed") -> list[int]:
@@ -36,16 +37,21 @@ def liveliest(trace: xr.Dataset, count: int = 7, values: Values = "printed") -> 
 
 @styled
 def all_cells(
-    traces: Mapping[str, xr.Dataset], values: Values = "printed", width: float = PAGE, ax: Axes | None = None
+    traces: Mapping[str, xr.Dataset],
+    rows: int = 25,
+    values: Values = "printed",
+    width: float = PAGE,
+    ax: Axes | None = None,
 ) -> Figure:
-    """Every cell of every memory along the text, a row of panels for each named trace, drawn as figure 3 draws seven.
+    """Every memory along the text, a panel for each memory of each named trace, in the colours of figure 3.
 
-    Cells stand in the order in which they move, the calmest at the top: each memory has an order of its own. Values
-    beyond -1 and 1 (raw ones) are shown as those. The frame has a row a cell, in the network's order, with its movement
-    and a column for each character.
+    All cells stand in the order in which they move, the calmest first, each memory in an order of its own; of these,
+    so many are drawn, at equal distances. Values beyond -1 and 1 (raw ones) are shown as those. The frame has a row for
+    every cell, in the network's order, with its movement and a column for each character.
 
     Args:
         traces: Traces of the same text (`lab.probes.trace`).
+        rows: How many cells a panel draws.
         values: "printed" (as in the paper), "tanh" or "raw".
 
     >>> import nlstm_lab as lab
@@ -54,26 +60,35 @@ def all_cells(
     >>> len(lab.figures.data(figure))  # 2 memories x 150 cells
     300
     """
-    figure, ax = canvas(ax, width, HEIGHT * len(traces) + 0.45)
-    ax.axis("off")
-    frames, tall = [], 1 / len(traces)
-    for row, (name, trace) in enumerate(traces.items()):
+    frames, drawn = [], list[tuple[str, pd.DataFrame]]()
+    for name, trace in traces.items():
         table = activation_frame(trace, trace.sizes["unit"], values)
-        memories = list(dict.fromkeys(table["memory"]))
-        for column, memory in enumerate(memories):
-            grid = _grid(table, memory)
+        for memory, group in table.groupby("memory", sort=False):
+            grid = _grid(table, str(memory))
             movement = _movement(grid)
-            drawn = grid.loc[movement.sort_values(kind="stable").index]
-            wide = 1 / len(memories)
-            panel = ax.inset_axes((column * wide + 0.02, 1 - (row + 0.88) * tall, wide - 0.04, 0.76 * tall))
-            image = panel.imshow(drawn, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
-            quantity = table.loc[table["memory"] == memory, "quantity"].iloc[0]
-            panel.set_title(f"{name}: {memory_label(memory)}, {quantity}", loc="left", fontsize=7.5)
-            panel.set(yticks=[], xlabel="position (characters)" if row == len(traces) - 1 else "")
-            panel.set_ylabel("all cells, calmest first" if column == 0 else "")
+            order = movement.sort_values(kind="stable").index
+            chosen = order[np.unique(np.linspace(0, len(order) - 1, rows).round().astype(int))]
+            title = f"{name}: {memory_label(str(memory))}, {group['quantity'].iloc[0]}"
+            drawn.append((f"{title}: {len(chosen)} of {len(order)} cells, calmest first", grid.loc[chosen]))
             frames.append(grid.reset_index().assign(network=name, memory=memory, movement=movement.to_numpy()))
-    bar = figure.colorbar(image, ax=ax, orientation="horizontal", fraction=0.03, pad=0.02, shrink=0.3)
-    bar.set_label("activation")
+    symbols = [glyph(str(symbol)) for symbol in trace["symbol"].values]
+    readable = len(symbols) * SYMBOL <= width
+    figure, axes = panels(ax, len(drawn), 1, width, len(drawn) * (rows * ROW + TITLE) + BAR, sharex=True)
+    for panel, (title, cells) in zip(axes[:, 0], drawn, strict=True):
+        how = {"cmap": DIVERGING, "vmin": -1, "vmax": 1, "cbar": False, "rasterized": True, "yticklabels": False}
+        sns.heatmap(cells, ax=panel, xticklabels=symbols if readable else "auto", **how)
+        panel.set_title(title, loc="left", fontsize=7.5, pad=2)
+        panel.set(xlabel="", ylabel="")
+        panel.tick_params(axis="x", length=0 if readable else 2, labelrotation=0, pad=1)
+        panel.tick_params(axis="y", length=0)
+    for label in axes[-1, 0].get_xticklabels() if readable else ():
+        label.set(family=MONO, fontsize=6)
+    axes[-1, 0].set_xlabel("" if readable else "position (characters)")
+    mesh, place = (
+        axes[-1, 0].collections[0],
+        {"orientation": "horizontal", "fraction": 0.03, "pad": 0.02, "shrink": 0.3},
+    )
+    bar = figure.colorbar(mesh, ax=axes[:, 0].tolist(), label="activation", **place)
     bar.set_ticks([-1, 0, 1], labels=["−1", "0", "1"])
     frame = pd.concat(frames, ignore_index=True)
     frame.columns = [f"t{name}" if isinstance(name, (int, np.integer)) else str(name) for name in frame.columns]
