@@ -202,7 +202,7 @@ class Unrolled(torch.autograd.Function):
 
 
 def _differentiated(
-    oracle: Oracle, tapes: list[Tape], tensors: Sequence[Tensor | None], grads: Tensors
+    oracle: Oracle, tapes: list[Tape], tensors: Sequence[Any], grads: Tensors
 ) -> tuple[Tensor | None, ...]:
     """The gradients by functions that autograd follows: of the first states, the input and what the unit holds."""
     count, names = 3 * len(tapes), list(oracle.state_dict())
