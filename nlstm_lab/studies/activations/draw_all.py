@@ -1,7 +1,6 @@
 """All cells of a network at once, and which of them to look at more closely: figure 3 has room for seven."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
