@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from driving import Page
+from driving import Desk, Page
 
 pytestmark = pytest.mark.browser
 
@@ -48,3 +48,11 @@ def test_the_widget_of(name: str, use: Callable[[Page], None], notebook: Callabl
     page.idle()
     assert page.look(f"notebook-{name[:2]}-used") != before
     page.no_error()
+
+
+@pytest.mark.parametrize("name", ["12_cell_activations", "13_poetry"])
+def test_a_notebook_that_is_opened_is_not_changed(name: str, desk: Desk, page: Page) -> None:
+    page.open_notebook(desk, name)
+    known = "window.jupyterapp.shell.currentWidget.context.model.getMetadata('language_info')?.name === 'python'"
+    page.tab.wait_for_function(known)
+    assert not page.tab.evaluate("window.jupyterapp.shell.currentWidget.context.model.dirty")

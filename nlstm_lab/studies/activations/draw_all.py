@@ -1,6 +1,7 @@
 """All cells of a network at once, and which of them to look at more closely: figure 3 has room for seven."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -84,10 +85,8 @@ def all_cells(
     for label in axes[-1, 0].get_xticklabels() if readable else ():
         label.set(family=MONO, fontsize=6)
     axes[-1, 0].set_xlabel("" if readable else "position (characters)")
-    mesh, place = (
-        axes[-1, 0].collections[0],
-        {"orientation": "horizontal", "fraction": 0.03, "pad": 0.02, "shrink": 0.3},
-    )
+    mesh = axes[-1, 0].collections[0]
+    place: dict[str, Any] = {"orientation": "horizontal", "fraction": 0.03, "pad": 0.02, "shrink": 0.3}
     bar = figure.colorbar(mesh, ax=axes[:, 0].tolist(), label="activation", **place)
     bar.set_ticks([-1, 0, 1], labels=["−1", "0", "1"])
     frame = pd.concat(frames, ignore_index=True)
