@@ -127,7 +127,8 @@ def test_it_is_stripped(name: str) -> None:
     notebook = read(name)
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}, STRIP
     assert notebook.metadata.language_info == {"name": "python"}, STRIP
-    assert notebook.metadata.kernelspec.name == "python3"
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}  # as JupyterLab has it
+    assert notebook.metadata.kernelspec == kernel
     for cell in notebook.cells:
         assert set(cell.metadata) <= {"tags"}
         assert not cell.get("outputs"), STRIP

@@ -158,7 +158,7 @@ def scores():
     rng = np.random.default_rng(2)
     return pd.DataFrame(
         [
-            ("an experiment", layer, truth, "0", detector, seed, 0.2 / layer**6, 0.2, rng.random() / layer**4)
+            ("an experiment", layer, truth, "0", detector, seed, 0.2 / layer**4, 0.2, rng.random() / layer**4)
             for layer in (1, 2)
             for truth in ("spaces", "word ends")
             for detector in ("network", "random", "periodic", "surprise")
@@ -179,11 +179,14 @@ def test_scores_show_the_seeds_and_the_rivals(scores):
     marks = {line.get_marker(): line.get_ydata()[0] for line in first.lines if line.get_marker() in "oD|x"}
     assert len(set(marks.values())) == 4, "no detector stands on another"
     assert second.get_xlim()[1] < 0.5 < first.get_xlim()[1], "each layer has an axis of its own"
-    assert second.get_title(loc="left") == "$z^2$ fires at 0.31 % of steps"
+    assert second.get_title(loc="left") == "$z^2$ fires at 1.2 % of steps"
     assert "95 % t interval" in figure.legends[0].get_texts()[0].get_text()
     later = scores[scores["truth"] == "spaces"].assign(within="or one after", f1=0.4)
     first, _ = figures.boundary_scores(pd.concat([scores, later])).axes
     assert [text.get_text() for text in first.get_yticklabels()] == ["spaces, or one after", "spaces", "word ends"]
+    rare = scores.assign(rate=scores["rate"].where(scores["layer"] == 1, 0.001))
+    (only,) = figures.boundary_scores(rare).axes
+    assert "$z^2$ at 0.1 % of steps" in only.get_title(loc="left")
     uneven = scores.assign(rate=scores["seed"] / 2)
     assert figures.boundary_scores(uneven).axes[0].get_title(loc="left") == "$z^1$ fires at 0, 50, 100 % of steps"
     with pytest.raises(UsageError, match="'±9'"):

@@ -24,6 +24,7 @@ DETECTORS = {
     "random": ("random (mean)", "#4d4d4d", "x", 0.36),
     "best": ("the best at that rate", "#4d4d4d", ">", 0.36),
 }
+RARE = 0.01  # share of steps: a layer that fires less often in every seed has too few boundaries to be judged
 AFTER = "or one after"  # the window of a boundary at a space or after it
 SEEDS = -0.16  # the place of the network's single seeds
 
@@ -37,7 +38,8 @@ def boundary_scores(
     scores: `lab.probes.gather(networks, lab.probes.segment_studies.scores, excerpt)` of the seeds of one experiment.
     within: a window's name; beside the exact spaces stands what the paper says of them, "or one after". Seeds are
     small, the bar is the t interval of their mean, cut at 0; rivals are means over seeds; from "random" to "best" is
-    what F1 can tell at that rate. Each panel has an axis of its own, and says how often its layer fires.
+    what F1 can tell at that rate. Each panel has an axis of its own, and says how often its layer fires. A layer that
+    fires at less than 1 % of steps in every seed has no panel: the last one's title says so.
 
     UsageError: nothing was judged within that window, or more than one experiment.
     """
@@ -57,18 +59,23 @@ def boundary_scores(
         rows = pd.concat([rows, best])
     frame = rows[["layer", "truth", "detector", "seed", "rate", metric]].rename(columns={metric: "value"})
     layers, truths = sorted(frame["layer"].unique()), list(dict.fromkeys([*after["truth"], *frame["truth"]]))
-    figure, axes = panels(ax, 1, len(layers), width, 1.1 + 0.44 * len(truths), sharey=True)
-    for panel, layer in zip(axes[0], layers, strict=True):
+    own = frame[frame["detector"] == "network"].groupby("layer")
+    rates = {layer: rows.groupby("seed")["rate"].first() for layer, rows in own}
+    judged = [layer for layer in layers if rates[layer].max() >= RARE] or layers[:1]
+    figure, axes = panels(ax, 1, len(judged), width, 1.1 + 0.44 * len(truths), sharey=True)
+    for panel, layer in zip(axes[0], judged, strict=True):
         own = frame[frame["layer"] == layer]
         for y, truth in enumerate(truths):
             _judged(panel, y, own[own["truth"] == truth].set_index("detector")["value"])
             panel.axhline(y + 0.5, color="#e4e4e4", linewidth=0.4, zorder=0)
-        rate = own[own["detector"] == "network"].groupby("seed")["rate"].first()
-        panel.set(title=f"$z^{layer}$ fires at {_rates(rate)}", xlabel=_metric(metric, within))
+        panel.set(title=f"$z^{layer}$ fires at {_rates(rates[layer])}", xlabel=_metric(metric, within))
         panel.set(xlim=(0, min(1.0, panel.dataLim.xmax * 1.05) or 1.0), ylim=(len(truths) - 0.5, -0.5))
         panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         panel.tick_params(axis="y", length=0)
         panel.grid(axis="x")
+    rare = [f"$z^{layer}$ at {_rates(rates[layer])}" for layer in layers if layer not in judged]
+    if rare:
+        panel.set_title(f"{panel.get_title(loc='left')}; {', '.join(rare)}: too rarely to be judged")
     axes[0, 0].set_yticks(range(len(truths)), truths)
     _, colour, *_ = DETECTORS["network"]
     seeds = Line2D([], [], color=colour, marker=".", linestyle="", markersize=4, alpha=0.6, label="z: every seed")
