@@ -59,23 +59,15 @@ def boundary_scores(
         rows = pd.concat([rows, best])
     frame = rows[["layer", "truth", "detector", "seed", "rate", metric]].rename(columns={metric: "value"})
     layers, truths = sorted(frame["layer"].unique()), list(dict.fromkeys([*after["truth"], *frame["truth"]]))
-    own = frame[frame["detector"] == "network"].groupby("layer")
-    rates = {layer: rows.groupby("seed")["rate"].first() for layer, rows in own}
+    by_layer = frame[frame["detector"] == "network"].groupby("layer")
+    rates = {layer: found.groupby("seed")["rate"].first() for layer, found in by_layer}
     judged = [layer for layer in layers if rates[layer].max() >= RARE] or layers[:1]
+    rare = [f"$z^{layer}$ at {_rates(rates[layer])}" for layer in layers if layer not in judged]
     figure, axes = panels(ax, 1, len(judged), width, 1.1 + 0.44 * len(truths), sharey=True)
     for panel, layer in zip(axes[0], judged, strict=True):
-        own = frame[frame["layer"] == layer]
-        for y, truth in enumerate(truths):
-            _judged(panel, y, own[own["truth"] == truth].set_index("detector")["value"])
-            panel.axhline(y + 0.5, color="#e4e4e4", linewidth=0.4, zorder=0)
-        panel.set(title=f"$z^{layer}$ fires at {_rates(rates[layer])}", xlabel=_metric(metric, within))
-        panel.set(xlim=(0, min(1.0, panel.dataLim.xmax * 1.05) or 1.0), ylim=(len(truths) - 0.5, -0.5))
-        panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-        panel.tick_params(axis="y", length=0)
-        panel.grid(axis="x")
-    rare = [f"$z^{layer}$ at {_rates(rates[layer])}" for layer in layers if layer not in judged]
-    if rare:
-        panel.set_title(f"{panel.get_title(loc='left')}; {', '.join(rare)}: too rarely to be judged")
+        _layer(panel, frame[frame["layer"] == layer], truths)
+        last = f"; {', '.join(rare)}: too rarely to be judged" if rare and layer == judged[-1] else ""
+        panel.set(title=f"$z^{layer}$ fires at {_rates(rates[layer])}{last}", xlabel=_metric(metric, within))
     axes[0, 0].set_yticks(range(len(truths)), truths)
     _, colour, *_ = DETECTORS["network"]
     seeds = Line2D([], [], color=colour, marker=".", linestyle="", markersize=4, alpha=0.6, label="z: every seed")
@@ -83,6 +75,17 @@ def boundary_scores(
     own.set(linestyle="-", linewidth=1.6)
     below(figure, [own, seeds, *rivals], columns=3)
     return attach(figure, frame.reset_index(drop=True))
+
+
+def _layer(panel: Axes, scores: pd.DataFrame, truths: list[str]) -> None:
+    """One layer's scores, a line a truth."""
+    for y, truth in enumerate(truths):
+        _judged(panel, y, scores[scores["truth"] == truth].set_index("detector")["value"])
+        panel.axhline(y + 0.5, color="#e4e4e4", linewidth=0.4, zorder=0)
+    panel.set(xlim=(0, min(1.0, panel.dataLim.xmax * 1.05) or 1.0), ylim=(len(truths) - 0.5, -0.5))
+    panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    panel.tick_params(axis="y", length=0)
+    panel.grid(axis="x")
 
 
 def _judged(panel: Axes, y: int, values: pd.Series) -> None:
