@@ -45,6 +45,7 @@ _get, __all__ = door(
         "studies.diagrams.draw_hierarchical": ["hierarchical_architectures", "hierarchical_gating"],
         "studies.diagrams.draw_units": ["nested_architecture", "unit_diagrams"],
         "studies.diagrams.draw_unrolled": ["computational_graphs"],
+        "studies.fixed_points.draw": ["time_constants"],
         "studies.handwriting.draw": ["handwriting_samples", "handwriting_segments"],
         "studies.interventions.draw": ["cut_along_text", "cut_effects", "effect_frame", "memory_horizon"],
         "studies.learning.draw": ["learning_curves", "run_curves"],

@@ -5,6 +5,7 @@ from nlstm_lab.widgets.completion import AutocompleteDemo
 from nlstm_lab.widgets.connectivity import ConnectivityExplorer
 from nlstm_lab.widgets.explorer import CellExplorer
 from nlstm_lab.widgets.interventions import InterventionLab
+from nlstm_lab.widgets.patching import PatchLab
 from nlstm_lab.widgets.runs import RunBrowser
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "CellExplorer",
     "ConnectivityExplorer",
     "InterventionLab",
+    "PatchLab",
     "RunBrowser",
 ]

@@ -2,15 +2,6 @@
 
 const CUTS = [["zero", "set to zero"], ["freeze", "frozen from there on"], ["swap", "swapped with another text's"]];
 
-function guesses(title, codes, chances, vocabulary, next) {
-  const bars = Array.from(codes, (code, k) => {
-    const symbol = vocabulary[code];
-    return make("div", { class: symbol === next ? "nl-guess nl-right" : "nl-guess" }, make("span", { class: "nl-symbol" }, visible(symbol)),
-      make("span", { class: "nl-track" }, make("span", { class: "nl-share", style: `width: ${(100 * chances[k]).toFixed(1)}%` })), make("span", {}, percent(chances[k])));
-  });
-  return make("div", { class: "nl-next" }, make("h3", {}, title), ...bars);
-}
-
 function render(lab) {
   let effect = null, hovered = null;
   const ask = (values, delay = 0) => lab.set(values, true, delay);

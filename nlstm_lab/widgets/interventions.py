@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 import traitlets
 from matplotlib.figure import Figure
+from torch import Tensor
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.reading import hidden_names, names
+from nlstm_lab.probes.edits import BEFORE
+from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, state_of
 from nlstm_lab.studies.interventions.draw import cut_along_text, effect_frame
+from nlstm_lab.studies.interventions.measure import refuse_sampling
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.networks import Given, Networks
 from nlstm_lab.widgets.reading import Reader, next_symbols, surprise
@@ -30,7 +33,7 @@ class InterventionLab(LabWidget):
     """
 
     title = "Intervention lab"
-    scripts = ("interventions.js",)
+    scripts = ("guesses.js", "interventions.js")
     inputs = ("run", "text", "other", "memory", "kind", "moment", "unit")
 
     run = traitlets.Unicode().tag(sync=True)
@@ -101,26 +104,7 @@ class InterventionLab(LabWidget):
         if len(text) < 2:
             raise UsageError("a cut needs a text of at least two characters: type some more")
         moment = min(max(given["moment"], 1), len(text) - 1)
-        donor = None
-        if given["kind"] == "swap":
-            if len(given["other"]) < moment:
-                raise UsageError(
-                    f"the other text has {len(given['other'])} characters, and the cut is made after {moment}: "
-                    "lengthen it, or cut earlier"
-                )
-            donor = given["other"], self._reader.trace(run, given["other"], step)
-        step(0.9, "reading on after the cut")
-        changed = probes.reread(
-            network,
-            text,
-            read,
-            given["kind"],
-            memory,
-            moment=moment,
-            distance=min(DISTANCE, len(text) - moment),
-            units=None if unit < 0 else [unit],
-            other=donor,
-        )
+        changed = self._cut(given, read, memory, moment, step)
         intact = read["log_p"].values[moment : moment + len(changed)]
         after = read.isel(time=slice(moment, moment + len(changed)))[["log_p"]]
         cut = after.assign(log_p=(("time", "vocabulary"), changed))
@@ -149,6 +133,31 @@ class InterventionLab(LabWidget):
             "cut_chances": cut_chances.tobytes(),
             "divergences": divergence.astype("<f4").tobytes(),
         }
+
+    def _cut(self, given: dict[str, Any], read: Any, memory: str, moment: int, step: Step) -> np.ndarray:
+        """What is predicted after the cut, log p [distance, vocabulary]."""
+        network, kind = self._networks[given["run"]], given["kind"]
+        refuse_sampling(network)
+        units = None if given["unit"] < 0 else (min(given["unit"], network.recurrent.hidden_size - 1),)
+        codes = encode(network, given["text"])[: moment + DISTANCE]
+        with reading(network):
+            state = state_of(network, codes, read, moment)
+            edit = {"zero": probes.zero, "freeze": probes.freeze()}.get(kind)
+            if edit is None:
+                if len(given["other"]) < moment:
+                    raise UsageError(
+                        f"the other text has {len(given['other'])} characters, and the cut is made after {moment}: "
+                        "lengthen it, or cut earlier"
+                    )
+                other = self._reader.trace(given["run"], given["other"], step)
+                donor = state_of(network, encode(network, given["other"]), other, moment)
+                held = component(network.recurrent, donor, memory)
+                edit = probes.put(held if units is None else held[:, list(units)])
+        step(0.9, "reading on after the cut")
+        when = range(len(codes) - moment) if kind == "freeze" else 0
+        where = {(memory + BEFORE, when, units): edit}
+        logits: Tensor = probes.run(network, codes[moment:], where, keep=[], state=state).logits
+        return logits.float().log_softmax(-1).cpu().numpy()
 
     def draw(self) -> Figure:
         intact, cut, divergence = (

@@ -14,8 +14,7 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.reading import component, hidden_names, names, reading, states_at
-from nlstm_lab.probes.tracing import trace
-from nlstm_lab.studies.interventions.measure import attribute, intervene, reread
+from nlstm_lab.studies.interventions.measure import attribute, intervene
 
 MOMENTS = [5, 60, 61, 250]
 
@@ -165,22 +164,25 @@ def test_other_units_are_cut_alike(driven, text, kind, memory):
 
 @pytest.mark.parametrize("kind", ["zero", "freeze", "shuffle", "swap"])
 @pytest.mark.parametrize(("unit", "memory"), [(NestedLSTM, "inner"), (LSTM, "layer 2"), (GRU, "layer 1 h")])
-def test_a_traced_text_reread_gives_the_same_losses(network, text, kind, unit, memory) -> None:
+def test_each_kind_is_an_edit_of_a_reading(network, text, kind, unit, memory) -> None:
     model = network(unit, scale=2.0, num_layers=1 if unit is NestedLSTM else 2)
-    other = text[::-1] if kind == "swap" else None
-    known = {"units": [1, 2, 5], "seed": 4}
-    effect = intervene(model, text, kind, memory, moments=[90], distance=30, other=other, **known)
-    donor = None if other is None else (other, trace(model, other))
-    told = reread(model, text, trace(model, text), kind, memory, moment=90, distance=30, other=donor, **known)
-    codes = model.vocabulary.encode(text)[91:121]
-    np.testing.assert_allclose(-told[np.arange(30), codes], effect.loss_cut[0], rtol=1e-4, atol=1e-5)
-
-
-def test_rereading_needs_a_moment_inside_the_text(network, text) -> None:
-    model = network()
-    for moment in (0, 380, 400):
-        with pytest.raises(UsageError, match="moment"):
-            reread(model, text, trace(model, text), "zero", "inner", moment=moment, distance=30)
+    other, units = text[::-1], (1, 2, 5)
+    known = {"units": units, "seed": 4, "other": other if kind == "swap" else None}
+    found = intervene(model, text, kind, memory, moments=[90], distance=30, **known)
+    codes = model.vocabulary.encode(text)
+    with torch.no_grad():
+        state, donor = (states_at(model, each, [90]) for each in (codes, model.vocabulary.encode(other)))
+    order = torch.randperm(3, generator=torch.Generator().manual_seed(4))
+    edit = {
+        "zero": probes.zero,
+        "freeze": probes.freeze(),
+        "shuffle": probes.shuffle(order),
+        "swap": probes.put(component(model.recurrent, donor, memory)[:, list(units)]),
+    }[kind]
+    where = (f"{memory} before", range(30) if kind == "freeze" else 0, units)
+    read = probes.run(model, codes[90:120], {where: edit}, keep=[], state=state)
+    losses = torch.nn.functional.cross_entropy(read.logits, codes[91:121], reduction="none")
+    np.testing.assert_allclose(losses, found.loss_cut[0], rtol=1e-4, atol=1e-5)
 
 
 def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol(network, text) -> None:
@@ -193,8 +195,6 @@ def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol
             intervene(model, text, "zero", "inner", moments=MOMENTS, distance=5)
         with pytest.raises(UsageError, match="does not predict"):
             attribute(model, text, "inner", moments=MOMENTS, distance=5)
-        with pytest.raises(UsageError, match="does not predict"):
-            reread(model, text, trace(model, text), "zero", "inner", moment=60, distance=5)
     named = network()
     named.words = named.vocabulary.symbols
     assert intervene(named, text, "zero", "inner", moments=MOMENTS, distance=5).sizes["distance"] == 5
@@ -222,8 +222,6 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
             intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)
         with pytest.raises(UsageError, match=refusal):
             attribute(model, text, "layer 1", moments=MOMENTS, distance=5)
-        with pytest.raises(UsageError, match=refusal):
-            reread(model, text, trace(model, text), "zero", "layer 1", moment=60, distance=5)
         for cell in model.recurrent.cells:
             cell.boundary = "step"
     told = intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)

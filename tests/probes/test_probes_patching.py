@@ -82,6 +82,28 @@ def test_a_latch_lights_in_its_memory_at_every_step():
     np.testing.assert_allclose(found.patched.sel(memory=["outer", "h"]), 0, atol=1e-6)
 
 
+def test_in_a_counter_each_memory_restores_what_it_counted():
+    """A cell that counts "a" up and "b" down for ever: whenever it is patched, all that was counted comes back."""
+    unit = LSTM(3, 1)
+    cell = unit.layers[0]
+    with torch.no_grad():
+        for parameter in unit.parameters():
+            parameter.zero_()
+        cell.bias[:] = torch.tensor([OPEN, 2 * OPEN, 0, OPEN])
+        cell.weight_ih[2] = torch.tensor([0.0, 0.1, -0.1])
+    readout = nn.Linear(1, 3, bias=False)
+    with torch.no_grad():
+        readout.weight[:] = torch.tensor([[0.0], [1.0], [-1.0]])
+    model = lab.models.wrap(unit, readout=readout, vocabulary=" ab")
+    found = patch_map(model, "aab a b ", "bbb a b ", right="a", wrong="b")
+    counts = [2 * np.tanh(each * np.tanh(0.1)) for each in (1, -3)]
+    assert (found.clean, found.corrupted) == pytest.approx(counts, abs=1e-5)
+    np.testing.assert_allclose(found.patched.sel(memory="cell"), counts[0] - counts[1], rtol=1e-4)
+    np.testing.assert_allclose(found.patched.sel(memory="h"), 0, atol=1e-6)
+    after = found.log_p.sel(memory="cell")
+    np.testing.assert_allclose(after[:, 1] - after[:, 2], counts[0], atol=1e-5)
+
+
 def test_all_of_the_state_restores_all_of_the_preference(network):
     model = network(scale=2.0)
     clean, corrupted = "abc dij gh", "abc gij gh"
@@ -126,11 +148,13 @@ def test_texts_of_different_lengths_are_aligned_at_their_ends(network):
         (("abc", "dbc"), {"memories": ["middle"]}, "middle"),
         (("abc", "dbc"), {"memories": []}, "memory"),
         (("abc", ""), {}, "empty"),
+        (("abc", "dbc"), {"right": "ab"}, "'ab'"),
+        (("abc", "dbc"), {"wrong": 99}, "99"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(network, texts, options, named):
     with pytest.raises(UsageError, match=named):
-        patch_map(network(), *texts, right="a", wrong="b", **options)
+        patch_map(network(), *texts, **({"right": "a", "wrong": "b"} | options))
 
 
 def test_pairs_are_pairs():

@@ -115,6 +115,51 @@ def test_a_memory_that_another_network_lacks_gives_way() -> None:
         lab.widgets.InterventionLab(network(), TEXT, other="short", kind="swap", moment=20)
 
 
+def test_a_patch_lab_shows_what_the_probe_measures_and_predicts() -> None:
+    model, clean, corrupted = network(), "a man sold it", "a men sold it"
+    widget = lab.widgets.PatchLab([model, network(GRU, "other")], clean, corrupted, right="a", wrong="e")
+    found = lab.probes.patch_map(model, clean, corrupted, right="a", wrong="e")
+    np.testing.assert_allclose(np.frombuffer(widget.patched, "<f4"), found.patched.values.ravel(), rtol=1e-4, atol=1e-7)
+    assert widget.preferences == pytest.approx([found.clean, found.corrupted])
+    assert widget.memories == ["outer", "inner", "h"]
+    codes = np.frombuffer(widget.likely, "<i2").reshape(2 + found.patched.size, -1)
+    ends = [lab.probes.trace(model, text).log_p[-1].values for text in (clean, corrupted)]
+    best = [int(each.argmax()) for each in (*ends, *found.log_p.values.reshape(-1, len(LETTERS)))]
+    assert codes[:, 0].tolist() == best
+    np.testing.assert_allclose(
+        lab.figures.data(widget.figure())["patched"].sum(),
+        float(found.patched.sum()) / (found.clean - found.corrupted),
+        rtol=1e-3,
+    )
+    widget.memory, widget.step = 2, 8
+    widget.run = "other"
+    assert (widget.memories, widget.memory, widget.step) == (["h"], 0, 8)
+
+
+def test_a_patch_lab_chooses_what_the_difference_moves_most() -> None:
+    model = network()
+    widget = lab.widgets.PatchLab(model, "a man sold it", "a men sold it")
+    gain = np.subtract(*(np.exp(lab.probes.trace(model, text).log_p[-1]) for text in (widget.clean, widget.corrupted)))
+    assert widget.answers == [LETTERS[int(np.argmax(gain.values))], LETTERS[int(np.argmin(gain.values))]]
+    assert widget.preferences[0] > widget.preferences[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"corrupted": "a man sold it"}, "same"),
+        ({"corrupted": "a man sold is"}, "alike"),
+        ({"clean": ""}, "empty"),
+        ({"right": "ab"}, "'ab'"),
+        ({"clean": "a" + "b" * 130, "corrupted": "c" + "b" * 130}, "120"),
+    ],
+)
+def test_texts_that_cannot_be_patched_are_said_in_a_sentence(changes, named) -> None:
+    widget = lab.widgets.PatchLab(network(), "a man sold it", "a men sold it")
+    refused(widget, **changes)
+    assert named in widget.error
+
+
 def test_the_browser_lists_runs_and_offers_what_is_picked() -> None:
     browser = lab.widgets.RunBrowser("ptb_char_nlstm*", scale="small", pick=["ptb_char_nlstm/small-seed0"])
     row = next(row for row in browser.rows if row["name"] == "ptb_char_nlstm/small-seed0")

@@ -29,7 +29,6 @@ from nlstm_lab.probes.reading import (
     names,
     reading,
     rows,
-    state_of,
     states_at,
 )
 from nlstm_lab.probes.records import read, recorded
@@ -109,41 +108,6 @@ def intervene(
     return xr.Dataset(data, coords, {"model": model.name, "kind": kind, "memory": ", ".join(names)})
 
 
-def reread(
-    model: Network,
-    text: Text,
-    read: xr.Dataset,
-    kind: Kind,
-    memory: str | Sequence[str],
-    *,
-    moment: int,
-    distance: int = 100,
-    units: Sequence[int] | None = None,
-    other: tuple[Text, xr.Dataset] | None = None,
-    seed: int = 0,
-) -> np.ndarray:
-    """What is predicted after one cut, log p [distance, vocabulary], where the text was traced before (`read`).
-
-    The arguments are those of `intervene`; `other` is a text with its trace. Row d is read beside the trace's own
-    `log_p` at time `moment + d`. Nothing is read twice: the state at the moment is the trace's.
-
-    Args:
-        read: What has been read before the cut.
-        moment: The step of the cut.
-        other: Another text, whose state is swapped in.
-    """
-    codes, names = encode_symbols(model, text), _named(memory)
-    if not 1 <= moment <= len(codes) - distance:
-        raise UsageError(f"a moment must have a symbol before it and {distance} behind it, and {moment} has not")
-    _check(model, codes, kind, (), distance, other)
-    with reading(model):
-        state = state_of(model, codes, read, moment)
-        donor = state if other is None else state_of(model, _donor(model, other[0], moment), other[1], moment)
-        cut = Cut(kind, names, *_chosen(model, units, seed))
-        log_p = _cut_predictions(model, codes[moment : moment + distance, None], state, donor, cut)
-    return log_p[:, 0].cpu().numpy()
-
-
 def attribute(
     model: Network,
     text: Text,
@@ -209,14 +173,19 @@ def _named(memory: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: object) -> None:
+def refuse_sampling(model: Network) -> None:
+    """UsageError where boundaries are sampled: the intact and the cut reading would differ in their draws."""
     if any(
         isinstance(cell, HMLSTMCell) and cell.boundary == "sample" and not cell.top for cell in model.recurrent.cells
     ):
-        raise UsageError(  # the intact and the cut reading would differ in their draws, whatever is cut
+        raise UsageError(
             f"{model.name or 'this network'} samples its boundaries, anew in every reading: set `boundary` of its "
             'cells to "step", or choose a network that decides on them'
         )
+
+
+def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: object) -> None:
+    refuse_sampling(model)
     if kind not in get_args(Kind):
         raise UsageError(f"an intervention is one of {', '.join(get_args(Kind))}, not {kind!r}")
     if (kind == "swap") != (other is not None):

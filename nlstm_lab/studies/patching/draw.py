@@ -39,7 +39,7 @@ def patch_map(found: xr.Dataset, width: float = PAGE, ax: Axes | None = None) ->
     effect = found.attrs["clean"] - found.attrs["corrupted"]
     if effect == 0:
         raise UsageError("the two texts do not differ in the preference: there is nothing to restore")
-    frame = found.to_dataframe().reset_index()
+    frame = found[list(KINDS)].to_dataframe().reset_index()
     for kind in KINDS:
         frame[kind] /= effect
     names = [str(name) for name in found["memory"].values][::-1]

@@ -6,7 +6,7 @@ corrupted text is read on: what then comes back of the clean reading's preferenc
 Attribution patching (Nanda 2023; Syed, Rager and Conmy 2023) is its first-order approximation, from one gradient.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.edits import BEFORE, changed, put, run
+from nlstm_lab.probes.edits import BEFORE, changed, put
 from nlstm_lab.probes.reading import (
     Text,
     batched,
@@ -31,6 +31,7 @@ from nlstm_lab.probes.reading import (
     symbols_of,
 )
 from nlstm_lab.probes.records import ensure
+from nlstm_lab.probes.running import run
 from nlstm_lab.probes.seeds import RUN
 from nlstm_lab.studies.patching.pairs import Pair, minimal_pairs
 
@@ -47,6 +48,7 @@ def patch_map(
     right: str | int,
     wrong: str | int,
     memories: Sequence[str] | None = None,
+    watch: Callable[[float], None] | None = None,
 ) -> xr.Dataset:
     """Patch each memory of `clean` into the reading of `corrupted`, before each character that both end with.
 
@@ -59,11 +61,13 @@ def patch_map(
         right: A symbol, or its code.
         wrong: Another.
         memories: What is patched, by name; all memories and hidden states by default.
+        watch: Called with the share that is done, at every character; may raise to end it.
 
     Returns:
         Variables (memory, time): `patched`, the preference that patching restores, and `attributed`, its first-order
-        approximation, in nats. `time` counts the characters since the texts last differed, with the coordinate
-        `symbol`. Attributes: `clean` and `corrupted`, the preference after each text.
+        approximation, in nats; and `log_p` (memory, time, code), what is then predicted. `time` counts the characters
+        since the texts last differed, with the coordinate `symbol`. Attributes: `clean` and `corrupted`, the preference
+        after each text.
 
     Raises:
         UsageError: The texts do not end alike or are the same, or there is no such symbol or memory.
@@ -89,10 +93,13 @@ def patch_map(
     attributed = torch.stack([((states[name] - mine[name]) * gradient).sum(-1) for name, gradient in pairs])
     with reading(model):
         before = _preference(model, one, answers)
-        after, *read_on = _read_on(model, other, common, states, answers).tolist()
+        ends = _read_on(model, other, common, states, watch)
+    after, *read_on = (ends[:, answers[0]] - ends[:, answers[1]]).tolist()
     patched = torch.tensor(read_on).view(common, len(memories)).t() - after
+    log_p = ends[1:].float().log_softmax(-1).unflatten(0, (common, -1)).transpose(0, 1).cpu()
     dims = ("memory", "time")
-    data = {"patched": (dims, patched.numpy()), "attributed": (dims, attributed.cpu().numpy())}
+    data: dict[str, Any] = {"patched": (dims, patched.numpy()), "attributed": (dims, attributed.cpu().numpy())}
+    data["log_p"] = ((*dims, "code"), log_p.numpy())
     coords: dict[str, Any] = {"memory": list(memories), "time": np.arange(common)}
     coords["symbol"] = ("time", symbols_of(model, other[-common:]))
     attributes = {"clean": before, "corrupted": after, "right": str(right), "wrong": str(wrong), "model": model.name}
@@ -113,7 +120,11 @@ def _common_end(one: Tensor, other: Tensor) -> int:
 
 
 def _code(model: Network, symbol: str | int) -> int:
-    return symbol if isinstance(symbol, int) else int(model.vocabulary.encode(symbol)[0])  # type: ignore[union-attr]
+    symbols = model.vocabulary.symbols if model.vocabulary else ()
+    code = symbol if isinstance(symbol, int) else symbols.index(symbol) if symbol in symbols else -1
+    if code not in range(len(symbols) or code + 1):
+        raise UsageError(f"{symbol!r} is not one symbol of this network: choose among {', '.join(map(repr, symbols))}")
+    return code
 
 
 def _entering(
@@ -141,16 +152,19 @@ def _preference(model: Network, codes: Tensor, answers: list[int]) -> float:
     return float(logits[answers[0]] - logits[answers[1]])
 
 
-def _read_on(model: Network, codes: Tensor, common: int, states: dict[str, Tensor], answers: list[int]) -> Tensor:
-    """The preference after the text unpatched, then after each patched reading, moment by moment: side by side."""
+def _read_on(
+    model: Network, codes: Tensor, common: int, states: dict[str, Tensor], watch: Callable[[float], None] | None
+) -> Tensor:
+    """The logits after the text unpatched, then after each patched reading, moment by moment: all side by side."""
     _, state = model.recurrent(*model.recurrent_arguments(codes[: len(codes) - common, None]))
     for step, code in enumerate(codes[-common:]):
         plain = rows(state, [0])
         patched = [changed(model.recurrent, plain, name, put(clean[step])) for name, clean in states.items()]
         state = batched([state, *patched])
         output, state, _ = model.trace(code.expand(1, 1 + (step + 1) * len(states)), state)
-    logits: Tensor = model.readout(output[0])
-    return logits[:, answers[0]] - logits[:, answers[1]]
+        if watch is not None:
+            watch((step + 1) / common)
+    return model.readout(output[0])  # type: ignore[no-any-return]
 
 
 def patches(model: Network, pairs: Sequence[Pair] | None = None) -> pd.DataFrame:
@@ -177,6 +191,7 @@ def _patches(model: Network, pairs: Sequence[Pair]) -> pd.DataFrame:
             ends = [_preference(model, encode_symbols(model, text), answers) for text in pair[1:3]]
         if able := ends[0] > max(0.0, ends[1] + EFFECT):
             found = patch_map(model, *pair[1:3], right=pair.right, wrong=pair.wrong)
+            found = found.drop_vars("log_p")
             rows.append(found.to_dataframe().reset_index().assign(family=pair.family, effect=ends[0] - ends[1]))
         kept.append({"family": pair.family, "kept": able})
     counts = pd.DataFrame(kept).groupby("family", sort=False)["kept"].agg(["size", "sum"]).reset_index()

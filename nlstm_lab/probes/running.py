@@ -1,0 +1,222 @@
+"""Read with edits: any state, gate or pre-activation, at any time, is seen and replaced while a network reads."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import xarray as xr
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from nlstm_lab.cells import Record, Records, Recurrent
+from nlstm_lab.cells.memories import memories
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.edits import BEFORE, Edit, changed, chosen
+from nlstm_lab.probes.reading import Texts, encode_all, evaluating, hidden_names, names
+from nlstm_lab.probes.tracing import SHOW_PROGRESS, labelled, recorded_values
+
+Where = str | tuple[Any, ...]  # a name, (name, time) or (name, time, units)
+PREACTIVATION = "preactivation"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a network computed along a text, or several, edited or not.
+
+    Attributes:
+        logits: [T, V], with several texts [B, T, V]; None where the network has no readout.
+        values: The kept variables of the trace as tensors, [T, B, memory, unit] (h: layer for memory).
+        trace: The same, labelled (`lab.probes.trace`).
+    """
+
+    logits: Tensor | None
+    values: dict[str, Tensor]
+    label: Callable[[dict[str, Any]], xr.Dataset] = field(repr=False)
+
+    @property
+    def trace(self) -> xr.Dataset:
+        arrays = {name: value.detach().float().cpu().numpy().copy() for name, value in self.values.items()}
+        return self.label(arrays)
+
+
+def run(
+    model: Network,
+    text: Texts,
+    edits: Mapping[Where, Edit] | None = None,
+    keep: Sequence[str] | None = None,
+    *,
+    gradients: bool = False,
+    state: Any = None,
+) -> Reading:
+    """Read `text`, from a zero state or a given one, with every edit made at its place.
+
+    What an edit puts in a state, a gate or a pre-activation is what the rest of that step and all later ones go on
+    with. A state is also edited "before" a step: then that step reads the new value, and the one before it computed
+    with the old. An edit that returns what it was given changes nothing.
+
+    Args:
+        model: The network, one of `lab.models.wrap` too.
+        text: One text, or a list of texts that are read side by side.
+        edits: Functions of values [B, units] by where they are made: a name, (name, time) or (name, time, units).
+            Names are those of memories ("inner", "layer 2", "cell") and hidden states ("h", "layer 2 h"), with
+            " before" behind them or not; of gates behind a memory's name ("inner f"; of cells without memories "r" or
+            "layer 2 r"); of pre-activations ("inner preactivation f"). A time is a step or a range of steps, units
+            are a tuple of numbers. Edits of one place are made in their order.
+        keep: Variables of the trace that are kept, all by default; [] for the logits alone.
+        gradients: Whether the logits and values can be differentiated, by whatever the edits bring in.
+        state: The packed state with which the first step begins; None for zeros.
+
+    Returns:
+        Logits, values and trace.
+
+    Raises:
+        UsageError: There is no such name, time or unit, or an edit returns another shape or type, or NaN.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> cut = lab.probes.run(model, "the old man said", edits={("inner before", 8): lab.probes.zero})
+    >>> shut = lab.probes.run(model, "the old man said", edits={("outer f", range(4, 8), (3, 7)): lab.probes.zero})
+    >>> cut.logits.shape, bool(shut.trace.f.sel(memory="outer", unit=3)[4:8].max() == 0)
+    (torch.Size([16, 50]), True)
+    """
+    codes, lengths = encode_all(model, text)
+    plan = _Plan(model.recurrent, codes.shape[:2], edits or {})
+    kept: list[dict[str, Tensor]] = []
+    hidden = []
+    with evaluating(model), torch.set_grad_enabled(gradients):
+        for step in tqdm(range(len(codes)), disable=len(codes) < SHOW_PROGRESS, leave=False, unit=" steps"):
+            state = plan.before(step, state)
+            records = [_Layer(plan.inside[step, k]) for k in range(model.recurrent.num_layers)]
+            output, state, layers = model.trace(codes[step : step + 1], state, records)
+            plan.check(step, records)
+            values = recorded_values(layers)
+            kept.append({name: values[name] for name in _kept(values, keep)})
+            hidden.append(output)
+        logits = _logits(model, torch.cat(hidden), lengths)
+    stacked = {name: torch.cat([values[name] for values in kept]) for name in kept[0]}
+    leaks = [not record.get("memory") for record in memories(layers).values()]
+    return Reading(logits, stacked, lambda arrays: labelled(model, arrays, codes, lengths, leaks, ""))
+
+
+class _Layer(Records):
+    """Records of one layer whose values are edited as they are noted, by the depth of the memory."""
+
+    def __init__(self, edits: Mapping[int, "_Edits"]) -> None:
+        super().__init__()
+        self.edits = edits
+
+    def begin(self) -> Record:
+        self.append(_Edited(self.edits, 0) if self.edits else {})
+        return self[-1]
+
+
+class _Edited(dict[str, Any]):
+    def __init__(self, edits: Mapping[int, "_Edits"], depth: int) -> None:
+        super().__init__()
+        self.edits = edits.get(depth, {})
+        self.used: set[str] = set()  # what the step goes on with
+        if any(deeper > depth for deeper in edits):
+            self["memory"] = _Edited(edits, depth + 1)
+
+    def update(self, values: Mapping[str, Tensor] | None = None, /, **unused: Tensor) -> None:  # type: ignore[override]
+        """`cells.noted` hands in `values`, and goes on with what is then there; any other caller does not."""
+        self |= unused
+        for name, value in (values or {}).items():
+            for edit in self.edits.get(name, ()):
+                value = edit(value)
+            self[name] = value
+            self.used.add(name)
+
+
+_Edits = dict[str, list[Edit]]  # by what is recorded
+
+
+class _Plan:
+    """Which edits are made before and inside each step."""
+
+    def __init__(self, unit: Recurrent, shape: Sequence[int], edits: Mapping[Where, Edit]) -> None:
+        self.unit, self.batch, self.length = unit, shape[1], shape[0]
+        self.at_entry: dict[int, list[tuple[str, Edit]]] = defaultdict(list)
+        self.inside: dict[tuple[int, int], dict[int, _Edits]] = defaultdict(dict)
+        self.wanted: dict[int, list[tuple[str, int, int, str]]] = defaultdict(list)
+        for where, edit in edits.items():
+            name, time, units = (*((where,) if isinstance(where, str) else where), None, None)[:3]
+            for step in self._steps(name, time):
+                self._plan(name, step, chosen(edit, units, f"{name!r} at step {step}"))
+
+    def _steps(self, name: str, time: Any) -> Iterable[int]:
+        steps = range(self.length) if time is None else time if isinstance(time, range) else [time]
+        if not len(steps) or not all(step in range(self.length) for step in steps):
+            raise UsageError(f"{name!r} cannot be edited at {time}: the text has the steps 0 to {self.length - 1}")
+        return steps
+
+    def _plan(self, name: str, step: int, edit: Edit) -> None:
+        if name.endswith(BEFORE):
+            self.at_entry[step].append((name.removesuffix(BEFORE), edit))
+            return
+        layer, depth, quantity = self._found(name)
+        if quantity.startswith(f"{PREACTIVATION} "):
+            edit, quantity = self._of_gate(name, layer, depth, quantity.split()[1], edit), PREACTIVATION
+        self.inside[step, layer].setdefault(depth, {}).setdefault(quantity, []).append(edit)
+        self.wanted[step].append((name, layer, depth, quantity))
+
+    def _found(self, name: str) -> tuple[int, int, str]:
+        """Layer, depth and recorded name of what `name` says."""
+        memories, layers = names(self.unit), self.unit.num_layers
+        owners = {"": (0, 0)} if layers == 1 else {f"layer {k + 1}": (k, 0) for k in range(layers)}
+        owners |= {memory: divmod(k, len(memories) // layers) for k, memory in enumerate(memories)}
+        if name in memories:
+            return *owners[name], "c"
+        owner = max((each for each in owners if name.startswith(f"{each} " if each else "")), key=len, default=None)
+        if owner is None:
+            raise UsageError(self._lacks(name, []))
+        return *owners[owner], name[len(owner) :].strip()
+
+    def _of_gate(self, name: str, layer: int, depth: int, gate: str, edit: Edit) -> Edit:
+        cell: Any = self.unit.cells[layer]
+        for _ in range(depth):
+            cell = cell.memory
+        gates = getattr(cell, "gates", ())
+        if gate not in gates:
+            raise UsageError(self._lacks(name, [f"{PREACTIVATION} {each}" for each in gates]))
+        start = gates.index(gate) * self.unit.hidden_size
+        return chosen(edit, range(start, start + self.unit.hidden_size), name)
+
+    def _lacks(self, name: str, there: Iterable[str]) -> str:
+        known = [*names(self.unit), *hidden_names(self.unit.num_layers), *there]
+        return f"{type(self.unit).__name__} has no {name!r}; it has: {', '.join(known)}"
+
+    def before(self, step: int, state: Any) -> Any:
+        if state is None and self.at_entry[step]:
+            state = self.unit._pack([cell.initial_state(self.batch) for cell in self.unit.cells], unbatched=False)
+        for name, edit in self.at_entry[step]:
+            state = changed(self.unit, state, name, edit)
+        return state
+
+    def check(self, step: int, records: list[_Layer]) -> None:
+        """UsageError where an edit of this step was not made."""
+        for name, layer, depth, quantity in self.wanted[step]:
+            record: Any = records[layer][0]
+            for _ in range(depth):
+                record = record.get("memory", {})
+            if quantity not in record:
+                raise UsageError(self._lacks(name, (each for each in record if each not in ("c", "h", "memory"))))
+            if quantity not in record.used:
+                raise UsageError(f"{name!r} cannot be edited: its cell must go on with what `lab.cells.noted` returns")
+
+
+def _kept(values: Mapping[str, Tensor], keep: Sequence[str] | None) -> Iterable[str]:
+    missing = [name for name in keep or () if name not in values]
+    if missing:
+        raise UsageError(f"there is no {missing[0]!r} to keep in this network; there are: {', '.join(values)}")
+    return values if keep is None else keep
+
+
+def _logits(model: Network, hidden: Tensor, lengths: list[int] | None) -> Tensor | None:
+    if model.readout is None:
+        return None
+    logits: Tensor = model.readout(hidden)
+    return logits[:, 0] if lengths is None else logits.transpose(0, 1)

@@ -1,0 +1,234 @@
+"""Fixed and slow points of a network under a constant input, and the time constants of its motion near them.
+
+After Sussillo and Barak (2013): s is all that a network carries from step to step, F(s) one step under the constant
+input. From states of a text |F(s) - s| is minimized: where it reaches 0 is a fixed point, where it stays small a slow
+one. An eigenvalue of F's Jacobian there is a mode, which shrinks to 1/e in -1 / ln |eigenvalue| steps.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.linalg
+import torch
+import xarray as xr
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes import liveness
+from nlstm_lab.probes.reading import (
+    Text,
+    component,
+    encode,
+    evaluating,
+    hidden_names,
+    hidden_states,
+    memory_states,
+    names,
+)
+from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.probes.texts import unit_input
+from nlstm_lab.probes.tracing import trace
+
+FIXED = 1e-6  # the length of F(s) - s below which a point is fixed
+SLOW = 0.05  # of the median length of a step along the text: below it, a point is slow
+SAME = 1e-3  # largest difference of tanh s of two starts that came to the same point
+SATURATED = 0.99  # of |tanh c|
+STUCK = 1e9  # damping of a step that no longer helps
+RECORDED = 2.0  # steps: modes that are gone sooner are not recorded
+STARTS = 4
+STEPS = 60  # of the minimization, from each start
+
+Map = Callable[[Tensor], Tensor]
+
+
+def fixed_points(
+    model: Network, text: Text, *, constant: str | int | None = None, starts: int = STARTS, steps: int = STEPS
+) -> xr.Dataset:
+    """Find the points at which a network rests, or nearly so, while it reads the same input again and again.
+
+    Args:
+        model: A network whose step is smooth: one without boundaries or a clock.
+        text: Where the search starts: at states evenly spread over it.
+        constant: The symbol that is read, or its code; None for the mean of the inputs along the text.
+        starts: How many states.
+        steps: Of the minimization (Levenberg-Marquardt), from each.
+
+    Returns:
+        Dimensions point, memory (memories and hidden states), unit and mode, the slowest first. Variables: `state`
+        (point, memory, unit); `speed`, the length of F(s) - s, `kind` (fixed, slow or moving) and `starts` that came
+        there (point); `eigenvalue` and `timescale` in steps, infinite where a mode does not shrink (point, mode);
+        `share` of each memory in a mode, its participation (point, mode, memory). Attribute `step`: the median length
+        of a step along the text.
+
+    Raises:
+        UsageError: The network chooses when to move, or the text is shorter than the starts.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> found = lab.probes.fixed_points(model, "the old man said", constant=" ", starts=1, steps=2)
+    >>> dict(found.state.sizes)
+    {'point': 1, 'memory': 3, 'unit': 150}
+    """
+    codes = encode(model, text)
+    if not 1 <= starts < len(codes):
+        raise UsageError(f"a search from {starts} states needs a longer text than {len(codes)} steps, and one start")
+    along, places = _along(trace(model, codes, predictions=False))
+    model = copy.deepcopy(model).double()
+    with evaluating(model):
+        move = _move(model, codes, constant)
+        begun = along[np.linspace(1, len(codes) - 1, starts).round()]
+        ended = [_slowest(move, state, steps) for state in tqdm(begun, leave=False, unit=" starts")]
+    step = float((along[1:] - along[:-1]).norm(dim=-1).median())
+    points, counts = _distinct(sorted(ended, key=lambda state: _speed(move, state)))
+    speeds = np.array([_speed(move, state) for state in points])
+    modes = [_modes(_jacobian(move, state), len(places)) for state in points]
+    data: dict[str, Any] = {
+        "state": (("point", "memory", "unit"), torch.stack(points).unflatten(-1, (len(places), -1)).numpy()),
+        "speed": ("point", speeds),
+        "kind": ("point", np.where(speeds < FIXED, "fixed", np.where(speeds < SLOW * step, "slow", "moving"))),
+        "starts": ("point", counts),
+        "eigenvalue": (("point", "mode"), np.stack([values for values, _ in modes])),
+        "share": (("point", "mode", "memory"), np.stack([shares for _, shares in modes])),
+    }
+    data["timescale"] = (("point", "mode"), timescale_of(data["eigenvalue"][1]))
+    return xr.Dataset(data, {"memory": places}, {"model": model.name, "step": step})
+
+
+def _along(traced: xr.Dataset) -> tuple[Tensor, list[str]]:
+    """What a network carries along a text, [T, all units], and what its parts are called."""
+    if "z" in traced or "active" in traced:
+        raise UsageError(
+            "a network that chooses when to move has no smooth step: take one without boundaries or clocks"
+        )
+    parts = memory_states(traced) | hidden_states(traced)
+    return torch.from_numpy(np.concatenate([part.values for part in parts.values()], -1)).double(), list(parts)
+
+
+def _move(model: Network, codes: Tensor, constant: str | int | None) -> Map:
+    """One step of states [B, all units] under the constant input."""
+    unit = model.recurrent
+    if isinstance(constant, str):
+        constant = int(encode(model, constant)[0])
+    read = codes if constant is None else codes.new_tensor([constant])
+    x = (model.inputs(read) if read.is_floating_point() else unit_input(model, read)[0]).mean(0)
+    depth = len(names(unit)) // unit.num_layers
+
+    def move(states: Tensor) -> Tensor:
+        parts = states.unflatten(-1, (-1, unit.hidden_size)).transpose(0, 1)
+        cells, hidden = parts[: -unit.num_layers], parts[-unit.num_layers :]
+        packed = (hidden, cells if depth == 1 else cells.unflatten(0, (-1, depth))) if depth else hidden
+        moved = unit(x.expand(1, len(states), -1), packed)[1]
+        return torch.cat([component(unit, moved, name) for name in [*names(unit), *hidden_names(unit.num_layers)]], -1)
+
+    return move
+
+
+@torch.no_grad()
+def _speed(move: Map, state: Tensor) -> float:
+    return float((move(state[None])[0] - state).norm())
+
+
+def _jacobian(move: Map, state: Tensor) -> Tensor:
+    """dF/ds: each row by a copy of the state, all in one step backwards."""
+    copies = state.expand(len(state), -1).clone().requires_grad_()
+    with torch.enable_grad():
+        return torch.autograd.grad(move(copies), copies, torch.eye(len(state), dtype=state.dtype))[0]
+
+
+@torch.no_grad()
+def _slowest(move: Map, state: Tensor, steps: int) -> Tensor:
+    """Where |F(s) - s| is smallest near a state: Gauss and Newton's steps, damped until they help."""
+    one, damping = torch.eye(len(state), dtype=state.dtype), 1e-3
+    moved = move(state[None])[0] - state
+    for _ in range(steps):
+        slope = _jacobian(move, state) - one
+        square, downhill = slope.t() @ slope, slope.t() @ moved
+        while damping < STUCK:
+            tried = state - torch.linalg.solve(square + damping * one, downhill)
+            tried_moved = move(tried[None])[0] - tried
+            if tried_moved.norm() < moved.norm():
+                break
+            damping *= 10
+        if damping >= STUCK or moved.norm() < FIXED / 100:
+            break
+        state, moved, damping = tried, tried_moved, max(damping / 10, 1e-9)
+    return state
+
+
+def _distinct(ended: list[Tensor]) -> tuple[list[Tensor], list[int]]:
+    """Points that differ in what the network sees of them, and how many starts came to each."""
+    points: list[Tensor] = []
+    counts: list[int] = []
+    for state in ended:
+        same = [k for k, point in enumerate(points) if (state.tanh() - point.tanh()).abs().max() < SAME]
+        if same:
+            counts[same[0]] += 1
+        else:
+            points, counts = [*points, state], [*counts, 1]
+    return points, counts
+
+
+def _modes(jacobian: Tensor, parts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, the slowest first, and the share of each part in each: |left x right eigenvector|, summed."""
+    values, left, right = scipy.linalg.eig(jacobian.numpy(), left=True)
+    order = np.argsort(-np.abs(values), kind="stable")
+    taken = np.abs(left.conj() * right)[:, order].reshape(parts, -1, len(values)).sum(1).T
+    return values[order], taken / np.maximum(taken.sum(-1, keepdims=True), np.finfo(float).tiny)
+
+
+def timescale_of(eigenvalues: np.ndarray) -> np.ndarray:
+    """Steps in which a mode shrinks to 1/e; infinite where it does not."""
+    size = np.abs(eigenvalues)
+    with np.errstate(divide="ignore"):
+        return np.where(size < 1, -1 / np.log(np.minimum(size, 1)), np.inf)
+
+
+@recorded("modes", by=["starts"])
+def slow_modes(model: Network, text: Text | Excerpt, starts: int = STARTS) -> pd.DataFrame:
+    """Measure the slow modes at each point at which a network rests while it reads the mean input of a text.
+
+    Args:
+        starts: From how many states of the text the search starts.
+
+    Returns:
+        One row a point, memory and mode that is mostly that memory's (its slowest, and all that last `RECORDED` steps
+        and more): point, kind, `relative` (its speed as a share of a step along the text), starts, memory, timescale
+        (0 where no mode is mostly this memory's), share; and of the memory's cells at the point, NaN of a hidden
+        state: `saturated`, the share of |tanh c| above `SATURATED`, and `latched`, that share among those that are
+        latched along the text.
+    """
+    text = read(text)
+    found = fixed_points(model, text, starts=starts)
+    lives = _lives(model, text)
+    main = found["share"].argmax("memory")
+    frames = []
+    for k, memory in enumerate(found["memory"].values):
+        at = np.abs(np.tanh(found["state"].sel(memory=memory).values)) > SATURATED
+        held = lives.get(str(memory))
+        for point in range(found.sizes["point"]):
+            mine = np.flatnonzero(main[point] == k)
+            times, shares = found["timescale"].values[point, mine], found["share"].values[point, mine, k]
+            lasting = max(1, int((times >= RECORDED).sum()))
+            frame = pd.DataFrame({"timescale": times[:lasting] if len(mine) else [0.0]})
+            frame["share"] = shares[:lasting] if len(mine) else 0.0
+            about = {"point": point, "kind": found["kind"].values[point], "starts": found["starts"].values[point]}
+            about |= {"relative": found["speed"].values[point] / found.step, "memory": memory}
+            about["saturated"] = np.nan if held is None else at[point].mean()
+            about["latched"] = np.nan if held is None or not held.any() else at[point][held].mean()
+            frames.append(frame.assign(**about))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _lives(model: Network, text: Text) -> dict[str, np.ndarray]:
+    """Which cells of each memory are latched along the text."""
+    traced = trace(model, text, predictions=False)
+    if "c" not in traced:
+        return {}
+    grouped = liveness.classes(traced).groupby("memory")["life"]
+    return {str(memory): (lives == "latched").to_numpy() for memory, lives in grouped}

@@ -1,0 +1,70 @@
+// PatchLab: a row of squares for each memory, one a character of the texts' common end.
+
+function render(lab) {
+  let found = null, hovered = null;
+  const name = (memory) => (/(^| )h$/.test(memory) ? `hidden state ${memory}` : lookOf(memory).label);
+  const ask = (values, delay = 0) => lab.set(values, true, delay);
+  const field = (label, trait, size) => {
+    const control = make(size ? "input" : "textarea", { rows: size ? null : 1, size, maxlength: size ?? 1000, spellcheck: "false", input: () => ask({ [trait]: control.value }, 350) });
+    const node = lab.needsPython(labelled(label, control));
+    if (!size) node.classList.add("nl-wide");
+    node.show = (now) => { if (document.activeElement !== control) control.value = now; };
+    node.hint = (chosen) => { control.placeholder = visible(chosen); };
+    return node;
+  };
+  lab.hint("Type two texts that differ in a word and end alike. Each square puts one memory of the first reading into the second, just before that character: point at one, or click it, to see what is then predicted.");
+  const run = lab.needsPython(selection("Run", lab.get("runs"), lab.get("run"), (each) => ask({ run: each })));
+  const texts = { clean: field("Clean text", "clean"), corrupted: field("Corrupted text, into which memories are put", "corrupted") };
+  const answers = { right: field("prefer", "right", 1), wrong: field("over", "wrong", 1) };
+  const shown = choices("Colour", [["patched", "patched"], ["attributed", "first order"]], lab.get("kind"), (kind) => { lab.set({ kind }); paint(); });
+  const shades = legend("", scale("diverging", 1));
+  const map = make("div", { class: "nl-squares" }), readout = make("div", { class: "nl-readout" });
+  const sentence = make("p", { class: "nl-sum", "aria-live": "polite" });
+  lab.body.append(make("div", { class: "nl-controls" }, run, ...Object.values(answers)), ...Object.values(texts),
+    make("div", { class: "nl-controls" }, shown, shades), map, sentence, readout);
+
+  function arrived() {
+    const symbols = lab.get("symbols"), values = (each) => numbers(lab.get(each), "f4");
+    found = { symbols, memories: lab.get("memories"), patched: values("patched"), attributed: values("attributed"), likely: numbers(lab.get("likely"), "i2"), chances: values("chances") };
+    found.rows = found.memories.map((memory, row) => {
+      const view = textView({
+        label: `the common end, coloured by what the ${name(memory)} restores; arrow keys move along it`,
+        hover: framed((step) => { hovered = step === null ? null : [row, step]; look(); }),
+        select: (step) => { hovered = null; lab.set({ memory: row, step }); look(); lab.say(sentence.textContent); },
+      });
+      view.show(symbols);
+      return view;
+    });
+    map.replaceChildren(...found.memories.flatMap((memory, row) => [make("h3", {}, name(memory)), found.rows[row].node]));
+    run.offer(lab.get("runs"), lab.get("run"));
+    for (const [each, node] of Object.entries({ ...texts, ...answers })) node.show(lab.get(each));
+    lab.get("answers").forEach((symbol, k) => Object.values(answers)[k].hint(symbol));
+    hovered = null;
+    paint();
+  }
+
+  const effect = () => lab.get("preferences")[0] - lab.get("preferences")[1];
+  const share = (kind, row, step) => found[kind][row * found.symbols.length + step] / effect();
+
+  function paint() {
+    const all = found.patched.map((value) => Math.abs(value / effect())).filter(Number.isFinite);
+    const colours = scale("diverging", Math.max(1, ...all));
+    shades.show(colours, "share of the clean preference that comes back");
+    found.rows.forEach((view, row) => view.paint((step) => ({ shade: colours.shade(share(lab.get("kind"), row, step)) })));
+    look();
+  }
+
+  function look() {
+    const [row, step] = hovered ?? [lab.get("memory"), lab.get("step")], [right, wrong] = lab.get("answers");
+    found.rows.forEach((view, each) => view.select(each === row ? step : null));
+    const wide = found.likely.length / (2 + found.patched.length), vocabulary = lab.get("vocabulary");
+    const bars = (title, k) => guesses(title, found.likely.slice(k * wide, (k + 1) * wide), found.chances.slice(k * wide, (k + 1) * wide), vocabulary, right);
+    const of = (kind) => (Number.isFinite(share(kind, row, step)) ? `${fixed(100 * share(kind, row, step), 0)}\u00a0%` : "nothing that can be measured");
+    sentence.textContent = `The ${name(found.memories[row])}, put in before “${visible(found.symbols[step])}” (${step + 1} of ${found.symbols.length}), restores ${of("patched")} of the preference of “${visible(right)}” over “${visible(wrong)}” (${fixed(lab.get("preferences")[0], 1)} nats after the clean text, ${fixed(lab.get("preferences")[1], 1)} after the corrupted one); to first order ${of("attributed")}.`;
+    readout.replaceChildren(bars("After the clean text", 0), bars("After the corrupted text", 1), bars("Corrupted, this memory patched", 2 + row * found.symbols.length + step));
+  }
+
+  lab.watch(["runs", "run", "clean", "corrupted", "right", "wrong", "answers", "preferences", "symbols", "memories", "patched", "likely", "chances"], settled(arrived, 0));
+  arrived();
+  return paint;
+}

@@ -1,0 +1,104 @@
+"""PatchLab: two texts, and which memory carries what they differ in."""
+
+from typing import Any
+
+import numpy as np
+import traitlets
+import xarray as xr
+from matplotlib.figure import Figure
+
+from nlstm_lab import probes
+from nlstm_lab.errors import UsageError
+from nlstm_lab.studies.patching.draw import KINDS, patch_map
+from nlstm_lab.widgets.base import LabWidget, Step, clamped
+from nlstm_lab.widgets.networks import Given, Networks
+from nlstm_lab.widgets.reading import Reader, next_symbols
+
+LONGEST = 120  # characters that both texts may end with: the work grows with the square
+
+
+class PatchLab(LabWidget):
+    """A patch map of two texts that differ in a word and end alike, with the prediction behind each of its squares.
+
+    runs: a run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
+    clean, corrupted: the two texts. right, wrong: the next characters whose preference is looked at; by default those
+    whose probability the difference between the texts raises and lowers most.
+
+    `figure()` is `lab.figures.patch_map`.
+    """
+
+    title = "Patch lab"
+    scripts = ("guesses.js", "patching.js")
+    inputs = ("run", "clean", "corrupted", "right", "wrong")
+
+    run = traitlets.Unicode().tag(sync=True)
+    clean = traitlets.Unicode().tag(sync=True)
+    corrupted = traitlets.Unicode().tag(sync=True)
+    right = traitlets.Unicode().tag(sync=True)
+    wrong = traitlets.Unicode().tag(sync=True)
+
+    memory = traitlets.Int(0).tag(sync=True)  # the row and the column of the square that is looked at
+    step = traitlets.Int(0).tag(sync=True)
+    kind = traitlets.Enum(tuple(KINDS), "patched").tag(sync=True)
+
+    # results
+    runs = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    answers = traitlets.List(traitlets.Unicode()).tag(sync=True)  # right and wrong, chosen where they were not given
+    preferences = traitlets.List(traitlets.Float()).tag(sync=True)  # after the clean and the corrupted text, nats
+    symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)  # of the common end
+    memories = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    patched = traitlets.Bytes().tag(sync=True)  # f4 [memory, time], nats
+    attributed = traitlets.Bytes().tag(sync=True)
+    likely = traitlets.Bytes().tag(sync=True)  # i2 [2 + memory x time, LIKELIEST]: clean, corrupted, every square
+    chances = traitlets.Bytes().tag(sync=True)  # f4, the same
+
+    def __init__(self, runs: Given, clean: str, corrupted: str, *, right: str = "", wrong: str = "") -> None:
+        self._networks = Networks(runs)
+        self._reader = Reader(self._networks)
+        known = self._networks.names
+        super().__init__(run=known[0], runs=known, clean=clean, corrupted=corrupted, right=right, wrong=wrong)
+        self._networks.follow(self)
+
+    def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
+        texts = [given["clean"], given["corrupted"]]
+        if all(text[-LONGEST - 1 :] == texts[0][-LONGEST - 1 :] and len(text) > LONGEST for text in texts):
+            raise UsageError(f"the texts end alike in over {LONGEST} characters, which takes long: shorten that end")
+        ends = xr.concat([self._reader.trace(given["run"], text, step)["log_p"][-1] for text in texts], "text")
+        symbols = [str(symbol) for symbol in ends["vocabulary"].values]
+        gain = np.exp(ends[0].values) - np.exp(ends[1].values)
+        right, wrong = given["right"] or symbols[int(gain.argmax())], given["wrong"] or symbols[int(gain.argmin())]
+        found = probes.patch_map(
+            self._networks[given["run"]],
+            *texts,
+            right=right,
+            wrong=wrong,
+            watch=lambda share: step(share, "patching each memory at each character"),
+        )
+        squares = found["log_p"].values.reshape(-1, len(symbols))
+        every = xr.Dataset({"log_p": (("time", "vocabulary"), np.concatenate([ends.values, squares]))})
+        codes, chances = next_symbols(every)
+        return {
+            **clamped(self, given, "step", found.sizes["time"] - 1),
+            **clamped(self, given, "memory", found.sizes["memory"] - 1),
+            "answers": [right, wrong],
+            "preferences": [found.clean, found.corrupted],
+            "symbols": [str(symbol) for symbol in found["symbol"].values],
+            "memories": [str(memory) for memory in found["memory"].values],
+            "vocabulary": symbols,
+            "patched": found["patched"].values.astype("<f4").tobytes(),
+            "attributed": found["attributed"].values.astype("<f4").tobytes(),
+            "likely": codes.tobytes(),
+            "chances": chances.tobytes(),
+        }
+
+    def draw(self) -> Figure:
+        shape = len(self.memories), len(self.symbols)
+        arrays = {name: np.frombuffer(getattr(self, name), "<f4").reshape(shape) for name in KINDS}
+        coords = {"memory": self.memories, "symbol": ("time", self.symbols)}
+        about = dict(zip(("clean", "corrupted"), self.preferences, strict=True))
+        return patch_map(xr.Dataset({name: (("memory", "time"), each) for name, each in arrays.items()}, coords, about))
+
+    def describe(self) -> str:
+        clean, corrupted = (self.settled[name] for name in ("clean", "corrupted"))
+        return f"{self.run}, {clean!r} into {corrupted!r}: {' over '.join(map(repr, self.answers))}"
