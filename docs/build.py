@@ -96,19 +96,19 @@ def badge(verdict: str) -> str:
 
 
 def finding(one: catalogue.Finding) -> str:
-    """A finding's page: what was said, the verdict, the prose, the figures, and what it all rests on."""
+    """A finding's page: the prose, each claim with its verdict and runs, the figures, the notebook."""
     lines = [f"# {one.title}", "", relinked(one.body, "../"), ""]
     for said in one.statements:
         asked = f"{said.document}, {said.where}" if said.document else f"Our own question, {said.where}"
         lines += [f"> {said.says}", ">", f"> {asked}", "", f"{badge(said.verdict)} **{said.ours or 'no run yet'}**", ""]
-        lines += [f"- Rests on {said.rests_on}."]
+        lines += [f"- Runs: {said.runs}."]
         lines += [f"- Measured: {said.measure}."] if said.measure else []
         lines += [f"- {said.note}"] if said.note else []
         lines.append("")
     for figure in one.figures:
         record = next(record for record in catalogue.manifest() if record["name"] == figure)
         lines += [f"```{{figure}} ../figures/{figure}.png", f":alt: {record['caption']}", ""]
-        lines += [f"{record['caption']} <a href='../gallery.html#{figure}'>Files and what made it</a>", "```", ""]
+        lines += [f"{record['caption']} <a href='../gallery.html#{figure}'>Files and runs</a>", "```", ""]
     number = one.notebook.partition("_")[0]
     lines += [
         "## The evidence",

@@ -38,8 +38,8 @@ class Statement:
     scale: str
 
     @property
-    def rests_on(self) -> str:
-        return f"{self.seeds} seeds, {self.scale} scale" if self.scale else "nothing: no run is recorded"
+    def runs(self) -> str:
+        return f"{self.seeds} seeds, {self.scale} scale" if self.scale else "none"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _statement(rows: pd.DataFrame) -> Statement:
     if least["scale"]:
         digits = lab.targets.comparison.decimals(least["as_printed"]) + 1 if least["as_printed"] else 3
         ours = numbers.ci(numbers.Interval(least["ours"], least["low"], least["high"]), digits)
-        ours = f"{ours} {least['metric']}".strip() + (" at the least" if len(rows) > 1 else "")
+        ours = f"{ours} {least['metric']}".strip() + (" (smallest)" if len(rows) > 1 else "")
     return Statement(
         document="" if least["own"] else lab.targets.load(least["document"]).title,
         where=", ".join(filter(None, [least["where"], {"valid": "validation"}.get(least["split"], least["split"])])),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-Ordering = Literal["holds", "fails", "undecided", "not measured"]
+Ordering = Literal["holds", "fails", "inconclusive", "not measured"]
 
 
 class Interval(NamedTuple):
@@ -97,8 +97,8 @@ def compare(
         confidence: Of the interval.
 
     Returns:
-        Ordering `holds` where the interval lies above 0, `fails` where it lies below, `undecided` where it touches 0,
-        `not measured` where a side has fewer than three seeds or a value that is not a number.
+        Ordering `holds` where the interval lies above 0, `fails` where it lies below, `inconclusive` where it touches
+        0, `not measured` where a side has fewer than three seeds or a value that is not a number.
     """
     if paired:
         shared = [seed for seed in first if seed in second]
@@ -109,7 +109,7 @@ def compare(
         interval, df = _welch(list(first.values()), list(second.values()), confidence)
     if not np.isfinite(interval).all():
         return Compared(interval, seeds, "not measured", float("nan"))
-    ordering: Ordering = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "undecided"
+    ordering: Ordering = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "inconclusive"
     return Compared(interval, seeds, ordering, df)
 
 

@@ -379,9 +379,9 @@ def ordering(better: list[float], worse: list[float], scale: str = "small") -> p
     [
         ([1.60, 1.61, 1.62], [1.65, 1.66, 1.67], "holds"),
         ([1.65, 1.66, 1.67], [1.60, 1.61, 1.62], "fails"),
-        ([1.60, 1.70, 1.80], [1.65, 1.75, 1.85], "undecided"),  # pairs would hold: two networks share no seed
-        ([1.60, 1.60], [1.90, 1.90], "undecided"),  # two seeds: no interval
-        ([1.60, math.nan, 1.61], [1.65, 1.66, 1.67], "undecided"),
+        ([1.60, 1.70, 1.80], [1.65, 1.75, 1.85], "inconclusive"),  # pairs would hold: two networks share no seed
+        ([1.60, 1.60], [1.90, 1.90], "inconclusive"),  # two seeds: no interval
+        ([1.60, math.nan, 1.61], [1.65, 1.66, 1.67], "inconclusive"),
     ],
 )
 def test_an_ordering_holds_when_welchs_interval_excludes_zero(better, worse, verdict):
@@ -437,7 +437,7 @@ def test_the_largest_scale_with_three_seeds_speaks():
     three = runs(("ptb_char_nlstm", "paper", "valid", [1.5] * 3), ("ptb_char_lstm2", "paper", "valid", [1.4] * 3))
     for tables, scale, verdict in (
         ([small, one], "small", "holds"),
-        ([one], "paper", "undecided"),
+        ([one], "paper", "inconclusive"),
         ([small, three], "paper", "fails"),
     ):
         rows = targets.verdicts(pd.concat(tables))
@@ -471,10 +471,10 @@ def test_a_substitute_may_decide_an_ordering_but_is_never_set_beside_a_printed_n
     [
         (2.0, 0.1, 3.9, "holds"),
         (-2.0, -3.9, -0.1, "fails"),
-        (2.0, 0.0, 4.0, "undecided"),
-        (-2.0, -4.0, 0.0, "undecided"),
-        (2.0, -0.1, 4.1, "undecided"),
-        (2.0, math.nan, math.nan, "undecided"),
+        (2.0, 0.0, 4.0, "inconclusive"),
+        (-2.0, -4.0, 0.0, "inconclusive"),
+        (2.0, -0.1, 4.1, "inconclusive"),
+        (2.0, math.nan, math.nan, "inconclusive"),
     ],
 )
 def test_a_claim_holds_when_its_whole_interval_lies_above(value, low, high, verdict):
@@ -491,7 +491,7 @@ def test_a_claims_largest_scale_with_three_seeds_speaks():
 
 
 def test_a_claim_is_judged_against_its_own_bound():
-    for low, verdict in ((0.4, "undecided"), (0.51, "holds")):
+    for low, verdict in ((0.4, "inconclusive"), (0.51, "holds")):
         claims = measured(("nested_lstm.inner_memory_dies", "small", 0.9, low, 1.0, 5))
         assert only(targets.verdicts(runs(), claims), place="inner_memory_dies")["verdict"] == verdict
 

@@ -69,7 +69,7 @@ VERDICTS = _table(
     ("differs", "differs", "#b2182b", "o"),
     ("holds", "holds", "#0072b2", "o"),
     ("fails", "fails", "#b2182b", "o"),
-    ("undecided", "undecided", "#a86f00", "o"),
+    ("inconclusive", "inconclusive", "#a86f00", "o"),
     ("smaller scale", "smaller scale", "#757575", "o"),
     ("not run", "not run", "#757575", "o"),
 )

@@ -11,10 +11,9 @@ from nlstm_lab.targets.tolerances import discriminations
 
 STATEMENT = ["where", "says", "note", "metric", "split", "scale", "setting"]  # what one line of claims is about
 READING = (
-    "Numbers are judged at paper scale; of two in a cell the first is validation's, the second the test set's. "
-    "Orderings and claims are judged by 95 % intervals over seeds at the scale shown, on the splits that the sentence "
-    "speaks of. A row that stands for several comparisons shows the smallest of their differences (“at the least”), "
-    "and how many have which verdict."
+    "Numbers are judged at paper scale; of two in a cell, the first is for validation and the second for the test set. "
+    "Orderings and claims are judged by 95 % intervals over seeds at the scale shown, on the splits that the claim is "
+    "about. A row with several comparisons shows the smallest difference (“smallest”) and counts the verdicts."
 )
 Rows = list[dict[Hashable, Any]]
 
@@ -78,13 +77,13 @@ def _spread(cell: dict[Hashable, Any]) -> str:
 def _statements(frame: pd.DataFrame) -> list[str]:
     """Claims, and orderings with one line a sentence of the document, metric, split and scale."""
     stated = frame[frame["kind"].isin(["ordering", "claim"]) & (frame["anchor"] | frame["split"].eq(""))]
-    lines = ["| where | what is said | split | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|---|"]
+    lines = ["| where | claim | split | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|---|"]
     for (where, says, note, metric, split, scale, text), rows in stated.groupby(STATEMENT, sort=False):
         cells: Rows = rows.to_dict("records")
         ours = seeds = ""
         if scale:
             least = min(cells, key=lambda cell: float(cell["ours"]))
-            ours = f"{_spread(least)} {metric}".rstrip() + (" at the least" if len(cells) > 1 else "")
+            ours = f"{_spread(least)} {metric}".rstrip() + (" (smallest)" if len(cells) > 1 else "")
             seeds = str(rows["seeds"].min())
         tally = rows["verdict"].value_counts(sort=False)
         verdict = ", ".join(f"{count} {name}" for name, count in tally.items()) if len(cells) > 1 else tally.index[0]

@@ -14,8 +14,8 @@ SPLITS = {"valid": "validation", "test": "test", "": "probes"}
 OUTCOMES = {  # column of the report: the verdicts that it counts, worded as they are counted
     "replicated or close": {"match": "match", "close": "close", "holds": "hold"},
     "not replicated": {"differs": "differ", "fails": "fail"},
-    "could not be told": {"undecided": "undecided"},
-    "not run": {"not run": "not run", "smaller scale": "at a smaller scale alone", "few": "with too few seeds"},
+    "inconclusive": {"inconclusive": "inconclusive"},
+    "not run": {"not run": "not run", "smaller scale": "only at smaller scale", "few": "with too few seeds"},
 }
 
 
@@ -24,16 +24,16 @@ def report(frame: pd.DataFrame) -> str:
 
     >>> import nlstm_lab as lab
     >>> print(lab.targets.report(lab.targets.verdicts(lab.runs.table())).splitlines()[0])
-    | | on | replicated or close | not replicated | could not be told | not run |
+    | | on | replicated or close | not replicated | inconclusive | not run |
     """
     counted = frame[frame["anchor"]]
-    few = counted["verdict"].isin(OUTCOMES["could not be told"]) & counted["seeds"].lt(ENOUGH)
+    few = counted["verdict"].isin(OUTCOMES["inconclusive"]) & counted["seeds"].lt(ENOUGH)
     counted = counted.assign(verdict=counted["verdict"].mask(few, "few"))
     lines = ["| | on | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 2) + "|"]
     for label, rows in _families(counted):
         lines += [_line("" if k else label, split, part) for k, (split, part) in enumerate(_of_splits(rows))]
     lacking = counted["verdict"].isin(OUTCOMES["not run"]) & counted["kind"].ne("claim")
-    corrected = "In brackets: how many remain with Holm's correction at 5 % over the comparisons of their line."
+    corrected = "In brackets: how many remain after Holm's correction at 5 % for the comparisons in their row."
     return "\n".join([*lines, "", corrected, *_rest(counted[lacking])]) + "\n"
 
 
@@ -80,8 +80,8 @@ def _rest(lacking: pd.DataFrame) -> list[str]:
         return ["Everything was run."]
     return [
         "Orderings and claims are judged by intervals over seeds, also at small scale, and by their direction, not by "
-        "the margin printed with them; printed numbers at the paper's own scale alone. What was not run, or with too "
-        "few seeds for an interval, takes a GPU, or patience on a processor, and one command a task: `nlstm-lab sweep "
-        "PATTERN --scale paper --seeds 0-4`, where the pattern is "
+        "the printed margin; printed numbers only at the paper's own scale. What was not run, or with too few seeds "
+        "for an interval, needs a GPU, or days on a processor, and one command per task: `nlstm-lab sweep PATTERN --scale "
+        "paper --seeds 0-4`, where the pattern is one of "
         f"{', '.join(dict.fromkeys(patterns))}."
     ]

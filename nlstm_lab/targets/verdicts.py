@@ -230,7 +230,7 @@ def _beside(tolerance: Tolerance, printed: Decimal | None, ours: float, scale: s
 
 def _side(ours: Interval, bound: float) -> str:
     """Whether an interval lies above the bound; one that touches it, or is not there, decides nothing."""
-    return "holds" if ours.low > bound else "fails" if ours.high < bound else "undecided"
+    return "holds" if ours.low > bound else "fails" if ours.high < bound else "inconclusive"
 
 
 def _speaks(seeds: Mapping[str, int]) -> str:

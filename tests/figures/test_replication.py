@@ -155,7 +155,7 @@ def test_verdicts_are_counted_by_table():
             ("Table 1", "ordering", ".03", True, False, "fails", 1),
             ("Section 4", "claim", "", True, False, "holds", 4),
             ("Section 4, figure 4", "claim", "270", True, False, "not run", 2),
-            ("Section 5", "claim", "", True, True, "undecided", 1),
+            ("Section 5", "claim", "", True, True, "inconclusive", 1),
         ) for _ in range(times)
     ]  # fmt: skip
     figure = figures.verdict_overview(pd.DataFrame(rows))

@@ -93,8 +93,8 @@ def test_two_networks_are_not_paired_and_an_untrained_one_is_another():
     )  # fmt: skip
     trained = {"experiment": "nlstm", "condition": "trained"}
     for other, ordering in (
-        ({"experiment": "lstm", "condition": "trained"}, "undecided"),
-        (trained | {"condition": "untrained"}, "undecided"),
+        ({"experiment": "lstm", "condition": "trained"}, "inconclusive"),
+        (trained | {"condition": "untrained"}, "inconclusive"),
         (trained | {"condition": "words shuffled"}, "holds"),  # the same network reads another text
     ):
         assert probes.compared(frame, "median", trained, other).ordering == ordering

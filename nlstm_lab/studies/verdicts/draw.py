@@ -19,7 +19,7 @@ OWN = "our own questions"
 AGAINST = ("differs", "fails")
 SIDES = {
     "printed numbers": ("match", "close", "differs", "smaller scale", "not run"),
-    "orderings and claims": ("holds", "undecided", "fails", "not run"),
+    "orderings and claims": ("holds", "inconclusive", "fails", "not run"),
 }
 
 
