@@ -81,7 +81,7 @@ def _rest(lacking: pd.DataFrame) -> list[str]:
     return [
         "Orderings and claims are judged by intervals over seeds, also at small scale, and by their direction, not by "
         "the printed margin; printed numbers only at the paper's own scale. What was not run, or with too few seeds "
-        "for an interval, needs a GPU, or days on a processor, and one command per task: `nlstm-lab sweep PATTERN --scale "
-        "paper --seeds 0-4`, where the pattern is one of "
+        "for an interval, needs a GPU, or days on a processor, and one command per task: `nlstm-lab sweep PATTERN "
+        "--scale paper --seeds 0-4`, where the pattern is one of "
         f"{', '.join(dict.fromkeys(patterns))}."
     ]
