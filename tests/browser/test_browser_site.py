@@ -96,7 +96,6 @@ def test_the_search_finds_a_finding(page: Page) -> None:
     page.tab.locator("#search-results li a").first.wait_for()
 
 
-@pytest.mark.xfail(strict=True, reason="1.2 MB uncompressed: the theme's stylesheet, scripts and icon fonts")
 def test_the_first_page_is_small_without_its_widget(page: Page, server: str) -> None:
     sizes: dict[str, int] = {}
     page.tab.on("response", lambda answer: sizes.setdefault(answer.url, int(answer.headers.get("content-length", 0))))
