@@ -1,5 +1,6 @@
 # Aliases for what people do first. Everything is in `.venv`, made by whichever command comes first.
 PYTHON ?= python3
+unexport PYTHONDONTWRITEBYTECODE  # tests and notebooks start many processes
 BIN := .venv/bin/python
 CHROMIUM = $(shell for name in chromium chromium-browser google-chrome chrome; do command -v $$name && break; done)
 ROOT := $(filter 0,$(shell id -u))
@@ -29,7 +30,7 @@ test: .venv/ready  ## all tests, or TESTS=tests/cells; those in a browser where 
 fast-test: .venv/ready  ## the tests that take a second or two at most
 	$(PYTEST) -m 'not slow and not browser and not soak' $(TESTS)
 
-soak: .venv/ready  ## long campaigns: kills at random moments, many trainings; their last figures are in tests/SOAK.md
+soak: browser  ## long campaigns: kills at random moments, many trainings; their last figures are in tests/SOAK.md
 	$(PYTEST) -m soak -rs $(TESTS)
 
 # In a folder of its own, without data: the networks of seconds are trained there, and nothing committed changes.
@@ -50,7 +51,7 @@ browser: .venv/ready  ## what the browser tests need, installed where that is po
 	|| echo "There is no Chromium here and it cannot be installed: the browser tests are skipped."
 
 browser-test: browser  ## of the tests, the widgets in JupyterLab and Chromium; screenshots in tests/browser/screenshots
-	$(PYTEST) -rs -m browser tests/browser
+	$(PYTEST) -rs -m "browser and not soak" tests/browser
 
 pages: .venv/ready  ## FINDINGS.md, VERDICTS.md, the list of notebooks and the README's numbers, from the records
 	$(BIN) docs/written.py

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from filelock import FileLock
 from nlstm_lab import paths
 
 os.environ.pop("COLUMNS", None)  # of a terminal, whose width tables would follow
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # builds grammars for seconds, for IRIs that none has
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: workers share the cores, and digits hang on the threads
 
 if TYPE_CHECKING:

@@ -31,6 +31,7 @@ def test_the_naive_loop_is_the_same_network():
     torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=0)
 
 
+@pytest.mark.slow
 def test_the_compared_lstm_has_the_parameters_of_the_nested_one():
     size = Size()
     nested, stacked = (
@@ -61,6 +62,7 @@ def test_the_paper_step_is_83_gflop():
     assert Size(steps=100, vocabulary=0).gflop == pytest.approx(82.9, abs=0.1)
 
 
+@pytest.mark.slow
 def test_frame_table_and_file(tmp_path, monkeypatch):
     monkeypatch.setattr("nlstm_lab.bench.steps.has_compiler", lambda device_type: False)
     frame = bench([TINY], devices=["cpu"], rounds=2)
@@ -87,6 +89,7 @@ def test_frame_table_and_file(tmp_path, monkeypatch):
     assert "5.00 times as fast" in report([reading])
 
 
+@pytest.mark.slow
 def test_the_table_tells_what_autocast_means_on_a_gpu(monkeypatch):
     monkeypatch.setattr("nlstm_lab.bench.steps.has_compiler", lambda device_type: False)
     frame = bench([TINY], devices=["cpu"], rounds=1).head(1).assign(variant="nn.LSTM, autocast")
@@ -101,11 +104,13 @@ def test_what_is_not_here_is_marked_and_not_claimed(monkeypatch):
     assert "unmeasured, no such device here" in table(frame)
 
 
+@pytest.mark.slow
 def test_boundaries_come_at_the_rates_asked_for():
     _, _, found = unit_with_rates(16, (0.21, 0.05), 100)
     assert found == pytest.approx((0.21, 0.05), abs=0.04)
 
 
+@pytest.mark.slow
 def test_a_training_step_holds_at_most_a_fifth_more_than_the_naive_loop():
     size = Size(hidden_size=200)  # for the rest, the step of the paper
     held = {

@@ -144,6 +144,7 @@ def test_a_text_with_foreign_characters_is_refused_by_name(elsewhere):
         probes.trace(model, "École")
 
 
+@pytest.mark.slow
 def test_figures_that_cannot_be_written_are_one_sentence(elsewhere, monkeypatch):
     """A file in the folder's place keeps even root from writing there."""
     import matplotlib.pyplot as plt
@@ -164,6 +165,7 @@ def test_debug_shows_the_traceback(monkeypatch):
         cli.main()
 
 
+@pytest.mark.slow
 def test_experiments_can_be_read_by_a_program(say):
     code, out, _ = say("experiments", "--json")
     assert code == 0
@@ -171,6 +173,7 @@ def test_experiments_can_be_read_by_a_program(say):
     assert rows["ptb_char_nlstm"]["cell_type"] == "nlstm"
 
 
+@pytest.mark.slow
 def test_the_table_shows_every_document(say):
     code, out, _ = say("table")
     assert code == 0

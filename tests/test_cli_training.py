@@ -24,6 +24,7 @@ def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *a
     return int(ended.value.code or 0), output, error
 
 
+@pytest.mark.slow
 def test_train_records_and_prints_what_was_measured(
     runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,6 +40,7 @@ def test_train_records_and_prints_what_was_measured(
     assert "--again" in again
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [("--device", "tpu"), ("--device", "cuda"), ("--precision", "fp8")])
 def test_what_this_machine_lacks_is_refused_also_where_there_is_a_record(
     given: tuple[str, str],
@@ -79,6 +81,7 @@ def test_what_is_unexpected_is_one_sentence_too(
     assert (code, error) == (1, "nlstm-lab: KeyError: 'nothing' (unexpected: --debug shows where)\n")
 
 
+@pytest.mark.slow
 def test_experiments_are_listed_with_exact_parameters_without_any_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ def left_behind() -> list[str]:
     return sorted(os.listdir(paths.executed())) if paths.executed().is_dir() else []
 
 
+@pytest.mark.slow
 def test_parameters_arrive_typed_in_this_interpreter_with_this_package(write):
     write(
         "10_a",
@@ -93,6 +94,7 @@ def test_an_unknown_notebook_is_refused(write):
         notebooks.plan(["11"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "named", "timeout"),
     [
@@ -112,6 +114,7 @@ def test_a_failure_is_one_sentence_and_leaves_the_earlier_copy(write, cell, name
     assert job.output.read_text() == "an earlier copy"
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_is_one_sentence(write):
     job = write("10_a")
     paths.executed().write_text("a file where the folder should be")

@@ -65,9 +65,7 @@ def test_a_name_that_is_not_declared_is_refused_where_papermill_injected_it(shel
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("given", "code", "named"), [(("seeds", "5"), 0, ""), (("seeds", "x"), 1, "seeds"), (("sede", "5"), 1, "sede")]
-)
+@pytest.mark.parametrize(("given", "code", "named"), [(("seeds", "5"), 0, ""), (("sede", "5"), 1, "sede")])
 def test_papermill_itself(tmp_path: Path, given: tuple[str, str], code: int, named: str) -> None:
     cells = [new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}), new_code_cell(CHECK),
              new_code_cell("assert seeds == [5], seeds")]  # fmt: skip

@@ -26,6 +26,7 @@ KINDS = (
 )  # blocks, streams, given boundaries, words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_experiment_is_trained_recorded_and_rebuilt(name: str, runs_folder: Path) -> None:
     run = runs.ensure(name, 0, "smoke", progress=False)
@@ -39,6 +40,7 @@ def test_every_kind_of_experiment_is_trained_recorded_and_rebuilt(name: str, run
     assert losses.iloc[-1] < losses.iloc[0]
 
 
+@pytest.mark.slow
 def test_a_run_on_words_knows_them_without_its_corpus(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.ensure("autocomplete_gru", 0, "smoke", progress=False)
     names = run.experiment.task.load().output.names
@@ -55,6 +57,7 @@ def run(recorded: Callable[..., runs.Run]) -> runs.Run:
     return recorded(NAME, 3)
 
 
+@pytest.mark.slow
 def test_a_record_tells_how_it_was_made(run: runs.Run) -> None:
     result = run.result
     assert run.name == "ptb_char_lstm1/smoke-seed3"
@@ -157,6 +160,7 @@ def test_a_run_that_nobody_recorded_names_the_command(runs_folder: Path) -> None
     assert runs.table().empty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "field", "value"), [("training", "epochs", 9), ("model", "unit", "gru"), ("task", "length", 50)]
 )
@@ -210,6 +214,7 @@ def test_a_required_field_that_came_is_a_difference() -> None:
     assert records.difference(recorded, experiment) == "training.epochs was absent and is 2"
 
 
+@pytest.mark.slow
 def test_again_keeps_the_record_until_the_new_one_takes_its_place(
     run: runs.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +260,7 @@ def test_damaged_records_are_said_to_be(run: runs.Run) -> None:
         runs.load(NAME, 3, "smoke")
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run: runs.Run) -> None:
     runs.ensure(f"{NAME}+forget_bias=0.0", 0, "smoke", progress=False)
     table = runs.table("ptb_char_lstm1*")
@@ -323,6 +329,7 @@ def test_an_attempt_on_a_text_that_changed_is_not_gone_on_with(own: Path, monkey
     assert run.result["data_sha256"] == run.experiment.task.load().fingerprint
 
 
+@pytest.mark.slow
 def test_an_attempt_that_does_not_tell_its_data_is_gone_on_with(
     runs_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +339,7 @@ def test_an_attempt_that_does_not_tell_its_data_is_gone_on_with(
     assert runs.ensure(NAME, 0, "smoke", progress=False).result["best_epoch"] == 2
 
 
+@pytest.mark.slow
 def test_an_experiment_of_ones_own_is_recorded_too(runs_folder: Path) -> None:
     own = replace(experiments.get(NAME, "smoke"), name="mine")
     run = runs.ensure(own, progress=False)

@@ -18,6 +18,7 @@ def run(recorded: Callable[..., runs.Run]) -> runs.Run:
     return recorded("ptb_char_lstm1", 3)
 
 
+@pytest.mark.slow
 def test_a_record_agrees_with_its_history_and_its_weights(run: runs.Run) -> None:
     told = audit(run)
     assert (told.wrong, told.lacking) == ([], "")
@@ -33,6 +34,7 @@ def test_a_result_that_its_history_does_not_have_is_named(run: runs.Run) -> None
     assert metrics[1]["metric"] in told.wrong[0]
 
 
+@pytest.mark.slow
 def test_weights_that_give_other_scores_are_named(run: runs.Run) -> None:
     file = run.folder / "weights.safetensors"
     weights = load_file(file)
@@ -51,6 +53,7 @@ def test_weights_that_give_other_scores_are_named(run: runs.Run) -> None:
     assert audit(run).lacking == "weights are not kept"
 
 
+@pytest.mark.slow
 def test_the_committed_tables_follow_from_the_histories(monkeypatch, capsys) -> None:
     """What needs no data: `nlstm-lab audit --no-weights`."""
     monkeypatch.setattr(sys, "argv", ["nlstm-lab", "audit", "--no-weights"])
@@ -61,6 +64,7 @@ def test_the_committed_tables_follow_from_the_histories(monkeypatch, capsys) -> 
     assert len(told.splitlines()) == 13
 
 
+@pytest.mark.slow
 def test_a_verdict_that_the_histories_do_not_give_is_named(tmp_path, monkeypatch, capsys) -> None:
     table = pd.read_csv(paths.figures() / "nested_lstm_rescue.csv", keep_default_na=False)
     table.loc[0, "verdict"] = "fails" if table.loc[0, "verdict"] == "holds" else "holds"

@@ -29,6 +29,7 @@ def test_a_flipped_bit_in_the_weights_is_found(run: runs.Run) -> None:
         run.model()
 
 
+@pytest.mark.slow
 def test_every_committed_weight_is_that_of_its_record() -> None:
     checked = [run.model() for run in runs.recorded() if run.has_weights]
     assert len(checked) > 20
@@ -94,6 +95,7 @@ def test_a_damaged_history_is_named(damage: Callable[[Path, str], Any], run: run
         _ = runs.load(NAME, 3, "smoke").history
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", ["", "[]", '{"name": "ptb_char_lstm1"}'])
 def test_an_attempt_that_does_not_say_what_it_trains_is_begun_anew_on_demand(content: str, runs_folder: Path) -> None:
     attempt = runs_folder / NAME / ".attempt-smoke-seed0"

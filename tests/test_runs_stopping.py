@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +29,39 @@ def contents(run: runs.Run) -> dict[str, Any]:
     return {**kept, "history": (run.folder / "history.csv").read_text()}
 
 
-@pytest.fixture
-def unended(runs_folder: Path) -> dict[str, Any]:
-    """What the run records that no rule has ended; its folder is taken away."""
-    run = runs.ensure(NAME, **OPTIONS)
-    told = contents(run)
-    shutil.rmtree(run.folder)
-    return told
+Trained = Callable[[int | None], Path]
 
 
 @pytest.fixture
-def ended(runs_folder: Path) -> runs.Run:
-    return runs.ensure(NAME, patience=1, **OPTIONS)
+def trained(runs_folder: Path, once: Callable[..., Path]) -> Trained:
+    """A folder of runs that holds this one, with this patience; trained once in a session."""
+
+    def folder(patience: int | None) -> Path:
+        def train(folder: Path) -> None:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("NLSTM_LAB_RUNS", str(folder))
+                runs.ensure(NAME, patience=patience, device="cpu", **OPTIONS)
+
+        return once(f"patience-{patience}", train)
+
+    return folder
 
 
+@pytest.fixture
+def unended(trained: Trained) -> dict[str, Any]:
+    """What the run records that no rule has ended."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NLSTM_LAB_RUNS", str(trained(None)))
+        return contents(runs.load(NAME, 1, "smoke"))
+
+
+@pytest.fixture
+def ended(trained: Trained, runs_folder: Path) -> runs.Run:
+    shutil.copytree(trained(1), runs_folder)
+    return runs.load(NAME, 1, "smoke")
+
+
+@pytest.mark.slow
 def test_the_record_says_how_it_was_ended(unended: dict[str, Any], ended: runs.Run) -> None:
     assert ended.state == ENDED
     assert {name: ended.result[name] for name in ("patience", "epochs_run", "epochs")} == {
@@ -59,6 +79,7 @@ def test_the_record_says_how_it_was_ended(unended: dict[str, Any], ended: runs.R
     assert set(runs.table()["state"]) == {ENDED}
 
 
+@pytest.mark.slow
 def test_without_the_rule_it_goes_on_to_where_no_rule_would_have_ended_it(
     unended: dict[str, Any], ended: runs.Run
 ) -> None:
@@ -71,6 +92,7 @@ def test_without_the_rule_it_goes_on_to_where_no_rule_would_have_ended_it(
     assert not (went_on.folder / ".checkpoint.pt").exists()
 
 
+@pytest.mark.slow
 def test_stopped_on_its_way_on_it_still_ends_there(
     unended: dict[str, Any], ended: runs.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +104,7 @@ def test_stopped_on_its_way_on_it_still_ends_there(
     assert contents(runs.ensure(NAME, finish=True, **OPTIONS)) == unended
 
 
+@pytest.mark.slow
 def test_a_signal_in_the_last_reading_leaves_a_checkpoint_from_which_it_can_go_on(
     unended: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,13 +122,13 @@ def test_a_signal_in_the_last_reading_leaves_a_checkpoint_from_which_it_can_go_o
     assert contents(runs.ensure(NAME, **OPTIONS)) == unended
 
 
+@pytest.mark.slow
 def test_a_longer_patience_goes_on_and_a_shorter_one_changes_nothing(ended: runs.Run) -> None:
     before = ended.result
     went_on = runs.ensure(NAME, patience=2, **OPTIONS)
     assert (went_on.state, went_on.result["patience"]) == ("done", 2)
     assert runs.ensure(NAME, patience=2, **OPTIONS).result == went_on.result
-    shutil.rmtree(went_on.folder)
-    assert contents(runs.ensure(NAME, patience=1, **OPTIONS))["metrics"] == before["metrics"]
+    assert ended.result == before
 
 
 @pytest.mark.parametrize("patience", [0, -1, 9, 1.5, True, "2"])
@@ -115,13 +138,16 @@ def test_a_patience_that_is_none_is_refused(patience: Any, runs_folder: Path) ->
     assert not runs_folder.exists()
 
 
-def test_a_rule_for_a_finished_run_is_refused_and_the_record_stays(runs_folder: Path) -> None:
-    before = runs.ensure(NAME, **OPTIONS)
+@pytest.mark.slow
+def test_a_rule_for_a_finished_run_is_refused_and_the_record_stays(trained: Trained, runs_folder: Path) -> None:
+    shutil.copytree(trained(None), runs_folder)
+    before = runs.load(NAME, 1, "smoke")
     with pytest.raises(UsageError, match="is finished, so no rule can end it"):
         runs.ensure(NAME, patience=3, **OPTIONS)
     assert runs.load(NAME, 1, "smoke").result == before.result
 
 
+@pytest.mark.slow
 def test_where_the_checkpoint_is_gone_the_record_stays_and_says_so(ended: runs.Run) -> None:
     (ended.folder / ".checkpoint.pt").unlink()
     with pytest.raises(LabError, match=r"checkpoint.*--again.*--patience 1"):
@@ -130,6 +156,7 @@ def test_where_the_checkpoint_is_gone_the_record_stays_and_says_so(ended: runs.R
     assert runs.ensure(NAME, finish=True, again=True, **OPTIONS).state == "done"
 
 
+@pytest.mark.slow
 def test_the_command_line_says_it_and_goes_on_without_the_option(
     runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +192,7 @@ def test_verdicts_and_tables_mark_what_a_rule_has_ended() -> None:
     assert marked.frame["verdict"].equals(done.frame["verdict"])
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_before_is_gone_on_with(unended: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """One that holds a list of processes, of which there was one."""
     with monkeypatch.context() as patch:

@@ -41,6 +41,7 @@ def train(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
     return trained
 
 
+@pytest.mark.slow
 def test_its_history_is_the_beginning_of_that_of_the_whole_run(train: Train) -> None:
     train(8)  # in the third epoch
     (partial,) = runs.under_way()
@@ -53,6 +54,7 @@ def test_its_history_is_the_beginning_of_that_of_the_whole_run(train: Train) -> 
     assert partial.result["parameters"] == whole.result["parameters"]
 
 
+@pytest.mark.slow
 def test_tables_and_histories_have_it_where_they_are_asked_for_it(train: Train) -> None:
     train(2)
     assert runs.table(partial=True).empty  # no epoch is done
@@ -67,6 +69,7 @@ def test_tables_and_histories_have_it_where_they_are_asked_for_it(train: Train) 
     assert set(runs.histories(found)["state"]) == {"2 of 4 epochs, under way"}
 
 
+@pytest.mark.slow
 def test_it_is_not_taken_for_one_that_is_done(train: Train) -> None:
     train(7)
     (partial,) = runs.under_way()
@@ -78,6 +81,7 @@ def test_it_is_not_taken_for_one_that_is_done(train: Train) -> None:
         targets.verdicts(runs.table(partial=True))
 
 
+@pytest.mark.slow
 def test_a_record_counts_before_what_goes_on_from_it(train: Train) -> None:
     name = "ptb_char_lstm1+learning_rate=0.5+epochs=8"
     ended = runs.ensure(name, 1, "smoke", patience=1, progress=False)
@@ -99,6 +103,7 @@ def test_before_its_first_checkpoint_it_has_no_history_yet(
     assert "no history yet" in told(capsys, monkeypatch, "runs")[1]
 
 
+@pytest.mark.slow
 def test_looking_touches_nothing_and_reads_what_was_written_before(train: Train) -> None:
     attempt = train(7)
     saved = torch.load(attempt / "checkpoint.pt", weights_only=True)
@@ -112,6 +117,7 @@ def test_looking_touches_nothing_and_reads_what_was_written_before(train: Train)
     assert checkpoint.peek(attempt / "nothing.pt") is None
 
 
+@pytest.mark.slow
 def test_what_cannot_go_on_is_passed_over(train: Train) -> None:
     attempt = train(7)
     config = (attempt / "config.json").read_text()
@@ -126,6 +132,7 @@ def test_what_cannot_go_on_is_passed_over(train: Train) -> None:
     assert not runs.under_way()
 
 
+@pytest.mark.slow
 def test_the_hours_left_are_those_of_the_symbols_that_are_left(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     train(7)
     (partial,) = runs.under_way()
@@ -136,6 +143,7 @@ def test_the_hours_left_are_those_of_the_symbols_that_are_left(train: Train, mon
     assert math.isnan(partial.hours_left)
 
 
+@pytest.mark.slow
 def test_the_command_lists_what_is_recorded_under_way_and_failed(
     train: Train, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +167,7 @@ def test_the_command_lists_what_is_recorded_under_way_and_failed(
     assert told(capsys, monkeypatch, "runs", "mnist_*")[1].count("none") == 3
 
 
+@pytest.mark.slow
 def test_the_browser_shows_it_as_it_goes_on(train: Train) -> None:
     train(4)
     browser = widgets.RunBrowser("ptb_char_*")

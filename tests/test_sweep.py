@@ -94,6 +94,7 @@ def test_a_plan_names_every_experiment_and_seed(runs_folder: Path) -> None:
     assert {job.status for job in jobs} == {"waits"}
 
 
+@pytest.mark.slow
 def test_a_rule_leaves_what_is_recorded_and_without_it_a_run_goes_on(runs_folder: Path) -> None:
     name = "ptb_char_lstm1+learning_rate=0.5+epochs=8"
     runs.ensure(name, 0, "smoke", progress=False)

@@ -99,6 +99,7 @@ def test_the_page_judges_as_the_probes_do(page, tmp_path) -> None:
     assert not page.fetched_elsewhere()
 
 
+@pytest.mark.soak
 def test_a_page_of_five_hundred_characters_answers_and_tells_how_fast(page, tmp_path, capsys, monkeypatch) -> None:
     """In a browser that holds the readings; the time is shown and not asserted, since it depends on the machine."""
     monkeypatch.setattr(module, "THRESHOLDS", [0.4, 0.5, 0.6])

@@ -128,6 +128,7 @@ def test_the_page_shows_the_figures_shades(page, tmp_path) -> None:
     assert not page.fetched_elsewhere()
 
 
+@pytest.mark.soak
 def test_a_page_of_a_thousand_characters_answers_and_tells_how_fast(page, tmp_path, capsys) -> None:
     """The largest text that a browser holds whole, in three facets; the time is shown and not asserted."""
     text = (TEXT + " ") * 10

@@ -58,17 +58,12 @@ def test_notebook_12(notebook) -> None:
     page.no_error()
 
 
-def test_the_page(notebook, page, desk) -> None:
-    notebook(
-        "page",
-        [
-            "import nlstm_lab as lab",
-            "run = lab.runs.load('ptb_char_nlstm_logfreq')",
-            "text = 'the bank of the west fell sharply on monday but recovered by friday and left'",
-            "lab.widgets.CellExplorer(run, text, unit=3).to_html('explorer.html').name",
-        ],
-    )
-    page.open_file(desk.root / "notebooks" / "explorer.html")
+def test_the_page(page, tmp_path) -> None:
+    import nlstm_lab as lab
+
+    run = lab.runs.load("ptb_char_nlstm_logfreq")
+    text = "the bank of the west fell sharply on monday but recovered by friday and left"
+    page.open_file(lab.widgets.CellExplorer(run, text, unit=3).to_html(tmp_path / "explorer.html"))
     first = page.look("explorer-page")
     page.tab.locator(".nl-text").first.locator("[data-step='30']").click()
     page.see(".nl-readout h3", "31 of")
@@ -100,6 +95,7 @@ def test_any_text_is_text(notebook) -> None:
     page.look("explorer-hostile")
 
 
+@pytest.mark.soak
 def test_six_hundred_units_and_five_hundred_characters(notebook, capsys) -> None:
     """What is looked at follows; how fast is printed. What takes long can be cancelled."""
     page = notebook(

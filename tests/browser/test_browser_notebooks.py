@@ -40,9 +40,10 @@ def walk_the_text(page: Page) -> None:
     ("name", "use"),
     [
         ("00_verdicts", sort),
-        ("22_boundaries", move_the_threshold),
-        ("30_autocomplete", type_on),
-        ("32_connectivity", walk_the_text),
+        # the widgets of these are used in the files named after them, on networks that are made in no time
+        pytest.param("22_boundaries", move_the_threshold, marks=pytest.mark.soak),
+        pytest.param("30_autocomplete", type_on, marks=pytest.mark.soak),
+        pytest.param("32_connectivity", walk_the_text, marks=pytest.mark.soak),
     ],
 )
 def test_the_widget_of(name: str, use: Callable[[Page], None], notebook: Callable[[str], Page]) -> None:

@@ -200,6 +200,7 @@ def curve(unit: nn.Module, updates: int) -> Tensor:
     return torch.stack(losses)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [NestedLSTM, GRU])
 def test_a_training_has_the_same_curve_with_and_without_the_fast_path(unit):
     torch.manual_seed(0)

@@ -97,6 +97,7 @@ def test_the_fast_path_is_taken_where_it_serves_and_can_be_turned_off():
     assert dropping.eval()(x)[0].grad_fn.name() == "UnrolledBackward"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", ["step", "sample", "soft"])
 def test_without_gradients_long_sequences_come_out_the_same(boundary):
     torch.manual_seed(0)
@@ -157,6 +158,7 @@ def test_hooks_on_what_is_saved_get_the_readable_step():
     assert kept
 
 
+@pytest.mark.slow
 def test_a_graph_can_be_walked_twice_when_it_is_retained():
     torch.manual_seed(0)
     unit, x = HMLSTM(40, 64, 2), torch.randn(80, 32, 40)
@@ -167,6 +169,7 @@ def test_a_graph_can_be_walked_twice_when_it_is_retained():
     assert torch.equal(first, torch.autograd.grad(output.sum(), weight)[0])
 
 
+@pytest.mark.slow
 def test_an_evaluation_leaves_nothing_that_a_training_trips_over():
     unit, x = HMLSTM(40, 64, 2), torch.randn(80, 32, 40)
     with torch.inference_mode():
@@ -195,6 +198,7 @@ def curve(unit: HMLSTM, updates: int) -> Tensor:
     return torch.stack(losses)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", ["step", "soft"])
 def test_a_training_has_the_same_curve_with_and_without_the_fast_path(boundary):
     torch.manual_seed(0)
@@ -222,7 +226,11 @@ def test_bf16_products_stay_close_to_float64():
 @pytest.mark.slow
 @pytest.mark.skipif(not has_compiler("cpu"), reason="inductor cannot compile here")
 @pytest.mark.parametrize(
-    "flags", [{"layer_norm": True, "all_layers": True}, {"normalize_cell": True, "selection": "hard"}]
+    "flags",
+    [
+        {"layer_norm": True, "all_layers": True},
+        pytest.param({"normalize_cell": True, "selection": "hard"}, marks=pytest.mark.soak),
+    ],
 )
 def test_compiled_functions_give_the_same(flags):
     torch.manual_seed(0)

@@ -150,6 +150,7 @@ def test_refusals(flags, message):
         HMLSTM(D, H, L, **flags)
 
 
+@pytest.mark.slow
 def test_the_gradients_limit_holds_at_every_step_and_changes_nothing_else():
     x = torch.randn(T, B, D, dtype=DOUBLE)
     gradients = {}

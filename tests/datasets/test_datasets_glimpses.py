@@ -89,6 +89,7 @@ def test_files_that_are_no_idx_files_are_refused(publish: Publish) -> None:
         MNISTGlimpses().load()
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_mnist_has_its_counts() -> None:
     task = MNISTGlimpses().load()

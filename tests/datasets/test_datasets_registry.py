@@ -87,6 +87,7 @@ def test_the_real_files_are_what_was_published() -> None:
         assert registry.check(dataset.name).state != "damaged", dataset.name
 
 
+@pytest.mark.slow
 def test_training_needs_no_pooch_and_listing_needs_no_torch() -> None:
     lines = (
         "import sys; sys.modules['pooch'] = sys.modules['requests'] = None",

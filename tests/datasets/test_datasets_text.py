@@ -24,6 +24,7 @@ def predicted(batches: list[Batch]) -> list[tuple[int, int]]:
     return pairs
 
 
+@pytest.mark.slow
 @given(st.integers(2, 300), st.integers(1, 40), st.integers(1, 40))
 @settings(max_examples=200, deadline=None)
 def test_streams_predict_every_symbol_but_the_first_exactly_once(size: int, length: int, batch_size: int) -> None:
@@ -32,6 +33,7 @@ def test_streams_predict_every_symbol_but_the_first_exactly_once(size: int, leng
     assert [batch.fresh for batch in batches] == [True] + [False] * (len(batches) - 1)
 
 
+@pytest.mark.slow
 @given(st.integers(20, 300), st.integers(1, 20), st.integers(1, 9))
 @settings(max_examples=100, deadline=None)
 def test_a_stream_goes_on_where_it_stopped(size: int, length: int, batch_size: int) -> None:
@@ -42,6 +44,7 @@ def test_a_stream_goes_on_where_it_stopped(size: int, length: int, batch_size: i
         assert (read.diff() == 1).all()
 
 
+@pytest.mark.slow
 @given(st.integers(2, 300), st.integers(1, 40), st.integers(1, 40), st.data())
 @settings(max_examples=100, deadline=None)
 def test_streams_entered_in_the_middle_are_read_whole(
@@ -133,6 +136,7 @@ def test_a_text_shorter_than_a_block_is_refused() -> None:
         small(length=60)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_ptb_has_its_published_counts() -> None:
     task: Task = CharacterModelling("ptb").load()
@@ -153,6 +157,7 @@ def test_ptb_has_its_published_counts() -> None:
     assert len(predicted(list(task.evaluate("test", "streams")))) == 442_422
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_distributed_char_files_of_ptb_hold_the_same_symbols() -> None:
     task = CharacterModelling("ptb").load()

@@ -90,6 +90,7 @@ def test_red_is_negative_white_zero_blue_positive(trace):
         assert white == pytest.approx((1, 1, 1), abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [figures.COLUMN, figures.PAGE])
 def test_nothing_leaves_the_figure(trace, width):
     figure = figures.cell_activations(trace(), width=width)

@@ -177,6 +177,7 @@ def test_the_unrolled_network_is_that_of_one_condition():
         )
 
 
+@pytest.mark.slow
 def test_dollar_signs_are_words_and_no_formula(folder):
     found = measured(text="$ a $")
     found["target"][:] = "$"

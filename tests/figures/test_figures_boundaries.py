@@ -84,6 +84,7 @@ def test_bad_texts_are_refused(found):
     assert figures.boundary_rows(found(boundary="soft")).axes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [figures.hierarchical_architectures, figures.hierarchical_gating])
 def test_a_diagram_stays_within_its_page(draw):
     figure = draw()

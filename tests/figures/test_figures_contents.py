@@ -29,6 +29,7 @@ def contents():
     return pd.DataFrame([*rows, silent])
 
 
+@pytest.mark.slow
 def test_contents_have_a_column_a_property_and_say_what_chance_is(contents):
     figure = figures.memory_contents(contents)
     axes = np.array(figure.axes).reshape(2, 2)
@@ -43,6 +44,7 @@ def test_contents_have_a_column_a_property_and_say_what_chance_is(contents):
         figures.memory_contents(contents[contents["label"] == "in_quotation"])
 
 
+@pytest.mark.slow
 def test_contents_show_seeds_mean_and_interval(contents):
     panel = figures.memory_contents(contents).axes[0]
     colour = figures.look("inner").colour
@@ -79,6 +81,7 @@ def test_the_weightiest_cells_come_first(cells):
         carried(cells.assign(kl=0.0))
 
 
+@pytest.mark.slow
 def test_every_single_cell_is_drawn_and_what_costs_nothing_stands_at_the_edge(cells):
     cells.loc[cells["unit"] == 0, "kl"] = 0.0
     figure = figures.single_cells(cells)

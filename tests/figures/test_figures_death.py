@@ -64,6 +64,7 @@ def test_shares_against_updates_every_seed_and_the_mean(history):
     assert len(plotted) == 2 * 2 * 3 * (8 * 4 + 7)
 
 
+@pytest.mark.slow
 def test_many_epochs_are_a_line_and_few_are_rings(history):
     valid = history[(history["split"] == "valid") & (history["metric"] == "bpc")]
     last = valid[valid["update"] == valid["update"].max()]
@@ -88,6 +89,7 @@ def test_a_history_without_memory_cells_or_the_metric_is_refused(history):
             figures.inner_memory_death(history, metric=metric)
 
 
+@pytest.mark.slow
 def test_it_draws_into_axes_that_are_given(history):
     figure, ax = figures.canvas(None, figures.PAGE, 4)
     assert figures.inner_memory_death(history, ax=ax) is figure

@@ -40,6 +40,7 @@ def test_a_distribution_ends_at_the_share_of_live_cells(cells):
         assert share == pytest.approx(sum(unit <= x for unit in live) / 40)
 
 
+@pytest.mark.slow
 def test_distributions_have_a_panel_a_quantity_and_start(cells):
     figure = figures.timescale_distributions(cells)
     axes = np.array(figure.axes).reshape(2, 4)
@@ -117,6 +118,7 @@ def test_distances_are_binned_by_a_constant_ratio_without_loss(cuts):
     assert flat[["kl", "loss_increase"]].drop_duplicates().to_numpy() == pytest.approx(np.array([[2.0, -1.0]]))
 
 
+@pytest.mark.slow
 def test_cuts_have_a_column_a_network_and_a_row_an_effect_and_kind(cuts):
     figure = figures.cut_effects(cuts)
     axes = np.array(figure.axes).reshape(4, 4)

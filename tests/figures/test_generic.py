@@ -68,6 +68,7 @@ def test_runs_that_nothing_tells_apart_are_refused(history):
         seeds_and_mean(None, pd.concat([one, one.assign(experiment="second")]), "epoch", "value")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [figures.nested_architecture, figures.computational_graphs, figures.unit_diagrams])
 def test_a_diagram_stays_within_its_page_and_carries_its_parts(draw):
     figure = draw()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from nlstm_lab import figures
+from nlstm_lab import figures, paths
 from nlstm_lab.errors import LabError, UsageError
 
 NAME = "nlstm_fig3_cells"
@@ -34,31 +35,41 @@ def save(figure, **changes):
     return figures.save(figure, NAME, **{"runs": RUNS, "caption": "Cells."} | changes)
 
 
-def test_the_same_data_gives_the_same_bytes(trace, folder):
-    save(draw(trace(text="to be")))
-    first = contents(folder)
-    for path in folder.iterdir():
+@pytest.fixture
+def saved(trace, folder, once):
+    """The folder, with the figure saved in it; drawn once in a session."""
+
+    def make(made: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(paths, "figures", lambda: made)
+            save(draw(trace(text="to be")))
+
+    return Path(shutil.copytree(once("saved", make), folder, dirs_exist_ok=True))
+
+
+def test_the_same_data_gives_the_same_bytes(trace, saved):
+    first = contents(saved)
+    for path in saved.iterdir():
         path.unlink()
     save(draw(trace(text="to be")))
-    assert contents(folder) == first
+    assert contents(saved) == first
     assert sorted(first) == FILES
 
 
-def test_what_did_not_change_is_not_touched(trace, folder):
-    save(draw(trace(text="to be")))
-    before = times(folder)
+def test_what_did_not_change_is_not_touched(trace, saved):
+    before = times(saved)
     data = trace(text="to be")
     data["c"] = data["c"] * (1 + 1e-5)  # another machine's arithmetic
     figure = draw(data)
     figure.draw_without_rendering()  # a notebook showed it first
     save(figure)
-    assert times(folder) == before
+    assert times(saved) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["data", "look", "runs", "caption", "damage", "missing"])
-def test_what_changed_is_written(trace, folder, change):
-    save(draw(trace(text="to be")))
-    before = contents(folder)
+def test_what_changed_is_written(trace, saved, change):
+    before = contents(saved)
     data, arguments = trace(text="to be"), {}
     if change == "data":
         data["c"] = data["c"] + 1e-3
@@ -67,69 +78,66 @@ def test_what_changed_is_written(trace, folder, change):
     elif change == "caption":
         arguments = {"caption": "Other cells."}
     elif change == "damage":
-        (folder / f"{NAME}.png").write_bytes(b"half a")
+        (saved / f"{NAME}.png").write_bytes(b"half a")
     elif change == "missing":
-        (folder / f"{NAME}.svg").unlink()
+        (saved / f"{NAME}.svg").unlink()
     figure = draw(data)
     if change == "look":
         figure.axes[0].texts[0].set_color("green")
     save(figure, **arguments)
-    after = contents(folder)
+    after = contents(saved)
     assert sorted(after) == FILES
     assert (after == before) == (change in ("damage", "missing"))
 
 
-def test_runs_and_seeds_are_in_every_file(trace, folder):
-    save(draw(trace(text="to be")))
+def test_runs_and_seeds_are_in_every_file(saved):
     expected = "runs: ptb_char_nlstm/small-seed0; ptb_char_nlstm/small-seed2; seeds: 0 2"
-    assert expected in Image.open(folder / f"{NAME}.png").text["Description"]
-    assert expected in (folder / f"{NAME}.svg").read_text()
-    assert expected in (folder / f"{NAME}.pdf").read_bytes().decode("latin-1")
-    record = json.loads((folder / f"{NAME}.json").read_text())
+    assert expected in Image.open(saved / f"{NAME}.png").text["Description"]
+    assert expected in (saved / f"{NAME}.svg").read_text()
+    assert expected in (saved / f"{NAME}.pdf").read_bytes().decode("latin-1")
+    record = json.loads((saved / f"{NAME}.json").read_text())
     assert (record["runs"], record["seeds"], record["caption"]) == (RUNS, [0, 2], "Cells.")
-    assert json.loads((folder / "manifest.json").read_text()) == [record]
+    assert json.loads((saved / "manifest.json").read_text()) == [record]
 
 
-def test_no_file_tells_when_or_by_which_version_it_was_made(trace, folder):
-    save(draw(trace(text="to be")))
-    pdf = (folder / f"{NAME}.pdf").read_bytes()
+def test_no_file_tells_when_or_by_which_version_it_was_made(saved):
+    pdf = (saved / f"{NAME}.pdf").read_bytes()
     for stream in re.findall(rb"stream\n(.*?)\nendstream", pdf, re.DOTALL):
         pdf += zlib.decompress(stream) if stream[:1] == b"x" else b""
-    for content in (pdf, (folder / f"{NAME}.svg").read_bytes(), (folder / f"{NAME}.png").read_bytes()):
+    for content in (pdf, (saved / f"{NAME}.svg").read_bytes(), (saved / f"{NAME}.png").read_bytes()):
         assert not re.search(rb"CreationDate|Producer|dc:date|Matplotlib v", content)
 
 
-def test_fonts_are_embedded_as_outlines_that_print(trace, folder):
+def test_fonts_are_embedded_as_outlines_that_print(saved):
     """Type 42, which journals take; type 3 is refused by some."""
-    pdf = save(draw(trace(text="to be"))).read_bytes()
+    pdf = (saved / f"{NAME}.pdf").read_bytes()
     assert b"/Subtype /Type3" not in pdf
 
 
-def test_words_of_an_svg_are_text_that_other_fonts_can_set(trace, folder):
-    save(draw(trace(text="to be")))
-    svg = (folder / f"{NAME}.svg").read_text()
+def test_words_of_an_svg_are_text_that_other_fonts_can_set(saved):
+    svg = (saved / f"{NAME}.svg").read_text()
     assert ">cell</text>" in svg
     fonts = " ".join(re.findall(r'font(?:-family)?: ([^"]+)', svg))
     assert {"sans-serif", "monospace"} <= set(re.findall(r"[\w-]+", fonts))
 
 
-def test_the_csv_holds_every_plotted_number(trace, folder):
+def test_the_csv_holds_every_plotted_number(trace, saved):
     figure = draw(trace(text="to be"))
-    save(figure)
-    stored = pd.read_csv(folder / f"{NAME}.csv", keep_default_na=False)
+    stored = pd.read_csv(saved / f"{NAME}.csv", keep_default_na=False)
     expected = figures.data(figure).round(figures.plotted.LIVE)
     pd.testing.assert_frame_equal(stored, expected, check_dtype=False, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_is_one_sentence(trace, folder):
     folder.write_text("a file where the folder should be")
     with pytest.raises(LabError, match=r"nlstm_fig3_cells\.pdf"):
         save(draw(trace(text="to be")))
 
 
-def test_a_full_disk_leaves_nothing_half_written(trace, folder, monkeypatch):
-    save(draw(trace(text="to be")))
-    before = contents(folder)
+@pytest.mark.slow
+def test_a_full_disk_leaves_nothing_half_written(trace, saved, monkeypatch):
+    before = contents(saved)
     changed = trace(text="to be")
     changed["c"] = changed["c"] * 2
 
@@ -140,7 +148,7 @@ def test_a_full_disk_leaves_nothing_half_written(trace, folder, monkeypatch):
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(LabError, match="no space left on device"):
         save(figure)
-    assert contents(folder) == before
+    assert contents(saved) == before
 
 
 @pytest.mark.parametrize("name", ["cells", "Nlstm_fig3", "nlstm/fig3_cells", "nlstm_fig3_cells.pdf", ""])
@@ -158,12 +166,13 @@ def test_a_figure_without_data_is_refused(folder):
     plt.close("all")
 
 
-def test_a_damaged_sidecar_is_left_out_of_the_manifest(trace, folder):
-    save(draw(trace(text="to be")))
-    (folder / "nlstm_fig9_other.json").write_text("{")
+@pytest.mark.slow
+def test_a_damaged_sidecar_is_left_out_of_the_manifest(saved):
+    (saved / "nlstm_fig9_other.json").write_text("{")
     assert [record["name"] for record in figures.manifest()] == [NAME]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", [RUNS[0], SimpleNamespace(name=RUNS[0])])
 def test_a_single_run_is_taken_as_one(trace, folder, one):
     save(draw(trace(text="to be")), runs=one)

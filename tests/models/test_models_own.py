@@ -34,6 +34,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     models.CELL_TYPES.pop("deeper_units:Deeper", None)
 
 
+@pytest.mark.slow
 def test_a_class_of_ones_own_trains(module: str, runs_folder: Path) -> None:
     name = models.cell_type(f"{module}:Deeper")
     experiment = experiments.variant("ptb_char_nlstm", "smoke", cell_type=name, epochs=1)
@@ -42,6 +43,7 @@ def test_a_class_of_ones_own_trains(module: str, runs_folder: Path) -> None:
     assert runs.load(experiment).name.startswith("ptb_char_nlstm+cell_type=deeper_units:Deeper")
 
 
+@pytest.mark.slow
 def test_the_table_has_the_runs_of_units_that_this_process_lacks(module: str, runs_folder: Path) -> None:
     name = models.cell_type(f"{module}:Deeper")
     run = runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", cell_type=name, epochs=1, depth=4), progress=False)
@@ -49,6 +51,7 @@ def test_the_table_has_the_runs_of_units_that_this_process_lacks(module: str, ru
     assert set(runs.table().experiment) == {run.experiment.name}
 
 
+@pytest.mark.slow
 def test_the_browser_passes_over_the_runs_of_units_that_this_process_lacks(module: str, runs_folder: Path) -> None:
     name = models.cell_type(f"{module}:Deeper")
     runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", cell_type=name, epochs=1), progress=False)

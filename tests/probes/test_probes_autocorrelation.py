@@ -26,6 +26,7 @@ def test_known_timescales_are_recovered(tau):
     assert np.nanmedian(told.exponential) == pytest.approx(tau, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_correction_takes_the_bias_of_short_series_away():
     tau, length = 5, 1200
     x = signals((tau,) * 2500, length, seed=1)
@@ -57,6 +58,7 @@ def test_what_turns_back_at_each_step_has_less_than_half_a_step():
     assert told.integrated.mean() == pytest.approx(0.5 - 0.3 / 1.09, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_repeated_measurement_with_a_little_to_spare():
     told = estimate(signals((20,) * 400, 20_000, seed=2))
     claimed = np.median(np.log(told.high / told.low)) / (2 * 1.96)
@@ -94,6 +96,7 @@ def test_a_handful_of_steps_is_too_short():
     assert np.isnan(told.integrated).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lengths", "share", "bias"), [(100, 0.66, -0.23), (200, 0.99, -0.02)])
 def test_near_the_limit_the_biases_are_those_of_the_docstring(lengths, share, bias):
     told = estimate(signals((20,) * 2000, 20 * lengths, seed=0))

@@ -79,6 +79,7 @@ def test_chunks_change_nothing(hierarchical, text, monkeypatch):
     xr.testing.assert_allclose(probes.boundaries(model, text), whole, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", ["step", "sample", "soft"])
 def test_threshold_and_slope_are_lent_not_given(hierarchical, text, boundary):
     model = hierarchical(boundary=boundary)

@@ -29,6 +29,7 @@ def note_every_other(first: int, ready: Any) -> None:
         record_claim(claim, scale, Interval(1.0, 0.5, 1.5), 3)
 
 
+@pytest.mark.slow
 def test_two_notebooks_that_note_at_once_lose_nothing(folder):
     ready = server.Barrier(2)
     both = [started(note_every_other, k, ready) for k in range(2)]

@@ -69,6 +69,7 @@ def test_a_word_that_is_long_does_not_push_everything_before_it_out_of_the_windo
     assert list(dict.fromkeys(starts)) == [10, 20, 30, 42, 50, 60]  # half a window on, or at the space near from there
 
 
+@pytest.mark.slow
 def test_typing_forth_and_back_gives_what_a_fresh_reading_does():
     model = network()
     model.train()
@@ -115,6 +116,7 @@ def test_a_table_of_suggestions_has_a_line_for_each_text():
     assert frame["suggestions"].tolist() == [line, offered(model, [" "], k=2)["suggestions"].item()]
 
 
+@pytest.mark.slow
 def test_a_continuation_is_drawn_from_the_networks_own_predictions():
     """At a temperature near 0 it is the likeliest character each time; at 1 its first letter is as often as likely."""
     model = network(words=ALPHABET.symbols)

@@ -81,6 +81,7 @@ def test_it_is_autograds_jacobian(mode, unit, embedded):
     assert not np.triu(found, 1).any()  # exactly 0 in the future
 
 
+@pytest.mark.slow
 def test_integrated_gradients_are_complete():
     """They sum to the difference between the logit of the text and that of nothing."""
     model = network(embedded=True, words=True)

@@ -121,6 +121,7 @@ def test_what_cannot_be_decoded_says_why(planted):
         decode(trace, plain, ("mood",))
 
 
+@pytest.mark.slow
 def test_a_network_knows_where_the_last_space_was(network):
     generator = np.random.default_rng(0)
     text = "".join(generator.choice(list(" abcdefghij"), size=6000))

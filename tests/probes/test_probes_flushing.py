@@ -72,6 +72,7 @@ def test_a_layer_that_never_flushes_has_nothing_to_withhold(hierarchical, text):
     assert (told.loc[told["kind"] == "forced", "number"] == 20).all()
 
 
+@pytest.mark.slow
 def test_bad_wishes_are_refused(hierarchical, text):
     with pytest.raises(UsageError, match="layer 3"):
         flushes(hierarchical(), text, 3)

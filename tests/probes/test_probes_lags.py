@@ -133,6 +133,7 @@ def test_a_survey_measures_every_text():
         survey(model, [])
 
 
+@pytest.mark.slow
 def test_some_positions_stand_for_all():
     """Asked at every position the survey is the whole one; asked at some, its mean is right on average."""
     alphabet = Vocabulary(tuple(" fiot"))

@@ -10,6 +10,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import lens
 
 
+@pytest.mark.slow
 def test_a_lens_finds_what_a_delay_line_holds_and_nothing_else():
     """Each symbol is most often that of four before: who holds the last two knows what is 3 and 4 steps ahead."""
     generator = torch.Generator().manual_seed(0)

@@ -94,6 +94,7 @@ def test_what_has_no_formula_is_refused(network, text):
         persistence(model, probes.trace(model, text))
 
 
+@pytest.mark.slow
 def test_given_boundaries_say_when_a_layer_moves_and_when_it_begins_anew(text):
     torch.manual_seed(0)
     ends = torch.zeros(11, 2)

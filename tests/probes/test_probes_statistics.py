@@ -13,6 +13,7 @@ def test_the_t_interval_is_the_textbook_one():
     assert t_interval(x) == pytest.approx((x.mean(), low, high))
 
 
+@pytest.mark.slow
 def test_it_covers_from_three_seeds_on():
     x = np.random.default_rng(1).standard_normal((4000, 3))
     inside = [low <= 0 <= high for _, low, high in map(t_interval, x)]

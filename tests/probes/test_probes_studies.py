@@ -33,6 +33,7 @@ def study(tmp_path, monkeypatch):
     return model, Excerpt("ptb", "valid", len(text)), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "reads"),
     [
@@ -65,6 +66,7 @@ def test_the_horizon_is_the_mean_over_positions(study):
     np.testing.assert_allclose(found, probes.horizon(model, text, positions=10).mean("position"), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_cuts_are_means_over_moments_of_the_first_half(study):
     model, excerpt, text = study
     found = probes.cuts(model, excerpt).set_index(["memory", "kind", "distance"]).sort_index()
@@ -89,6 +91,7 @@ def test_pieces_are_judged_against_their_own_truth(study):
     assert told["f1"].tolist() == [1.0]
 
 
+@pytest.mark.slow
 def test_contents_are_decoded_behind_the_start_of_both_networks(study):
     model, excerpt, text = study
     told = probes.contents(model, excerpt, burn_in=50, seed=3).set_index("condition")
@@ -105,6 +108,7 @@ def test_contents_are_decoded_behind_the_start_of_both_networks(study):
     assert (known["score"] > known["control"] + 0.2).all()
 
 
+@pytest.mark.slow
 def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
     """All other cells of the inner memory forget at every step, so that a swap of their past changes nothing."""
     model, excerpt, _ = study

@@ -94,6 +94,7 @@ def test_a_gate_that_moves_has_two_decays():
     assert frame.from_mean_ln_f.to_numpy() == pytest.approx(-2 / (np.log(0.5) + np.log(0.9)), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_real_network_goes_through(network, text, kind):
     trace = probes.trace(network(kind, num_layers=2, scale=3.0), text * 3)
     frame = state_timescales(trace, burn_in=100)
@@ -146,6 +147,7 @@ def test_shares_are_over_all_cells_of_a_memory():
     assert told.loc["inner"].to_dict() == {"alive": 0, "silent": 0, "latched": 1}
 
 
+@pytest.mark.slow
 def test_float64_weights_are_traced_too(network, text):
     model = network().double()
     assert probes.trace(model, text).c.dtype == np.float32

@@ -56,6 +56,7 @@ def test_states_obey_the_equations_of_the_units(network, text, kind, flags, name
             np.testing.assert_allclose(told.c.isel(memory=k), inside.o * np.tanh(inside.c), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_trace_predicts_what_the_network_predicts(network, text, kind):
     model = network(kind, num_layers=2)
     with torch.no_grad():
@@ -112,6 +113,7 @@ def test_units_without_memory_cells_are_traced_by_their_hidden_states(network, t
         np.testing.assert_allclose(told.h[-1], model(model.vocabulary.encode(text)[:, None])[1][:, 0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_hierarchical_unit_keeps_its_boundaries(network, text):
     told = probes.trace(network(HMLSTM, num_layers=3, scale=3.0), text)
     assert list(told.memory.values) == ["layer 1", "layer 2", "layer 3"]
@@ -119,6 +121,7 @@ def test_a_hierarchical_unit_keeps_its_boundaries(network, text):
     assert (told.z.sel(layer=3) == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_clockwork_is_traced_and_its_clock_goes_on(network, text, layers):
     model = network(ClockworkRNN, num_layers=layers)

@@ -26,6 +26,7 @@ def test_writing_is_reproducible_and_starts_from_nothing(writer):
     assert not torch.equal(line, probes.write(writer, 50, seed=4))
 
 
+@pytest.mark.slow
 def test_a_colder_network_strays_less(writer):
     spread = [probes.write(writer, 400, temperature)[1:, :2].std() for temperature in (0.1, 1.0, 4.0)]
     assert spread[0] < spread[1] < spread[2]

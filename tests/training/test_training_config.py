@@ -79,6 +79,7 @@ def test_a_reading_is_cut_short_as_an_epoch_is(runs_folder: object, monkeypatch:
     assert set(read[len(read) // 2 :]) == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("updates", [1, 2])
 def test_only_long_trainings_are_compiled(updates: int, runs_folder: object, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = importlib.import_module("nlstm_lab.training.loop")

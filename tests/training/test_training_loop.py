@@ -150,6 +150,7 @@ def test_updates_are_taken_in_the_precision_and_readings_in_fp32(monkeypatch: py
     assert seen == {(True, torch.bfloat16), (False, torch.float32)}
 
 
+@pytest.mark.slow
 def test_an_epochs_training_loss_is_that_of_its_own_text_with_the_state_carried() -> None:
     """At a learning rate at which the network stays what it is."""
     net, task = network(), Given()
@@ -165,6 +166,7 @@ def test_an_epochs_training_loss_is_that_of_its_own_text_with_the_state_carried(
     assert not set(again.seeds) & set(task.seeds)
 
 
+@pytest.mark.slow
 def test_the_slope_of_each_epoch_is_the_schedules(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
     step = TrainingConfig.step
@@ -274,6 +276,7 @@ def go_on(file: Path) -> training.Fit:
     return training.fit(network(), Given(), TrainingConfig(4, 0.01), seed=0, checkpoint=file, progress=False)
 
 
+@pytest.mark.slow
 def test_a_training_names_its_machine_once(trained: tuple[Path, training.Fit], recwarn: Any) -> None:
     file, first = trained
     assert [one["threads"] for one in first.machines] == [torch.get_num_threads()]
@@ -281,6 +284,7 @@ def test_a_training_names_its_machine_once(trained: tuple[Path, training.Fit], r
     assert not recwarn.list
 
 
+@pytest.mark.slow
 def test_going_on_on_another_machine_warns_and_names_both(
     trained: tuple[Path, training.Fit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +297,7 @@ def test_going_on_on_another_machine_warns_and_names_both(
     assert go_on(file).machines == second.machines  # back and forth, each is named once
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_names_no_machine_goes_on(trained: tuple[Path, training.Fit], recwarn: Any) -> None:
     file, first = trained
     state = torch.load(file, weights_only=True)

@@ -46,10 +46,8 @@ def unstopped(folders: dict[str, str], once: Callable[..., Path]) -> Measured:
     return {name: measured(folder / name / "smoke-seed0") for name in (NAME, LONG)}
 
 
-QUICK = ("in the second epoch", "half a checkpoint", "between rename and result")
-
-
-@pytest.mark.parametrize("moment", [m if m in QUICK else pytest.param(m, marks=pytest.mark.slow) for m in MOMENTS])
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_run_ends_like_one_that_was_not(moment: str, runs_folder: Path, unstopped: Measured) -> None:
     process = started(train, NAME, moment)
     process.join()
@@ -90,6 +88,7 @@ def test_killed_at_any_moment_it_ends_all_the_same(runs_folder: Path, unstopped:
     assert measured(runs.load(LONG, 0, "smoke").folder) == unstopped[LONG]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "moment"), [(signal.SIGINT, "update"), (signal.SIGTERM, "evaluation"), (signal.SIGHUP, "update")]
 )
@@ -115,6 +114,7 @@ def test_a_signal_saves_and_says_how_to_go_on(
     assert measured(runs.load(LONG, 0, "smoke").folder) == unstopped[LONG]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_history_and_another_seed_another(runs_folder: Path) -> None:
     first = runs.ensure(NAME, 0, "smoke", device="cpu", progress=False)
     before = measured(first.folder)

@@ -199,6 +199,7 @@ def test_where_there_is_no_widget_there_is_a_picture() -> None:
     assert data["image/png"].startswith("iVBORw0KGgo")
 
 
+@pytest.mark.slow
 def test_an_exported_notebook_shows_the_picture() -> None:
     data, _ = Doubling(4)._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data

@@ -90,6 +90,7 @@ def test_the_explorer_takes_another_run_and_refuses_what_it_cannot_read() -> Non
     assert (widget.run, widget.text) == ("other", TEXT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zero", "freeze", "swap"])
 def test_a_cut_is_what_the_probe_measures(kind) -> None:
     model, other = network(), TEXT[::-1]
@@ -160,6 +161,7 @@ def test_texts_that_cannot_be_patched_are_said_in_a_sentence(changes, named) -> 
     assert named in widget.error
 
 
+@pytest.mark.slow
 def test_the_browser_lists_runs_and_offers_what_is_picked() -> None:
     browser = lab.widgets.RunBrowser("ptb_char_nlstm*", scale="small", pick=["ptb_char_nlstm/small-seed0"])
     row = next(row for row in browser.rows if row["name"] == "ptb_char_nlstm/small-seed0")
@@ -198,6 +200,7 @@ def refused(widget, **changes) -> None:
     assert widget.error
 
 
+@pytest.mark.slow
 def test_a_refused_choice_is_not_drawn() -> None:
     explorer = lab.widgets.CellExplorer(network(), TEXT, timescales=None)
     refused(explorer, text="ö")
@@ -250,6 +253,7 @@ def test_a_metric_without_a_curve_is_refused_in_a_sentence() -> None:
         browser.figure()
 
 
+@pytest.mark.slow
 def test_what_is_picked_and_cannot_be_read_becomes_a_sentence_and_changes_nothing() -> None:
     first, other = "ptb_char_nlstm/small-seed0", "ptb_char_nlstm/small-seed1"
     words = "autocomplete_gru/small-seed0"
