@@ -12,12 +12,12 @@ def grouped(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The frame of `verdicts` in parts, in its order, for `lab.figures.folded`.
 
     Returns:
-        Tables of text, the verdict first, by their title: where it is printed, the sentence that they judge, and how
-        often each verdict falls.
+        Tables of text, the verdict first, by their title: how often each verdict falls, where it is printed, and the
+        sentence that they judge.
 
     >>> import nlstm_lab as lab
     >>> tables = grouped(lab.targets.verdicts(lab.runs.table("ptb_char_*")))
-    >>> any(name.startswith("Nested LSTMs, Table 1: ") for name in tables)
+    >>> any(name.startswith("10 smaller scale: Nested LSTMs, Table 1") for name in tables)
     True
     """
     sentences = verdicts["says"].where(~verdicts["kind"].isin(["number", "reference"]), "")
@@ -26,6 +26,5 @@ def grouped(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
         source = "Our own question" if rows["own"].all() else load(str(document)).title
         counts = rows.loc[rows["verdict"] != "", "verdict"].value_counts()
         falls = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-        quoted = f" {sentence}:" if sentence else ""
-        tables[f"{source}, {where}:{quoted} {falls}"] = shown(rows)[COLUMNS]
+        tables[": ".join(filter(None, (falls, f"{source}, {where}", sentence)))] = shown(rows)[COLUMNS]
     return tables
