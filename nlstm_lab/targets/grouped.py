@@ -26,5 +26,5 @@ def grouped(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
         source = "Our own question" if rows["own"].all() else load(str(document)).title
         counts = rows.loc[rows["verdict"] != "", "verdict"].value_counts()
         falls = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-        tables[": ".join(filter(None, (falls, f"{source}, {where}", sentence)))] = shown(rows)[COLUMNS]
+        tables[": ".join(filter(None, (falls, f"{source}, {where}", str(sentence))))] = shown(rows)[COLUMNS]
     return tables
