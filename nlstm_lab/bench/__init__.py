@@ -1,4 +1,16 @@
-"""How fast the units are: `nlstm-lab bench`. Ratios first, because they carry over to other machines."""
+"""How fast the cell types are: `nlstm-lab bench`. Ratios first, because they carry over to other machines.
+
+What these arguments mean wherever they are taken:
+
+    size, sizes: Of a training step: symbols in, `batch` sequences of `steps`.
+    hidden_size, vocabulary, batch, steps: A network's width, its symbols, sequences side by side, their length.
+    device, devices: cpu and cuda.
+    rounds: How often each variant is run, in turn; a single one is a trial of the machinery and no measurement.
+    rates: The shares of z = 1 in layers 1 and 2 of an HM-LSTM.
+    readings: What `read` measured.
+    frame: What `bench` measured.
+    name: A word for the machine.
+"""
 
 import json
 from collections.abc import Sequence
@@ -123,7 +135,7 @@ def _line(reading: Reading) -> str:
 
 
 def save(frame: pd.DataFrame, readings: Sequence[Reading], path: Path, rounds: int) -> None:
-    """Everything as JSON: the machine, a record a row, and the readings. Nothing tells when it was measured."""
+    """Write everything to the file at `path`, as JSON: the machine, a record a row, and the readings."""
     rows = json.loads(frame.to_json(orient="records"))
     content = {
         "machine": machine(),
@@ -136,11 +148,16 @@ def save(frame: pd.DataFrame, readings: Sequence[Reading], path: Path, rounds: i
 
 @dataclass(frozen=True)
 class Record:
-    """What `nlstm-lab bench --record NAME` left of a machine: two frames, one row a variant, one a pair of rates."""
+    """What `nlstm-lab bench --record NAME` left of a machine.
+
+    Args:
+        machine: `training.machine`.
+        training, reading: Frames, one row a variant, and one a pair of rates.
+    """
 
     name: str
     machine: dict[str, Any]
-    rounds: int  # that the medians are of; a single one is a trial of the machinery and no measurement
+    rounds: int
     training: pd.DataFrame
     reading: pd.DataFrame
 

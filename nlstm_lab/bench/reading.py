@@ -13,7 +13,12 @@ from nlstm_lab.cells.fast import disabled
 
 @dataclass(frozen=True)
 class Reading:
-    """Sparse against dense, three layers, batch 1, without readout; rates are of z = 1 in layers 1 and 2."""
+    """Sparse against dense reading, three layers, batch 1, without readout.
+
+    Args:
+        ratio: How many times faster sparse is.
+        dense_ms_per_step, sparse_ms_per_step: Medians.
+    """
 
     hidden_size: int
     rates: tuple[float, ...]

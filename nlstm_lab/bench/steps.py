@@ -19,7 +19,7 @@ Step = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Size:
-    """A training step's size: symbols in, `batch` sequences of `steps`; the default is the paper's PTB model."""
+    """A training step's size; the default is the paper's PTB model."""
 
     hidden_size: int = 600
     vocabulary: int = 50

@@ -99,7 +99,10 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def recorded_hours(names: Iterable[str]) -> pd.DataFrame:
-    """Hours of a training at paper scale, a column for each machine that has a record; NaN where it has none.
+    """Hours of trainings at paper scale, a column for each machine that has a record; NaN where it has none.
+
+    Args:
+        names: Of experiments.
 
     >>> import nlstm_lab as lab
     >>> lab.bench.recorded_hours(["ptb_char_nlstm"]).columns.tolist()

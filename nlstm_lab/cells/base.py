@@ -121,7 +121,7 @@ class Cell(Unscripted, ABC):
 
     @classmethod
     def wired(cls, wiring: Mapping[str, Any], *sizes: int, **options: Any) -> Self:
-        """Make a cell that has the attributes `wiring`, of its place in a network, before it makes its parameters."""
+        """Make a cell of `sizes` and `options` that has the attributes `wiring` before it makes its parameters."""
         cell = cls.__new__(cls)
         vars(cell).update(wiring)
         cell.__init__(*sizes, **options)  # type: ignore[misc]

@@ -29,11 +29,17 @@ class Operation(IntEnum):
 
 
 class Boundaries(NamedTuple):
-    """What the layers found, lowest first: each [num_layers, T, B], the last two laid out as the input."""
+    """What the layers found, lowest first: each [num_layers, T, B], the last two laid out as the input.
 
-    z: Tensor  # the boundary states; of the top layer 0
-    z_tilde: Tensor  # the detectors' values before binarization, from 0 to 1; of the top layer 0
-    operations: Tensor  # `Operation`s
+    Args:
+        z: The boundary states; of the top layer 0.
+        z_tilde: The detectors' values before binarization, from 0 to 1; of the top layer 0.
+        operations: What each layer did, `Operation`s.
+    """
+
+    z: Tensor
+    z_tilde: Tensor
+    operations: Tensor
 
 
 class HMLSTMCell(MultiscaleCell):

@@ -1,4 +1,13 @@
-"""The data sets of the documents and the tasks built from them."""
+"""The data sets of the documents and the tasks built from them.
+
+What these arguments mean wherever they are taken:
+
+    corpus: The name of a text (`corpora.names`), or the path of one of your own.
+    split: train, valid or test.
+    start: The first symbol, or line, that is read.
+    length, count, number: How many symbols, lines or sequences are read.
+    task: The config of a task.
+"""
 
 from typing import TYPE_CHECKING, Any
 

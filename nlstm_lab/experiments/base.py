@@ -18,8 +18,16 @@ from nlstm_lab.training import TrainingConfig
 
 @dataclass(frozen=True)
 class Experiment:
-    """One row of one table at one scale. `printed` names the targets that it is set beside, such as
-    "nested_lstm.table1"; `sources` says for each value where it comes from (both stay out of the digest).
+    """One row of one table at one scale, as literal values.
+
+    Args:
+        name: Of the row, with its variations.
+        scale: smoke, small or paper.
+        task: A frozen config of `nlstm_lab.datasets` with `load()`.
+        model, training: How the network is made, and trained.
+        printed, printed_parameters: The targets that it is set beside, such as "nested_lstm.table1"; both stay out of
+            the digest.
+        sources: Where each value comes from, by its path, such as "training.clip"; out of the digest, too.
 
     >>> import nlstm_lab as lab
     >>> row = lab.experiments.get("ptb_char_nlstm", "small")
@@ -29,7 +37,7 @@ class Experiment:
 
     name: str
     scale: Scale
-    task: Any  # a frozen config of nlstm_lab.datasets with load()
+    task: Any
     model: ModelConfig
     training: TrainingConfig
     printed: str | None = None

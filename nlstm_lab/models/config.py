@@ -77,7 +77,7 @@ class Interface:
 
     @classmethod
     def of(cls, task: Task) -> "Interface":
-        """The interface of a loaded `task`."""
+        """The interface of a `task` that is loaded."""
         return cls(task.input, task.output, task.vocabulary, task.per_sequence, task.log_frequencies)
 
     def record(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Interface:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Interface":
-        """The interface that `record()` gave as this `record`."""
+        """The interface that is written as `record`."""
         symbols = record["vocabulary"]
         return cls(
             _end(record["in"]),

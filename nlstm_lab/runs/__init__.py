@@ -5,6 +5,9 @@ A run is done when `result.json` is there, and it is written last.
 What these arguments mean wherever they are taken:
 
     name: The experiment, or its name.
+    experiment: A row of a table at one scale.
+    folder: Where a run's record lies.
+    result: What its `result.json` holds.
     pattern: A shell pattern of experiments' names.
     scale: smoke, small or paper; None for any, or the largest recorded one.
     seed: The run's seed.

@@ -21,10 +21,15 @@ from nlstm_lab.training.state import COLUMNS, Progress
 
 @dataclass(frozen=True)
 class PartialRun(Run):
-    """A run that is not done, as far as it was when its checkpoint was last written. Its weights cannot be read."""
+    """A run that is not done, as far as it was when its checkpoint was last written. Its weights cannot be read.
+
+    Args:
+        progress: Epochs, updates, history.
+        saved: When its checkpoint was written, in seconds since 1970; 0 where there is none yet.
+    """
 
     progress: Progress
-    saved: float  # when its checkpoint was written, in seconds since 1970; 0 where there is none yet
+    saved: float
 
     @property
     def state(self) -> str:
@@ -32,6 +37,7 @@ class PartialRun(Run):
 
     @cached_property
     def history(self) -> pd.DataFrame:
+        """As of `Run`, as far as it is."""
         return pd.DataFrame(self.progress.history, columns=list(COLUMNS))
 
     @property

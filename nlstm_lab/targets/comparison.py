@@ -22,8 +22,8 @@ MADE_WITH = "% made with "  # how the last line of a LaTeX table begins
 class Comparison:
     """A table of a document beside our runs.
 
-    frame: one row a number (and ordering), metric and split, with the columns of `verdicts.Row`: printed,
-    ours, the t interval (low, high), every seed's value, the scale and the verdict.
+    Args:
+        frame: One row a number (and ordering), metric and split, with the columns of `verdicts.Row`.
     """
 
     target: str
@@ -67,12 +67,10 @@ def _made_with(tex: Path) -> dict[str, Any]:
 
 
 def compare(target: str, table: pd.DataFrame) -> Comparison:
-    """`compare("nested_lstm.table1", lab.runs.table("ptb_char_*"))`: a printed table beside our runs.
+    """Set a printed table beside our runs.
 
-    Raises UsageError for a table that no document has, and for a frame that is no table of runs.
-
-    Args:
-        target: A table of a document, such as "nested_lstm.table1".
+    Raises:
+        UsageError: No document has that table, or the frame is no table of runs.
 
     >>> import nlstm_lab as lab
     >>> comparison = lab.targets.compare("nested_lstm.table1", lab.runs.table("ptb_char_*"))

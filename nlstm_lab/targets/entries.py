@@ -54,7 +54,13 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Number:
-    """One number of one row. No experiment: a reference line that the document cites from others."""
+    """One number of one row.
+
+    Args:
+        experiment: What measures it; None for a reference line that the document cites from others.
+        parameters: As printed.
+        setting: How the output bias starts.
+    """
 
     model: str
     experiment: str | None
@@ -69,9 +75,11 @@ class Number:
 
 @dataclass(frozen=True)
 class Ordering:
-    """Experiment `better` is said to beat `worse`, by `printed` (None where nobody prints it).
+    """A sentence's claim that one experiment beats another.
 
-    claimed: the sentence speaks of this split.
+    Args:
+        better, worse: The experiments.
+        claimed: Whether the sentence speaks of this split.
     """
 
     model: str
@@ -123,10 +131,12 @@ class Sentence(Entry):
 
 
 class Claim(Entry):
-    """A probe's measurement that is said to lie above a value, or to be a `printed` number.
+    """A probe's measurement that is said to lie above a value, or to be a `printed` number, judged over seeds.
 
-    It is measured over seeds; above holds when the whole interval lies there. counted_with: the claim whose number this
-    one is, too; it is counted there alone. ours: the document does not make it.
+    Args:
+        measure: What is measured.
+        above: Below the whole interval, where the claim holds.
+        counted_with: The claim whose number this one is, too; it is counted there alone.
     """
 
     name: str
@@ -149,9 +159,12 @@ class Claim(Entry):
 class Place(Entry):
     """A table with its numbers and orderings, or (`ours`) a question that the document does not ask.
 
-    substitute: the corpus that stands in for a table's own, at small scale and in variations of its experiments
-    ("name+corpus=substitute"). It may decide an ordering, but no printed number is judged by it. rescued: its rows were
-    trained with the output bias started at the log-frequencies as well.
+    Args:
+        substitute: The corpus that stands in for a table's own at small scale, and in variations of its experiments
+            ("name+corpus=substitute"). It may decide an ordering, but no printed number is judged by it.
+        rows: Of the printed table.
+        orderings: Sentences that compare experiments.
+        rescued: Whether its rows were trained with the output bias started at the log-frequencies as well.
     """
 
     name: str
@@ -232,7 +245,13 @@ class Place(Entry):
 
 
 class Document(Entry):
-    """Everything that one document prints and claims."""
+    """Everything that one document prints and claims.
+
+    Args:
+        authors, year: Of the document.
+        places: Its tables, and our questions, by name.
+        claims: What probes judge.
+    """
 
     name: str
     title: str

@@ -25,17 +25,13 @@ LARGEST_FIRST = SCALES[::-1]  # the largest speaks
 class Row:
     """One line of the verdicts' frame.
 
-    anchor: the verdict counts: the document prints this number, or makes this statement of this split. own: a question
-    that the document does not ask. subject: what the line is about; says: the document's words; note: what must be
-    known of the row.
-    experiment: which one measures a number, "" where it is cited from others.
-    setting: of a number how the output bias starts, of an ordering the substitute that was read,
-    and how a rule ended its runs.
-    printed, ours, low, high: in the metric's unit, NaN where there is none; for an ordering, by how much the
-    better one is better. as_printed: with the document's digits. match, close: within which our number is so called.
-    p: of the two-sided t test of an ordering or claim. seeds: how many (of an ordering, the side with fewer); values:
-    every seed's value.
-    verdict: "" of a number that was run in a setting that no document prints.
+    anchor: the verdict counts: the document prints this number, or makes this statement of this split. own: the
+    document does not ask it. experiment: which one measures a number, "" where it is cited. setting: of a number how
+    the output bias starts, of an ordering the substitute that was read and how a rule ended its runs. printed, ours,
+    low, high: in the metric's unit, NaN where there is none; for an ordering, by how much the better one is better.
+    match, close: within which our number is so called. p: of the two-sided t test of an ordering or claim. seeds: how
+    many (of an ordering, the side with fewer); values: every seed's value. verdict: "" of a number that was run in a
+    setting that no document prints.
     """
 
     document: str
@@ -70,13 +66,17 @@ COLUMNS = list(Row.__dataclass_fields__)
 
 
 def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Every entry of every document with its verdict, in the documents' order, with the columns of `Row`.
+    """Judge every entry of every document, in the documents' order; columns as of `Row`.
 
-    table: one row a run, split, evaluation and metric, as `nlstm_lab.runs.table` gives it. claims: what probes
-    measured, one row a claim ("nested_lstm.inner_slower_than_outer") and scale, with the columns of `evidence.CLAIMS`.
     Numbers are judged at paper scale alone ("smaller scale" where they were run at another); orderings and claims at
-    the largest scale with three seeds, which the row names (a substitute text comes after the document's own). Raises
-    UsageError for a frame that lacks a column or has a row twice, and for a claim that nobody registered.
+    the largest scale with three seeds, which the row names (a substitute text comes after the document's own).
+
+    Args:
+        claims: What probes measured, one row a claim ("nested_lstm.inner_slower_than_outer") and scale, with the
+            columns of `evidence.CLAIMS`.
+
+    Raises:
+        UsageError: A frame lacks a column or has a row twice, or nobody registered a claim.
 
     >>> import nlstm_lab as lab
     >>> frame = verdicts(lab.runs.table(), lab.probes.measured_claims())

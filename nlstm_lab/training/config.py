@@ -14,19 +14,26 @@ from nlstm_lab.settings import ADDED, check
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """Optimizer, clipping, schedules.
+    """Optimizer, clipping, schedules; numbers are above zero.
 
-    optimizer: Adam or RAdam with torch's betas, RMSprop with `decay`, or SGD without momentum. clip_norm: threshold on
-    the norm of the whole gradient (`clip="gradient"`), or of the whole step that the optimizer took (`clip="update"`,
-    as the code behind the Nested LSTM paper's protocol did). divide_on_plateau: the learning rate is divided by it when
-    an epoch's validation loss does not fall. slope: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, slope_start
-    + growth * epoch). rate_lengths: mean segment lengths, one for each layer that has a detector, to which `ratio_loss`
-    with `rate_weight` holds the boundaries; rate_epochs: in so many epochs at the start alone. warm_up: the learning
-    rate rises linearly over so many updates. output_bias_rate: times the learning rate is that of the output bias.
-    output_bias_first: in so many updates at the start the output bias alone is trained, and `output_bias_rate` holds
-    for these alone (both notebook 93).
-    updates_per_epoch: an epoch cut short, None for all of it. batches_per_reading: valid and test cut short likewise.
-    UsageError: a number that is not above zero, or a word that is none of these.
+    Args:
+        epochs: How often the training sequences are read.
+        learning_rate: At the start.
+        optimizer: Adam or RAdam with torch's betas, RMSprop with `decay`, or SGD without momentum.
+        clip_norm: Threshold on a norm; None for none.
+        clip: Of the whole "gradient", or of the whole "update" that the optimizer took, as the code behind the Nested
+            LSTM paper's protocol did.
+        divide_on_plateau: Divides the learning rate when an epoch's validation loss does not fall.
+        slope, slope_start: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, slope_start + growth * epoch).
+        updates_per_epoch: Of an epoch cut short; None for all.
+        batches_per_reading: Of validation and test cut short likewise.
+        warm_up: Updates over which the learning rate rises linearly.
+        output_bias_rate: The output bias's learning rate, in learning rates.
+        output_bias_first: Updates at the start that train the output bias alone; the rate above then holds for these
+            alone.
+        rate_lengths: Mean segment lengths, one for each layer with a detector, to which `ratio_loss` with `rate_weight`
+            holds the boundaries.
+        rate_epochs: Epochs at the start in which it does; None for all.
     """
 
     epochs: int

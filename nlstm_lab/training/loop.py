@@ -46,8 +46,12 @@ SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 class Fit:
     """What training leaves: the history, the best epoch and its weights, chosen by validation loss alone.
 
-    epochs: how many were trained. seconds: of everything, over all attempts. tokens_per_second: of the updates alone.
-    machines: that took part; an empty one is of an attempt that did not record its own.
+    Args:
+        history: Rows of epoch, update, split, evaluation, metric and value.
+        epochs, best_epoch: How many were trained, and the one with the lowest validation loss.
+        weights: Of that epoch.
+        seconds, tokens_per_second: Of everything, over all attempts; of the updates alone.
+        machines: That took part; an empty one is of an attempt that did not record its own.
     """
 
     history: list[Row]

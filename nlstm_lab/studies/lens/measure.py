@@ -30,7 +30,14 @@ TRAINED_ON = 20_000  # characters
 
 @dataclass(frozen=True)
 class Lens:
-    """A lens for each memory and hidden state of a network: weights [units + 1, ahead, V] and a scale [2, units]."""
+    """A lens for each memory and hidden state of a network.
+
+    Args:
+        model: The network.
+        ahead: How many symbols after the next one is predicted, of each prediction.
+        weights: [units + 1, ahead, V].
+        scales: [2, units].
+    """
 
     model: Network
     ahead: tuple[int, ...]

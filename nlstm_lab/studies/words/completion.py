@@ -29,7 +29,7 @@ REMEMBERED = 256  # prefixes whose states a Completer keeps
 
 
 class Completion(NamedTuple):
-    """A word (or character) and its probability among everything that the network predicts."""
+    """A `word` (or character) and its `probability` among everything that the network predicts."""
 
     word: str
     probability: float
