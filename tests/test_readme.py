@@ -160,8 +160,8 @@ def test_the_probe_that_contributing_shows_finds_what_its_example_says(monkeypat
     exec(SHOWN["def saturation"], vars(module))
     assert doctest.testmod(module) == (0, 4)
     names = {**vars(module), "lab": lab, "model": lab.runs.load("ptb_char_nlstm", scale="small").model()}
-    exec(SHOWN["found = lab.probes.ensure"], names)
-    assert len(names["found"]) == 2 * 150
+    exec(SHOWN["shares = lab.probes.ensure"], names)
+    assert len(names["shares"]) == 2 * 150
     assert list(tmp_path.glob("saturation-*.csv"))
 
 
