@@ -36,7 +36,7 @@ class DamagedFile(LabError):
 
 
 class MissingRun(LabError, LookupError):
-    """A run was asked for that nobody has recorded."""
+    """A run was asked for that is not recorded."""
 
 
 class StaleRun(LabError):

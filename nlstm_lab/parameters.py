@@ -1,7 +1,7 @@
 """The typed parameters cell of a notebook, and values that are checked against it.
 
 Our own executor checks before a notebook starts; `check_parameters()`, in a cell after the parameters, does so in
-JupyterLab and under plain papermill, which injects values of any type and names that nobody declared.
+JupyterLab and under plain papermill, which injects values of any type and undeclared names.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""What the fields of a config may hold, told by their annotations; the scales, and which metrics are better high."""
+"""What the fields of a config may hold, by their annotations; the scales, and which metrics are better high."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -39,7 +39,7 @@ def recorded_as(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(config: Any, zero: Collection[str] = ("seed",)) -> None:
-    """Refuse a dataclass in which a choice, a number or a text is none; other types are left to whoever reads them.
+    """Refuse a dataclass in which a choice, a number or a text is none; other types are not checked.
 
     Numbers must be above zero, and the fields that `zero` names at least zero. Raises UsageError, which names the
     field, what it may be and what it is.

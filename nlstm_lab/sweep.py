@@ -64,7 +64,7 @@ def plan(pattern: str, seeds: Sequence[int], scale: str, patience: int | None = 
     if not matching:
         raise UsageError(f"no experiment matches {pattern!r} (see nlstm-lab experiments)")
     names = [name for name in matching if scale in experiments.scales(name.split("+")[0])]
-    names = names or matching[:1]  # none has it: what the first has instead is told
+    names = names or matching[:1]  # none has it: the error of the first says what it has instead
     jobs = [Job(experiments.get(name, scale), seed) for seed in seeds for name in names]
     for job in jobs:
         stopping.check(job.experiment, patience)

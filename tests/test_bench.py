@@ -8,7 +8,7 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.bench import Reading, Size, bench, recorded, report, save, table
 from nlstm_lab.bench.naive import NaiveNestedLSTM
-from nlstm_lab.bench.reading import unit_with_rates
+from nlstm_lab.bench.reading import network_with_rates
 from nlstm_lab.bench.steps import variants
 from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
 from nlstm_lab.cells import LSTM, NestedLSTM
@@ -106,7 +106,7 @@ def test_what_is_not_here_is_marked_and_not_claimed(monkeypatch):
 
 @pytest.mark.slow
 def test_boundaries_come_at_the_rates_asked_for():
-    _, _, found = unit_with_rates(16, (0.21, 0.05), 100)
+    _, _, found = network_with_rates(16, (0.21, 0.05), 100)
     assert found == pytest.approx((0.21, 0.05), abs=0.04)
 
 
@@ -116,7 +116,7 @@ def test_a_training_step_holds_at_most_a_fifth_more_than_the_naive_loop():
     held = {
         (variant.name, variant.products): peak_memory(variant.step, CPU)
         for variant in variants(size, CPU)
-        if variant.name in ("naive loop", "fast") and variant.unit == "NestedLSTM"
+        if variant.name in ("naive loop", "fast") and variant.network == "NestedLSTM"
     }
     naive = held.pop(("naive loop", "fp32"))
     assert held

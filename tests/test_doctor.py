@@ -37,7 +37,7 @@ def test_a_folder_that_cannot_be_written_fails(elsewhere):
     (elsewhere / "data").write_text("a file in the folder's place")
     outcome = CliRunner().invoke(cli.app, ["doctor"])
     assert outcome.exit_code == 1
-    assert "To be mended first: folder" in outcome.output
+    assert "To be repaired first: folder" in outcome.output
 
 
 def test_a_missing_or_foreign_package_is_told_apart(monkeypatch):

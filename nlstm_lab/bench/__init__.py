@@ -82,7 +82,7 @@ def _measure(size: Size, device: torch.device, rounds: int) -> list[dict[str, An
             **asdict(size),
             "device": device.type,
             "variant": variant.name,
-            "unit": variant.unit,
+            "unit": variant.network,
             "products": variant.products,
             "vs_naive": _ratio(seconds[0], taken),
             "vs_naive_onednn": _ratio(by_name.get(("naive loop, oneDNN", "fp32")), taken),

@@ -10,14 +10,14 @@ from nlstm_lab.cells import LSTMCell, NestedLSTM, NestedLSTMCell
 
 
 class NaiveNestedLSTM(nn.Module):
-    """Depth 2, one layer, with the parameters of `unit` (not copies): what every step costs a plain loop.
+    """Depth 2, one layer, with the parameters of `network` (not copies): what every step costs a plain loop.
 
     Shapes: input [T, B, input_size] to h of every step, [T, B, hidden_size].
     """
 
-    def __init__(self, unit: NestedLSTM) -> None:
+    def __init__(self, network: NestedLSTM) -> None:
         super().__init__()
-        self.outer = cast(NestedLSTMCell, unit.cells[0])
+        self.outer = cast(NestedLSTMCell, network.cells[0])
         self.inner = cast(LSTMCell, self.outer.memory)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -31,11 +31,11 @@ def read(
     hidden_size: int = 512, rates: tuple[float, float] = (0.21, 0.033), steps: int = 300, rounds: int = 7
 ) -> Reading:
     """Measure an untrained HM-LSTM whose detectors are set so that z = 1 at about these rates."""
-    unit, x, fired = unit_with_rates(hidden_size, rates, steps)
+    network, x, fired = network_with_rates(hidden_size, rates, steps)
 
     def sparse() -> None:
         with torch.no_grad():
-            unit(x)
+            network(x)
 
     def dense() -> None:
         with disabled():
@@ -46,30 +46,32 @@ def read(
     return Reading(hidden_size, fired, ratio, 1e3 * median(slow) / steps, 1e3 * median(fast) / steps)
 
 
-def unit_with_rates(hidden_size: int, rates: tuple[float, ...], steps: int) -> tuple[HMLSTM, Tensor, tuple[float, ...]]:
+def network_with_rates(
+    hidden_size: int, rates: tuple[float, ...], steps: int
+) -> tuple[HMLSTM, Tensor, tuple[float, ...]]:
     """An HM-LSTM, an input [steps, 1, hidden_size], and the rates of z = 1 on it in all layers but the top.
 
     From the lowest layer up, the detector's bias is halved in on: the more it is, the more often z = 1.
     """
     torch.manual_seed(0)
-    unit, x = HMLSTM(hidden_size, hidden_size, len(rates) + 1), torch.randn(steps, 1, hidden_size)
+    network, x = HMLSTM(hidden_size, hidden_size, len(rates) + 1), torch.randn(steps, 1, hidden_size)
     for k, rate in enumerate(rates):
-        cell = unit.cells[k]
+        cell = network.cells[k]
         assert isinstance(cell, HMLSTMCell)
         assert cell.bias is not None
         low, high = -8.0, 8.0
         for _ in range(12):
             with torch.no_grad():
                 cell.bias[-1] = (low + high) / 2
-            low, high = ((low + high) / 2, high) if _rates(unit, x)[k] < rate else (low, (low + high) / 2)
-    return unit, x, _rates(unit, x)
+            low, high = ((low + high) / 2, high) if _rates(network, x)[k] < rate else (low, (low + high) / 2)
+    return network, x, _rates(network, x)
 
 
-def _rates(unit: HMLSTM, x: Tensor) -> tuple[float, ...]:
+def _rates(network: HMLSTM, x: Tensor) -> tuple[float, ...]:
     """Mean z of every layer but the top, read step by step: the state says it, and the sparse reader is quick."""
     state, fired = None, []
     with torch.no_grad():
         for step in torch.split(x, 1):
-            _, state = unit(step, state)
+            _, state = network(step, state)
             fired.append(state[2][:-1, 0])
     return tuple(torch.stack(fired).mean(0).tolist())

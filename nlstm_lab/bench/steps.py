@@ -43,7 +43,7 @@ class Variant:
     """
 
     name: str
-    unit: Literal["NestedLSTM", "2-layer LSTM"]
+    network: Literal["NestedLSTM", "2-layer LSTM"]
     products: Precision
     step: Step
 
@@ -79,11 +79,11 @@ def variants(size: Size, device: torch.device) -> Iterator[Variant]:
         yield Variant("nn.LSTM, autocast", "2-layer LSTM", "bf16", _inside(kernel, lambda: _autocast(device)))
 
 
-def _update(unit: nn.Module, x: Tensor, weight: Tensor) -> None:
+def _update(network: nn.Module, x: Tensor, weight: Tensor) -> None:
     """Forward, and the gradient of a weighed sum of the outputs with respect to every parameter."""
-    for parameter in unit.parameters():
+    for parameter in network.parameters():
         parameter.grad = None
-    result = unit(x)
+    result = network(x)
     output = result[0] if isinstance(result, tuple) else result
     output.backward(weight.to(output.dtype))
 

@@ -65,7 +65,7 @@ def hours(experiment: Experiment, device: str = "cpu") -> float:
     task = Drawn(experiment, UPDATES[device])
     network = models.build(experiment.model, models.Interface.of(task), seed=0)
     short = replace(experiment.training, epochs=1, updates_per_epoch=None, batches_per_reading=None)
-    for _ in range(2):  # the first time kernels are chosen and memory is found
+    for _ in range(2):  # the first time kernels are chosen and memory is allocated
         fit = training.fit(network, task, short, seed=0, device=device, progress=False)
     return sizes.symbols_read(experiment) / fit.tokens_per_second / 3600
 

@@ -100,7 +100,7 @@ class ClockworkRNN(Recurrent):
     Args:
         periods: Of each module, at every how many steps it acts; growing, and as many as divide `hidden_size`.
         layer_norm: Whether each module's pre-activation is normalized by itself (over several modules, the faster ones
-            would be heard by the slower), with a gain, before the bias is added.
+            would reach the slower), with a gain, before the bias is added.
 
     >>> import torch, nlstm_lab as lab
     >>> output, (h_n, clock) = lab.cells.ClockworkRNN(10, 20, periods=(1, 2, 4, 8))(torch.randn(5, 3, 10))

@@ -1,6 +1,6 @@
 """Layers of different timescales: equation 1 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016).
 
-At step t a layer hears h and z of the layer below at t, and h of the layer above at t - 1: all step together.
+At step t a layer reads h and z of the layer below at t, and h of the layer above at t - 1: all step together.
 """
 
 from abc import abstractmethod
@@ -33,8 +33,8 @@ class MultiscaleCell(GatedCell):
         self, input_size: int, hidden_size: int, bias: bool, forget_bias: float, top_down: bool = True, **start: Any
     ) -> None:
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
-        heard = top_down and not self.top
-        self.weight_th = nn.Parameter(torch.empty_like(self.weight_hh)) if heard else None
+        reads_above = top_down and not self.top
+        self.weight_th = nn.Parameter(torch.empty_like(self.weight_hh)) if reads_above else None
 
     def reset_parameters(self) -> None:
         super().reset_parameters()

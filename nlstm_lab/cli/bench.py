@@ -15,7 +15,7 @@ app = typer.Typer(
 
 
 @app.callback()
-def units(
+def steps(
     context: typer.Context,
     rounds: Annotated[int, typer.Option(help="Times that every variant is run, in turn; medians are shown.")] = 7,
     output: Annotated[Path | None, typer.Option(help="A JSON file for everything that was measured.")] = None,

@@ -49,7 +49,7 @@ def doctor() -> None:
         table.add_row(Text(*how if each.cost else ("ok", "green")), each.name, each.state, each.cost)
     tables.console().print(table)
     if broken := [each.name for each in findings if each.essential and each.cost]:
-        typer.echo(f"\nTo be mended first: {', '.join(broken)}.")
+        typer.echo(f"\nTo be repaired first: {', '.join(broken)}.")
         raise typer.Exit(1)
     typer.echo("\nEverything essential works.")
 
@@ -58,7 +58,7 @@ def examine() -> Iterator[Finding]:
     """Every finding, the essential first; a check that fails is a finding, too."""
     yield python(sys.version_info[:2])
     yield from packages()
-    for name, check in (("units", units), ("folder", folder), ("records", records)):
+    for name, check in (("networks", networks), ("folder", folder), ("records", records)):
         yield _essential(name, check)
     if "torch" in sys.modules:
         yield gpu()
@@ -102,17 +102,17 @@ def packages() -> Iterator[Finding]:
     yield Finding("packages", f"{len(good)} of {len(asked)} as asked for{torch}")
 
 
-def units() -> str:
+def networks() -> str:
     """A Nested LSTM runs forward and backward, and its fast loop agrees with the readable step."""
     import torch
 
     from nlstm_lab.cells import NestedLSTM
 
-    unit = NestedLSTM(3, 5)
+    network = NestedLSTM(3, 5)
     x = torch.randn(4, 2, 3)
-    output, _ = unit(x)
+    output, _ = network(x)
     output.sum().backward()
-    if not torch.allclose(output, unit.trace(x)[0], atol=1e-5):
+    if not torch.allclose(output, network.trace(x)[0], atol=1e-5):
         raise LabError("the fast loop and the readable one disagree")
     return "NestedLSTM runs, forward and backward"
 

@@ -48,7 +48,7 @@ def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed]
 
 
 def _digest(sources: Sequence[Path], settings: Mapping[str, object]) -> str:
-    known = ("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")  # nobody sets back a file's ctime, as its mtime may be
+    known = ("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")  # a ctime, unlike an mtime, cannot be set back
     stats = [[str(path.resolve()), *(getattr(path.stat(), name) for name in known)] for path in sources]
     text = json.dumps([FORMAT, stats, settings], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -16,12 +16,12 @@ from nlstm_lab.errors import DamagedFile, LabError
 
 PACKINGS = ("", ".gz", ".xz", ".zip")
 CHUNK = 1 << 22
-LARGEST = 1 << 30  # bytes of a content whose size nobody has stated, and of all members of an archive together
+LARGEST = 1 << 30  # bytes of a content of unstated size, and of all members of an archive together
 
 
 @contextmanager
 def opened(path: Path, packing: str | None = None) -> Iterator[IO[bytes]]:
-    """The unpacked bytes of a file as a stream; the packing is told by the suffix unless it is given.
+    """The unpacked bytes of a file as a stream; the suffix says how it is packed unless `packing` does.
 
     A zip archive must hold exactly one file. Truncated or damaged packings become a DamagedFile while they are read,
     unreadable files a LabError.

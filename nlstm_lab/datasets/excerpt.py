@@ -1,4 +1,4 @@
-"""Pieces of a named corpus, known by their place, so that what was measured on them is found where it is not."""
+"""Pieces of a named corpus, known by their place, so that records of them serve where the corpus is absent."""
 
 from dataclasses import dataclass
 

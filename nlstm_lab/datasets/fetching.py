@@ -16,7 +16,7 @@ TIMEOUT = 30  # seconds without an answer
 def fetch(name: str, progress: bool = True) -> list[Path]:
     """Download what a data set lacks on this machine; returns the files that were put in place.
 
-    A UsageError says how a set is had that nobody may download, a LabError what every mirror answered, or that the
+    A UsageError says how a set is had that may not be downloaded, a LabError what every mirror answered, or that the
     disk is full. What was there before stays until a verified file replaces it.
     """
     dataset = registry.get(name)

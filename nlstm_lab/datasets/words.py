@@ -28,7 +28,7 @@ PADDING, UNKNOWN = "\0", "\N{REPLACEMENT CHARACTER}"
 SPACE = 0  # in the flat text; the tasks put their special symbols before it
 COUNTED = 4096  # sequences that are counted at a time
 PIECE = 1 << 20  # words that are cut out at a time
-RANKED = 2**16 - 1  # most frequent words that are told apart
+RANKED = 2**16 - 1  # most frequent words that have a code of their own
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def width_for_parameters(experiment: Experiment, budget: int) -> int:
     >>> lab.experiments.parameters(fair) <= lab.experiments.parameters(nested)
     True
     """
-    ends(experiment.task)  # what is wrong with the task is told here, and below taken for a width's
+    ends(experiment.task)  # raises what is wrong with the task, which below would count as a width that is refused
     low, high = 0, 1
     while _fits(experiment, high, budget):
         low, high = high, 2 * high

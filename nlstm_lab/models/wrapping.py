@@ -95,9 +95,9 @@ def _check_sizes(network: Network) -> None:
             raise ValueError(f"embedding must give the {width} values that rnn reads, not {list(embedded.shape[1:])}")
     hidden = network.recurrent.cells[0].like.new_zeros(1, 1, network.recurrent.output_size)
     try:
-        found = network.readout(hidden).shape[-1]
+        outputs = network.readout(hidden).shape[-1]
     except (IndexError, RuntimeError, ValueError) as error:
         raise ValueError(f"readout must take the {hidden.shape[-1]} values that rnn gives: {error}") from error
     names = network.words or (known.symbols if known else None)
-    if names is not None and found != len(names):
-        raise ValueError(f"readout must give one output for each of the {len(names)} names, not {found}")
+    if names is not None and outputs != len(names):
+        raise ValueError(f"readout must give one output for each of the {len(names)} names, not {outputs}")

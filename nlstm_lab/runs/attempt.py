@@ -21,7 +21,7 @@ from nlstm_lab.training.checkpoint import writing
 
 @dataclass(frozen=True)
 class Attempt:
-    """Where the parts of an attempt at `folder`'s record lie."""
+    """Where the files of an attempt at `folder`'s record lie."""
 
     folder: Path
 
@@ -101,7 +101,7 @@ def _difference(file: Path, experiment: Experiment, data: str) -> str:
         config = records.read(file, records.CONFIG)
     except DamagedFile:
         return f"{file.name}, which says what it trains, is damaged"
-    then = config.pop("data_sha256", data)  # attempts of before do not tell it
+    then = config.pop("data_sha256", data)  # older attempts lack it
     other = "" if then == data else f"the sha256 of its data was {then!r} and is {data!r}"
     return records.difference(config, experiment) or other
 

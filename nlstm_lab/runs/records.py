@@ -48,9 +48,9 @@ def read_json(file: Path) -> Any:
 
 def read(file: Path, fields: Mapping[str, type]) -> dict[str, Any]:
     """A record from `file`, which has these fields of these types; raises as `read_json`."""
-    found = read_json(file)
-    _refuse(file, _lacking(found, fields))
-    return found  # type: ignore[no-any-return]
+    content = read_json(file)
+    _refuse(file, _lacking(content, fields))
+    return content  # type: ignore[no-any-return]
 
 
 def read_result(file: Path) -> dict[str, Any]:
@@ -88,10 +88,10 @@ def read_history(file: Path, result: Mapping[str, Any], epochs: int) -> pd.DataF
     return history
 
 
-def _lacking(found: Any, fields: Mapping[str, type]) -> str:
+def _lacking(content: Any, fields: Mapping[str, type]) -> str:
     """The first field that is not there, or not of its type; a number is finite, and may be whole where it need not."""
     for name, kind in fields.items():
-        value = found.get(name) if isinstance(found, dict) else None
+        value = content.get(name) if isinstance(content, dict) else None
         number = kind is float and type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
         if not number and (kind is float or type(value) is not kind):
             return name
@@ -117,8 +117,8 @@ def write_history(file: Path, history: pd.DataFrame) -> None:
 def difference(recorded: dict[str, Any], experiment: Experiment) -> str:
     """The first field in which a recorded configuration is not today's, as a sentence, or nothing.
 
-    A field that a config class has got since counts as recorded with its default: whoever adds a field gives it the
-    default that means what was done before, so that the records of before stay what they are.
+    A field that a config class has got since counts as recorded with its default: the default of an added
+    field means what was done before.
     """
     then, now = dict(recorded), experiment.config()
     for section in ("task", "model", "training"):

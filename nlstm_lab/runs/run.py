@@ -135,7 +135,7 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
         begun = folder.with_name(f".attempt-{folder.name}").exists()
         raise MissingRun(
             f"no run of {experiment.name} with seed {seed} at {experiment.scale} scale is recorded"
-            f"{', though one is begun (`nlstm-lab runs` tells how far it is)' if begun else ''}; train it with "
+            f"{', though one is begun (`nlstm-lab runs` says how far it is)' if begun else ''}; train it with "
             f"`{command(experiment, seed)}`"
         ) from None
     if differing := records.difference(config, experiment):

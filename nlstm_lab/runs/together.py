@@ -17,7 +17,7 @@ from nlstm_lab.runs.run import Run, is_known, load, seeds_of
 from nlstm_lab.runs.under_way import under_way
 from nlstm_lab.settings import SCALES, Scale
 
-SHARE = re.compile(r"(latched|silent)_share/(.+)")  # how a history calls what training.liveness told
+SHARE = re.compile(r"(latched|silent)_share/(.+)")  # what a history calls the shares of training.liveness
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
 RUN = ["experiment", "scale", "seed", "parameters", "best_epoch"]  # of a result, in every row of a table
 VALUE = ["evaluation", "metric", "split", "epoch", "value"]
@@ -180,7 +180,7 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
 
     split: "train", in the first epoch since the early row before and later over the whole epoch, and "valid". minutes:
     of updates alone, at the mean rate of the run on the machine and beside the work that it had; NaN where the task's
-    config does not tell how long its sequences are. Read as the documents read: by the task's first evaluation.
+    config does not say how long its sequences are. Read as the documents read: by the task's first evaluation.
     UsageError: no run.
 
     >>> import nlstm_lab as lab
@@ -203,7 +203,7 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
 
 
 def _read_by_an_update(task: Any) -> float:
-    """How many symbols a full batch holds, as training counts them; NaN where the config tells no length."""
+    """How many symbols a full batch holds, as training counts them; NaN where the config has no length."""
     if not hasattr(task, "length"):
         return math.nan
     unread = getattr(task, "evaluation", None) == "blocks"  # the last symbol of a block is predicted alone

@@ -1,4 +1,4 @@
-"""Runs that are not done: what the checkpoints tell that training writes every minute and after every epoch."""
+"""Runs that are not done: read from the checkpoints that training writes every minute and after every epoch."""
 
 import fnmatch
 import warnings
@@ -48,7 +48,7 @@ class PartialRun(Run):
 
     def model(self, device: str = "cpu") -> models.Network:
         raise MissingRun(
-            f"{self.name} is not done ({self.state}), and its weights cannot be read yet: `nlstm-lab runs` tells how "
+            f"{self.name} is not done ({self.state}), and its weights cannot be read yet: `nlstm-lab runs` says how "
             f"far it is, and `{command(self.experiment, self.seed)}` goes on where it was stopped"
         )
 

@@ -112,7 +112,7 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def below(verdicts: pd.DataFrame) -> list[str]:
-    """What stands below a table: how much its tolerances tell apart, then its notes."""
+    """What stands below a table: what its tolerances distinguish, then its notes."""
     return [f"{one}." for one in discriminations(verdicts)] + notes(verdicts)
 
 

@@ -44,7 +44,7 @@ def load(name: str, folder: Path | None = None) -> Document:
     except ValidationError as error:
         first = error.errors()[0]
         where = " ".join(map(str, first["loc"]))
-        raise DamagedFile(f"{path}: {where}: {first['msg']}; mend it, or restore it from the repository") from error
+        raise DamagedFile(f"{path}: {where}: {first['msg']}; correct it, or restore it from the repository") from error
 
 
 def _resolved(read: dict[str, Any]) -> dict[str, Any]:

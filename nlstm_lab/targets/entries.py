@@ -201,7 +201,7 @@ class Place(Entry):
 
     @cached_property
     def numbers(self) -> tuple[Number, ...]:
-        """Every number of the table, row by row; then those of the rescued rows, which nobody printed."""
+        """Every number of the table, row by row; then those of the rescued rows, which are not printed."""
         numbers = [
             Number(row.label, row.experiment, metric, split, self.evaluation, printed, row.parameters, row.note)
             for row in self.rows

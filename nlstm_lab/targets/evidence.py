@@ -59,7 +59,7 @@ def measurements(claims: pd.DataFrame | None, documents: Iterable[Document]) -> 
     """Claims' measurements by name, then scale.
 
     claims: one row a claim and scale, with the columns of `CLAIMS`. UsageError: a column is lacking, a row is there
-    twice, or nobody registered the claim.
+    twice, or the claim is not registered.
     """
     if claims is None or claims.empty:
         return {}

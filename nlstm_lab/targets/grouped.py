@@ -9,7 +9,7 @@ COLUMNS = ["verdict", "", "metric", "split", "printed", "ours", "95 % interval",
 
 
 def grouped(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The frame of `verdicts` in parts, in its order, for `lab.figures.folded`.
+    """Split the frame of `verdicts` into tables, in its order, for `lab.figures.folded`.
 
     Returns:
         Tables of text, the verdict first, by their title: how often each verdict falls, where it is printed, and the

@@ -57,7 +57,7 @@ def _numbers(rows: pd.DataFrame, caption: str) -> list[str]:
     lines = [_line(rows["where"].iloc[0], caption, "", "", "", "", "")]
     for (subject, setting, metric), row in rows.groupby(["subject", "setting", "metric"], sort=False):
         if setting != "as printed" and not row["seeds"].any():
-            continue  # nobody printed it and nobody ran it
+            continue  # neither printed nor run
         cells: Rows = row.to_dict("records")
         mark = "†" if cells[0]["note"] else ""
         label = f"{subject}, {metric}" + ("" if setting == "as printed" else f", {setting}") + mark

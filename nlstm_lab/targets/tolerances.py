@@ -1,4 +1,4 @@
-"""How near a number must come to the printed one, and what that tells apart (`data/targets/protocol.md`)."""
+"""How near a number must come to the printed one, and which rows that distinguishes (`data/targets/protocol.md`)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def _scatter(rows: list[Number], runs: Runs) -> float:
 
 @dataclass(frozen=True)
 class Discrimination:
-    """What a tolerance tells apart in one metric and split of a table.
+    """What a tolerance distinguishes in one metric and split of a table.
 
     printed_pairs: ordered pairs of different rows with different printed numbers; printed_close: how many are close.
     our_pairs: our rows beside the printed numbers of other rows; our_close: how many would pass there.

@@ -76,7 +76,7 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
             columns of `evidence.CLAIMS`.
 
     Raises:
-        UsageError: A frame lacks a column or has a row twice, or nobody registered a claim.
+        UsageError: A frame lacks a column or has a row twice, or a claim is not registered.
 
     >>> import nlstm_lab as lab
     >>> frame = verdicts(lab.runs.table(), lab.probes.measured_claims())
@@ -159,14 +159,14 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
 
 
 def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) -> Row:
-    found = [
+    measured = [
         (scale, text, better, worse)
         for scale, text, suffix in _evidence(place)
         if (better := runs.get(ordering.better + suffix, ordering, scale))
         and (worse := runs.get(ordering.worse + suffix, ordering, scale))
     ]
-    enough = [one for one in found if min(len(one[2]), len(one[3])) >= ENOUGH]
-    scale, text, better, worse = next(iter(enough or found), ("", "", {}, {}))
+    enough = [one for one in measured if min(len(one[2]), len(one[3])) >= ENOUGH]
+    scale, text, better, worse = next(iter(enough or measured), ("", "", {}, {}))
     higher = ordering.metric in HIGHER_IS_BETTER
     compared = compare(*((better, worse) if higher else (worse, better)))
     ended = runs.how_they_ended((ordering.better, ordering.worse), scale, {*better, *worse})

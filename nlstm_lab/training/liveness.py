@@ -1,8 +1,8 @@
-"""Is a memory alive? Told for each cell from its state and gates; logged in training, asked by the probes.
+"""Which memory cells are alive, by their states and gates; logged in training, used by the probes.
 
 A memory cell can die in two ways. *Latched*: candidate, input and forget gate are pinned, the cell counts
-away from zero without bound, and the tanh that the rest of the unit sees stands at 1 or -1. *Silent*: what
-the unit sees of the cell is practically the same number at every step of every text. Both remember nothing,
+away from zero without bound, and the tanh that the rest of the network sees stands at 1 or -1. *Silent*: what
+the network sees of the cell is practically the same number at every step of every text. Both remember nothing,
 though both look infinitely slow. Only the second half of the sequences is judged: from a zero state every
 cell first has to move.
 """
@@ -23,7 +23,7 @@ PINNED = 0.9  # the forget gate of a counter, at least: what it holds is not let
 DRIFT = 0.1  # what a counter adds a step, at least, away from zero; a whole 1 where every gate is pinned
 STEPS = 0.95  # "practically all": the share of steps, over all texts, at which the above must hold
 JUDGED = ("c", "i", "f", "g")  # what must be recorded of a memory whose cells are to be judged
-CONSTANT = 0.001  # standard deviation of tanh c below which it tells nothing; untrained outer memories have 0.01
+CONSTANT = 0.001  # standard deviation of tanh c below which it carries nothing; untrained outer memories have 0.01
 
 
 def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ def shares(network: Network, inputs: Tensor) -> dict[str, float]:
     """The shares of latched and of silent cells of each memory on one batch, from a zero state; and `detectors`.
 
     `inputs` is what the network reads, time-major: symbols [T, B] or vectors [T, B, features]. Returns for
-    instance {"latched_share/inner": 0.9, "silent_share/inner": 0.05, ...}; nothing for a unit without memory
+    instance {"latched_share/inner": 0.9, "silent_share/inner": 0.05, ...}; nothing for a network without memory
     cells, nor for a memory that records no gates, and NaN for one whose states are not finite.
     """
     records = network.trace(inputs)[2]

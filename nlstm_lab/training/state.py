@@ -60,7 +60,7 @@ class State:
         self.network, self.optimizer, self.file = network, optimizer, file
         self.device, self.precision = device, precision
         self.progress = Progress()
-        self.carried: Any = None  # the unit's state between batches, where streams carry it
+        self.carried: Any = None  # the recurrent layers' state between batches, where streams carry it
         self.best: dict[str, Tensor] = {}  # the weights of the best epoch
         self.machines: list[dict[str, Any]] = []  # that took part, in their order; {} is one that was not recorded
         self.began = self.saved = time.monotonic()
@@ -91,16 +91,16 @@ class State:
         if self.device.type == "cuda" and "cuda" in own["random"]:
             torch.cuda.set_rng_state(own["random"]["cuda"], self.device)
 
-    def wrong(self, found: dict[str, Any]) -> str:
+    def wrong(self, saved: dict[str, Any]) -> str:
         """What keeps a checkpoint from being gone on with, in words, or nothing."""
-        if lacking := [name for name in KEPT if name not in found]:
+        if lacking := [name for name in KEPT if name not in saved]:
             return f"it holds no {lacking[0]}"
-        if unknown := found["progress"].keys() - vars(Progress()).keys():
+        if unknown := saved["progress"].keys() - vars(Progress()).keys():
             return f"its progress holds an unknown {min(unknown)}"
         own = _shapes(self.network.state_dict())
-        if _shapes(found["network"]) != own or _shapes(found["best"] or found["network"]) != own:
+        if _shapes(saved["network"]) != own or _shapes(saved["best"] or saved["network"]) != own:
             return "its weights are another network's"
-        nan = [name for part in ("network", "best") for name, value in found[part].items() if value.isnan().any()]
+        nan = [name for part in ("network", "best") for name, value in saved[part].items() if value.isnan().any()]
         return f"its {nan[0]} holds NaN" if nan else ""
 
     def take_part(self, before: list[dict[str, Any]]) -> None:
@@ -153,7 +153,7 @@ def _shapes(weights: dict[str, Tensor]) -> dict[str, torch.Size]:
 
 
 def mapped(state: Any, change: Any) -> Any:
-    """A unit's state (a tensor, tuples of them, or None) with every tensor changed."""
+    """A recurrent state (a tensor, tuples of them, or None) with every tensor changed."""
     if isinstance(state, tuple):
         return tuple(mapped(item, change) for item in state)
     return None if state is None else change(state)

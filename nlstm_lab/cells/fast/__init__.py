@@ -132,8 +132,8 @@ def differentiate(
     grads = [grad for output, grad in zip(outputs, grads, strict=True) if output.requires_grad]
     outputs = [output for output in outputs if output.requires_grad]
     create = torch.is_grad_enabled()
-    found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=create, allow_unused=True))
-    return [next(found) if x is not None and x.requires_grad else None for x in inputs]
+    gradients = iter(torch.autograd.grad(outputs, needed, grads, create_graph=create, allow_unused=True))
+    return [next(gradients) if x is not None and x.requires_grad else None for x in inputs]
 
 
 def saves_plainly() -> bool:

@@ -27,7 +27,7 @@ def take(like: Tensor, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
 
 
 def give(*buffers: Tensor) -> None:
-    """Give back what `take` gave and nobody will read again; those unused for longest are forgotten."""
+    """Give back what `take` gave and nobody will read again; those unused for longest are dropped."""
     for buffer in buffers:
         if buffer.device.type == "cpu" and buffer.numel() >= LARGE:
             key = buffer.numel(), buffer.dtype
