@@ -32,17 +32,18 @@ RANKED = 2**16 - 1  # most frequent words that have a code of their own
 
 
 @dataclass(frozen=True)
-class Autocomplete:
-    """Predict at every character, and at the space before it, the word that it belongs to.
+class Packed:
+    """A text as sequences of whole words.
 
-    Words: `words` most frequent ones of the whole text, after end-of-sequence (0) and unknown (1). The loss masks
-    padding and unknown words. The article's accuracy masks nothing: its code hands every target to
-    the metric, the padding too, and what is never trained is never right.
+    Args:
+        corpus: The name of a text, or the path of one of your own.
+        length: Characters of a sequence, at most.
+        batch_size: Sequences side by side.
+        normalization, encoding: As of `TextSource`.
     """
 
     corpus: str = "text8"
     length: int = 200
-    words: int = 2**14
     batch_size: int = 64
     normalization: Normalization = "none"
     encoding: str = "utf-8"
@@ -50,32 +51,38 @@ class Autocomplete:
     def __post_init__(self) -> None:
         check(self)
 
-    def load(self) -> "AutocompleteTask":
-        """The task; a UsageError where the text is not of a-z and single spaces."""
-        source = TextSource(self.corpus, self.normalization, encoding=self.encoding)
-        return AutocompleteTask(source, self.length, self.words, self.batch_size)
+    def source(self) -> TextSource:
+        """The text that is read."""
+        return TextSource(self.corpus, self.normalization, encoding=self.encoding)
 
 
 @dataclass(frozen=True)
-class TextGeneration:
+class Autocomplete(Packed):
+    """Predict at every character, and at the space before it, the word that it belongs to.
+
+    Words: `words` most frequent ones of the whole text, after end-of-sequence (0) and unknown (1). The loss masks
+    padding and unknown words; the article's accuracy counts them all.
+    """
+
+    words: int = 2**14
+
+    def load(self) -> "AutocompleteTask":
+        """The task; a UsageError where the text is not of a-z and single spaces."""
+        return AutocompleteTask(self.source(), self.length, self.words, self.batch_size)
+
+
+@dataclass(frozen=True)
+class TextGeneration(Packed):
     """Predict the next character in the same packing: a word's last one predicts the space.
 
     Loss and accuracy as for `Autocomplete`, with nothing unknown.
     """
 
-    corpus: str = "text8"
     length: int = 180
-    batch_size: int = 64
-    normalization: Normalization = "none"
-    encoding: str = "utf-8"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def load(self) -> "GenerationTask":
         """The task; a UsageError where the text is not of a-z and single spaces."""
-        source = TextSource(self.corpus, self.normalization, encoding=self.encoding)
-        return GenerationTask(source, self.length, self.batch_size)
+        return GenerationTask(self.source(), self.length, self.batch_size)
 
 
 class PackedTask(ABC):

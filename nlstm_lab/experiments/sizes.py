@@ -1,6 +1,7 @@
 """How many values an experiment trains and how long that takes, without its data set."""
 
 import math
+from bisect import bisect_right
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask, G
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments.base import Experiment
 
+WIDEST = 1 << 20  # hidden units that a network is tried with
 OPERATIONS_PER_SECOND = {"cpu": 2e10, "cuda": 2e12}  # of trainings, as recorded on one core; of a GPU, low
 
 
@@ -96,9 +98,15 @@ def hours(experiment: Experiment, device: str = "cpu") -> float:
 def width_for_parameters(experiment: Experiment, budget: int) -> int:
     """The widest `hidden_size` with which the experiment trains at most `budget` values: for a fair comparison.
 
-    Hand it to `variant(name, hidden_size=...)`. Widths that the cell type refuses (a clockwork RNN's must be a
-    multiple of its modules) are passed over. UsageError where even the narrowest network is too large; MissingData,
-    UsageError of a text that has to be opened.
+    Hand it to `variant(name, hidden_size=...)`. Widths that the cell type refuses (a clockwork RNN's must be a multiple
+    of its modules) are passed over.
+
+    Args:
+        budget: Trained values.
+
+    Raises:
+        UsageError: Even the narrowest network is too large, or a text that has to be opened is not as stated.
+        MissingData: Such a text is not on this machine.
 
     >>> import nlstm_lab as lab
     >>> nested, single = (lab.experiments.get(f"ptb_char_{name}") for name in ("nlstm", "lstm1"))
@@ -108,22 +116,17 @@ def width_for_parameters(experiment: Experiment, budget: int) -> int:
     True
     """
     ends(experiment.task)  # raises what is wrong with the task, which below would count as a width that is refused
-    low, high = 0, 1
-    while _fits(experiment, high, budget):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _fits(experiment, middle, budget) else (low, middle)
-    for width in range(low, 0, -1):
+
+    def count(width: int) -> int:
+        """Parameters at that width, or at the next one that the cell type accepts."""
+        counts = (_count(experiment, width + more) for more in range(64))
+        return next((known for known in counts if known is not None), budget + 1)
+
+    widest = bisect_right(range(1, WIDEST), budget, key=count)
+    for width in range(widest, 0, -1):
         if _count(experiment, width) is not None:
             return width
     raise UsageError(f"no width of {experiment.name!r} has {budget:,} parameters or fewer")
-
-
-def _fits(experiment: Experiment, width: int, budget: int) -> bool:
-    """Whether the network of that width, or of the next one that the cell type accepts, is within the budget."""
-    counts = (_count(experiment, width + more) for more in range(64))
-    return next((count for count in counts if count is not None), budget + 1) <= budget
 
 
 def _count(experiment: Experiment, width: int) -> int | None:
