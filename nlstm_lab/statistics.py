@@ -19,13 +19,13 @@ class Interval(NamedTuple):
 
 
 def t_interval(values: Iterable[float], confidence: float = 0.95) -> Interval:
-    """The mean of the values (one a seed) and the Student t interval of it.
+    """The mean of the values (one a seed) and its Student t interval.
 
-    Fewer than three values give no interval, and a value that is not finite (a seed that was not measured)
-    takes everything with it: NaN, never a guess. Two networks are compared by `compare`.
+    Fewer than three values give no interval; one that is not finite makes all three NaN.
 
     Args:
         values: One value a seed.
+        confidence: Of the interval.
 
     >>> [round(end, 3) for end in t_interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
@@ -60,16 +60,14 @@ def bootstrap(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """`statistic` (which takes `axis`) of the values, with its percentile bootstrap interval, reproducibly.
+    """A statistic of the values, with its percentile bootstrap interval, reproducibly.
 
-    For texts, moments and units within one seed; seeds are compared with `t_interval`, since a bootstrap over
-    a handful promises too much. The first dimension is resampled: `values` [n] or, where rows belong together
-    (the units of one text), [n, m], which are averaged by `statistic` over both. Fewer than three give no
-    interval.
+    For texts, moments and units within one seed; a bootstrap over a handful of seeds promises too much (`t_interval`).
+    Fewer than three give no interval.
 
     Args:
-        values: What is resampled.
-        statistic: From the resampled values to a number.
+        values: [n], or [n, m] where rows belong together (the units of one text); the first dimension is resampled.
+        statistic: From the resampled values to a number; takes `axis`.
     """
     array = np.asarray(values, float)
     if not array.size:

@@ -119,9 +119,14 @@ class Registry:
 
 
 def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
-    """`experiment` with one field of its task, model, cell type or training set to another value.
+    """Set one field of an experiment's task, model, cell type or training to another value.
 
-    UsageError: there is no such field, or no such cell type in this process.
+    Args:
+        flag: The field.
+        value: Its new value.
+
+    Raises:
+        UsageError: There is no such field, or no such cell type in this process.
     """
     name = f"{experiment.name}+{flag}={_format(value)}"
     changed: dict[str, Any] = {"name": name, "printed": None, "printed_parameters": None}

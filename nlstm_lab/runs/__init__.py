@@ -77,14 +77,18 @@ def ensure(
 ) -> Run:
     """Load a run, or train it (going on where an earlier attempt stopped) and save it.
 
-    precision, device: of a training; a record that is there counts whatever it was made with. again: train although
-    there is a record, which stays until the new one takes its place. patience: the run ends when its validation loss
-    has not improved for so many epochs, and its record says so. finish: without a patience, a run that one has ended
-    goes on to its last epoch; otherwise its record is loaded as it is.
     Where another process is training the run already, this waits for its end and loads what it has recorded.
-    In a notebook a training of more than an hour raises MissingRun, with the command that trains it.
-    Raises UsageError where this machine lacks the device or precision, and StaleRun where the record is of another
-    configuration, or of a text file that holds another text by now.
+
+    Args:
+        device, precision: Of a training; a record that is there counts whatever it was made with.
+        again: Train although there is a record, which stays until the new one takes its place.
+        patience: The run ends when its validation loss has not improved for so many epochs, and its record says so.
+        finish: Without a patience, a run that one has ended goes on to its last epoch; otherwise its record is loaded.
+
+    Raises:
+        MissingRun: In a notebook: the training takes more than an hour. The message has the command.
+        UsageError: This machine lacks the device or precision.
+        StaleRun: The record is of another configuration, or of a text file that holds another text by now.
 
     >>> import nlstm_lab as lab
     >>> run = lab.runs.ensure("ptb_char_nlstm", seed=0, scale="small")  # recorded: loaded at once

@@ -36,9 +36,10 @@ def refuse_in_notebook(experiment: Experiment, seed: int, device: str) -> None:
 
 
 def outlook(runs: Sequence[Run], pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:
-    """One row for each experiment that lacks a run: `experiment`, `seeds` that lack, and the `command`.
+    """List what lacks runs: one row an experiment, with the `seeds` that lack and the `command`.
 
-    runs: all that are recorded here.
+    Args:
+        runs: All that are recorded here.
     """
     done = {(run.experiment.name, run.experiment.scale, run.seed) for run in runs}
     rows = []

@@ -54,10 +54,13 @@ class Run:
         return records.read_history(self.folder / "history.csv", self.result, epochs)
 
     def model(self, device: str = "cpu") -> models.Network:
-        """The network with the weights of its best validation epoch, in eval mode; needs no data set.
+        """Build the network with the weights of its best validation epoch, in eval mode; needs no data set.
 
-        Committed weights are half precision. Where they are not kept, the network finds what was recorded of it and
-        raises MissingRun when it is to read. Raises DamagedFile for a bad file, or one of other weights than recorded.
+        Where they are not kept, the network still finds what was recorded of it, and raises MissingRun when it is to
+        read.
+
+        Raises:
+            DamagedFile: The file is damaged, or holds other weights than recorded.
         """
         file = self.folder / "weights.safetensors"
         ends = models.Interface.from_record(self.result["interface"])
@@ -119,7 +122,11 @@ def resolve(name: str | Experiment, scale: str | None) -> Experiment:
 
 
 def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run:
-    """A recorded run; raises MissingRun where there is none and StaleRun where its configuration is not today's.
+    """Load a recorded run.
+
+    Raises:
+        MissingRun: There is none.
+        StaleRun: Its configuration is not today's.
 
     >>> import nlstm_lab as lab
     >>> run = lab.runs.load("ptb_char_lstm2", seed=3, scale="small")
@@ -147,10 +154,13 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
 
 
 def check_text(run: Run) -> None:
-    """Raise StaleRun where a run was trained on a text file, by its path, that is there and holds another text now.
+    """Refuse a run that was trained on a text file, by its path, that is there and holds another text now.
 
     Args:
         run: A recorded run.
+
+    Raises:
+        StaleRun: The text is another.
     """
     corpus = getattr(run.experiment.task, "corpus", None)
     if corpus is None or corpus in corpora.names() or not Path(corpus).expanduser().is_file():

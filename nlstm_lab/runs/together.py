@@ -25,10 +25,13 @@ KEYS = ("setting", "experiment", "model", "start", "seed", "memory", "update")
 
 
 def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False) -> list[Run]:
-    """Every run that is recorded of the documents' experiments that match, in the documents' order; trains nothing.
+    """List every recorded run of the documents' experiments that match, in the documents' order; trains nothing.
 
-    partial: then those of any experiment that are not done, from their first epoch on (`under_way`).
-    Raises StaleRun where one of them was trained with another configuration than today's.
+    Args:
+        partial: Add those of any experiment that are not done, from their first epoch on (`under_way`).
+
+    Raises:
+        StaleRun: One of them was trained with another configuration than today's.
 
     >>> import nlstm_lab as lab
     >>> [run.name for run in lab.runs.recorded("ptb_char_nlstm", "small")][:2]
@@ -45,13 +48,13 @@ def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False
 
 
 def largest_scale(names: Iterable[str]) -> tuple[Scale, list[int]]:
-    """The largest scale at which all these experiments are recorded, and the seeds that all of them have there.
+    """Find the largest scale at which all these experiments are recorded, and the seeds that all have there.
 
     Args:
         names: Names of experiments.
 
     Raises:
-        MissingRun: no scale has a seed of all of them.
+        MissingRun: No scale has a seed of all of them.
 
     >>> import nlstm_lab as lab
     >>> lab.runs.largest_scale(["poetry_lstm2", "poetry_lstm2_logfreq"])
@@ -72,10 +75,13 @@ def begun(pattern: str, scale: str | None) -> list[Run]:
 
 
 def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -> pd.DataFrame:
-    """A tidy frame of recorded runs, variations among them: one row a run, split, evaluation and metric.
+    """Gather recorded runs, variations among them, in a tidy frame: one row a run, split, evaluation and metric.
 
-    partial: also of those that are not done, as their `state` says; no verdict may rest on them.
-    Raises StaleRun where one that matches was trained with another configuration than today's.
+    Args:
+        partial: Add those that are not done, as their `state` says; no verdict may rest on them.
+
+    Raises:
+        StaleRun: One that matches was trained with another configuration than today's.
 
     >>> import nlstm_lab as lab
     >>> table = lab.runs.table("ptb_char_*", scale="small")
@@ -98,7 +104,7 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
 
 
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
-    """Runs that match and could not be finished: experiment, scale, seed, what was not finite, after which update."""
+    """List runs that failed: experiment, scale, seed, what was not finite, and after which update."""
     columns = ["experiment", "scale", "seed", "what", "update"]
     failed = [records.read(file, records.FAILURE) for file in sorted(paths.runs().glob("*/*/failed.json"))]
     matching = [
@@ -108,8 +114,12 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
 
 
 def setting(runs: Iterable[Run]) -> str:
-    """A sentence for a figure's caption: scale and width of its networks, how long they were trained, on what text, and
-    how many seeds there are of each experiment, and which of them ended early or are not done. UsageError: no run.
+    """Say in a sentence, for a caption, the scale, width, length and text of trainings, and how many seeds there are.
+
+    It names runs that ended early or are not done.
+
+    Raises:
+        UsageError: There is no run.
 
     >>> import nlstm_lab as lab
     >>> lab.runs.setting(lab.runs.recorded("ptb_char_nlstm", "small"))
@@ -152,9 +162,13 @@ def about(run: Run) -> dict[str, Any]:
 
 
 def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame:
-    """The histories of runs under each other, each row with `about` its run and whether its epoch is the `best` one.
+    """Put the histories of runs under each other, with `about` its run, its `state`, and which epoch is `best`.
 
-    `state` is the run's. Runs may come by the name of a setting, which then is a column, too. UsageError: no run.
+    Args:
+        runs: Recorded runs, or several lists of them by the name of a setting, which then is a column, too.
+
+    Raises:
+        UsageError: There is no run.
 
     >>> import nlstm_lab as lab
     >>> history = lab.runs.histories(lab.runs.recorded("ptb_char_nlstm", "small"))
@@ -176,12 +190,15 @@ def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame
 
 
 def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
-    """Training and validation of runs against updates and time: about's columns, split, update, minutes, value.
+    """Follow training and validation of runs over updates and time.
 
-    split: "train", in the first epoch since the early row before and later over the whole epoch, and "valid". minutes:
-    of updates alone, at the mean rate of the run on the machine and beside the work that it had; NaN where the task's
-    config does not say how long its sequences are. Read as the documents read: by the task's first evaluation.
-    UsageError: no run.
+    Returns:
+        About's columns, split, update, minutes, value, by the task's first evaluation. split: "train", in the first
+        epoch since the early row before and later over the whole epoch, and "valid". minutes: of updates alone, at the
+        run's mean rate; NaN where the task's config does not say how long its sequences are.
+
+    Raises:
+        UsageError: There is no run.
 
     >>> import nlstm_lab as lab
     >>> frames = lab.runs.curves(lab.runs.recorded("ptb_char_nlstm", "small"))
@@ -211,10 +228,11 @@ def _read_by_an_update(task: Any) -> float:
 
 
 def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFrame:
-    """The shares of dead cells, one row a run, memory and update: `latched`, `silent` and `dead`, which is both.
+    """Count dead cells: one row a run, memory and update, with the shares `latched`, `silent` and `dead` (both).
 
-    history: from `histories`. updates: after which updates of the first epoch (those that training logs), or, if none
-    are named, after the best epoch.
+    Args:
+        history: From `histories`.
+        updates: After which updates of the first epoch (those that training logs); none for after the best epoch.
 
     >>> import nlstm_lab as lab
     >>> dead = lab.runs.dead_shares(lab.runs.histories(lab.runs.recorded("ptb_char_nlstm", "small")))

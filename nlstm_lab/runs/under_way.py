@@ -54,9 +54,9 @@ class PartialRun(Run):
 
 
 def under_way(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
-    """Runs that match and are not done, whether they train at this moment or were stopped.
+    """List runs that match and are not done, whether they train at this moment or were stopped.
 
-    What cannot go on is passed over: runs that failed, and attempts at another configuration than today's.
+    Runs that failed, and attempts at another configuration than today's, are passed over: they cannot go on.
     """
     runs = []
     for file in sorted(paths.runs().glob("*/.attempt-*-seed*/config.json")):

@@ -38,7 +38,7 @@ class Comparison:
     def save(self, folder: Path | None = None) -> list[Path]:
         """Write `<document>_<table>.csv` (every column) and `.tex` (for a paper); returns both paths.
 
-        As `figures.save`, into `workspaces/figures` where other parameters made those that are there.
+        They go into `workspaces/figures` where other parameters made those that are there.
         """
         tex = (folder or paths.figures()) / f"{self.target.replace('.', '_')}.tex"
         tex = committed.place(tex, _made_with(tex))
@@ -88,7 +88,7 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
 
 
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """A frame of verdicts as text for readers, with the digits of the document and one more for ours."""
+    """Write a frame of verdicts as text for readers, with the digits of the document and one more for ours."""
     written = verdicts.assign(digits=digits(verdicts))
     text = [
         {

@@ -11,15 +11,14 @@ from nlstm_lab.models import Network, metrics
 
 @torch.inference_mode()
 def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, metric: str) -> dict[str, float]:
-    """Metrics over all predictions of `batches`, with the state carried where a batch says so.
-
-    Raises LabError where there is no batch.
+    """Compute metrics over all predictions of batches, with the state carried where a batch says so.
 
     Args:
-        network: The network.
         batches: The batches to read.
-        device: Where it is computed: "cpu", "cuda" or a torch.device.
         metric: The metric's name, with its unit, such as "bpc".
+
+    Raises:
+        LabError: There is no batch.
     """
     network.eval()
     state, sums = None, None

@@ -277,26 +277,25 @@ def fit(
     save_every: float = 60.0,
     progress: bool = True,
 ) -> Fit:
-    """Train `network` on `task`, going on from `checkpoint` where there is one.
+    """Train a network, going on from its checkpoint where there is one.
 
     On the CPU the same seed gives the same history and weights, digit for digit, on one machine with one number of
-    threads, whether it was stopped on the way or not; resumed on another machine, it warns and goes on. A GPU does not
-    promise that: it sums in an order of its own choice, which changes last digits, and recurrence lets them grow.
-
-    Raises TrainingFailed for a loss or gradient that is not finite, Interrupted after a signal, and LabError where the
-    checkpoint cannot be written or a GPU's memory is full; the last good checkpoint stays.
+    threads, stopped on the way or not; resumed on another machine, it warns. A GPU sums in an order of its own choice.
 
     Args:
-        network: The network.
         task: What is learned.
         config: How it is trained.
         seed: Of the batch order and of everything random in the network.
         checkpoint: The file to save to and resume from; None saves nothing.
-        device: Where it is computed: "cpu", "cuda" or a torch.device.
         precision: Of the updates; every reading is taken in fp32.
         patience: The training ends when the validation loss has not improved for so many epochs; None for all of them.
         save_every: Seconds between checkpoints.
         progress: Show a progress bar.
+
+    Raises:
+        TrainingFailed: A loss or gradient is not finite; the last good checkpoint stays.
+        Interrupted: A signal asked to stop.
+        LabError: The checkpoint cannot be written, or a GPU's memory is full.
     """
     where = torch.device(device)
     network.to(where)
