@@ -215,16 +215,3 @@ def test_where_all_are_done_nothing_is_marked() -> None:
     (ax,) = figure.axes
     assert all(line.get_fillstyle() == "full" for line in ax.lines)
     assert "state" not in figures.data(figure)
-
-
-def test_the_largest_scale_is_that_which_all_have_and_the_seeds_are_those_that_all_have(runs_folder: Path) -> None:
-    for name, scale, seeds in (("ptb_char_nlstm", "small", (0, 1, 2)), ("ptb_char_lstm2", "small", (1, 2, 3)),
-                               ("ptb_char_nlstm", "paper", (0,))):  # fmt: skip
-        for seed in seeds:
-            folder = runs_folder / name / f"{scale}-seed{seed}"
-            folder.mkdir(parents=True)
-            (folder / "result.json").write_text("{}")
-    assert runs.largest_scale(["ptb_char_nlstm"]) == ("paper", [0])
-    assert runs.largest_scale(["ptb_char_nlstm", "ptb_char_lstm2"]) == ("small", [1, 2])
-    with pytest.raises(MissingRun, match="no scale has a seed of all of ptb_char_nlstm, mnist_nlstm"):
-        runs.largest_scale(["ptb_char_nlstm", "mnist_nlstm"])

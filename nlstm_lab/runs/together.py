@@ -11,11 +11,10 @@ import pandas as pd
 
 from nlstm_lab import experiments, paths
 from nlstm_lab.datasets.registry import DATASETS
-from nlstm_lab.errors import MissingRun, UsageError
+from nlstm_lab.errors import UsageError
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, is_known, load, seeds_of
 from nlstm_lab.runs.under_way import under_way
-from nlstm_lab.settings import SCALES, Scale
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # what a history calls the shares of training.liveness
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
@@ -45,28 +44,6 @@ def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False
         for seed in seeds_of(experiments.get(name, one))
     ]
     return done + begun(pattern, scale) if partial else done
-
-
-def largest_scale(names: Iterable[str]) -> tuple[Scale, list[int]]:
-    """Find the largest scale at which all these experiments are recorded, and the seeds that all have there.
-
-    Args:
-        names: Names of experiments.
-
-    Raises:
-        MissingRun: No scale has a seed of all of them.
-
-    >>> import nlstm_lab as lab
-    >>> lab.runs.largest_scale(["poetry_lstm2", "poetry_lstm2_logfreq"])
-    ('paper', [0, 1, 2])
-    """
-    names = list(names)
-    for scale in reversed(SCALES):
-        if all(scale in experiments.scales(name.split("+")[0]) for name in names):
-            seeds = [set(seeds_of(experiments.get(name, scale))) for name in names]
-            if shared := sorted(set.intersection(*seeds)):
-                return scale, shared
-    raise MissingRun(f"no scale has a seed of all of {', '.join(names)}; `nlstm-lab runs` lists what is recorded")
 
 
 def begun(pattern: str, scale: str | None) -> list[Run]:
