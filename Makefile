@@ -27,7 +27,7 @@ PYTEST := $(BIN) -m pytest -n logical --maxprocesses=8 --dist loadgroup
 test: .venv/ready  ## all tests, or TESTS=tests/cells; those in a browser where `make browser` found one
 	$(PYTEST) -rs $(TESTS)
 
-fast-test: .venv/ready  ## the tests that take a second or two at most
+fast-test: .venv/ready  ## the tests that take a fraction of a second each: a minute in all
 	$(PYTEST) -m 'not slow and not browser and not soak' $(TESTS)
 
 soak: browser  ## long campaigns: kills at random moments, many trainings; their last figures are in tests/SOAK.md

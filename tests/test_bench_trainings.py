@@ -40,6 +40,7 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_measured_machine_is_a_column_of_what_lacks(machines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["nlstm-lab", "bench", "trainings", "mnist_lstm1", "--record", "one_gpu"])
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)

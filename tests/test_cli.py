@@ -72,6 +72,7 @@ def test_the_version_is_that_of_the_package(say):
     assert say("--version") == (0, f"nlstm-lab {nlstm_lab.__version__}\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("data",), ("experiments",), ("runs", "ptb_char_nlstm*")])
 @pytest.mark.parametrize("width", [60, 100])
 def test_a_table_is_as_wide_as_the_terminal(say, monkeypatch, words, width):
@@ -81,6 +82,7 @@ def test_a_table_is_as_wide_as_the_terminal(say, monkeypatch, words, width):
     assert max(map(len, out.splitlines())) <= width
 
 
+@pytest.mark.slow
 def test_a_wrong_notebook_number_is_answered_before_papermill_is_imported():
     asked = "import sys; from nlstm_lab import cli; sys.argv[1:] = ['figures', '77']\ntry:\n    cli.main()\nfinally:\n"
     asked += "    print({'nbformat', 'papermill', 'torch', 'distributed'} & sys.modules.keys())"
@@ -189,6 +191,7 @@ def test_data_sets_are_listed_with_their_state(say, elsewhere):
     assert states["ptb"] == "absent"
 
 
+@pytest.mark.slow
 def test_a_text_of_ones_own_trains_and_its_network_knows_its_symbols(elsewhere, monkeypatch, capsys):
     text = elsewhere.parents[3] / "mine.txt"
     text.write_text("the cat sat on the mat, and the bat sat on the hat.\n" * 400)

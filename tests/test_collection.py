@@ -159,6 +159,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == [".figure.png." + f"{os.getpid()}.abcd_123", ".gitignore"]
 
 
+@pytest.mark.slow
 def test_what_a_killed_notebook_left_among_the_records_is_removed(write: Write) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()

@@ -241,6 +241,7 @@ def test_every_ordering_and_claim_is_on_one_finding() -> None:
     assert Counter(said) == Counter(one for place in places for one in catalogue.statements(place))
 
 
+@pytest.mark.slow
 def test_a_sentence_that_is_no_longer_true_stops_the_pages() -> None:
     with pytest.raises(numbers_of.Untrue):
         catalogue.rendered("{{ sure(gap('ptb_char_nlstm', 'ptb_char_lstm2').mean < 0) }}")

@@ -303,6 +303,7 @@ def stop_before_the_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             runs.ensure(name, 0, "smoke", progress=False)
 
 
+@pytest.mark.slow
 def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own: Path) -> None:
     name = f"{NAME}+corpus={own}+length=20+batch_size=4"
     run = runs.ensure(name, 0, "smoke", progress=False)
@@ -319,6 +320,7 @@ def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own: Path) -> None
     assert runs.ensure(name, 0, "smoke").result == renewed.result
 
 
+@pytest.mark.slow
 def test_an_attempt_on_a_text_that_changed_is_not_gone_on_with(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"{NAME}+corpus={own}+length=20+batch_size=4"
     stop_before_the_end(name, monkeypatch)
@@ -387,6 +389,7 @@ def test_the_best_epoch_is_the_metrics_own(metric: str, best: int) -> None:
     assert {row["epoch"] for row in records.summary(pd.DataFrame(rows, columns=columns))} == {best}
 
 
+@pytest.mark.slow
 def test_the_symbols_that_a_training_reads_are_those_that_it_took_its_time_for() -> None:
     recorded = runs.recorded()
     assert {type(run.experiment.task).__name__ for run in recorded} >= {"Autocomplete", "Handwriting", "ChinesePoetry"}

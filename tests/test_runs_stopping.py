@@ -176,6 +176,7 @@ def test_the_command_line_says_it_and_goes_on_without_the_option(
     assert (code, output, error.count("\n")) == (2, "", 1)
 
 
+@pytest.mark.slow
 def test_verdicts_and_tables_mark_what_a_rule_has_ended() -> None:
     table = runs.table("poetry_*", "paper")
     done = targets.compare("nested_lstm.table2", table)

@@ -348,6 +348,7 @@ def test_what_is_not_blind_says_so_and_one_number_counts_once():
     assert kept["note"]
 
 
+@pytest.mark.slow
 def test_the_rescued_rows_are_shown_but_never_counted():
     ran = runs(*(("ptb_char_nlstm_logfreq", "paper", split, [1.437]) for split in ("valid", "test")))
     frame = targets.verdicts(ran)
@@ -428,6 +429,7 @@ def test_every_seed_of_both_networks_counts():
     assert (row["low"], row["high"], row["p"]) == pytest.approx((interval.low, interval.high, welch.pvalue))
 
 
+@pytest.mark.slow
 def test_the_largest_scale_with_three_seeds_speaks():
     small = runs(
         ("ptb_char_nlstm", "small", "valid", [1.60, 1.61, 1.62]),
@@ -445,6 +447,7 @@ def test_the_largest_scale_with_three_seeds_speaks():
         assert (row["scale"], row["verdict"]) == (scale, verdict)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "scale", "text"),
     [
@@ -496,6 +499,7 @@ def test_a_claim_is_judged_against_its_own_bound():
         assert only(targets.verdicts(runs(), claims), place="inner_memory_dies")["verdict"] == verdict
 
 
+@pytest.mark.slow
 def test_a_printed_count_is_a_number_that_a_probe_measures():
     for scale, value, verdict in (
         ("paper", 60.0, "match"),
@@ -670,6 +674,7 @@ def frame() -> pd.DataFrame:
     return targets.verdicts(table, claims)
 
 
+@pytest.mark.slow
 def test_the_block_shows_both_splits_with_scale_and_seeds(frame):
     lines = targets.readme_block(frame).splitlines()
     assert (
@@ -685,6 +690,7 @@ def test_the_block_shows_both_splits_with_scale_and_seeds(frame):
     assert claim.endswith("| -3 ± 1 | 5 | small | fails |")
 
 
+@pytest.mark.slow
 def test_a_printed_number_with_a_remark_has_a_dagger_and_the_remark_below():
     table = runs(("mnist_lstm3", "paper", "valid", [0.1]), metric="nll_nats")
     lines = targets.readme_block(targets.verdicts(table)).splitlines()
@@ -694,6 +700,7 @@ def test_a_printed_number_with_a_remark_has_a_dagger_and_the_remark_below():
     assert below.endswith("(Table 3, LSTM 3 × 75).")
 
 
+@pytest.mark.slow
 def test_documents_come_in_their_order_and_our_own_questions_last(frame):
     block = targets.readme_block(frame)
     titles = ["**Nested LSTMs**", "**Hierarchical Multiscale", "**Exploration of", "**Questions of our own**"]
@@ -703,6 +710,7 @@ def test_documents_come_in_their_order_and_our_own_questions_last(frame):
     assert "“" not in own  # no document said it
 
 
+@pytest.mark.slow
 def test_every_table_row_has_as_many_cells_as_its_head(frame):
     widths: list[int] = []
     for line in targets.readme_block(frame).splitlines():
@@ -719,6 +727,7 @@ def test_the_report_counts_every_number_and_claim_once(frame):
     assert sum(counts) == frame["anchor"].sum()
 
 
+@pytest.mark.slow
 def test_the_report_says_how_many_remain_with_holms_correction():
     better = {"mnist_lstm1": 0.010, "mnist_lstm1_large": 0.0021, "mnist_lstm2": 0.0021, "mnist_lstm3": 0.0021}
     nested = [0.080, 0.081, 0.082]
@@ -731,12 +740,14 @@ def test_the_report_says_how_many_remain_with_holms_correction():
     assert "| validation | 1 hold (0) |" in targets.report(close)
 
 
+@pytest.mark.slow
 def test_the_report_names_a_command_for_what_was_not_run_and_its_pattern_matches(frame):
     patterns = re.findall(r"`([a-z0-9_]+_\*)`", targets.report(frame))
     assert patterns
     assert all(lab.experiments.names(pattern) for pattern in patterns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "named"), [(1, True), (2, True), (3, False)])
 def test_the_report_names_a_command_for_what_has_too_few_seeds_to_be_told(seeds, named):
     values = {"mnist_nlstm": [0.08, 0.09, 0.10], "mnist_lstm1": [0.09, 0.09, 0.09]}  # cannot be told with three either

@@ -314,6 +314,7 @@ def test_dropout_acts_between_layers_in_training_alone():
         close(dropped, plain(x)[0])
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     name=st.sampled_from([name for name in UNITS if name != "HierarchicalRNN"]),

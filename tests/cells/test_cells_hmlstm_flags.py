@@ -32,6 +32,7 @@ def test_sampling_follows_the_seed_and_its_probability():
     assert not torch.equal(outputs[0], outputs[2])
 
 
+@pytest.mark.slow
 def test_slope_is_set_for_every_layer_and_saved():
     unit = HMLSTM(D, H, L, boundary="soft")
     x = torch.randn(T, B, D)

@@ -86,6 +86,7 @@ def _open(barrier: object, results: object) -> None:
     results.put(int(cached("set", (), build).arrays["numbers"].sum()))  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_two_processes_that_build_one_entry_at_once_both_have_it(home: Path) -> None:
     context = multiprocessing.get_context("fork")
     barrier, results = context.Barrier(2), context.SimpleQueue()

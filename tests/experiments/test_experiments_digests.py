@@ -33,6 +33,7 @@ def test_there_are_records() -> None:
     assert len(RECORDS) >= 235
 
 
+@pytest.mark.slow
 def test_a_recorded_run_has_the_config_and_the_digest_of_today() -> None:
     """Today's config, without what the record is too old to hold, is the recorded one, and has the recorded digest."""
     for record in RECORDS:

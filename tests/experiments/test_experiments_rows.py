@@ -153,6 +153,7 @@ def test_every_experiment_that_a_target_names_exists():
 OWN = {"enwiki2015_text8like": "text8", "enwiki2015_plain": "enwik8"}  # what a substitute stands in for
 
 
+@pytest.mark.slow
 def test_a_substitute_is_what_small_scale_reads_and_only_where_the_targets_say_so():
     for name, scale in ALL:
         corpora = {s: getattr(experiments.get(name, s).task, "corpus", None) for s in ("paper", scale)}
@@ -290,6 +291,7 @@ def test_every_unit_of_the_project_has_an_experiment(own_units):
     assert used == own_units, "a cell type is one that a row of nlstm_lab/experiments uses: write that row"
 
 
+@pytest.mark.slow
 def test_a_budget_gives_back_the_printed_width():
     """4.47M parameters are 2 x 600 units, and just fewer are 599."""
     stack = experiments.get("ptb_char_lstm2")

@@ -77,6 +77,7 @@ def test_layers_are_upper_and_lower_where_there_are_two(trace, memories, titles)
     assert min(text.get_fontsize() for text in ax.texts) >= 6
 
 
+@pytest.mark.slow
 def test_red_is_negative_white_zero_blue_positive(trace):
     data = trace()
     data["c"][:] = 0.0

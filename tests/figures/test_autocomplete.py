@@ -59,6 +59,7 @@ def test_the_published_curves_have_panels_of_their_own(curves):
         training_curves(curves[:0])
 
 
+@pytest.mark.slow
 def test_accuracy_counts_all_words_unless_told_otherwise(accuracy):
     theirs = published(accuracy, accuracy_pct=50.0)
     figure = accuracy_by_known(accuracy, theirs, ours="ours, small scale")

@@ -47,6 +47,7 @@ def test_rows_show_every_boundary_white_and_everything_else_black(found):
     assert "".join(drawn.loc[drawn["layer"] == 1, "symbol"]) == LONG
 
 
+@pytest.mark.slow
 def test_norms_name_the_operations_and_count_the_updates(found):
     told = found()
     figure = figures.hidden_norms(told, printed=(270, 56, 9))
@@ -95,6 +96,7 @@ def test_a_diagram_stays_within_its_page(draw):
     assert box.y1 <= figure.get_figheight() + 1e-9
 
 
+@pytest.mark.slow
 def test_the_architectures_boundaries_are_drawn_as_given():
     drawn = figures.data(figures.hierarchical_architectures())
     squares = drawn[drawn["kind"] == "boundary"]["text"].astype(int).tolist()[:-2]  # without the legend's
@@ -169,6 +171,7 @@ def scores():
     )
 
 
+@pytest.mark.slow
 def test_scores_show_the_seeds_and_the_rivals(scores):
     figure = figures.boundary_scores(scores)
     first, second = figure.axes

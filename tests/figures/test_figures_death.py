@@ -43,6 +43,7 @@ def curve(panel, colour, alpha=None):
     return [line for line in panel.lines if line.get_color() == colour and line.get_alpha() == alpha]
 
 
+@pytest.mark.slow
 def test_shares_against_updates_every_seed_and_the_mean(history):
     figure = figures.inner_memory_death(history)
     (latched, silent, bpc), (rescued, *_) = np.array(figure.axes).reshape(2, 3)
@@ -75,6 +76,7 @@ def test_many_epochs_are_a_line_and_few_are_rings(history):
         assert {line.get_linestyle() for line in drawn} == styles
 
 
+@pytest.mark.slow
 def test_the_loss_may_be_a_perplexity(history):
     figure = figures.inner_memory_death(history.replace({"metric": {"bpc": "perplexity"}}), metric="perplexity")
     assert [panel.get_yscale() for panel in figure.axes] == ["linear", "linear", "log"] * 2

@@ -67,6 +67,7 @@ def patches():
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_carried_is_a_share_of_the_effect(patches):
     figure = figures.carried(patches)
     axes = np.array(figure.axes).reshape(2, 4)
@@ -94,6 +95,7 @@ def losses():
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_lenses_are_drawn_as_bits_below_the_frequencies(losses):
     figure = figures.lens_losses(losses)
     axes = np.array(figure.axes).reshape(2, 4)

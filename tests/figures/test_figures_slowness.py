@@ -28,6 +28,7 @@ def cells():
     return pd.DataFrame(rows)
 
 
+@pytest.mark.slow
 def test_a_distribution_ends_at_the_share_of_live_cells(cells):
     frame = cumulated(cells)
     ends = frame.groupby(["quantity", "memory", "seed"])["share"].max()
@@ -74,6 +75,7 @@ def medians():
     return pd.DataFrame(rows)
 
 
+@pytest.mark.slow
 def test_medians_stand_beside_their_baselines_with_intervals_and_the_dead(medians):
     figure = figures.timescale_baselines(medians)
     raw = figure.axes[0]

@@ -121,6 +121,7 @@ def reachable(edges) -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_memory_has_the_colour_that_it_has_in_every_figure():
     arrows = [patch for patch in figures.computational_graphs().axes[0].patches if patch.get_linewidth() == 1.9]
     kept = {to_hex(arrow.get_edgecolor()) for arrow in arrows[:-1]}  # without the legend's

@@ -73,7 +73,7 @@ FIGURES = {
     "norms": (boundaries, lambda found: figures.hidden_norms(found, row=9)),
     "connectivity": (connectivity, lambda found: connectivity_sentence({"nlstm": found}, 10, "log")),
 }
-QUICK = ("cells", "norms")  # the others take seconds
+QUICK = ("norms",)  # the others take seconds
 each = pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FIGURES]
 )

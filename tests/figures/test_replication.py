@@ -48,6 +48,7 @@ def dots(ax):
     return [(float(x), float(y)) for line in ax.lines if line.get_marker() in ("s", "^") for x, y in line.get_xydata()]
 
 
+@pytest.mark.slow
 def test_printed_values_stand_beside_the_curves(comparison, runs):
     figure = figures.printed_and_measured(comparison, runs, ["bpc"])
     valid, test = figure.axes
@@ -104,6 +105,7 @@ def test_a_substitute_has_panels_of_its_own(comparison, runs):
     assert [ax.get_title(loc="left") for ax in figure.axes[2:]] == ["validation, another text", "test, another text"]
 
 
+@pytest.mark.slow
 def test_each_start_of_the_output_bias_has_its_row(comparison, runs):
     both = pd.concat([runs, runs.assign(start="log_frequencies", experiment=runs["experiment"] + "_logfreq")])
     above, _, below, _ = figures.printed_and_measured(comparison, both, ["bpc"]).axes
@@ -111,6 +113,7 @@ def test_each_start_of_the_output_bias_has_its_row(comparison, runs):
     assert above.get_ylim() == below.get_ylim(), "which start is better is to be seen"
 
 
+@pytest.mark.slow
 def test_training_falls_lower_and_has_an_axis_of_its_own(comparison, runs):
     low = runs["value"].where(runs["split"] != "train", runs["value"] / 100)
     figure = figures.printed_and_measured(comparison, runs.assign(value=low), ["bpc"], ("train", "valid", "test"))

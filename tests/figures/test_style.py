@@ -85,6 +85,7 @@ def test_an_author_overrides_the_style_in_one_line(trace):
         assert mpl.rcParams["font.size"] == 8
 
 
+@pytest.mark.slow
 def test_what_the_reader_set_elsewhere_does_not_show(trace):
     expected = figures.cell_activations(trace())
     with mpl.rc_context({"font.family": "serif", "font.size": 20, "lines.linewidth": 9}):

@@ -14,6 +14,7 @@ def test_fft_is_the_direct_sum():
     np.testing.assert_allclose(autocorrelation(x, 59), direct / direct[0], atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", [2, 5, 20, 50, 100, 200, 500])
 def test_known_timescales_are_recovered(tau):
     told = estimate(signals((tau,) * 30, 100_000, seed=tau))

@@ -72,6 +72,7 @@ def test_surprise_is_what_the_network_pays_for_each_character(hierarchical, text
     assert "".join(found.symbol.values) == text
 
 
+@pytest.mark.slow
 def test_chunks_change_nothing(hierarchical, text, monkeypatch):
     model = hierarchical()
     whole = probes.boundaries(model, text)
@@ -166,6 +167,7 @@ def test_networks_without_detectors_are_refused(network, text):
         probes.boundaries(network(HMLSTM, num_layers=2), "Z")
 
 
+@pytest.mark.slow
 def test_what_is_read_is_no_surprise_to_a_network_that_predicts_words(hierarchical, text):
     model = hierarchical()
     model.readout, model.words = nn.Linear(8, 40), tuple(map(str, range(40)))

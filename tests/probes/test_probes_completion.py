@@ -148,6 +148,7 @@ def test_what_is_no_character_is_never_drawn():
         continued(network(words=ALPHABET.symbols), " a", 0)
 
 
+@pytest.mark.slow
 def test_sampled_boundaries_are_the_same_at_every_reading_and_nobody_elses_numbers_change():
     torch.manual_seed(0)
     unit = HMLSTM(len(ALPHABET), 8, 2, boundary="sample")

@@ -56,6 +56,7 @@ def planted():
     return text, xr.Dataset(data, coords)
 
 
+@pytest.mark.slow
 def test_what_was_planted_is_found_where_it_was_planted(planted):
     text, trace = planted
     told = decode(trace, text, ("position_in_word", "since_space", "word_class")).set_index(["label", "memory"])
@@ -79,6 +80,7 @@ def score(text, h, label):
     return decode(hidden(text, h), text, (label,)).score.item()
 
 
+@pytest.mark.slow
 def test_what_was_learned_by_heart_does_not_count():
     """Noise of 200 units fits 320 characters well, and says nothing of the last 80."""
     text = "(ab) cd " * 50

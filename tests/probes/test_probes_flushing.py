@@ -25,6 +25,7 @@ def by_kind(table, column="kl"):
     return {kind: part.set_index("distance")[column] for kind, part in table.groupby("kind")}
 
 
+@pytest.mark.slow
 def test_turning_a_boundary_moves_the_prediction(hierarchical, text):
     told = flushes(hierarchical(), text, 1, moments=20, distance=10)
     kl = by_kind(told)
@@ -34,6 +35,7 @@ def test_turning_a_boundary_moves_the_prediction(hierarchical, text):
     assert list(kl["withheld"].index) == list(range(10))
 
 
+@pytest.mark.slow
 def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, text):
     model = hierarchical()
     told = flushes(model, text, 1, moments=1, distance=4)
@@ -51,6 +53,7 @@ def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, te
         np.testing.assert_allclose(by_kind(told, "loss_increase")[kind], lost - intact, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchical, text):
     model = hierarchical()
     cell = model.recurrent.cells[0]
@@ -101,6 +104,7 @@ class Counted(TorchDispatchMode):
         return operation(*arguments, **(keywords or {}))
 
 
+@pytest.mark.slow
 def test_what_copy_saves_is_what_the_sparse_reader_saves(hierarchical, text):
     model = hierarchical(embedded=True)
     found = probes.boundaries(model, text)

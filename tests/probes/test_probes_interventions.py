@@ -58,6 +58,7 @@ def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_say
     np.testing.assert_allclose(told.kl.sel(moment=60), divergence, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_intact_loss_is_that_of_a_trace(driven, text, kind):
     model = driven(kind)
     log_p = probes.trace(model, text).log_p
@@ -96,6 +97,7 @@ def test_freezing_everything_lets_only_the_last_symbol_through(driven, text):
             assert float(told.loss_cut[0, d]) == pytest.approx(float(expected), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_only_the_chosen_units_are_cut(driven, text):
     model = driven()
     gate_bias(model.recurrent.layers[0].memory, "f", -1e4, units=[2, 5])  # these two forget at once
@@ -154,6 +156,7 @@ def test_bad_requests_are_refused_in_a_sentence(network, text):
         attribute(model, text, "inner", moments=MOMENTS, kind="shuffle")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "memory"), [(HMLSTM, "layer 2"), (GRU, "layer 2 h")])
 def test_other_units_are_cut_alike(driven, text, kind, memory):
     model = driven(kind, num_layers=2)
@@ -185,6 +188,7 @@ def test_each_kind_is_an_edit_of_a_reading(network, text, kind, unit, memory) ->
     np.testing.assert_allclose(losses, found.loss_cut[0], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol(network, text) -> None:
     words = network()
     words.readout, words.words = torch.nn.Linear(8, 4), ("a", "be", "cab", "dig")
@@ -205,6 +209,7 @@ UNITS = ("rnn", "lstm", "gru", "nlstm", "lnlstm", "cwrnn", "hrnn")
 SWAPPED = [*((unit, {}) for unit in UNITS), *(("hmlstm", {"boundary": one}) for one in ("step", "soft", "sample"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unit", "flags"), SWAPPED)
 def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text) -> None:
     """A network that samples is refused: its intact and its cut reading would draw differently."""

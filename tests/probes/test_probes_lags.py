@@ -84,6 +84,7 @@ def test_word_starts_and_the_rest_make_up_the_whole():
     assert along["lag"].tolist() == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_bootstrap_over_texts_covers_as_often_as_it_promises():
     generator = np.random.default_rng(0)
     hits = 0

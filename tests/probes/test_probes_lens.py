@@ -28,6 +28,7 @@ def test_a_lens_finds_what_a_delay_line_holds_and_nothing_else():
             assert loss == pytest.approx(expected[k], abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_lens_respects_edits():
     model = latch()
     text = "".join(first + " " * 5 + first for first in "ab" * 40)
@@ -42,6 +43,7 @@ def test_a_lens_respects_edits():
     )
 
 
+@pytest.mark.slow
 def test_bad_requests_are_refused(network, text):
     for options in ({"ahead": ()}, {"ahead": (-1,)}, {"burn_in": 400}):
         with pytest.raises(UsageError, match="lens"):

@@ -40,6 +40,7 @@ def test_an_lstm_whose_cells_hear_only_the_input_forgets_by_its_gate(bias):
     np.testing.assert_allclose(relative, f ** np.arange(30)[:, None] * np.ones(2), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_it_is_the_norm_of_the_jacobian():
     torch.manual_seed(0)
     unit, x = NestedLSTM(4, 5).double(), torch.randn(6, 1, 4, dtype=torch.float64)
@@ -79,6 +80,7 @@ def test_any_unit_is_measured(unit):
     assert frame["where"].nunique() == 1 + unit.num_layers
 
 
+@pytest.mark.slow
 def test_sampled_boundaries_are_the_same_at_every_call_and_nobody_elses_numbers_change():
     torch.manual_seed(0)
     unit, symbols = HMLSTM(4, 6, 3, boundary="sample"), torch.randint(4, (30, 2))

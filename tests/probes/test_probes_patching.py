@@ -51,6 +51,7 @@ def latch():
     return lab.models.wrap(unit, readout=readout, vocabulary=" ab")
 
 
+@pytest.mark.slow
 def test_in_a_delay_line_each_moment_lights_in_its_own_cell():
     lag, model = 4, delay_line(4)
     clean, corrupted = "  a   ", "  b   "
@@ -104,6 +105,7 @@ def test_in_a_counter_each_memory_restores_what_it_counted():
     np.testing.assert_allclose(after[:, 1] - after[:, 2], counts[0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_all_of_the_state_restores_all_of_the_preference(network):
     model = network(scale=2.0)
     clean, corrupted = "abc dij gh", "abc gij gh"

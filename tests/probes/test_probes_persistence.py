@@ -64,6 +64,7 @@ def test_persistence_is_the_derivative(network, text, kind, flags):
         np.testing.assert_allclose(told.sel(memory=memory), by_autograd(model, text, layer, part, 19), atol=2e-6)
 
 
+@pytest.mark.slow
 def test_pieces_change_nothing(network, text, monkeypatch):
     model = network(depth=3)
     trace = probes.trace(model, text)

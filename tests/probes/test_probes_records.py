@@ -91,6 +91,7 @@ def test_bad_requests_and_files_are_refused_in_a_sentence(folder):
         ensure("timescales", Measured(), seed=0)
 
 
+@pytest.mark.slow
 def test_what_was_read_with_other_weights_is_not_recorded_of_these(network, text, monkeypatch):
     monkeypatch.setattr(Excerpt, "read", lambda self: text)
     model, excerpt = network(HMLSTM, num_layers=2, scale=2.5), Excerpt("ptb", "valid", len(text))

@@ -26,6 +26,7 @@ def test_too_few_or_broken_values_have_no_interval(values):
     assert np.isnan([interval.low, interval.high]).all()
 
 
+@pytest.mark.slow
 def test_the_bootstrap_covers_a_median_over_units():
     x = np.random.default_rng(2).standard_normal((200, 60))
     inside = [b.low <= 0 <= b.high for b in (bootstrap(row, np.median, resamples=300) for row in x)]

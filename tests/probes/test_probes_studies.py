@@ -51,6 +51,7 @@ def test_timescales_are_those_of_the_condition(study, how, reads):
     assert expected["timescale"].notna().any()
 
 
+@pytest.mark.slow
 def test_gates_and_persistence_are_those_behind_the_start(study):
     model, excerpt, text = study
     found = probes.gates_and_persistence(model, excerpt, burn_in=50).set_index(["memory", "unit"])
@@ -60,6 +61,7 @@ def test_gates_and_persistence_are_those_behind_the_start(study):
     np.testing.assert_allclose(found["from_mean_ln_f"], probes.gate_timescales(read)["from_mean_ln_f"], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_horizon_is_the_mean_over_positions(study):
     model, excerpt, text = study
     found = probes.loss_by_context(model, excerpt, positions=10)["loss"]
@@ -126,6 +128,7 @@ def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
     assert halves.kl["inner"] == pytest.approx(inner.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("measure", "least"), [(probes.cuts, 124), (partial(probes.cell_cuts, moments=4, distance=4), 112)]
 )

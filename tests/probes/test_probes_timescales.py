@@ -44,6 +44,7 @@ def test_inner_slower_than_outer_is_told():
     assert frame.timescale.notna().all()
 
 
+@pytest.mark.slow
 def test_counters_get_no_timescale_and_are_counted_as_dead():
     mixed = np.concatenate([signals((10,) * 6, T), counter(14)], 1)
     trace = made_up(outer=signals((5,) * 20, T), inner=mixed)
@@ -103,6 +104,7 @@ def test_a_real_network_goes_through(network, text, kind):
     assert ((frame.reason == "") == frame.timescale.notna()).all()
 
 
+@pytest.mark.slow
 def test_hidden_states_serve_for_units_without_memories(network, text):
     trace = probes.trace(network(LSTM, num_layers=2), text * 3)[["h"]]
     assert list(state_timescales(trace, ["raw"]).memory.unique()) == ["layer 1 h", "layer 2 h"]
@@ -154,6 +156,7 @@ def test_float64_weights_are_traced_too(network, text):
     assert torch.get_default_dtype() == torch.float32
 
 
+@pytest.mark.slow
 def test_the_window_closes_too_early_on_strong_anticorrelation_as_the_docstring_says():
     noise = np.random.default_rng(0).standard_normal((30_000, 40))
     for phi, found in ((-0.2, 0.34), (-0.3, 0.23), (-0.4, 0.10)):

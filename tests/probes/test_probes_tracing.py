@@ -68,6 +68,7 @@ def test_a_trace_predicts_what_the_network_predicts(network, text, kind):
     assert "log_p" not in probes.trace(model, text, predictions=False)
 
 
+@pytest.mark.slow
 def test_chunks_and_the_disk_change_nothing(network, text, monkeypatch):
     model = network()
     whole = probes.trace(model, text)
@@ -104,6 +105,7 @@ def test_dropout_is_off_and_the_network_left_as_it_was(network, text):
     assert model.training
 
 
+@pytest.mark.slow
 def test_units_without_memory_cells_are_traced_by_their_hidden_states(network, text):
     model = network(GRU, num_layers=2)
     told = probes.trace(model, text)
@@ -136,6 +138,7 @@ def test_a_clockwork_is_traced_and_its_clock_goes_on(network, text, layers):
     np.testing.assert_allclose(longer.h, probes.trace(model, text[:13] + text).h, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_trace_shows_what_was_read_and_a_picture(network, text) -> None:
     one, several = (
         probes.trace(network(), "a <cab>".replace("<", " ").replace(">", " ")),

@@ -12,6 +12,7 @@ from nlstm_lab.training.evaluation import evaluate
 MOMENTS = [50, 200]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_first", [False, True])
 def test_every_probe_takes_a_wrapped_network(text, batch_first):
     torch.manual_seed(0)

@@ -17,6 +17,7 @@ def writer():
     return Network(HMLSTM(3, 6, 2), nn.Linear(6, density.size), density=density, name="writer")
 
 
+@pytest.mark.slow
 def test_writing_is_reproducible_and_starts_from_nothing(writer):
     line = probes.write(writer, 50, seed=3)
     assert line.shape == (50, 3)

@@ -225,6 +225,7 @@ def test_a_loss_that_is_not_finite_stops_the_training(runs_folder: Path) -> None
     assert not records(runs_folder)
 
 
+@pytest.mark.slow
 def test_an_exploding_gradient_stops_the_training_and_keeps_the_state_before_it(
     runs_folder: Path, tmp_path: Path
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_reading_of_blocks_begins_cold_at_each() -> None:
     assert told == pytest.approx(float(torch.stack(alone).mean()), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", [Given, Cold])
 def test_an_updates_gradient_is_that_of_the_mean_over_the_predictions_that_count(
     task: type[Given], monkeypatch: pytest.MonkeyPatch
@@ -194,6 +195,7 @@ def losses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return told
 
 
+@pytest.mark.slow
 def test_the_weights_that_are_kept_are_the_best_epochs(losses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     losses += [3.0, 2.0, 2.5]
     ends: list[dict[str, torch.Tensor]] = []
@@ -250,6 +252,7 @@ def test_of_equal_epochs_the_first_is_the_best(losses: list[float]) -> None:
     assert training.fit(network(), Given(), config, seed=0, progress=False).best_epoch == 1  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_plateau_and_the_best_epoch_are_known_after_a_stop(losses: list[float], tmp_path: Path) -> None:
     losses += [2.0, 3.0, 2.5]
     one = TrainingConfig(1, 0.01, divide_on_plateau=2.0)

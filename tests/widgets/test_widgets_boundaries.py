@@ -66,6 +66,7 @@ def test_the_figure_is_that_of_what_is_shown(network):
     assert frame["norm"].tolist() == wanted.transpose("layer", "time").values.ravel().tolist()
 
 
+@pytest.mark.slow
 def test_a_page_has_a_reading_for_all_that_it_offers(network, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "THRESHOLDS", [0.4, 0.5])
     page = BoundaryExplorer(network, TEXT).to_html(tmp_path / "page.html").read_text()

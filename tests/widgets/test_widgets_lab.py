@@ -46,6 +46,7 @@ def test_the_explorer_tells_recorded_timescales() -> None:
     assert widget.known_on == "30,000 characters of ptb (valid)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [GRU, lab.LSTM, lab.NestedLSTM])
 def test_what_an_earlier_text_began_with_is_not_read_again(kind, monkeypatch) -> None:
     """Whoever types waits for what is new alone, and gets what reading it all would give."""
@@ -212,6 +213,7 @@ def test_a_refused_choice_is_not_drawn() -> None:
     assert len(lab.figures.data(cut.figure()))
 
 
+@pytest.mark.slow
 def test_places_that_another_text_or_network_lacks_are_corrected() -> None:
     torch.manual_seed(0)
     narrow = lab.models.wrap(
@@ -226,6 +228,7 @@ def test_places_that_another_text_or_network_lacks_are_corrected() -> None:
     assert widget.figure()
 
 
+@pytest.mark.slow
 def test_a_cut_unit_that_another_network_lacks_gives_way_and_a_named_one_is_refused() -> None:
     def sized(units, name):
         unit, readout = lab.NestedLSTM(len(LETTERS), units), torch.nn.Linear(units, len(LETTERS))

@@ -29,6 +29,7 @@ def state(path):
 # --- connectivity
 
 
+@pytest.mark.slow
 def test_another_choice_is_computed_once_and_the_square_never(networks):
     widget = ConnectivityExplorer(networks, TEXT)
     assert list(widget.matrices) == ["true  l2"]
@@ -61,6 +62,7 @@ def test_one_word_is_asked_for_everywhere(networks):
     assert widget.word == "cage"
 
 
+@pytest.mark.slow
 def test_a_page_has_every_target_and_mode(networks, tmp_path):
     held = state(ConnectivityExplorer(networks, TEXT).to_html(tmp_path / "page.html"))
     targets, modes = ("true", "predicted"), ("l2", "gradient_x_input")
@@ -106,6 +108,7 @@ def test_what_a_network_does_not_know_is_mapped_and_told(networks):
     assert demo.suggestions[0]["read"] == "abba  "
 
 
+@pytest.mark.slow
 def test_a_page_has_every_prefix(networks, tmp_path):
     demo = AutocompleteDemo(networks, "abba", k=3)
     held = state(demo.to_html(tmp_path / "page.html"))
@@ -119,6 +122,7 @@ def test_no_network_is_refused():
         AutocompleteDemo({})
 
 
+@pytest.mark.slow
 def test_a_place_behind_a_shorter_text_is_its_last(networks):
     widget = ConnectivityExplorer(networks, TEXT, at=12)
     widget.text = " abba"
@@ -137,6 +141,7 @@ def test_a_refused_text_is_not_drawn(networks):
     assert set(figures.data(widget.figure())["time"]) == set(range(len(TEXT)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [{}, {"target": "given", "word": "cage"}])
 def test_a_page_holds_one_text_though_another_was_measured_for_nobody(networks, asked):
     widget = ConnectivityExplorer(networks, TEXT, **asked)
