@@ -37,7 +37,7 @@ soak: browser  ## long campaigns: kills at random moments, many trainings; their
 SMOKE := workspaces/smoke
 smoke: .venv/ready  ## notebooks with networks that train in seconds
 	rm -rf $(SMOKE) && mkdir -p $(SMOKE)/data && cp -r notebooks $(SMOKE)/ && cp -r data/targets $(SMOKE)/data/
-	NLSTM_LAB_ROOT=$(CURDIR)/$(SMOKE) $(BIN) -m nlstm_lab figures 10 11 12 13 14 15 -p scale=smoke -p seeds=0,1,2
+	NLSTM_LAB_ROOT=$(CURDIR)/$(SMOKE) $(BIN) -m nlstm_lab figures 10 11 12 13 14 15 93 -p scale=smoke -p seeds=0,1,2
 
 # Whatever git says of the folder before, it must say afterwards.
 STATE := { git status --porcelain; git diff; } | git hash-object --stdin

@@ -62,7 +62,7 @@ _get, __all__ = door(
             "published_training",
         ],
         "studies.contents.measure": ["carriers", "cell_cuts", "contents", "decode", "labels"],
-        "studies.death.measure": ["remedy_outcomes", "remedy_verdicts", "width_slope"],
+        "studies.death.measure": ["doubling_slope", "remedy_outcomes", "remedy_verdicts"],
         "studies.fixed_points.measure": ["fixed_points", "slow_modes"],
         "studies.handwriting.measure": ["floored", "pen", "pen_scale", "raw_units", "write", "written"],
         "studies.interventions.horizons": ["horizon", "loss_by_context", "reach"],

@@ -7,7 +7,7 @@ import pytest
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import panels
-from nlstm_lab.studies.death.measure import remedy_outcomes, remedy_verdicts, width_slope
+from nlstm_lab.studies.death.measure import doubling_slope, remedy_outcomes, remedy_verdicts
 
 UPDATES = (0, 1, 3, 10, 30, 100)
 
@@ -189,7 +189,7 @@ def test_a_setting_is_judged_as_the_protocol_says(dead, later, bpc, verdict):
 def test_the_slope_is_per_doubling_and_of_seeds_that_every_width_has():
     rows = [(w, s, 10, (0.1 + s / 50) * np.log2(w)) for w in (50, 100, 400) for s in range(3)]
     shares = pd.DataFrame([*rows, (50, 9, 10, 0.9)], columns=["width", "seed", "update", "dead"])
-    told = width_slope(shares, 10)
+    told = doubling_slope(shares, "width", 10)
     assert (told.seeds, told.ordering) == (3, "holds")
     assert told.difference.mean == pytest.approx(0.12)
     assert told.difference.high - 0.12 == pytest.approx(4.302653 * 0.02 / np.sqrt(3), rel=1e-5)

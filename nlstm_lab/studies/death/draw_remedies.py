@@ -55,10 +55,10 @@ def inner_memory_remedies(
 def _widths(panel: Axes, widths: pd.DataFrame) -> None:
     shown, units = widths[widths["update"] > 0], sorted(widths["width"].unique())
     for colour, one in zip(NORMS(np.linspace(0.35, 0.95, len(units))), units, strict=True):
-        seeds_and_mean(panel, shown[shown["width"] == one], "update", "dead", color=colour, label=f"{one} units")
+        seeds_and_mean(panel, shown[shown["width"] == one], "update", "dead", color=colour, label=str(one))
     handles, labels = panel.get_legend_handles_labels()
     named = dict(zip(labels, handles, strict=True))  # of each width its mean, which is drawn last
-    panel.legend(named.values(), named.keys(), loc="upper left")
+    panel.legend(named.values(), named.keys(), title="units", loc="lower right")
     panel.set_xscale("log")
     panel.xaxis.set_major_formatter("{x:g}")
     panel.xaxis.set_minor_formatter(NullFormatter())
@@ -90,13 +90,11 @@ def _costs(panel: Axes, outcomes: pd.DataFrame, settings: list[str]) -> None:
 
 
 def _order(panel: Axes, order: pd.DataFrame) -> None:
-    """Rows from the best with the last start to the worst."""
-    shown = [start for start in STARTS if (order["start"] == start).any()]
-    best = order[order["start"] == shown[-1]].groupby("row")["value"].mean().sort_values()
-    for start in shown:
-        for y, row in enumerate(best.index):
-            values = order.loc[(order["row"] == row) & (order["start"] == start), "value"]
-            _seeds(panel, y, values, **_dot(start))
+    """Rows by the mean of their better start, the best first."""
+    means = order.groupby(["row", "start"])["value"].mean()
+    best = means.groupby("row").min().sort_values()
+    for (row, start), seeds in order.groupby(["row", "start"]):
+        _seeds(panel, best.index.get_loc(row), seeds["value"], **_dot(start))
     panel.set(title="table 1, two epochs", xlabel="validation BPC")
     panel.set_yticks(range(len(best)), best.index)
     _rows(panel, len(best))

@@ -40,10 +40,10 @@ def remedy_outcomes(
     bpc = losses.reindex(keys).to_numpy()
     other = losses.loc[printed].reindex(keys.droplevel("setting")).to_numpy()
     found = rows[["setting", "seed", "update", "latched", "silent", "dead"]].assign(bpc=bpc, gain=bpc - other)
-    first = dead_shares(history, updates=[EARLY])
-    dead = first[first["memory"] == memory].set_index(["setting", "seed"])["dead"]
-    at_first = dead.reindex(keys.droplevel("update")).to_numpy()
-    return found.assign(later=dead[printed].mean() - at_first).reset_index(drop=True)
+    first = dead_shares(history, updates=[EARLY]).query("memory == @memory")
+    at_first = first.set_index(["setting", "seed"])["dead"].reindex(keys.droplevel("update")).to_numpy()
+    later = first.loc[first["setting"] == printed, "dead"].mean() - at_first
+    return found.assign(later=later).reset_index(drop=True)
 
 
 def remedy_verdicts(outcomes: pd.DataFrame, entropy: float) -> pd.DataFrame:
@@ -76,16 +76,17 @@ def _verdict(dead: Interval, later: bool) -> str:
     return "inconclusive"
 
 
-def width_slope(shares: pd.DataFrame, update: int) -> Compared:
-    """By how much the share of dead cells rises with each doubling of the width after an update: is it above 0?
+def doubling_slope(shares: pd.DataFrame, by: str, update: int) -> Compared:
+    """By how much the share of dead cells rises with each doubling of a setting after an update: is it above 0?
 
     Args:
-        shares: Columns width, seed, update and dead.
-        update: After which; widths that have none there, and seeds that not every other width has, are left out.
+        shares: Columns seed, update, dead and `by`.
+        by: The column of the setting, such as the width.
+        update: After which; values that have none there, and seeds that not every other value has, are left out.
 
     Returns:
-        Over seeds, each one's least-squares slope on log2 of the width.
+        Over seeds, each one's least-squares slope on the setting's log2.
     """
-    wide = shares[shares["update"] == update].pivot(index="width", columns="seed", values="dead").dropna(axis=1)
+    wide = shares[shares["update"] == update].pivot(index=by, columns="seed", values="dead").dropna(axis=1)
     slopes = np.polyfit(np.log2(wide.index), wide.to_numpy(), 1)[0]
     return compare(dict(zip(wide.columns, slopes, strict=True)), dict.fromkeys(wide.columns, 0.0), paired=True)
