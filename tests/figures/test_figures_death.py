@@ -135,23 +135,24 @@ def test_one_page_of_widths_remedies_costs_and_order(outcomes):
     order = pd.DataFrame(
         [(row, start, seed, value - (start != "zero") + seed / 100)
          for row, value in (("LSTM", 2.0), ("Nested LSTM", 2.5), ("stack", 1.9))
-         for start in ("zero", "log_frequencies") for seed in range(3)],
+         for start in ("zero", "log_frequencies") for seed in range(3)]
+        + [("remedy", "zero", seed, 1.2) for seed in range(3)],
         columns=["row", "start", "seed", "value"],
     )  # fmt: skip
     figure = figures.inner_memory_remedies(widths, outcomes, order)
     titled = {panel.get_title(loc="left")[:1]: panel for panel in figure.axes}
     dying, bars, costs, rows = (titled[letter] for letter in "ABCD")
-    assert [text.get_text() for text in dying.get_legend().get_texts()] == ["10 units", "20 units"]
+    assert [text.get_text() for text in dying.get_legend().get_texts()] == ["10", "20"]
     means = [line for line in dying.lines if line.get_alpha() is None and line.get_zorder() == 3]
     assert [line.get_ydata().tolist() for line in means] == [pytest.approx([0.11, 0.31]), pytest.approx([0.21, 0.61])]
     assert [tick.get_text() for tick in bars.get_yticklabels()] == ["as printed", "b"]
     assert [bar.get_width() for bar in bars.patches] == pytest.approx([0.61, 0.3, 0.01, 0.1])
     dots = [line.get_xdata().tolist() for line in costs.lines if line.get_marker() == "o"]
     assert dots == [pytest.approx([0, 0.1, 0.2]), pytest.approx([-1, -0.9, -0.8])]
-    assert [tick.get_text() for tick in rows.get_yticklabels()] == ["stack", "LSTM", "Nested LSTM"]
+    assert [tick.get_text() for tick in rows.get_yticklabels()] == ["stack", "LSTM", "remedy", "Nested LSTM"]
     low, high = bars.lines[0].get_xdata()
     assert high - low == pytest.approx(2 * 4.302653 * 0.01 / np.sqrt(3), rel=1e-5)
-    assert figures.data(figure)["panel"].value_counts().to_dict() == {"widths": 18, "remedies": 6, "order": 18}
+    assert figures.data(figure)["panel"].value_counts().to_dict() == {"widths": 18, "remedies": 6, "order": 21}
 
 
 def test_outcomes_are_read_where_each_setting_is_judged_and_compared_at_that_update(history):
