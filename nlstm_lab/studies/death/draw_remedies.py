@@ -93,8 +93,9 @@ def _order(panel: Axes, order: pd.DataFrame) -> None:
     """Rows by the mean of their better start, the best first."""
     means = order.groupby(["row", "start"])["value"].mean()
     best = means.groupby("row").min().sort_values()
-    for (row, start), seeds in order.groupby(["row", "start"]):
-        _seeds(panel, best.index.get_loc(row), seeds["value"], **_dot(start))
+    for y, row in enumerate(best.index):
+        for start, seeds in order[order["row"] == row].groupby("start"):
+            _seeds(panel, y, seeds["value"], **_dot(str(start)))
     panel.set(title="table 1, two epochs", xlabel="validation BPC")
     panel.set_yticks(range(len(best)), best.index)
     _rows(panel, len(best))
