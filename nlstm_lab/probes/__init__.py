@@ -1,5 +1,52 @@
 """Instruments: arrays and frames in and out, no plots.
 
+What follows works for every network here and for your own, such as one that a plain training script has left:
+
+>>> import torch, nlstm_lab as lab
+>>> rnn = torch.nn.LSTM(8, 16, 2, batch_first=True)
+>>> embedding, readout = torch.nn.Embedding(27, 8), torch.nn.Linear(16, 27)
+>>> letters = " abcdefghijklmnopqrstuvwxyz"
+>>> model = lab.models.wrap(rnn, embedding=embedding, readout=readout, vocabulary=letters)
+
+Read with edits: any state, gate or pre-activation, at any step. Edits may be functions of your own.
+
+>>> edits = {("layer 2 before", 4): lab.probes.zero, ("layer 1 f", range(5, 9), (3, 7)): lambda f: f / 2}
+>>> read = lab.probes.run(model, "the cat sat", edits=edits, keep=["c", "h"])
+>>> read.logits.shape, sorted(read.trace.data_vars)
+(torch.Size([11, 27]), ['c', 'h'])
+
+Several texts, of unequal lengths, in one trace; likewise in `run` and `lens`. (A patch map is of one pair of texts,
+`patches` of many; probes of slowness and of points read one text, which is long.)
+
+>>> dict(lab.probes.trace(model, ["the cat sat", "a dog"]).h.sizes)
+{'text': 2, 'time': 11, 'layer': 2, 'unit': 16}
+
+A patch map: what each memory of the first reading, put into the second, restores of a preference.
+
+>>> found = lab.probes.patch_map(model, "the cats a", "the cat a", right="r", wrong="t")
+>>> dict(found.patched.sizes), found.symbol.values.tolist()
+({'memory': 4, 'time': 2}, [' ', 'a'])
+
+A lens: what each memory would predict now and some characters later, by a linear map; of edited readings, too.
+
+>>> lens = lab.probes.lens(model, "the cat sat on the mat " * 20, ahead=(0, 3), burn_in=20)
+>>> dict(lens.read(read.trace).sizes)
+{'memory': 4, 'ahead': 2, 'time': 11, 'vocabulary': 27}
+
+Fixed points: where the network rests while it reads spaces, and how slowly it comes there.
+
+>>> resting = lab.probes.fixed_points(model, "the cat sat", constant=" ", starts=2).isel(point=0)
+>>> resting.kind.item(), bool(resting.timescale.max() > 1)
+('fixed', True)
+
+Attribution with captum: the wrapped layers are a module like any other, time first.
+
+>>> from captum.attr import IntegratedGradients
+>>> x = model.inputs(model.vocabulary.encode("the cat sat"))[None]
+>>> last = lambda x: model.readout(model.recurrent(x.transpose(0, 1))[0][-1])
+>>> IntegratedGradients(last).attribute(x, target=letters.index("e"), n_steps=8).shape
+torch.Size([1, 11, 8])
+
 What these arguments mean wherever they are taken:
 
     model: The network that reads (`run.model()`, or `lab.models.wrap` of your own).

@@ -40,11 +40,11 @@ def time_constants(
     if slow.empty:
         raise UsageError("no mode of these networks lasts a step: there is nothing to draw")
     live = timescales[(timescales["value"] == "tanh") & timescales["timescale"].notna()]
-    frame = pd.concat([_ranked(slow, "modes at the slowest point"), _ranked(live, "autocorrelation of tanh c")])
+    frame = pd.concat([_ranked(slow, "at the slowest point"), _ranked(live, "along the text")])
     networks = [(model, start) for model in in_order(frame["model"])[::-1] for start in starts(frame)]
     networks = [each for each in networks if ((frame["model"] == each[0]) & (frame["start"] == each[1])).any()]
     kinds = list(dict.fromkeys(frame["kind"]))
-    figure, axes = panels(ax, len(kinds), len(networks), width, 3.4, sharex=True, sharey=True)
+    figure, axes = panels(ax, len(kinds), len(networks), width, 3.8, sharex=True, sharey=True)
     for line, kind in zip(axes, kinds, strict=True):
         for panel, (model, start) in zip(line, networks, strict=True):
             part = frame[(frame["model"] == model) & (frame["start"] == start) & (frame["kind"] == kind)]

@@ -30,7 +30,7 @@ def lens_losses(losses: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
         frame[kind] = losses["frequency"] - losses[kind]
     networks = [(model, start) for model in in_order(frame["model"])[::-1] for start in starts(frame)]
     networks = [each for each in networks if ((frame["model"] == each[0]) & (frame["start"] == each[1])).any()]
-    figure, axes = panels(ax, 2, len(networks), width, 3.2, sharex=True, sharey="row")
+    figure, axes = panels(ax, 2, len(networks), width, 3.6, sharex=True, sharey="row")
     for line, (kind, label) in zip(axes, (("lens", "lens"), ("direct", "readout itself")), strict=True):
         for panel, (model, start) in zip(line, networks, strict=True):
             part = frame[(frame["model"] == model) & (frame["start"] == start)]
@@ -38,7 +38,7 @@ def lens_losses(losses: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
                 seeds_and_mean(panel, part[part["memory"] == memory], "ahead", kind, **memory_style(memory))
             panel.axhline(0, color="#808080", linewidth=0.6)
             panel.grid(axis="both")
-        line[0].set_ylabel(f"{label}\nbits spared a character", fontsize=7)
+        line[0].set_ylabel(f"{label}\nbits spared", fontsize=7)
     for panel, (model, start) in zip(axes[0], networks, strict=True):
         panel.set_title(f"{look(model).label}\n{STARTS[start]}", fontsize=6.5)
     for panel in axes[-1]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import BURN_IN, Text, encode_symbols, hidden_states, memory_states, reading
+from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, hidden_states, memory_states, reading
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.tracing import trace
 
@@ -47,7 +47,8 @@ class Lens:
     def read(self, trace: xr.Dataset) -> xr.DataArray:
         """What each memory of a trace, edited or not, predicts: log p (memory, ahead, time, vocabulary).
 
-        `ahead` 0 is the next symbol. UsageError: the trace has other memories.
+        Of several texts there is a dimension `text` before time. `ahead` 0 is the next symbol. UsageError: the trace
+        has other memories.
         """
         states = _states(trace)
         if list(states) != list(self.weights):
@@ -55,24 +56,24 @@ class Lens:
         told = []
         for name, values in states.items():
             logits = torch.tensordot(_scaled(values, self.scales[name]), self.weights[name], 1)
-            told.append(logits.log_softmax(-1).transpose(0, 1))
-        dims = ("memory", "ahead", "time", "vocabulary")
+            told.append(logits.log_softmax(-1).movedim(-2, 0))
+        dims = ("memory", "ahead", *(each for each in ("text", "time") if each in trace.dims), "vocabulary")
         coords = {"memory": list(states), "ahead": list(self.ahead), "time": trace["time"].values}
         if self.model.vocabulary is not None:
             coords["vocabulary"] = list(self.model.vocabulary.symbols)
         return xr.DataArray(torch.stack(told).numpy(), coords, dims, name="log_p")
 
 
-def lens(model: Network, text: Text, *, ahead: Sequence[int] = AHEAD, burn_in: int = BURN_IN) -> Lens:
+def lens(model: Network, text: Texts, *, ahead: Sequence[int] = AHEAD, burn_in: int = BURN_IN) -> Lens:
     """Train a lens on a text: multinomial logistic regression from tanh c, or h, standardized.
 
     The penalty on its weights is the one of `PENALTIES` with which the text's last fifth, held out, is predicted best.
 
     Args:
         model: A network that predicts the symbols that it reads.
-        text: The training text.
+        text: The training text, or several.
         ahead: How many characters beyond the next the lens looks; 0 is the next.
-        burn_in: Characters at the start that are not trained on.
+        burn_in: Characters at the start of each that are not trained on.
 
     Returns:
         The lens.
@@ -87,19 +88,27 @@ def lens(model: Network, text: Text, *, ahead: Sequence[int] = AHEAD, burn_in: i
     >>> dict(found.read(lab.probes.trace(model, "the old man said")).sizes)
     {'memory': 3, 'ahead': 2, 'time': 16, 'vocabulary': 50}
     """
+    texts = text if isinstance(text, list | tuple) else [text]
+    examples = [_examples(model, each, ahead, burn_in) for each in texts]
+    targets = torch.cat([targets for _, targets in examples])
+    size = int(_readout(model)(torch.zeros(1, model.recurrent.output_size, device=model.device)).shape[-1])
+    weights, scales = {}, {}
+    for name in examples[0][0]:
+        values = torch.cat([states[name] for states, _ in examples])
+        deviation = values.std(0)
+        scales[name] = torch.stack([values.mean(0), torch.where(deviation > 1e-6, deviation, torch.inf)])
+        weights[name] = _fitted(_scaled(values, scales[name]), targets, size)
+    return Lens(model, tuple(ahead), weights, scales)
+
+
+def _examples(model: Network, text: Text, ahead: Sequence[int], burn_in: int) -> tuple[dict[str, Tensor], Tensor]:
+    """The states along a text, [T, units] of each memory, and what follows each of them, [T, ahead]."""
     codes = encode_symbols(model, text).cpu()
     last = len(codes) - 1 - max(ahead, default=0)
     if not len(ahead) or min(ahead) < 0 or last <= burn_in:
         raise UsageError(f"a lens needs distances from 0 on, and a text of more than {burn_in} characters beyond them")
     traced = trace(model, codes, predictions=False).isel(time=slice(burn_in, last))
-    size = int(_readout(model)(torch.zeros(1, model.recurrent.output_size, device=model.device)).shape[-1])
-    targets = torch.stack([codes[burn_in + 1 + k : last + 1 + k] for k in ahead], 1)
-    weights, scales = {}, {}
-    for name, values in _states(traced).items():
-        deviation = values.std(0)
-        scales[name] = torch.stack([values.mean(0), torch.where(deviation > 1e-6, deviation, torch.inf)])
-        weights[name] = _fitted(_scaled(values, scales[name]), targets, size)
-    return Lens(model, tuple(ahead), weights, scales)
+    return _states(traced), torch.stack([codes[burn_in + 1 + k : last + 1 + k] for k in ahead], 1)
 
 
 def _states(trace: xr.Dataset) -> dict[str, Tensor]:
