@@ -2,15 +2,14 @@
 
 from enum import IntEnum
 from functools import partial
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, Unpack, cast, get_args
 
 import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.arguments import arguments
-from nlstm_lab.cells.base import Device, Record, State, noted
+from nlstm_lab.cells.base import Record, Start, State, noted
 from nlstm_lab.cells.checks import choice, switch
 from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
 
@@ -43,7 +42,7 @@ class Boundaries(NamedTuple):
 
 
 class HMLSTMCell(MultiscaleCell):
-    """Computes one step of one layer. Arguments as of `HMLSTM`, for one layer.
+    """Computes one step of one layer.
 
     The slope of the hard sigmoid is the buffer `slope`, at first 1. The top layer has no detector, z = 0.
 
@@ -70,9 +69,7 @@ class HMLSTMCell(MultiscaleCell):
         reset: bool = True,
         detector_scale: float = 1.0,
         forget_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Unpack[Start],
     ) -> None:
         choice("boundary", boundary, get_args(Boundary))
         choice("straight_through", straight_through, get_args(StraightThrough))
@@ -89,12 +86,11 @@ class HMLSTMCell(MultiscaleCell):
         if not detector_scale > 0:
             raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")
         slice_rows = int(detect_from == "preactivation" and not self.top)
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, forget_bias, top_down, further_rows=slice_rows, **start)
         self.boundary, self.straight_through, self.selection = boundary, straight_through, selection
         self.detect_from, self.detect_on_copy, self.threshold = detect_from, detect_on_copy, threshold
         self.gradient_limit, self.reset, self.detector_scale = gradient_limit, switch("reset", reset), detector_scale
-        new: Any = {"device": device, "dtype": dtype}
+        new: Any = {"device": self.like.device, "dtype": self.like.dtype}
         own = detect_from == "hidden" and not self.top
         self.weight_z = nn.Parameter(torch.empty(1, hidden_size, **new)) if own else None
         normed = 4 * hidden_size + (slice_rows if normalize_boundary else 0)
@@ -202,15 +198,6 @@ class HMLSTM(Multiscale):
     open, or offers in two forms, is an argument.
 
     Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
-        num_layers: Number of layers; each reads h of the one below.
-        bias: Whether the gates have a bias.
-        batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
-        dropout: The probability with which what a layer reads of the one below is zeroed, in training.
-        bidirectional: False: units read in one direction.
-        proj_size: 0: h is not projected.
-        all_layers: Whether the output holds every layer's h, side by side, lowest first.
         boundary: z by a step function ("step", equation 9), drawn from torch's global generator ("sample"), or z~
             itself ("soft").
         straight_through: z's gradient is the hard sigmoid's, zero where that is clamped ("clamped"), or 1 ("identity").
@@ -223,13 +210,10 @@ class HMLSTM(Multiscale):
         normalize_cell: Whether c is normalized before the output's tanh.
         gradient_limit: On the size of every pre-activation's gradient at every step (Graves 2013, section 2.1), as
             through hundreds of steps the straight-through gradient can overflow; None for none.
-        top_down: Whether a layer hears the one above after a boundary (equation 6).
+        top_down: whether a layer reads the one above after a boundary (equation 6).
         reset: Whether FLUSH lets the old cell go; if not, it updates it. Kadar et al. (2018) leave out both.
         detector_scale: What the weights of the detector are multiplied with when they start.
         forget_bias: What is added to where the forget gate's bias starts.
-        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
-        device: Where the parameters lie.
-        dtype: Their type.
 
     >>> import torch, nlstm_lab as lab
     >>> hmlstm = lab.HMLSTM(10, 20, num_layers=3, all_layers=True)
@@ -240,38 +224,6 @@ class HMLSTM(Multiscale):
     """
 
     cell_class = HMLSTMCell
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        boundary: Boundary = "step",
-        straight_through: StraightThrough = "clamped",
-        selection: Selection = "arithmetic",
-        detect_from: DetectFrom = "preactivation",
-        detect_on_copy: bool = True,
-        threshold: float = 0.5,
-        layer_norm: bool = False,
-        normalize_boundary: bool = False,
-        normalize_cell: bool = False,
-        gradient_limit: float | None = None,
-        top_down: bool = True,
-        reset: bool = True,
-        detector_scale: float = 1.0,
-        forget_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(**arguments(locals()))
 
     @property
     def slope(self) -> float:
