@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 ARGS = re.compile(r"^Args:\n((?:(?: {4}.*)?\n)*)", re.MULTILINE)
+EXAMPLE = ">" * 3  # begins an example
 ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
@@ -45,7 +46,7 @@ def document(one: type, names: Iterable[str], known: Mapping[str, str]) -> None:
     """Write below `Args:` of a class's docstring what is known of these arguments, in this order."""
     text = inspect.cleandoc(vars(one).get("__doc__") or one.__name__) + "\n"
     described = "Args:\n" + "".join(f"    {name}: {known[name]}\n" for name in names if name in known)
-    before, example, after = ARGS.sub("", text).partition(">>> ")
+    before, example, after = ARGS.sub("", text).partition(EXAMPLE)
     one.__doc__ = f"{before.rstrip()}\n\n{described}" + (f"\n{example}{after}" if example else "")
 
 

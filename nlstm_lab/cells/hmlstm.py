@@ -210,7 +210,7 @@ class HMLSTM(Multiscale):
         normalize_cell: Whether c is normalized before the output's tanh.
         gradient_limit: On the size of every pre-activation's gradient at every step (Graves 2013, section 2.1), as
             through hundreds of steps the straight-through gradient can overflow; None for none.
-        top_down: whether a layer reads the one above after a boundary (equation 6).
+        top_down: Whether a layer reads the one above after a boundary (equation 6).
         reset: Whether FLUSH lets the old cell go; if not, it updates it. Kadar et al. (2018) leave out both.
         detector_scale: What the weights of the detector are multiplied with when they start.
         forget_bias: What is added to where the forget gate's bias starts.
