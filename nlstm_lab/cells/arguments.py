@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 ARGS = re.compile(r"^Args:\n((?:(?: {4}.*)?\n)*)", re.MULTILINE)
-EXAMPLE = ">" * 3  # begins an example
+EXAMPLE = ">>>"  # begins one
 ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
