@@ -21,16 +21,9 @@ _get, __all__ = door(
     __name__,
     {
         "figures.plotted": ["attach", "data"],
-        "figures.sentences": [
-            "as_it_stands",
-            "dead_memories",
-            "folded",
-            "ordering",
-            "prose",
-            "what_lacks",
-            "with_interval",
-        ],
+        "figures.sentences": ["ordering", "prose", "with_interval"],
         "figures.saving": ["manifest", "save"],
+        "figures.tables": ["differences", "folded", "table"],
         "figures.style": ["COLUMN", "DIVERGING", "PAGE", "canvas", "look", "override", "styled"],
         "studies.activations.draw": ["activation_summary", "cell_activations"],
         "studies.activations.draw_all": ["all_cells", "liveliest"],

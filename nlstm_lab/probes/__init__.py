@@ -78,10 +78,10 @@ _get, __all__ = door(
     {
         "statistics": ["bootstrap", "compare", "least", "t_interval"],
         "probes.baselines": ["shuffled", "untrained"],
-        "probes.claims": ["measured_claims", "record_claim"],
+        "probes.claims": ["measured_claims", "record_claim", "record_claims"],
         "probes.liveness": ["along", "classes", "effective_rank", "shares"],
         "probes.records": ["digest", "ensure", "recorded"],
-        "probes.seeds": ["compared", "gather", "intervals", "medians"],
+        "probes.seeds": ["compared", "comparisons", "gather", "intervals", "medians"],
         "probes.edits": ["freeze", "put", "shuffle", "zero"],
         "probes.running": ["run"],
         "probes.tracing": ["trace"],

@@ -55,3 +55,18 @@ def record_claim(claim: str, scale: str, interval: Interval, n: int, df: float |
         else:
             paths.write(path, table.to_csv(index=False, lineterminator="\n"))
     return table[CLAIMS]
+
+
+def record_claims(document: str, scale: str, compared: pd.DataFrame) -> pd.DataFrame:
+    """Enter what was measured of several claims (`record_claim`); returns their rows of the table.
+
+    Args:
+        document: The document that registers the claims.
+        scale: The scale of the runs.
+        compared: `lab.probes.comparisons`, named as the claims.
+    """
+    for row in compared.itertuples():
+        interval = Interval(row.difference, row.low, row.high)  # type: ignore[arg-type]
+        record_claim(f"{document}.{row.comparison}", scale, interval, row.seeds, row.df)  # type: ignore[arg-type]
+    table = measured_claims()
+    return table[table["claim"].isin(document + "." + compared["comparison"]) & (table["scale"] == scale)]

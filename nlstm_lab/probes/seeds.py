@@ -110,6 +110,41 @@ def compared(frame: pd.DataFrame, column: str, first: Mapping[str, Any], second:
     return compare(one, other, paired=_networks(sides[0]) == _networks(sides[1]))
 
 
+def comparisons(
+    frame: pd.DataFrame,
+    column: str,
+    sides: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]],
+    by: str | None = None,
+) -> pd.DataFrame:
+    """Compare several pairs over seeds (`compared`), one row each.
+
+    Args:
+        frame: One row a seed of whatever a side describes.
+        column: What is compared.
+        sides: Both sides of each comparison, by its name.
+        by: A column of `frame`; each of its values is compared by itself.
+
+    Returns:
+        Columns comparison (and `by`), verdict (whether the first is larger), difference, low, high, seeds, df.
+
+    Raises:
+        UsageError: a side has two rows of a seed.
+
+    >>> values = pd.DataFrame({"unit": list("aaabbb"), "seed": [0, 1, 2] * 2, "bpc": [2.0, 2.1, 2.2, 1.0, 1.1, 1.2]})
+    >>> comparisons(values, "bpc", {"a worse than b": ({"unit": "a"}, {"unit": "b"})})["verdict"].tolist()
+    ['holds']
+    """
+    rows = []
+    groups = [("", frame)] if by is None else list(frame.groupby(by, sort=False))
+    for name, (first, second) in sides.items():
+        for value, group in groups:
+            one = compared(group, column, first, second)
+            mean, low, high = one.difference
+            row = {"comparison": name} | ({} if by is None else {by: value}) | {"verdict": one.ordering}
+            rows.append(row | {"difference": mean, "low": low, "high": high, "seeds": one.seeds, "df": one.df})
+    return pd.DataFrame(rows)
+
+
 def _described(frame: pd.DataFrame, described: Mapping[str, Any]) -> pd.DataFrame:
     for name, value in described.items():
         frame = frame[frame[name] == value]

@@ -9,7 +9,7 @@ from forking import server, started
 
 from nlstm_lab import targets
 from nlstm_lab.errors import LabError, UsageError
-from nlstm_lab.probes.claims import measured_claims, record_claim
+from nlstm_lab.probes.claims import measured_claims, record_claim, record_claims
 from nlstm_lab.settings import SCALES
 from nlstm_lab.statistics import Interval, compare
 from nlstm_lab.targets.evidence import CLAIMS, TABLE
@@ -53,6 +53,18 @@ def test_what_no_verdict_could_read_is_not_noted(folder, claim, scale, told):
     with pytest.raises(UsageError, match=told):
         record_claim(claim, scale, Interval(1.0, 0.5, 1.5), 3)
     assert (folder / "claims.csv").read_bytes() == before
+
+
+def test_several_claims_are_entered_each_as_one_alone(folder):
+    names = ["inner_slower_than_outer", "inner_slower_than_stack_upper"]
+    measured = {"verdict": "holds", "difference": 1.0, "low": 0.5, "high": 1.5, "seeds": 4, "df": 3.0}
+    table = record_claims("nested_lstm", "small", pd.DataFrame([{"comparison": name} | measured for name in names]))
+    several = (folder / "claims.csv").read_bytes()
+    assert table["claim"].tolist() == [f"nested_lstm.{name}" for name in names]
+    (folder / "claims.csv").unlink()
+    for name in names:
+        record_claim(f"nested_lstm.{name}", "small", Interval(1.0, 0.5, 1.5), 4, 3.0)
+    assert (folder / "claims.csv").read_bytes() == several
 
 
 def test_a_table_that_cannot_be_written_is_one_sentence(tmp_path, monkeypatch):

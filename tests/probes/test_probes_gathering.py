@@ -100,6 +100,23 @@ def test_two_networks_are_not_paired_and_an_untrained_one_is_another():
         assert probes.compared(frame, "median", trained, other).ordering == ordering
 
 
+def test_several_comparisons_are_each_what_one_alone_is():
+    rows = [(seed, memory, start, seed + shift) for seed in range(3)
+            for memory, start, shift in (("inner", "zero", 1.0), ("outer", "zero", 0.0), ("inner", "log", 0.0),
+                                         ("outer", "log", 0.5))]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["seed", "memory", "start", "lag"])
+    sides = {
+        "longer": ({"memory": "inner"}, {"memory": "outer"}),
+        "shorter": ({"memory": "outer"}, {"memory": "inner"}),
+    }
+    table = probes.comparisons(frame, "lag", sides, by="start").set_index(["comparison", "start"])
+    for (name, start), row in table.iterrows():
+        one = probes.compared(frame[frame["start"] == start], "lag", *sides[name])
+        assert (row.difference, row.low, row.high) == one.difference
+        assert (row.verdict, row.seeds, row.df) == (one.ordering, one.seeds, one.df)
+    assert table["verdict"].tolist() == ["holds", "fails", "fails", "holds"]
+
+
 def test_what_a_cut_costs_and_when():
     about = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0, "memory": "inner", "kind": "zero"}
     kl = [1.0, 1.0, 4.0, 2.0]
