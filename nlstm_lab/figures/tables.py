@@ -21,7 +21,7 @@ def table(frame: pd.DataFrame | Mapping[str, Any], form: str = ".3f", **forms: s
     """
     frame = pd.DataFrame(frame)
     frame = frame.reset_index(drop=frame.index.names == [None])
-    formats = dict.fromkeys(frame.select_dtypes("floating"), form) | forms
+    formats = dict.fromkeys(frame.select_dtypes("float"), form) | forms
     return frame.style.format({name: f"{{:{each}}}" for name, each in formats.items()}, na_rep="").hide(axis="index")
 
 
