@@ -53,7 +53,7 @@ def test_every_character_stands_under_its_cells(trace):
     data = trace()
     figure = figures.cell_activations(data, units=[3])
     (ax,) = figure.axes
-    letters = [text for text in ax.texts if text.get_family() == ["DejaVu Sans Mono"]]
+    letters = [text for text in ax.texts if "DejaVu Sans Mono" in text.get_family()]
     edges = [mesh.get_coordinates()[0, :, 0] for mesh in ax.collections if len(mesh.get_coordinates()) == 2]
     edges = [edge for edge in edges if edge[1] - edge[0] > 0.05]  # without the colour bar
     text = "".join(data["symbol"].values)
@@ -169,7 +169,7 @@ def test_the_summary_counts_movement_and_held_cells(trace):
     assert set(summary["run"]) == {"ptb_char_nlstm/small-seed0"}
 
 
-@pytest.mark.parametrize("rows", [4, 1000])
+@pytest.mark.parametrize("rows", [4, pytest.param(1000, marks=pytest.mark.slow)])
 def test_all_cells_are_drawn_with_the_calmest_first(trace, rows):
     """The frame of `all_cells` holds every cell once a memory, and each panel shows some by how far they move."""
     data = trace()
