@@ -53,7 +53,7 @@ def test_every_character_stands_under_its_cells(trace):
     data = trace()
     figure = figures.cell_activations(data, units=[3])
     (ax,) = figure.axes
-    letters = [text for text in ax.texts if "DejaVu Sans Mono" in text.get_family()]
+    letters = [text for text in ax.texts if text.get_family() == ["monospace"]]
     edges = [mesh.get_coordinates()[0, :, 0] for mesh in ax.collections if len(mesh.get_coordinates()) == 2]
     edges = [edge for edge in edges if edge[1] - edge[0] > 0.05]  # without the colour bar
     text = "".join(data["symbol"].values)
