@@ -74,6 +74,8 @@ def encode_symbols(model: Network, text: Text) -> Tensor:
     codes = encode(model, text)
     if codes.is_floating_point():
         raise UsageError("this probe judges by the next symbol: the text must be symbols, not vectors")
+    if model.readout is None:
+        raise UsageError(f"{model.name or 'this network'} has no readout: hand one to lab.models.wrap")
     if not predicts_symbols(model):
         raise UsageError(
             f"{model.name or 'this network'} does not predict the symbols that it reads: choose a network that "

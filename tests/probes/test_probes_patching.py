@@ -159,6 +159,13 @@ def test_what_cannot_be_compared_is_refused(network, texts, options, named):
         patch_map(network(), *texts, **({"right": "a", "wrong": "b"} | options))
 
 
+def test_a_network_without_a_readout_is_refused(network):
+    model = network()
+    model.readout = None
+    with pytest.raises(UsageError, match="readout"):
+        patch_map(model, "abc", "dbc", right="a", wrong="b")
+
+
 def test_pairs_are_pairs():
     pairs = minimal_pairs()
     assert len(set(pairs)) == len(pairs) >= 200
