@@ -83,16 +83,24 @@ def exact_products(device: torch.device) -> AbstractContextManager[None]:
     return _switched(_products(), "bf16") if onednn else nullcontext()
 
 
-def times(weight: Tensor, dtype: torch.dtype, rows: int) -> Callable[[Tensor], Tensor]:
-    """Make the function x -> x @ weight for many x [rows, :] of type `dtype`, with the weight laid out once."""
+def times(weight: Tensor, dtype: torch.dtype, rows: int, out: Tensor | None = None) -> Callable[[Tensor], Tensor]:
+    """Make the function x -> x @ weight for many x [rows, :] of type `dtype`, with the weight laid out once.
+
+    It writes into `out` where that is given.
+    """
     weight = weight.detach().to(dtype)
     wanted = dtype == torch.bfloat16 or (dtype == torch.float32 and onednn_is_faster())
     if weight.device.type != "cpu" or not wanted or not _has_onednn():
         weight = weight.contiguous()
-        return lambda x: torch.mm(x, weight)
+        return lambda x: torch.mm(x, weight, out=out)
     library = torch.ops.mkldnn
     packed = library._reorder_linear_weight(weight.t().contiguous(), rows)
-    return lambda x: library._linear_pointwise(x, packed, None, "none", [], "")
+
+    def product(x: Tensor) -> Tensor:
+        result: Tensor = library._linear_pointwise(x, packed, None, "none", [], "")
+        return result if out is None else out.copy_(result)
+
+    return product
 
 
 def onednn_is_faster() -> bool:

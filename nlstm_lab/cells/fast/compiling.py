@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 Function = Callable[..., Sequence[Tensor]]
-Runner = Callable[[list[Tensor], list[Tensor]], None]  # buffers, inputs
+Runner = Callable[[Sequence[Tensor], Sequence[Tensor]], None]  # buffers, inputs
 
 _asked: ContextVar[bool] = ContextVar("compiled", default=False)
 _runners: dict[tuple[Any, ...], Runner] = {}
@@ -96,7 +96,7 @@ class Runners:
         self.places: dict[tuple[Function, int], Runner] = {}
 
     def __call__(
-        self, function: Function, place: int, buffers: list[Tensor], inputs: list[Tensor], **static: Any
+        self, function: Function, place: int, buffers: Sequence[Tensor], inputs: Sequence[Tensor], **static: Any
     ) -> None:
         """Write `function(*inputs, **static)` into the buffers."""
         run = self.places.get((function, place))
@@ -107,10 +107,10 @@ class Runners:
 
 
 def _eager(function: Function, static: dict[str, Any]) -> Runner:
-    return lambda buffers, inputs: torch._foreach_copy_(buffers, list(function(*inputs, **static)))
+    return lambda buffers, inputs: torch._foreach_copy_(list(buffers), list(function(*inputs, **static)))
 
 
-def _runner(function: Function, buffers: list[Tensor], inputs: list[Tensor], static: dict[str, Any]) -> Runner:
+def _runner(function: Function, buffers: Sequence[Tensor], inputs: Sequence[Tensor], static: dict[str, Any]) -> Runner:
     layouts = tuple((t.shape, t.stride(), t.dtype, t.device) for t in (*buffers, *inputs))
     key = (function, *sorted(static.items()), len(buffers), layouts)
     if key not in _runners:
@@ -118,7 +118,7 @@ def _runner(function: Function, buffers: list[Tensor], inputs: list[Tensor], sta
     return _runners[key]
 
 
-def _compile(function: Function, buffers: list[Tensor], inputs: list[Tensor]) -> Runner:
+def _compile(function: Function, buffers: Sequence[Tensor], inputs: Sequence[Tensor]) -> Runner:
     """Trace and compile with tensors of the same layouts whose memory does not overlap, as the buffers'
     may not.
 

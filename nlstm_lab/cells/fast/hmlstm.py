@@ -7,7 +7,7 @@ the steps before, and each weight's gradient is one product over many steps.
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,8 +26,8 @@ from nlstm_lab.cells.fast import (
     saves_plainly,
     sparse,
 )
-from nlstm_lab.cells.fast.hmlstm_pointwise import Kind, Tensors, act, act_backward
-from nlstm_lab.cells.fast.hmlstm_tape import Backward, Options, Tape
+from nlstm_lab.cells.fast.hmlstm_pointwise import Kind, Named, Tensors, act, act_backward
+from nlstm_lab.cells.fast.hmlstm_tape import Backward, Columns, Options, Tape
 from nlstm_lab.cells.fast.nested import UNSAVED_STEPS
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell
 from nlstm_lab.cells.precision import exact_products, product_type, times
@@ -126,7 +126,8 @@ class Unrolled(torch.autograd.Function):
         tapes = []
         for kind, layer, h, h_0 in zip(kinds, layers, hidden, first, strict=True):
             widths = layer["weight"].shape[1], layer["gamma"].shape[0] if "gamma" in layer else 0
-            tapes.append(Tape(kind, xs, h_0, h, widths, dtype))
+            tapes.append(Tape.empty(kind, T, h_0, widths, dtype))
+            tapes[-1].see(h)
             tapes[-1].start(layer["h"], layer["c"], layer["z"])
         for lower, upper in itertools.pairwise(tapes):
             if lower.kind.top_down:
@@ -134,20 +135,21 @@ class Unrolled(torch.autograd.Function):
         # as `torch.bernoulli` draws, step by step and layer by layer
         draws: Any = {"dtype": xs.dtype, "device": xs.device}
         chance = torch.rand(T, len(kinds) - 1, B, **draws) if kinds[0].sample else None
-        maps = [times(layer["weight"].t(), dtype, B) for layer in layers]
-        steps = [_forward_step(k, tapes, layers, xs, chance) for k in range(len(kinds))]
         run = compiling.Runners(options.compile)
+        steps = [_forward_steps(k, tapes, layers, xs, chance) for k in range(len(kinds))]
+        maps = [times(layer["weight"].t(), dtype, B) for layer in layers]
+        factors = [tape.factors.unbind() for tape in tapes]
         with exact_products(xs.device):
             for t in range(T):
-                for k, kind in enumerate(kinds):
-                    takes, gives = next(steps[k])
-                    takes["product"] = maps[k](tapes[k].factors[t])
-                    _run(run, act, k, gives, takes, kind)
+                for k, one in enumerate(steps):
+                    gives, takes = next(one.rows)
+                    inputs = maps[k](factors[k][t]), *takes
+                    run(act, k, gives, inputs, takes=one.takes, gives=one.gives, kind=one.kind)
         last = [part.clone() for tape in tapes for part in (tape.h[T], tape.c[T], tape.scalars[T, 0, :, 0])]
         z = torch.stack([tape.scalars[1:, 0, :, 0] for tape in tapes], 1)
         z_tilde = torch.stack([tape.scalars[:T, 2, :, 0] for tape in tapes], 1)
         if options.keep:
-            ctx.options, ctx.oracle, ctx.tapes, ctx.rows = options, oracle, tapes, xs.shape[2]
+            ctx.options, ctx.oracle, ctx.tapes = options, oracle, tapes
             ctx.save_for_backward(chance, *tensors)
         else:
             for tape in tapes:
@@ -162,42 +164,26 @@ class Unrolled(torch.autograd.Function):
             return _differentiated(ctx.oracle, tapes, tensors, (d_output, *grads))
         layers, count = options.layers(tensors), len(tapes)
         work = [
-            Backward(tape, layer, grads[3 * k : 3 * k + 3], ctx.rows if k == 0 else None, options)
+            Backward(tape, layer, grads[3 * k : 3 * k + 3], k == 0, options)
             for k, (tape, layer) in enumerate(zip(tapes, layers, strict=True))
         ]
         d_outputs = _d_outputs(d_output, tapes, options)
-        T, run = tapes[0].T, compiling.Runners(options.compile)
-        d_z, d_detected = (grad[..., None] for grad in grads[-2:])
+        run = compiling.Runners(options.compile)
+        steps = [_backward_steps(k, work, d_outputs[k], grads[-2:], chance) for k in range(count)]
         with exact_products(d_output.device):
-            for t in reversed(range(T)):
-                now: list[Tensor] = []  # gradients of the factors, highest layer first
+            for t in reversed(range(tapes[0].T)):
                 for k in reversed(range(count)):
-                    one = work[k]
-                    takes = one.takes(t) | {"d_output": d_outputs[k][t]}
-                    if k:
-                        takes["below"] = tapes[k - 1].scalars[t + 1, 0]
-                        if tapes[k - 1].kind.top_down:
-                            takes["d_downward"] = work[k - 1].part("above")
-                    if k < count - 1:
-                        upper = work[k + 1]
-                        takes |= {"d_upward": upper.part("below", now[-1]), "d_below": upper.d_under}
-                        takes |= {"d_z": d_z[t, k], "d_detected": d_detected[t, k]}
-                        if one.tape.kind.top_down:
-                            takes |= {"d_above": one.part("above"), "h_above": tapes[k + 1].h[t + 1]}
-                        if chance is not None:
-                            takes["chance"] = chance[t, k, :, None]
-                    _run(run, act_backward, k, one.gives(t), takes, one.tape.kind)
-                    now.append(one.step(t))
-                for one, d_factors in zip(work, reversed(now), strict=True):
-                    one.after = d_factors
+                    one = steps[k]
+                    gives, takes = next(one.rows)
+                    run(act_backward, k, gives, takes, takes=one.takes, gives=one.gives, kind=one.kind)
+                    work[k].step(t)
         first = [part for k in range(count) for part in work[k].first(work[k - 1] if k else None, tapes[k + 1 :])]
         parameters = [part for one in work for part in one.parameters()]
-        d_projected = work[0].d_summed[:T].to(d_output.dtype)
+        d_projected = work[0].d_summed.to(d_output.dtype)
         if not torch._C._autograd._get_current_graph_task_keep_graph():
             for tape in tapes:
                 tape.give()
-        for one in work[1:]:
-            memory.give(one.d_summed)
+        memory.give(*(layer.d_summed for layer in work[1:]))
         return None, None, d_projected, *first, *parameters, *[None] * (len(tensors) - len(first) - len(parameters))
 
 
@@ -233,34 +219,54 @@ def _d_outputs(d_output: Tensor, tapes: list[Tape], options: Options) -> list[Te
     return [(none,) * T] * (len(tapes) - 1) + [d_output.contiguous().unbind()]
 
 
-def _forward_step(
-    k: int, tapes: list[Tape], layers: list[dict[str, Tensor]], xs: Tensor, chance: Tensor | None
-) -> Iterator[tuple[dict[str, Tensor], dict[str, Tensor]]]:
-    """What layer k's step takes and gives at one step after the other."""
-    tape, kind = tapes[k], tapes[k].kind
-    shared = {name: part for name, part in layers[k].items() if name not in ("h", "c", "z", "weight")}
-    into = {"own": tape.section("own")[1:].unbind()}
+class Steps(NamedTuple):
+    """One layer's steps: the names of what its function takes and gives, and both step by step."""
+
+    kind: Kind
+    takes: tuple[str, ...]
+    gives: tuple[str, ...]
+    rows: Iterator[tuple[Tensors, Tensors]]
+
+
+def _forward_steps(k: int, tapes: list[Tape], layers: list[Named], xs: Tensor, chance: Tensor | None) -> Steps:
+    tape, kind, T = tapes[k], tapes[k].kind, tapes[k].T
+    takes: Columns = {name: [part] * T for name, part in layers[k].items() if name not in ("h", "c", "z", "weight")}
+    takes |= {name: tape.saved[name] for name in ("h", "c", "flush")}
+    takes |= {"projected": xs.unbind()} if kind.bottom else {"below": tapes[k - 1].saved["z"]}
+    if chance is not None and not kind.top:
+        takes["chance"] = chance[:, k, :, None].unbind()
+    gives = {name: tape.saved[name] for name in GIVEN if name in tape.saved}
+    gives |= {"h": tape.saved["h_new"], "c": tape.saved["c_new"], "own": tape.section("own")[1:].unbind()}
     if k and tapes[k - 1].kind.top_down:
-        into["downward"] = tapes[k - 1].section("above")[1:].unbind()
+        gives["downward"] = tapes[k - 1].section("above")[1:].unbind()
     if not kind.top:
-        into["upward"] = tapes[k + 1].section("below")[:-1].unbind()
-    for t, saved in enumerate(tape.saved()):
-        takes = shared | {name: saved[name] for name in ("h", "c", "flush")}
-        if kind.bottom:
-            takes["projected"] = xs[t]
-        else:
-            takes["below"] = tapes[k - 1].scalars[t + 1, 0]
-        if chance is not None and not kind.top:
-            takes["chance"] = chance[t, k, :, None]
-        gives = {name: part[t] for name, part in into.items()}
-        gives |= {name: part for name, part in saved.items() if name in ("i", "f", "g", "o", *SAVED)}
-        yield takes, gives | {"h": saved["h_new"], "c": saved["c_new"]}
+        gives["upward"] = tapes[k + 1].section("below")[:-1].unbind()
+    rows = zip(zip(*gives.values(), strict=True), zip(*takes.values(), strict=True), strict=True)
+    return Steps(kind, ("product", *takes), tuple(gives), rows)
 
 
-SAVED = ("normed", "scale", "score", "z_tilde", "z")
+GIVEN = ("i", "f", "g", "o", "normed", "scale", "score", "z_tilde", "z")  # by a step, as its tape names them
 
 
-def _run(
-    run: compiling.Runners, function: Any, k: int, gives: dict[str, Tensor], takes: dict[str, Tensor], kind: Kind
-) -> None:
-    run(function, k, [*gives.values()], [*takes.values()], takes=tuple(takes), gives=tuple(gives), kind=kind)
+def _backward_steps(
+    k: int, work: list[Backward], d_output: Tensors, grads: Sequence[Tensor], chance: Tensor | None
+) -> Steps:
+    """Last step first."""
+    one, kind, T = work[k], work[k].tape.kind, work[k].tape.T
+    takes: Columns = one.takes() | {"d_output": d_output}
+    if k:
+        lower = work[k - 1]
+        takes["below"] = lower.tape.saved["z"]
+        if lower.tape.kind.top_down:
+            takes["d_downward"] = lower.part("above")
+    if not kind.top:
+        upper = work[k + 1]
+        takes |= {"d_upward": upper.part("below", 0), "d_below": [upper.d_under] * T}
+        takes |= {name: grad[:, k, :, None].unbind() for name, grad in zip(("d_z", "d_detected"), grads, strict=True)}
+        if kind.top_down:
+            takes |= {"d_above": one.part("above"), "h_above": upper.tape.saved["h_new"]}
+        if chance is not None:
+            takes["chance"] = chance[:, k, :, None].unbind()
+    gives = one.gives()
+    rows = [*zip(zip(*gives.values(), strict=True), zip(*takes.values(), strict=True), strict=True)]
+    return Steps(kind, tuple(takes), tuple(gives), reversed(rows))

@@ -2,19 +2,22 @@
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nlstm_lab.cells.fast import memory
-from nlstm_lab.cells.fast.hmlstm_pointwise import Kind, Tensors
+from nlstm_lab.cells.fast.hmlstm_pointwise import Kind, Named, Tensors
 from nlstm_lab.cells.fast.nested import WEIGHED_STEPS, add_product
 from nlstm_lab.cells.precision import times
 
 NAMES = ("weight", "bias", "gamma", "gamma_c", "bias_c", "weight_z", "slope")  # a layer's parameters
 SUMMED = {"bias": "total_bias", "gamma": "total_gamma", "gamma_c": "total_gamma_c", "bias_c": "total_bias_c"}
 DETECTOR = ("weight_z", "slope")
+
+Columns = dict[str, Sequence[Tensor]]  # by name a tensor for every step
 
 
 class Options(NamedTuple):
@@ -26,7 +29,7 @@ class Options(NamedTuple):
     compile: bool
     keep: bool  # for the backward
 
-    def layers(self, tensors: Sequence[Tensor | None]) -> list[dict[str, Tensor]]:
+    def layers(self, tensors: Sequence[Tensor | None]) -> list[Named]:
         """The first states and the parameters of every layer by their names, those that are there."""
         count = len(self.kinds)
         found = []
@@ -38,20 +41,30 @@ class Options(NamedTuple):
 
 
 class Tape:
-    """What one layer leaves for the backward; of h, c, z and `factors` place t is before step t, and T the last."""
+    """What one layer leaves for the backward; of h, c, z and `factors` place t is before step t, and T the last.
 
-    def __init__(
-        self, kind: Kind, like: Tensor, first: Tensor, hidden: Tensor, widths: tuple[int, int], dtype: torch.dtype
-    ) -> None:
-        T, B, H = hidden.shape
-        self.hidden, self.h = hidden, [first, *hidden.unbind()]
-        shapes = [(T + 1, B, H), (T, 4, B, H), (T, B, widths[1])]
-        self.block = memory.take(like, sum(map(math.prod, shapes)))
+    buffers: h before the first step, then what `empty` makes. h of every step, which users get, is there after `see`.
+    """
+
+    def __init__(self, kind: Kind, gamma: int, buffers: Sequence[Tensor]) -> None:
+        self.kind, self.gamma, self.buffers = kind, gamma, tuple(buffers)
+        first, self.block, self.factors, self.scalars = buffers
+        self.T, self.size = len(self.scalars) - 1, first.shape[1]
+        shapes = _shapes(self.T, first, gamma)
         parts = self.block.split([math.prod(shape) for shape in shapes])
         self.c, self.gates, self.normed = (part.view(shape) for part, shape in zip(parts, shapes, strict=True))
-        self.factors = memory.take(like, T + 1, B, widths[0], dtype=dtype)
-        self.scalars = like.new_zeros(T + 1, 4, B, 1)  # z before step t; score, z~ and the norm's scale of it
-        self.size, self.kind, self.T = H, kind, T
+
+    @classmethod
+    def empty(cls, kind: Kind, steps: int, first: Tensor, widths: tuple[int, int], dtype: torch.dtype) -> "Tape":
+        """A tape to write, for factors and a norm of the gates of so many columns."""
+        block = memory.take(first, sum(map(math.prod, _shapes(steps, first, widths[1]))))
+        factors = memory.take(first, steps + 1, len(first), widths[0], dtype=dtype)
+        scalars = first.new_zeros(steps + 1, 4, len(first), 1)  # z before step t; score, z~ and the norm's scale of it
+        return cls(kind, widths[1], (first, block, factors, scalars))
+
+    def see(self, hidden: Tensor) -> None:
+        """Take h of every step [T, B, size]."""
+        self.hidden, self.h = hidden, [self.buffers[0], *hidden.unbind()]
 
     def start(self, h: Tensor, c: Tensor, z: Tensor) -> None:
         self.h[0].copy_(h)
@@ -62,24 +75,36 @@ class Tape:
         """Of the factors those that belong to the layer "own", "below" or "above"."""
         return self.factors[..., _section(name, self.kind, self.size)]
 
-    def saved(self) -> list[dict[str, Tensor]]:
+    @property
+    def saved(self) -> Columns:
         """Every step's buffers by the names of `act`."""
+        return self._kept | {"h": self.h[: self.T], "h_new": self.h[1:]}
+
+    @cached_property
+    def _kept(self) -> Columns:
         z, score, z_tilde, scale = (part.unbind() for part in self.scalars.unbind(1))
-        h, c = self.h, self.c.unbind()
-        gates, normed = self.gates.flatten(0, 1).unbind(), self.normed.unbind()
-        steps = []
-        for t in range(self.T):
-            step = dict(zip("ifgo", gates[4 * t : 4 * t + 4], strict=True), h=h[t], c=c[t], flush=z[t])
-            step |= {"h_new": h[t + 1], "c_new": c[t + 1]}
-            if self.kind.epsilon is not None:
-                step |= {"normed": normed[t], "scale": scale[t]}
-            if not self.kind.top:
-                step |= {"score": score[t], "z_tilde": z_tilde[t], "z": z[t + 1]}
-            steps.append(step)
-        return steps
+        c, T = self.c.unbind(), self.T
+        columns = dict(zip("ifgo", (part.unbind() for part in self.gates.unbind(1)), strict=True))
+        columns |= {"c": c[:T], "flush": z[:T], "c_new": c[1:]}
+        if self.kind.epsilon is not None:
+            columns |= {"normed": self.normed.unbind(), "scale": scale[:T]}
+        if not self.kind.top:
+            columns |= {"score": score[:T], "z_tilde": z_tilde[:T], "z": z[1:]}
+        return columns
 
     def give(self) -> None:
         memory.give(self.block, self.factors)
+
+
+def _shapes(T: int, first: Tensor, gamma: int) -> list[tuple[int, ...]]:
+    """Of c before every step and after the last, the gates, and their normalized pre-activations."""
+    B, H = first.shape
+    return [(T + 1, B, H), (T, 4, B, H), (T, B, gamma)]
+
+
+def alternating(even: Tensor, odd: Tensor, steps: int, behind: int) -> Sequence[Tensor]:
+    """For every step one of two, by whether the step `behind` steps later is even."""
+    return [odd if (t + behind) % 2 else even for t in range(steps)]
 
 
 def _section(name: str, kind: Kind, size: int) -> slice:
@@ -88,61 +113,72 @@ def _section(name: str, kind: Kind, size: int) -> slice:
 
 
 class Backward:
-    """One layer on the way back: what it hands to the step before, its sums, and its part of the weights' gradient."""
+    """One layer on the way back: what it hands to the step before, its sums, and its part of the weights' gradient.
 
-    def __init__(
-        self, tape: Tape, layer: dict[str, Tensor], last: Sequence[Tensor], rows: int | None, options: Options
-    ) -> None:
-        self.tape, self.layer, self.saved = tape, layer, tape.saved()
-        T, c = tape.T, tape.c
+    Of what every step hands on there are two, for even and for odd steps.
+    """
+
+    def __init__(self, tape: Tape, layer: Named, last: Sequence[Tensor], held: bool, options: Options) -> None:
+        self.tape, self.layer = tape, layer
+        T, c, rows = tape.T, tape.c, layer["weight"].shape[0]
         B, H = c.shape[1:]
-        self.map = times(layer["weight"], options.dtype, B)
-        self.steps = T if rows else min(T, WEIGHED_STEPS)
-        self.d_summed = memory.take(c, self.steps, B, layer["weight"].shape[0], dtype=options.dtype)
+        self.steps = T if held else min(T, WEIGHED_STEPS)
+        self.d_summed = memory.take(c, self.steps, B, rows, dtype=options.dtype)
         self.d_weight = torch.zeros_like(layer["weight"], memory_format=torch.contiguous_format)
-        self.after = torch.zeros_like(tape.factors[0])  # the gradient of the factors of the step after
+        self.d_factors = torch.zeros_like(tape.factors[:2])
+        self.maps = [times(layer["weight"], options.dtype, B, out) for out in self.d_factors]
         d_h, d_c, d_z = last
-        widths = {"bias": layer["weight"].shape[0], "gamma": tape.normed.shape[2], "gamma_c": H, "bias_c": H}
-        sums = {total: c.new_zeros(B, widths[name]) for name, total in SUMMED.items() if name in layer}
-        self.now = sums | {"d_kept": d_h.clone(memory_format=torch.contiguous_format), "d_c": d_c.contiguous().clone()}
-        self.now["d_flush"] = d_z[:, None].clone()
-        self.next = {name: torch.empty_like(part) for name, part in self.now.items()}
+        widths = {"bias": rows, "gamma": tape.normed.shape[2], "gamma_c": H, "bias_c": H}
+        first = {total: c.new_zeros(B, widths[name]) for name, total in SUMMED.items() if name in layer}
+        first |= {"d_kept": d_h.clone(memory_format=torch.contiguous_format), "d_c": d_c.contiguous().clone()}
+        first["d_flush"] = d_z[:, None].clone()
+        other = {name: torch.empty_like(part) for name, part in first.items()}
+        self.carried = [first, other] if T % 2 == 0 else [other, first]
         self.d_under = c.new_zeros(B, 1)
         self.d_scores = c.new_empty(T, B, 1) if "weight_z" in layer else None
-        self.starts = {name: _section(name, tape.kind, H).start for name in ("own", "below", "above")}
-        self.shared = {name: part for name, part in layer.items() if name in ("gamma", "gamma_c", "bias_c", *DETECTOR)}
 
-    def part(self, name: str, d_factors: Tensor | None = None) -> Tensor:
-        """Of the gradient of the factors (of the step after) those that belong to one layer."""
-        return (self.after if d_factors is None else d_factors).narrow(1, self.starts[name], self.tape.size)
+    def part(self, name: str, behind: int = 1) -> Sequence[Tensor]:
+        """Step by step, of the gradient of the factors `behind` steps later those that belong to one layer."""
+        even, odd = self.d_factors[..., _section(name, self.tape.kind, self.tape.size)]
+        return alternating(even, odd, self.tape.T, behind)
 
-    def takes(self, t: int) -> dict[str, Tensor]:
-        return self.saved[t] | self.shared | self.now | {"d_own": self.part("own")}
+    def takes(self) -> Columns:
+        """What every step takes, but for what other layers give."""
+        T, columns = self.tape.T, self.tape.saved | {"d_own": self.part("own")}
+        columns |= {name: alternating(one, self.carried[1][name], T, 1) for name, one in self.carried[0].items()}
+        shared = ("gamma", "gamma_c", "bias_c", *DETECTOR)
+        return columns | {name: [part] * T for name, part in self.layer.items() if name in shared}
 
-    def gives(self, t: int) -> dict[str, Tensor]:
-        gives = self.next | {"d_summed": self.d_summed[t % self.steps], "d_under": self.d_under}
-        return gives if self.d_scores is None else gives | {"d_score": self.d_scores[t]}
+    def gives(self) -> Columns:
+        """What every step gives."""
+        T = self.tape.T
+        columns: Columns = {
+            name: alternating(one, self.carried[1][name], T, 0) for name, one in self.carried[0].items()
+        }
+        d_summed = self.d_summed.unbind()
+        columns |= {"d_summed": [d_summed[t % self.steps] for t in range(T)], "d_under": [self.d_under] * T}
+        return columns if self.d_scores is None else columns | {"d_score": self.d_scores.unbind()}
 
-    def step(self, t: int) -> Tensor:
+    def step(self, t: int) -> None:
         """The gradient of this step's factors; every so many steps, their product with the factors is added."""
-        self.now, self.next = self.next, self.now
+        self.maps[t % 2](self.d_summed[t % self.steps])
         if t % self.steps == 0:
             end = min(t + self.steps, self.tape.T)
             add_product(self.d_weight, self.d_summed[: end - t], self.tape.factors[t:end])
-        return self.map(self.d_summed[t % self.steps])
 
     def first(self, lower: "Backward | None", above: list[Tape]) -> Tensors:
         """The gradients of h, c and z before the first step."""
-        d_h, d_z = self.now["d_kept"] + self.part("own"), self.now["d_flush"]
+        left = self.carried[0]
+        d_h, d_z = left["d_kept"] + self.part("own", 0)[0], left["d_flush"]
         if lower is not None and lower.tape.kind.top_down:
-            d_h = d_h + lower.tape.scalars[0, 0] * lower.part("above")
+            d_h = d_h + lower.tape.scalars[0, 0] * lower.part("above", 0)[0]
         if self.tape.kind.top_down:
-            d_z = d_z + (self.part("above") * above[0].h[0]).sum(1, keepdim=True)
-        return d_h, self.now["d_c"], d_z[:, 0]
+            d_z = d_z + (self.part("above", 0)[0] * above[0].h[0]).sum(1, keepdim=True)
+        return d_h, left["d_c"], d_z[:, 0]
 
     def parameters(self) -> list[Tensor | None]:
         """The gradients of the parameters, in the order of `NAMES`."""
-        found = {name: self.now[total].sum(0) for name, total in SUMMED.items() if name in self.layer}
+        found = {name: self.carried[0][total].sum(0) for name, total in SUMMED.items() if name in self.layer}
         if self.d_scores is not None:
-            found["weight_z"] = self.d_scores.flatten(0, 1).t() @ self.tape.hidden.flatten(0, 1)
+            found["weight_z"] = self.d_scores.flatten(0, 1).t() @ torch.cat(self.tape.h[1:])
         return [self.d_weight, *(found.get(name) for name in NAMES[1:])]
