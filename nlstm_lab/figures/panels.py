@@ -134,6 +134,27 @@ def memory_handles(frame: pd.DataFrame) -> list[Line2D]:
     return [Line2D([], [], label=memory_label(memory), **memory_style(memory)) for memory in memories(frame)]
 
 
+def networks(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """The models of a frame, each with its starts of the output bias, in the order of columns of panels."""
+    return [(m, start) for m in in_order(frame["model"])[::-1] for start in starts(frame[frame["model"] == m])]
+
+
+def memory_lines(line: Iterable[Axes], frame: pd.DataFrame, columns: Sequence[tuple[str, str]], x: str, y: str) -> None:
+    """In the panel of each network, a line for each of its memories: every seed faint, the mean strong."""
+    for panel, (model, start) in zip(line, columns, strict=True):
+        here = frame[(frame["model"] == model) & (frame["start"] == start)]
+        for memory in reversed(memories(here)):
+            seeds_and_mean(panel, here[here["memory"] == memory], x, y, **memory_style(memory))
+        panel.grid(axis="both")
+
+
+def name_networks(axes: NDArray[Any], columns: Sequence[tuple[str, str]], xlabel: str) -> None:
+    """Name the network above each column of panels, and the horizontal axis below it."""
+    for top, bottom, (model, start) in zip(axes[0], axes[-1], columns, strict=True):
+        top.set_title(f"{look(model).label}\n{STARTS[start]}", fontsize=6.5)
+        bottom.set_xlabel(xlabel)
+
+
 def below(figure: Figure, handles: Sequence[Artist], columns: int = 4) -> None:
     """One legend for all panels, below them."""
     figure.legend(handles=list(handles), loc="outside lower center", ncols=columns)

@@ -10,18 +10,16 @@ from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import (
-    STARTS,
     below,
-    memories,
     memory_handles,
     memory_label,
-    memory_style,
+    memory_lines,
+    name_networks,
+    networks,
     panels,
-    seeds_and_mean,
-    starts,
 )
 from nlstm_lab.figures.plotted import LIVE, attach
-from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, in_order, look, styled
+from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, styled
 from nlstm_lab.studies.activations.draw import MONO
 
 KINDS = {"patched": "patched", "attributed": "first order"}
@@ -73,23 +71,15 @@ def carried(patches: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) 
         raise UsageError("no network can do any of the pairs: there is nothing to draw")
     largest = sums.groupby(["model", "start", "seed", "family"])["effect"].transform("max")
     frame = sums[sums["effect"] >= FEW * largest].assign(share=lambda each: each["patched"] / each["effect"])
-    networks = [(model, start) for model in in_order(frame["model"])[::-1] for start in starts(frame)]
-    networks = [each for each in networks if ((frame["model"] == each[0]) & (frame["start"] == each[1])).any()]
-    families = list(dict.fromkeys(frame["family"]))
+    columns, families = networks(frame), list(dict.fromkeys(frame["family"]))
     share: dict[str, Any] = {"sharex": True, "sharey": True}
-    figure, axes = panels(ax, len(families), len(networks), width, 0.7 + 1.3 * len(families), **share)
+    figure, axes = panels(ax, len(families), len(columns), width, 0.7 + 1.3 * len(families), **share)
     for line, family in zip(axes, families, strict=True):
-        for panel, (model, start) in zip(line, networks, strict=True):
-            part = frame[(frame["model"] == model) & (frame["start"] == start) & (frame["family"] == family)]
-            for memory in reversed(memories(part)):
-                seeds_and_mean(panel, part[part["memory"] == memory], "time", "share", **memory_style(memory))
+        memory_lines(line, frame[frame["family"] == family], columns, "time", "share")
+        for panel in line:
             panel.axhline(0, color="#808080", linewidth=0.6)
             panel.set_ylim(-0.3, 1.2)
-            panel.grid(axis="both")
         line[0].set_ylabel(f"{family}\nrestored share", fontsize=7)
-    for panel, (model, start) in zip(axes[0], networks, strict=True):
-        panel.set_title(f"{look(model).label}\n{STARTS[start]}", fontsize=6.5)
-    for panel in axes[-1]:
-        panel.set_xlabel("characters since the word")
+    name_networks(axes, columns, "characters since the word")
     below(figure, memory_handles(frame))
     return attach(figure, frame)
