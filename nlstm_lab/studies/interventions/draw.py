@@ -16,10 +16,11 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import (
     STARTS,
     below,
-    memories,
     memory_handles,
-    memory_style,
+    memory_lines,
     model_handles,
+    name_networks,
+    networks,
     panels,
     seeds_and_mean,
     starts,
@@ -67,31 +68,24 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
     if drawn.empty:
         raise UsageError(f"there is no cut to draw; kinds are {', '.join(KINDS)}")
     frame = binned(drawn)
-    networks = [
-        (model, start) for model in in_order(frame["model"])[::-1] for start in starts(frame[frame["model"] == model])
-    ]
+    columns = networks(frame)
     rows = [(effect, kind) for effect in EFFECTS for kind in KINDS if (frame["kind"] == kind).any()]
-    figure, axes = panels(ax, len(rows), len(networks), width, 0.6 + 1.25 * len(rows), sharex=True, sharey="row")
+    figure, axes = panels(ax, len(rows), len(columns), width, 0.6 + 1.25 * len(rows), sharex=True, sharey="row")
     for line, (effect, kind) in zip(axes, rows, strict=True):
-        for panel, (model, start) in zip(line, networks, strict=True):
-            here = frame[(frame["model"] == model) & (frame["start"] == start) & (frame["kind"] == kind)]
-            for memory in reversed(memories(here)):
-                seeds_and_mean(panel, here[here["memory"] == memory], "prediction", effect, **memory_style(memory))
+        memory_lines(line, frame[frame["kind"] == kind], columns, "prediction", effect)
+        for panel in line:
             panel.set_xscale("log")
             if effect == "kl":
                 panel.set_yscale("log")
             else:
                 panel.set_yscale("symlog", linthresh=LINEAR)
                 panel.axhspan(-LINEAR, LINEAR, color=GREY, zorder=0)
-            panel.grid(axis="both")
         positive = frame.loc[(frame["kind"] == kind) & (frame["kl"] > 0), "kl"]
         if effect == "kl" and len(positive):  # a divergence may be nothing at all, which has no logarithm
             line[0].set_ylim(max(FLOOR, 0.7 * positive.min()), 1.4 * positive.max())
         line[0].set_ylabel(f"{KINDS[kind]}\n{EFFECTS[effect]}", fontsize=7)
-    for panel, (model, start) in zip(axes[0], networks, strict=True):
-        panel.set_title(f"{look(model).label}\n{STARTS[start]}", fontsize=6.5)
+    name_networks(axes, columns, "predictions since the cut")
     for panel in axes[-1]:
-        panel.set_xlabel("predictions since the cut")
         panel.set_xlim(right=LAST)
         panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         panel.xaxis.set_major_formatter("{x:g}")
