@@ -74,8 +74,8 @@ def sources() -> dict[str, str]:
     for path, name in PAGES.items():
         text = (paths.root() / path).read_text(encoding="utf-8")
         pages[f"{name}.md"] = relinked(text)
-    pages["verdicts.md"] = f"::::{{div}} nl-sortable\n{pages['verdicts.md']}\n::::\n".replace("# Verdicts", "", 1)
-    pages["verdicts.md"] = "# Verdicts\n\n" + pages["verdicts.md"]
+    head, _, tables = pages["verdicts.md"].partition("\n**")
+    pages["verdicts.md"] = f"{head}\n::::{{div}} nl-sortable\n\n**{tables}\n::::\n"
     pages |= {f"findings/{one.slug}.md": finding(one) for one in catalogue.findings()}
     pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in notebooks.names()}
     return pages | {"reference/cli.md": command_line()}

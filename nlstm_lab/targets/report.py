@@ -34,7 +34,7 @@ def report(frame: pd.DataFrame) -> str:
         lines += [_line("" if k else label, split, part) for k, (split, part) in enumerate(_of_splits(rows))]
     lacking = counted["verdict"].isin(OUTCOMES["not run"]) & counted["kind"].ne("claim")
     corrected = "In brackets: how many remain after Holm's correction at 5 % for the comparisons in their row."
-    return "\n".join([*lines, "", corrected, *_rest(counted[lacking])]) + "\n"
+    return "\n".join([*lines, "", corrected, "", *_rest(counted[lacking])]) + "\n"
 
 
 def _families(counted: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
