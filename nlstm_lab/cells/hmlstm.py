@@ -33,7 +33,7 @@ class Boundaries(NamedTuple):
     Args:
         z: The boundary states; of the top layer 0.
         z_tilde: The detectors' values before binarization, from 0 to 1; of the top layer 0.
-        operations: What each layer did, `Operation`s.
+        operations: What each layer did (`Operation`).
     """
 
     z: Tensor
