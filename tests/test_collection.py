@@ -229,6 +229,7 @@ def test_ctrl_c_ends_its_kernels_and_keeps_what_was_finished(write: Write, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_killed_in_the_middle_of_a_figure_it_ends_at_the_bytes_of_one_that_was_not(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

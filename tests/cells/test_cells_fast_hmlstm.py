@@ -224,13 +224,10 @@ def test_bf16_products_stay_close_to_float64():
 
 
 @pytest.mark.slow
+@pytest.mark.soak  # compiling takes a minute
 @pytest.mark.skipif(not has_compiler("cpu"), reason="inductor cannot compile here")
 @pytest.mark.parametrize(
-    "flags",
-    [
-        {"layer_norm": True, "all_layers": True},
-        pytest.param({"normalize_cell": True, "selection": "hard"}, marks=pytest.mark.soak),
-    ],
+    "flags", [{"layer_norm": True, "all_layers": True}, {"normalize_cell": True, "selection": "hard"}]
 )
 def test_compiled_functions_give_the_same(flags):
     torch.manual_seed(0)
