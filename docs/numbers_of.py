@@ -238,7 +238,7 @@ def _swaps() -> pd.DataFrame:
 
 
 @cache
-def told(condition: str) -> "pd.Series[float]":
+def accuracies(condition: str) -> "pd.Series[float]":
     """How well a probe tells the class of the last complete word, by start and memory (not the hidden states)."""
     found = of_both_starts(lab.probes.contents, start=30000).query("label == 'word_class' and condition == @condition")
     means = found.groupby(["start", "memory"])["score"].mean()

@@ -60,6 +60,6 @@ def ordering(compared: Compared, first: str, second: str, more: str, less: str, 
     """
     if compared.ordering == "not measured":
         return f"{first} and {second} were not compared: an interval needs three seeds, and {compared.seeds} had both"
-    relation = {"holds": f"is {more}", "fails": f"is {less}"}.get(compared.ordering, "cannot be told apart from")
+    relation = {"holds": f"is {more}", "fails": f"is {less}"}.get(compared.ordering, "is not distinguishable from")
     difference = with_interval(compared.difference, form)
     return f"{first} {relation} {second}: the difference is {difference}, {compared.seeds} seeds"

@@ -42,7 +42,7 @@ def _table(*rows: tuple[str, str, str, str]) -> dict[str, Look]:
     return {name: Look(label, colour, marker, k) for k, (name, label, colour, marker) in enumerate(rows)}
 
 
-# after Okabe and Ito: told apart by every kind of colour vision; related units are neighbours in hue
+# after Okabe and Ito: distinct in every kind of colour vision; related units are neighbours in hue
 MODELS = _table(
     ("rnn", "RNN", "#4d4d4d", "x"),
     ("cwrnn", "clockwork RNN", "#56b4e9", "v"),

@@ -35,7 +35,7 @@ def execute(
     for their own choice. on_cell: called after each code cell, for progress. owner: whose kernel it is.
     LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
     """
-    for talkative in ("papermill", "tornado.general"):  # what goes wrong is told once, by us; a dying kernel's channel too
+    for talkative in ("papermill", "tornado.general"):  # what goes wrong is reported once, by us; a dying kernel's channel too
         logging.getLogger(talkative).setLevel(logging.CRITICAL)
     source, made_from, started = job.read(), inputs.Inputs.now().of(job), time.perf_counter()
     try:

@@ -65,7 +65,7 @@ class LabWidget(anywidget.AnyWidget):
         super().__init__(**{**state, **self.compute(state, _quietly)})
         self.settled = {name: getattr(self, name) for name in self.inputs}
         self.observe(self._chosen, names=list(self.inputs))
-        self.on_msg(self._told)
+        self.on_msg(self._on_message)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         """The results (and inputs that had to be corrected) for `given` inputs, by the name of their traits.
@@ -183,7 +183,7 @@ class LabWidget(anywidget.AnyWidget):
         if version != self._version:
             raise Cancelled
 
-    def _told(self, _: Any, content: Any, buffers: Any) -> None:
+    def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         """The browser cancels: what was shown last is shown again."""
         if content == "cancel":
             self._version += 1

@@ -101,13 +101,13 @@ function render(lab) {
 
   // --- the shared character, and the one whose number is read
 
-  function point(t, told) {
+  function point(t, aloud) {
     if (t === null) return;
     if (lab.get("locked")) cursor = t;
     else if (t === lab.get("at") && t === cursor) return;
     else { cursor = t; lab.set({ at: t }); }
     draw();
-    if (told) lab.say(spoken());
+    if (aloud) lab.say(spoken());
   }
 
   function hold(locked, t = lab.get("at")) {
@@ -129,13 +129,13 @@ function render(lab) {
   }
 
   function spoken() {
-    const networks = about.networks.map(({ label, predictions }, k) => `${label}: ${asked(k)}; likeliest ${predictions[lab.get("at")][0]}; ${told(k)}`);
+    const networks = about.networks.map(({ label, predictions }, k) => `${label}: ${asked(k)}; likeliest ${predictions[lab.get("at")][0]}; ${sentenceOf(k)}`);
     return `${nameOf(cursor)}${about.word[cursor] ? `, in ${about.word[cursor]}` : ""}. ${networks.join(". ")}`;
   }
 
   let rows = [];
   /** The number at the cursor; where that is the shared character itself, the strongest one. */
-  function told(k) {
+  function sentenceOf(k) {
     const values = rows[k], first = about.window[lab.get("at")];
     if (!values) return "";
     const largest = largestOf(values);
@@ -196,7 +196,7 @@ function render(lab) {
       const { predictions, probabilities } = about.networks[k];
       const words = predictions[at].map((name, r) => make("li", {}, make("b", {}, visible(name)), ` ${percent(probabilities[at][r])}`));
       head.replaceChildren(make("ol", { class: "nl-words", "aria-label": "likeliest" }, ...words), make("span", { class: "nl-quiet" }, asked(k)));
-      line.textContent = told(k);
+      line.textContent = sentenceOf(k);
     }
     bar.show(colours, titles[lab.get("scale")]);
     hint.textContent = held ? hints.held : hints.free;

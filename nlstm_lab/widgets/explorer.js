@@ -155,9 +155,9 @@ function render(lab) {
     });
     const on = lab.get("known_on");
     times.replaceChildren(...trace.memories.map((memory, m) => {
-      const told = trace.timescale(m, each, how);
-      const words = !told ? "no timescale is recorded for this network" : told.reason !== undefined ? `no timescale: ${told.reason}`
-        : `timescale ${number(told.time)} characters (95 % ${number(told.low)} to ${number(told.high)})`;
+      const estimate = trace.timescale(m, each, how);
+      const words = !estimate ? "no timescale is recorded for this network" : estimate.reason !== undefined ? `no timescale: ${estimate.reason}`
+        : `timescale ${number(estimate.time)} characters (95 % ${number(estimate.low)} to ${number(estimate.high)})`;
       return make("div", {}, make("strong", {}, `${name(memory)}: `), words);
     }), make("div", { class: "nl-quiet" }, on ? `The curve is of the text above, the timescales of ${on}.` : "The curve is of the text above alone."));
   }

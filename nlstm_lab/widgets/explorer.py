@@ -32,7 +32,7 @@ class CellExplorer(LabWidget):
     runs: a run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
     text: what is read first, at most `Reader.LONGEST` characters. unit, values: what is shown first; `values` is
     "printed" (as in figures 3 and 4 of Nested LSTMs), "tanh" or "raw".
-    timescales: the excerpt whose recorded timescales are told, where there is a record.
+    timescales: the excerpt whose recorded timescales are shown, where there are any.
 
     `figure()` is `lab.figures.cell_activations` of the unit that is shown.
     """

@@ -1,4 +1,4 @@
-"""Reading a text with one of several networks, told how far it is, and what was read last kept."""
+"""Reading a text with one of several networks: progress is shown, and what was read last is kept."""
 
 from collections import OrderedDict
 from typing import Any

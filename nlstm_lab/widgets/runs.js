@@ -111,7 +111,7 @@ function render(lab) {
   function tell() {
     const row = rows.find((each) => each.name === lab.get("run"));
     if (!row) return about.replaceChildren();
-    const lines = Object.entries(row.provenance).flatMap(([name, told]) => [make("dt", {}, name), make("dd", {}, String(told))]);
+    const lines = Object.entries(row.provenance).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]);
     about.replaceChildren(make("h3", {}, `Where ${row.name} comes from`), make("dl", {}, ...lines));
   }
 
@@ -121,7 +121,7 @@ function render(lab) {
   const looking = setInterval(() => lab.send("look"), LOOK);
   lab.ended(() => clearInterval(looking));
   all();
-  requestAnimationFrame(() => { // the run that is told about is seen in its list
+  requestAnimationFrame(() => { // the list scrolls to the run that was announced
     const line = table.querySelector(".nl-chosen");
     if (line) held.scrollTop = line.offsetTop - held.clientHeight / 2;
   });

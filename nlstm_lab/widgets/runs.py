@@ -36,7 +36,7 @@ class RunBrowser(LabWidget):
 
     rows = traitlets.List(traitlets.Dict()).tag(sync=True)  # one a run; see `_row`
     picked = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    run = traitlets.Unicode().tag(sync=True)  # whose provenance is told
+    run = traitlets.Unicode().tag(sync=True)  # whose provenance is shown
     metric = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, pattern: str = "*", *, scale: str | None = None, pick: list[str] | None = None) -> None:
@@ -66,11 +66,11 @@ class RunBrowser(LabWidget):
             rows = {row["name"]: row for row in self.rows} | {name: _row(run) for name, run in changed.items()}
             self.rows = list(rows.values())
 
-    def _told(self, widget: Any, content: Any, buffers: Any) -> None:
+    def _on_message(self, widget: Any, content: Any, buffers: Any) -> None:
         if content == "look":
             self.look()
         else:
-            super()._told(widget, content, buffers)
+            super()._on_message(widget, content, buffers)
 
     def chosen(self) -> list[Run]:
         """The runs that are picked, in the order of the table."""
@@ -96,7 +96,7 @@ class RunBrowser(LabWidget):
 
 
 def _row(run: Run) -> dict[str, Any]:
-    """What the browser is told of a run."""
+    """What the browser shows of a run."""
     result, model = run.result, run.experiment.model
     history = run.history[~run.history["metric"].str.contains("/")]
     metrics = [name for name in METRICS if name in {row["metric"] for row in result["metrics"]}]
@@ -113,7 +113,7 @@ def _row(run: Run) -> dict[str, Any]:
         "metrics": summary,
         "curves": {metric: _curves(history[history["metric"] == metric]) for metric in metrics},
         "provenance": {
-            "trained on": _told(run.experiment.task),
+            "trained on": _task_words(run.experiment.task),
             "size": f"{model.num_layers} × {model.hidden_size}, {result['parameters']:,} parameters",
             "time": f"{result['seconds']:,.0f} s for {int(history['epoch'].max())} epochs",
             **({} if run.state == "done" else {"state": run.state}),
@@ -136,7 +136,7 @@ def _made(result: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _told(task: Any) -> str:
+def _task_words(task: Any) -> str:
     """A task and its settings, in words."""
     settings = ", ".join(f"{field.name.replace('_', ' ')} {getattr(task, field.name)}" for field in fields(task))
     return f"{type(task).__name__}: {settings}"

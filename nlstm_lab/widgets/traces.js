@@ -91,8 +91,8 @@ function ranking(trace, m, rule, values, characters, unit) {
   }[rule]?.() ?? (ORDER.includes(rule) ? trace.label(rule) : null);
   const score = (each, row) => {
     if (rule === "slow") {
-      const told = trace.timescale(m, each, values);
-      if (told) return told.time ?? NaN;
+      const estimate = trace.timescale(m, each, values);
+      if (estimate) return estimate.time ?? NaN;
       const rho = autocorrelation(row, length / 4);
       const fallen = rho.findIndex((value) => value < 1 / Math.E);
       return fallen > 0 ? fallen : rho.length || NaN;
@@ -103,8 +103,8 @@ function ranking(trace, m, rule, values, characters, unit) {
   const found = [];
   for (let each = 0; each < trace.units; each++) {
     if (trace.life(m, each) || (rule === "alike" && each === unit)) continue;
-    const told = score(each, trace.row(m, each, values));
-    if (Number.isFinite(told) && told !== 0) found.push([each, told]);
+    const scored = score(each, trace.row(m, each, values));
+    if (Number.isFinite(scored) && scored !== 0) found.push([each, scored]);
   }
   return found.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
 }

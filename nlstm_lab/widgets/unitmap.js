@@ -24,10 +24,10 @@ function unitMap(label, choose) {
     if (chosen + by >= 0 && chosen + by < count) choose(chosen + by);
   }
   node.end = () => observer.disconnect();
-  node.show = (units, unit, shade, dead, told) => {
-    last = [units, unit, shade, dead, told];
-    idle = told;
-    tip.textContent = told;
+  node.show = (units, unit, shade, dead, description) => {
+    last = [units, unit, shade, dead, description];
+    idle = description;
+    tip.textContent = description;
     [count, chosen] = [units, unit];
     const width = Math.min(420, node.clientWidth || 300);
     columns = Math.min(units, Math.max(10, Math.ceil(Math.sqrt(units * 2.5))));

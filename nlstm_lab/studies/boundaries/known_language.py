@@ -32,10 +32,10 @@ def language_truths(task: NestedLanguageTask, length: int) -> dict[str, Flags]:
 
 
 def information(seed: int = 0) -> pd.DataFrame:
-    """What z tells of the true segments, one row a layer and truth (`language_truths`).
+    """Information of z about the true segments, one row a layer and truth (`language_truths`).
 
     Columns: bits, the mutual information of z with the truth, step by step; shuffled, the same for z in another order,
-    which is what is left of chance; entropy, the truth's own, the most that can be told; rate and base, boundaries a
+    which is what is left of chance; entropy, the truth's own, the most that z could carry; rate and base, boundaries a
     step of the network and of the truth; bpc, of the text that was read.
     """
 

@@ -134,7 +134,7 @@ def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str,
             named = {"z": z, "z_tilde": z_tilde, "operation": operation.to(torch.int8), "norm": norm}
             return output, states, {name: value.unsqueeze(-1) for name, value in named.items()}
     output, state, records = model.trace(x, state)
-    return output, state, {name: torch.stack([_told(name, record) for record in records], 1) for name in LAYERWISE}
+    return output, state, {name: torch.stack([_of_layer(name, record) for record in records], 1) for name in LAYERWISE}
 
 
 def described(model: Network, threshold: float | None, slope: float | None, run: str) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _set(model: Network, threshold: float | None, slope: float | None) -> Iterat
             cell.boundary, cell.threshold, cell.slope = own
 
 
-def _told(name: str, layer: Record) -> Tensor:
+def _of_layer(name: str, layer: Record) -> Tensor:
     """What one layer's record says, [T, B]; of a layer whose boundaries are given the operation without its FLUSHes."""
     if name == "norm":
         return cast(Tensor, torch.linalg.vector_norm(layer["h"].float(), dim=-1))

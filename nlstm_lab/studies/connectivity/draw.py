@@ -217,7 +217,7 @@ def connectivity_reach(
 
 
 def _chosen(means: pd.DataFrame, where: str | None, quantity: str, published: pd.DataFrame | None) -> pd.DataFrame:
-    """The rows to draw, ours and the published, told apart by `source`."""
+    """The rows to draw, ours and the published, distinguished by `source`."""
     frames = [means.assign(source="ours"), *([published.assign(source="published")] if published is not None else [])]
     frame = pd.concat(frames, ignore_index=True)
     chosen = frame[(frame["quantity"] == quantity) & ((frame["where"] == where) if where else True)]

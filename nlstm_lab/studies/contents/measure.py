@@ -35,7 +35,7 @@ VARYING = (*NUMBERS, "word_class")
 MOMENTS = 20  # at which single cells are cut, and predictions after each
 PENALTY = 1e-3  # on the squared weights, a step of text and a standardized unit
 HELD_OUT = 0.2  # the last part of the text
-RAREST = 20  # a class must be met so often, in either part, to be told from others
+RAREST = 20  # a class must occur so often, in training and in test text, to be classified
 
 OPENING, CLOSING = "([{<", ")]}>"
 FUNCTION_WORDS = """
@@ -130,7 +130,7 @@ def _memories(trace: xr.Dataset) -> dict[str, Array]:
 def _standardized(x: Array, split: int) -> Array:
     """Mean 0 and deviation 1 on the first part, without units that do not move there, and a constant column."""
     mean, deviation = x[:split].mean(0), x[:split].std(0)
-    moving = ~(deviation <= 1e-6)  # what is not finite stays, to be told of
+    moving = ~(deviation <= 1e-6)  # what is not finite stays, and is reported
     return np.hstack([(x[:, moving] - mean[moving]) / deviation[moving], np.ones((len(x), 1))])
 
 

@@ -62,7 +62,7 @@ def inner_memory_death(
     """
     frame = death_frame(history, metric)
     shown = frame[frame["update"] >= 1]
-    # where an epoch ends with a logged update, the shares were told twice
+    # where an epoch ends with a logged update, the shares were logged twice
     again = shown.duplicated(["model", "start", "seed", "quantity", "memory", "update"]) & shown["memory"].notna()
     shown = shown[~again]
     if not (shown["quantity"] == "latched").any():

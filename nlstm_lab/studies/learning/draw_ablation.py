@@ -25,7 +25,7 @@ def ablation(
 
     Args:
         frame: Columns setting, seed, value (NaN: its loss or gradient overflowed), model (whose colour it has), in the
-            order of the lines. A setting that would take more than a quarter of the axis is told at its edge.
+            order of the lines. A setting that would take more than a quarter of the axis is written at its edge.
         reference: The setting that the others are compared with.
         unit: The unit of the axis.
     """

@@ -53,15 +53,15 @@ class Lens:
         states = _states(trace)
         if list(states) != list(self.weights):
             raise UsageError(f"the lens is for {', '.join(self.weights)}, and this trace has {', '.join(states)}")
-        told = []
+        predicted = []
         for name, values in states.items():
             logits = torch.tensordot(_scaled(values, self.scales[name]), self.weights[name], 1)
-            told.append(logits.log_softmax(-1).movedim(-2, 0))
+            predicted.append(logits.log_softmax(-1).movedim(-2, 0))
         dims = ("memory", "ahead", *(each for each in ("text", "time") if each in trace.dims), "vocabulary")
         coords = {"memory": list(states), "ahead": list(self.ahead), "time": trace["time"].values}
         if self.model.vocabulary is not None:
             coords["vocabulary"] = list(self.model.vocabulary.symbols)
-        return xr.DataArray(torch.stack(told).numpy(), coords, dims, name="log_p")
+        return xr.DataArray(torch.stack(predicted).numpy(), coords, dims, name="log_p")
 
 
 def lens(model: Network, text: Texts, *, ahead: Sequence[int] = AHEAD, burn_in: int = BURN_IN) -> Lens:
@@ -181,15 +181,15 @@ def lens_losses(
     codes = encode_symbols(model, read(text)).cpu()
     counts = torch.bincount(encode_symbols(model, Excerpt(text.corpus, "train", trained_on).read()).cpu(), minlength=1)
     traced = trace(model, codes, predictions=False)
-    told = learned.read(traced)
-    common = (F.pad(counts.float(), (0, told.sizes["vocabulary"] - len(counts))) + 1).log().log_softmax(-1)
+    predicted = learned.read(traced)
+    common = (F.pad(counts.float(), (0, predicted.sizes["vocabulary"] - len(counts))) + 1).log().log_softmax(-1)
     rows = []
     for name, values in _states(traced).items():
         with reading(model):
             direct = _readout(model)(values.to(model.device)).log_softmax(-1).cpu()
         for k in ahead:
             here, then = slice(BURN_IN, len(codes) - 1 - k), codes[BURN_IN + 1 + k :]
-            guesses = {"lens": torch.from_numpy(told.sel(memory=name, ahead=k).values), "direct": direct}
+            guesses = {"lens": torch.from_numpy(predicted.sel(memory=name, ahead=k).values), "direct": direct}
             bits = {kind: F.nll_loss(log_p[here], then).item() / np.log(2) for kind, log_p in guesses.items()}
             bits["frequency"] = F.nll_loss(common.expand(len(then), -1), then).item() / np.log(2)
             rows.append({"memory": name, "ahead": k} | bits)

@@ -36,7 +36,7 @@ def training_curves(
     should say their scale. UsageError: nothing to draw.
     """
     if curves.empty:
-        raise UsageError("there is nothing to draw: the runs told no loss")
+        raise UsageError("there is nothing to draw: the runs recorded no loss")
     frames = [curves.assign(source="ours")]
     if published is not None:
         frames.append(published.assign(source="published", seed=0, minutes=published["seconds"] / 60))

@@ -18,48 +18,48 @@ function ticks(low, high, count) {
 function chart({ height = 150, label, hover = null, press = null, key = null }) {
   const node = make("div", { class: "nl-chart" });
   const edge = { left: 46, right: 10, top: 8, bottom: 34 }; // px; more at the top where marks are named
-  let told = null, place = null;
-  const observer = new ResizeObserver(framed(() => told && draw()));
+  let plot = null, place = null;
+  const observer = new ResizeObserver(framed(() => plot && draw()));
   observer.observe(node);
 
   function at(event) {
     const box = node.firstChild.getBoundingClientRect();
     const share = (event.clientX - box.left - edge.left) / (place.width - edge.left - edge.right);
-    const { low, high } = told.x;
+    const { low, high } = plot.x;
     return low + Math.max(0, Math.min(1, share)) * (high - low);
   }
 
   function draw() {
     const width = Math.max(220, node.clientWidth);
     place = { width };
-    edge.top = told.marks?.length ? 20 : 8;
+    edge.top = plot.marks?.length ? 20 : 8;
     const side = ({ low, high, log }, start, end) => {
       const turn = log ? Math.log : (value) => value;
       const [a, b] = [turn(low), turn(high)];
       return (value) => start + ((turn(value) - a) / (b - a || 1)) * (end - start);
     };
-    const x = side(told.x, edge.left, width - edge.right);
-    const y = side(told.y, height - edge.bottom, edge.top);
+    const x = side(plot.x, edge.left, width - edge.right);
+    const y = side(plot.y, height - edge.bottom, edge.top);
     const parts = [];
     const marks = (axis, count) => (axis.ticks ?? (axis.log ? decades(axis) : ticks(axis.low, axis.high, count)));
-    for (const value of marks(told.y, Math.max(2, height / 45))) {
+    for (const value of marks(plot.y, Math.max(2, height / 45))) {
       parts.push(make("line", { class: "nl-grid", x1: edge.left, x2: width - edge.right, y1: y(value), y2: y(value) }));
       parts.push(make("text", { class: "nl-tick", x: edge.left - 5, y: y(value) + 4, "text-anchor": "end" }, number(value)));
     }
-    for (const value of marks(told.x, Math.max(2, width / 90))) {
+    for (const value of marks(plot.x, Math.max(2, width / 90))) {
       parts.push(make("text", { class: "nl-tick", x: x(value), y: height - edge.bottom + 14, "text-anchor": "middle" }, number(value, 4)));
     }
     parts.push(make("line", { class: "nl-axis", x1: edge.left, x2: width - edge.right, y1: height - edge.bottom, y2: height - edge.bottom }));
-    parts.push(make("text", { class: "nl-tick", x: (edge.left + width - edge.right) / 2, y: height - 5, "text-anchor": "middle" }, told.x.label));
-    parts.push(make("text", { class: "nl-tick", transform: `translate(11 ${(edge.top + height - edge.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, told.y.label));
-    for (const { colour, dash, faint, points, dots } of told.series) {
+    parts.push(make("text", { class: "nl-tick", x: (edge.left + width - edge.right) / 2, y: height - 5, "text-anchor": "middle" }, plot.x.label));
+    parts.push(make("text", { class: "nl-tick", transform: `translate(11 ${(edge.top + height - edge.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, plot.y.label));
+    for (const { colour, dash, faint, points, dots } of plot.series) {
       if (dots) for (const [px, py] of points) parts.push(make("circle", { cx: x(px), cy: y(py), r: 2.6, fill: colour, class: "nl-dot" }));
       parts.push(make("path", { d: path(points, x, y), class: faint ? "nl-line nl-faint" : "nl-line", stroke: colour, "stroke-dasharray": dash }));
     }
-    if (told.cursor !== null && told.cursor !== undefined) {
-      parts.push(make("line", { class: "nl-cursor", x1: x(told.cursor), x2: x(told.cursor), y1: edge.top, y2: height - edge.bottom }));
+    if (plot.cursor !== null && plot.cursor !== undefined) {
+      parts.push(make("line", { class: "nl-cursor", x1: x(plot.cursor), x2: x(plot.cursor), y1: edge.top, y2: height - edge.bottom }));
     }
-    for (const { x: value, label: name } of told.marks ?? []) {
+    for (const { x: value, label: name } of plot.marks ?? []) {
       parts.push(make("line", { class: "nl-mark", x1: x(value), x2: x(value), y1: edge.top, y2: height - edge.bottom }));
       // above the lines, and inside the picture
       const anchor = x(value) > width * 0.8 ? "end" : x(value) < width * 0.2 ? "start" : "middle";
@@ -77,13 +77,13 @@ function chart({ height = 150, label, hover = null, press = null, key = null }) 
   }
 
   function names() {
-    const shown = told.series.filter((each) => each.label);
+    const shown = plot.series.filter((each) => each.label);
     return make("div", { class: "nl-names" }, ...shown.map(({ label: name, colour, dash }) =>
       make("span", {}, make("svg", { width: 22, height: 8, "aria-hidden": "true" },
         make("line", { x1: 0, x2: 22, y1: 4, y2: 4, class: "nl-line", stroke: colour, "stroke-dasharray": dash })), name)));
   }
 
-  return { node, show(what) { told = what; draw(); }, end: () => observer.disconnect() };
+  return { node, show(what) { plot = what; draw(); }, end: () => observer.disconnect() };
 }
 
 function decades({ low, high }) {

@@ -2,8 +2,8 @@
 
 /** Whether the page around a widget is dark: JupyterLab says so, another page follows the system. */
 function isDark() {
-  const told = document.body.dataset.jpThemeLight;
-  return told === undefined ? matchMedia("(prefers-color-scheme: dark)").matches : told === "false";
+  const light = document.body.dataset.jpThemeLight;
+  return light === undefined ? matchMedia("(prefers-color-scheme: dark)").matches : light === "false";
 }
 
 /** Keep `root` in the page's theme and call `redraw` when that changes; returns what ends it. */
@@ -48,8 +48,8 @@ function legend(title, colours) {
   const bar = make("span", { class: "nl-legend-bar", "aria-hidden": "true" });
   const ends = make("span", { class: "nl-legend-ends" });
   const node = make("div", { class: "nl-legend" }, words, make("span", { class: "nl-legend-scale" }, bar, ends));
-  node.show = (what, told) => {
-    words.textContent = told;
+  node.show = (what, description) => {
+    words.textContent = description;
     const steps = Array.from({ length: 33 }, (_, k) => what.shade(what.low + ((what.high - what.low) * k) / 32));
     bar.style.background = `linear-gradient(to right, ${steps.join(",")})`;
     const named = what.kind === "diverging" ? [what.low, 0, what.high] : [what.low, what.high];
@@ -64,8 +64,8 @@ function number(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   const size = Math.abs(value);
-  const told = size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(digits - 1) : String(Number(value.toPrecision(digits)));
-  return told.replace("-", "−");
+  const digitsShown = size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(digits - 1) : String(Number(value.toPrecision(digits)));
+  return digitsShown.replace("-", "−");
 }
 
 /** A number with so many decimals, for columns of a table. */

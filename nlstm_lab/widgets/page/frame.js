@@ -13,7 +13,7 @@ const LONG = 6000; // ms after which one wonders whether Python is there
  *   lab.watch(names, f)      call f when Python changes one of them
  *   lab.alone                whether this is a page without Python
  *   lab.needsPython(node)    disable a control's inputs where there is no Python
- *   lab.say(sentence)        what a screen reader is told
+ *   lab.say(sentence)        what a screen reader says
  *   lab.hint(sentence)       what to do, for a stranger
  *   lab.note(node)           below the body
  *   lab.ended(f)             call f when the widget goes
@@ -43,7 +43,7 @@ function start(model, el, render) {
   const status = () => {
     error.textContent = model.get("error") ?? "";
     error.hidden = !error.textContent;
-    const told = model.get("progress") ?? {};
+    const report = model.get("progress") ?? {};
     if (!waiting()) { waited = null; progress.hidden = true; root.removeAttribute("aria-busy"); return; }
     root.setAttribute("aria-busy", "true");
     if (waited === null) {
@@ -51,7 +51,7 @@ function start(model, el, render) {
       setTimeout(() => { if (waited === mine) progress.hidden = false; }, SOON);
       setTimeout(() => { if (waited === mine && !("share" in (model.get("progress") ?? {}))) doing.textContent = "Waiting for Python: is the kernel running, or busy with a cell?"; }, LONG);
     }
-    if ("share" in told) { bar.value = told.share; doing.textContent = told.doing; }
+    if ("share" in report) { bar.value = report.share; doing.textContent = report.doing; }
     else { bar.removeAttribute("value"); doing.textContent = "Computing …"; }
   };
   for (const name of ["error", "progress", "answered", "asked"]) listen(name, status);
@@ -79,8 +79,8 @@ function start(model, el, render) {
       }
       node.title = "This needs Python: open the notebook in JupyterLab.";
       node.classList.add("nl-needs-python");
-      if (!notes.dataset.told) {
-        notes.dataset.told = "yes";
+      if (!notes.dataset.noted) {
+        notes.dataset.noted = "yes";
         notes.append(make("p", {}, "This page works without Python. What is greyed out is computed by Python: open the notebook in JupyterLab to change it."));
       }
       return node;

@@ -75,8 +75,8 @@ function textView({ label, hover = () => {}, select = () => {}, lock = () => {} 
 
   return {
     node,
-    show(told) {
-      symbols = told;
+    show(shown) {
+      symbols = shown;
       const stem = unique("step");
       pieces = symbols.map((symbol, step) =>
         make("span", { id: `${stem}-${step}`, role: "option", "data-step": step, "aria-selected": "false",
