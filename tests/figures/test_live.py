@@ -127,7 +127,10 @@ PROBES = {"12": ["trace"], "20": ["boundaries"], "22": ["boundaries"], "32": ["c
 def test_the_committed_figures_stay_on_another_processor(
     number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cells of a notebook whose probes answer with other digits, up to the last figure that it saves."""
+    """The cells of a notebook whose probes answer with other digits, up to the last figure that it saves.
+
+    Cells that compute a measurement by hand are left out: they assert the digits that are changed here.
+    """
     for kind in ("figures", "probes"):
         copy = tmp_path / kind
         shutil.copytree(getattr(paths, kind)(), copy, ignore=shutil.ignore_patterns("pages"))
@@ -141,6 +144,8 @@ def test_the_committed_figures_stay_on_another_processor(
     cells = [cell.source for cell in notebooks.plan([number])[0].read().cells if cell.cell_type == "code"]
     last = max(k for k, cell in enumerate(cells) if "figures.save(" in cell)
     for cell in cells[: last + 1]:
+        if "assert " in cell:
+            continue
         exec(compile(ast.parse(cell), number, "exec"), main.__dict__)
     assert calls
     assert contents(tmp_path / "figures") == before

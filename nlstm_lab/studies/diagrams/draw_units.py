@@ -70,7 +70,7 @@ def _nested(sheet: Sheet, x: float, y: float) -> None:
     sheet.text(x + 0.06, bus, "$x_t, h_{t-1}$", align="right")
     sheet.frame(left, y + 0.78, right - left, 1.95, "#eef4f9", INNER)
     sheet.text(left + 0.1, y + 2.58, "inner LSTM", size=7.5, align="left", colour=INNER)
-    # the outer memory after its forget gate, and what is written to it: the inner LSTM gets as hidden state and as input
+    # the outer memory after its forget gate (the inner hidden state), and what is written to it (the inner input)
     _memory(sheet, [(x - 0.05, memory), (f, memory), (left + 0.33, memory)], OUTER, last=False)
     sheet.operation(f, memory, "×")
     sheet.wire([(f, gates + HALF), (f, memory - RADIUS)])
