@@ -4,6 +4,7 @@ Templates call these functions by name. What a sentence rests on is said with `s
 longer is so.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
@@ -41,7 +42,9 @@ def pct(share: float) -> str:
 
 
 def ci(interval: Interval, digits: int = 2) -> str:
-    """A mean with its interval: 0.04 [0.02, 0.06]."""
+    """A mean with its interval: 0.04 [0.02, 0.06]; the mean alone of fewer than three seeds."""
+    if math.isnan(interval.low):
+        return d(interval.mean, digits)
     return f"{d(interval.mean, digits)} {ends(interval, digits)}"
 
 

@@ -124,11 +124,12 @@ def test_a_signal_in_the_last_reading_leaves_a_checkpoint_from_which_it_can_go_o
 
 @pytest.mark.slow
 def test_a_longer_patience_goes_on_and_a_shorter_one_changes_nothing(ended: runs.Run) -> None:
-    before = ended.result
     went_on = runs.ensure(NAME, patience=2, **OPTIONS)
     assert (went_on.state, went_on.result["patience"]) == ("done", 2)
     assert runs.ensure(NAME, patience=2, **OPTIONS).result == went_on.result
-    assert ended.result == before
+    with pytest.raises(UsageError, match="patience"):
+        runs.ensure(NAME, patience=1, **OPTIONS)
+    assert runs.load(NAME, 1, "smoke").result == went_on.result
 
 
 @pytest.mark.parametrize("patience", [0, -1, 9, 1.5, True, "2"])

@@ -76,9 +76,16 @@ def fixed_points(
     {'point': 1, 'memory': 3, 'unit': 150}
     """
     codes = encode(model, text)
+    return _found(model, codes, trace(model, codes, predictions=False), constant, starts, steps)
+
+
+def _found(
+    model: Network, codes: Tensor, traced: xr.Dataset, constant: str | int | None, starts: int, steps: int
+) -> xr.Dataset:
+    """`fixed_points` along a text that is traced."""
     if not 1 <= starts < len(codes):
         raise UsageError(f"a search from {starts} states needs a longer text than {len(codes)} steps, and one start")
-    along, places = _along(trace(model, codes, predictions=False))
+    along, places = _along(traced)
     model = copy.deepcopy(model).double()
     with evaluating(model):
         move = _move(model, codes, constant)
@@ -203,14 +210,15 @@ def slow_modes(model: Network, text: Text | Excerpt, starts: int = STARTS) -> pd
         state: `saturated`, the share of |tanh c| above `SATURATED`, and `latched`, that share among those that are
         latched along the text.
     """
-    text = read(text)
-    found = fixed_points(model, text, starts=starts)
-    lives = _lives(model, text)
+    codes = encode(model, read(text))
+    traced = trace(model, codes, predictions=False)
+    found = _found(model, codes, traced, None, starts, STEPS)
+    latched = _latched(traced)
     main = found["share"].argmax("memory")
     frames = []
     for k, memory in enumerate(found["memory"].values):
         at = np.abs(np.tanh(found["state"].sel(memory=memory).values)) > SATURATED
-        held = lives.get(str(memory))
+        held = latched.get(str(memory))
         for point in range(found.sizes["point"]):
             mine = np.flatnonzero(main[point] == k)
             times, shares = found["timescale"].values[point, mine], found["share"].values[point, mine, k]
@@ -225,9 +233,8 @@ def slow_modes(model: Network, text: Text | Excerpt, starts: int = STARTS) -> pd
     return pd.concat(frames, ignore_index=True)
 
 
-def _lives(model: Network, text: Text) -> dict[str, np.ndarray]:
+def _latched(traced: xr.Dataset) -> dict[str, np.ndarray]:
     """Which cells of each memory are latched along the text."""
-    traced = trace(model, text, predictions=False)
     if "c" not in traced:
         return {}
     grouped = liveness.classes(traced).groupby("memory")["life"]
