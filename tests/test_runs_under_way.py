@@ -173,7 +173,7 @@ def test_the_browser_shows_it_as_it_goes_on(train: Train) -> None:
     browser = widgets.RunBrowser("ptb_char_*")
     assert [row["state"] for row in browser.rows] == ["1 of 4 epochs, under way"]
     train(7)
-    browser._told(None, "look", None)
+    browser._on_message(None, "look", None)  # as the page asks
     (row,) = browser.rows
     assert (row["state"], len(row["curves"]["bpc"]["valid"])) == ("2 of 4 epochs, under way", 2)
     before = browser.rows

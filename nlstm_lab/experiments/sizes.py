@@ -14,6 +14,7 @@ from nlstm_lab.datasets.corpora import only_beginning
 from nlstm_lab.datasets.glimpses import CLASSES, PIXELS, STEPS, MNISTGlimpses
 from nlstm_lab.datasets.handwriting import Handwriting
 from nlstm_lab.datasets.poetry import CHARACTERS, LINES, ChinesePoetry
+from nlstm_lab.datasets.synthetic import NestedLanguage
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask, GenerationTask, TextGeneration
 from nlstm_lab.errors import UsageError
@@ -72,6 +73,8 @@ def symbols_read(experiment: Experiment) -> float:
             epoch, sequence = counts["points in train"], counts["points in train"] // counts["train"]
         case CharacterModelling() | Autocomplete() | TextGeneration() if task.corpus in registry.DATASETS:
             epoch, sequence = registry.get(task.corpus).counts["train"], task.length
+        case NestedLanguage():
+            epoch, sequence = task.size * 90 // 100, task.length
         case _:
             return float("nan")
     if training.updates_per_epoch:
