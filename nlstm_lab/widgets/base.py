@@ -53,6 +53,7 @@ class LabWidget(anywidget.AnyWidget):
     answered = traitlets.Int(0).tag(sync=True)  # which of those changes the results belong to
     progress = traitlets.Dict().tag(sync=True)  # share and doing, of a computation that takes long
     error = traitlets.Unicode().tag(sync=True)  # one sentence
+    notice = traitlets.Unicode().tag(sync=True)  # what was changed of a text before it was read
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         if "scripts" in cls.__dict__:  # anywidget makes a class for each instance, too

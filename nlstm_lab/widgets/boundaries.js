@@ -3,9 +3,9 @@
 
 const CELL = 9, GAP = 4, BITS = 28, HEAD = 22; // px: a track, between groups, the surprise's, the character's
 const MOVES = { COPY: [0.38, 0.62], UPDATE: [0.2, 0.8], FLUSH: [0, 1] }; // how much of its track an operation fills
-const TINTS = {
-  light: { z: "31,31,31", COPY: "#9a9a9a", UPDATE: "#0072b2", FLUSH: "#d55e00", bits: "#6a6a6a" },
-  dark: { z: "240,240,240", COPY: "#7a7a7a", UPDATE: "#56b4e9", FLUSH: "#ff9d4d", bits: "#a0a0a0" },
+const TINTS = { // those of z and of operations are the figures' own: white ends a segment
+  light: { bits: "#6a6a6a", edge: "#bdbdbd" },
+  dark: { bits: "#a0a0a0", edge: "#5c5c5c" },
 };
 
 /** z at another threshold and slope as far as this reading can tell: `until` the first step where it changes. */
@@ -68,7 +68,7 @@ function render(lab) {
 
   const text = textView({
     label: "the text: arrow keys choose a character", hover: (t) => { pointed = t; tell(); },
-    select: (t) => { pointed = null; lab.set({ at: t }); draw(); lab.say(spoken()); }, // a resting pointer gives way
+    select: (t) => { pointed = null; lab.set({ at: t }); tell(); lab.say(spoken()); }, // a resting pointer gives way
   });
   text.node.classList.add("nl-tracks");
   const names = make("div", { class: "nl-track-names", "aria-hidden": "true" });
@@ -151,20 +151,21 @@ function render(lab) {
   // --- drawing
 
   const keys = make("div", { class: "nl-legend" });
-  const norms = legend("", scale("strength", 1));
+  const norms = legend("", scale("norms", 1));
+  const grey = (z) => `rgb(${Array(3).fill(Math.round(255 * z))})`;
 
   function draw() {
     const tint = TINTS[isDark() ? "dark" : "light"];
     const largest = Math.max(...reading.layers.map((layer) => Math.max(...layer.norm)));
-    const heat = scale("strength", largest);
+    const heat = scale("norms", largest);
     const most = Math.max(...reading.surprise.filter((bits) => bits !== null), 1);
     const isTrue = truthsOf(reading.symbols)[lab.get("truth")];
     const band = (colour, top, from, to) => [colour, top + from, top + to];
     const fill = (row, t) => {
       if (row.kind === "bits") return band(tint.bits, row.top, row.size * (1 - (reading.surprise[t] ?? 0) / most), row.size);
       const layer = reading.layers[row.layer - 1];
-      if (row.kind === "z") return band(`rgba(${tint.z},${Math.max(layer.z[t], 0.06)})`, row.top, 0.5, row.size - 0.5);
-      if (row.kind === "op") return band(tint[layer.operation[t]], row.top, ...MOVES[layer.operation[t]].map((share) => share * (row.size - 1)));
+      if (row.kind === "z") return band(grey(layer.z[t]), row.top, 0.5, row.size - 0.5);
+      if (row.kind === "op") return band(LOOKS[layer.operation[t]].colour, row.top, ...MOVES[layer.operation[t]].map((share) => share * (row.size - 1)));
       return band(heat.shade(layer.norm[t]), row.top, 0, row.size - 0.5);
     };
     pieces.forEach((piece, t) => {
@@ -179,8 +180,9 @@ function render(lab) {
     text.select(lab.get("at"));
     tell();
     judge(isTrue);
-    const swatch = (name) => make("span", { class: "nl-key" }, make("i", { class: `nl-key-${name}`, style: `background:${tint[name]}` }), name);
-    keys.replaceChildren(make("span", {}, "z: filled where a segment ends"), ...(shown.operations ? [make("span", {}, "op:"), ...Object.keys(MOVES).map(swatch)] : []),
+    const swatch = (name) => make("span", { class: "nl-key" }, make("i", { class: `nl-key-${name}`, style: `background:${LOOKS[name].colour}` }), name);
+    const block = (z, name) => make("span", { class: "nl-key" }, make("i", { class: "nl-key-z", style: `background:${grey(z)}` }), name);
+    keys.replaceChildren(make("span", {}, "z:"), block(1, "ends a segment"), block(0, "does not"), ...(shown.operations ? [make("span", {}, "op:"), ...Object.keys(MOVES).map(swatch)] : []),
       ...(shown.surprise ? [make("span", {}, `bits: surprise, up to ${number(most)}`)] : []), make("span", { class: "nl-key-true" }, `underlined: ${lab.get("truth")}`));
     norms.show(heat, "norm of h");
     norms.hidden = !shown.norms;

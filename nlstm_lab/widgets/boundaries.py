@@ -9,12 +9,14 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from nlstm_lab.models import Network
-from nlstm_lab.probes.texts import encode_leniently, vocabulary_of
+from nlstm_lab.probes.texts import vocabulary_of
 from nlstm_lab.runs import Run
 from nlstm_lab.studies.boundaries.draw import ROW, hidden_norms
 from nlstm_lab.studies.boundaries.measure import boundaries, described, plain
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
+from nlstm_lab.widgets.reading import leniently
 
+LONGEST = 10_000  # characters
 THRESHOLDS = [round(0.05 * k, 2) for k in range(1, 20)]  # of a page without Python
 SLOPES = [1.0, 2.0, 5.0]  # likewise, beside the network's own
 
@@ -22,7 +24,7 @@ SLOPES = [1.0, 2.0, 5.0]  # likewise, beside the network's own
 class BoundaryExplorer(LabWidget):
     """A text with z, operation and norm of every layer and the surprise at every character; threshold and slope move.
 
-    network: an HM-LSTM or a hierarchical RNN over characters, or its run. text: what it reads, at most a few thousand
+    network: an HM-LSTM or a hierarchical RNN over characters, or its run. text: what it reads, at most `LONGEST`
     characters; those that it does not know are mapped to the nearest that it does. threshold, slope: of its detectors
     (equations 8 and 9); None as it was trained.
 
@@ -58,9 +60,10 @@ class BoundaryExplorer(LabWidget):
         super().__init__(text=text, threshold=threshold, slope=slope, trained=trained, truth="spaces", within="0")
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        settings = given["text"], given["threshold"], given["slope"]
+        text, notice = leniently(vocabulary_of(self.network), given["text"], LONGEST)
+        settings = text, given["threshold"], given["slope"]
         data = self._read(*settings, watch=lambda share: step(share, "the network reads the text"))
-        return {"reading": plain(data), **clamped(self, given, "at", data.sizes["time"] - 1)}
+        return {"reading": plain(data), "notice": notice, **clamped(self, given, "at", data.sizes["time"] - 1)}
 
     def _read(
         self,
@@ -69,7 +72,7 @@ class BoundaryExplorer(LabWidget):
         slope: float | None,
         watch: Callable[[float], None] | None = None,
     ) -> xr.Dataset:
-        _, read = encode_leniently(vocabulary_of(self.network), text, "map")
+        read, _ = leniently(vocabulary_of(self.network), text, LONGEST)
         return boundaries(self.network, read, threshold=threshold, slope=slope, run=self.run, watch=watch)
 
     @property

@@ -18,6 +18,7 @@ from nlstm_lab.studies.connectivity.draw import Scale, connectivity_sentence
 from nlstm_lab.studies.connectivity.measure import CHUNK, connectivity
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.packing import described, packed
+from nlstm_lab.widgets.reading import noticed
 
 LARGEST = 1000  # characters of a window: what a browser holds whole
 TARGETS = {"true": "the true word", "predicted": "the likeliest word", "given": "one word"}
@@ -63,7 +64,7 @@ class ConnectivityExplorer(LabWidget):
         at: int | None = None,
         target: str = "true",
         mode: Mode = "l2",
-        scale: Scale = "row",
+        scale: Scale = "log",
         word: str = "",
     ) -> None:
         self.networks = {name: one if isinstance(one, Network) else one.model() for name, one in networks.items()}
@@ -83,7 +84,14 @@ class ConnectivityExplorer(LabWidget):
         self._measured, self._of = measured, given["text"]
         matrices = {_name(each): _bytes(matrix) for each, matrix in measured.items()}
         about = _about(data)
-        return {"about": about, "matrices": matrices, **clamped(self, given, "at", len(about["symbols"]) - 1)}
+        read = ["".join(map(str, one["read"].values)) for one in data.values()]
+        notice = "; ".join(dict.fromkeys(filter(None, (noticed(given["text"], given["text"], each) for each in read))))
+        return {
+            "about": about,
+            "matrices": matrices,
+            "notice": notice,
+            **clamped(self, given, "at", len(about["symbols"]) - 1),
+        }
 
     def _measure(self, text: str, key: Key, step: Step) -> dict[str, xr.Dataset]:
         if not self.networks:

@@ -7,11 +7,9 @@ function render(lab) {
   const values = () => lab.get("values");
 
   // controls
-  const run = lab.needsPython(selection("Run", lab.get("runs"), lab.get("run"), (each) => lab.set({ run: each }, true)));
+  const run = runChoice(lab);
   const shown = choices("Values", [["printed", "as in the paper"], ["tanh", "tanh"], ["raw", "raw"]], values(), (each) => { lab.set({ values: each }); rank(false); });
-  const box = make("textarea", { rows: 2, spellcheck: "false", maxlength: 1000, input: () => lab.set({ text: box.value }, true, 350) });
-  const text = lab.needsPython(labelled("Text: type or paste your own", box));
-  text.classList.add("nl-wide");
+  const text = textBox(lab, "Text: type or paste your own", "text");
   const unit = slider("Unit", { min: 0, max: trace.units - 1, value: lab.get("unit") }, (each) => pick(each));
   const rule = selection("Find units", RULES, lab.get("rule"), (each) => { lab.set({ rule: each }); rank(true); });
   const of = selection("in", [], null, (each) => { lab.set({ ranked: each }); rank(true); });
@@ -92,8 +90,8 @@ function render(lab) {
       : `${place + 1} of ${ranks.length}: ` + (lab.get("rule") === "slow" ? `${number(ranks[place][1])} characters` : lab.get("rule") === "moving" ? `${number(ranks[place][1])} a step` : `r = ${number(ranks[place][1], 2)}`);
     for (const { m, memory, words, view } of panels) {
       const row = trace.row(m, each, how);
-      const life = trace.life(m, each);
-      words.replaceChildren(make("span", {}, `${name(memory)}, unit ${each}: `), make("span", { class: "nl-quiet" }, quantity(m, how) + (life ? `; ${life} here` : "")));
+      const life = trace.life(m, each), latched = trace.latched(m);
+      words.replaceChildren(make("span", {}, `${name(memory)}, unit ${each}: `), make("span", { class: "nl-quiet" }, quantity(m, how) + (life ? `; ${life} here` : "") + (latched ? `. ${latched} of ${trace.units} units are latched here` : "")));
       view.paint((step) => ({ shade: shades.shade(row[step]) }));
     }
     correlations(each, how);
@@ -167,8 +165,9 @@ function render(lab) {
     if (lab.get("unit") >= trace.units) lab.set({ unit: 0 });
     if (lab.get("step") >= trace.length) lab.set({ step: 0 });
     hovered = null;
-    run.offer(lab.get("runs"), lab.get("run"));
-    if (document.activeElement !== box || lab.get("text") !== box.value) box.value = lab.get("text");
+    run.update();
+    text.update();
+    rule.show(lab.get("rule"));
     of.offer(trace.memories.map((memory) => [memory, name(memory)]), trace.memories.includes(lab.get("ranked")) ? lab.get("ranked") : trace.memories[0]);
     shown.hidden = !trace.cells;
     columns.replaceChildren();
@@ -177,8 +176,8 @@ function render(lab) {
   }
 
   lab.watch(["states"], arrived);
-  lab.watch(["runs", "run", "text"], () => { run.offer(lab.get("runs"), lab.get("run")); box.value = lab.get("text"); }); // cancelled, too
-  lab.watch(["unit", "values", "step"], framed(() => { shown.show(values()); rank(false); }));
+  lab.watch(["runs", "titles", "run", "text"], () => { run.update(); text.update(); }); // cancelled, too
+  lab.watch(["unit", "values", "step", "rule"], framed(() => { shown.show(values()); rule.show(lab.get("rule")); rank(false); }));
   arrived();
   return all;
 }

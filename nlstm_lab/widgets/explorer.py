@@ -14,34 +14,35 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.reading import hidden_states, memory_states
 from nlstm_lab.studies.activations.draw import activation_frame, cell_activations
 from nlstm_lab.studies.timescales.measure import timescales
-from nlstm_lab.widgets.base import LabWidget, Step, clamped
-from nlstm_lab.widgets.networks import Given, Networks
-from nlstm_lab.widgets.reading import Reader, next_symbols, surprise
+from nlstm_lab.widgets.base import Step, clamped
+from nlstm_lab.widgets.networks import Given
+from nlstm_lab.widgets.reading import ReadingWidget, next_symbols, surprise
 
 GATES = ("i", "f", "g", "o")
 LIVES = ("alive", "silent", "latched", "not finite")
+FIRST = "since_space"  # what the unit that is shown first follows
 LABELS = ("position_in_word", "since_space", "in_quotation", "in_bracket")
 LONG = Excerpt("ptb", "valid", 30_000)  # where timescales were measured: a few hundred characters hold none
 
 Array = NDArray[Any]
 
 
-class CellExplorer(LabWidget):
+class CellExplorer(ReadingWidget):
     """The text coloured by a unit of every memory, and all about that unit.
 
     runs: a run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
-    text: what is read first, at most `Reader.LONGEST` characters. unit, values: what is shown first; `values` is
-    "printed" (as in figures 3 and 4 of Nested LSTMs), "tanh" or "raw".
+    text: what is read first; unknown characters are mapped to known ones, and at most `LONGEST` are read.
+    unit, values: what is shown first. By default the unit of the innermost memory that follows the distance from the
+    last space best; `values` is "printed" (as in figures 3 and 4 of Nested LSTMs), "tanh" or "raw".
     timescales: the excerpt whose recorded timescales are shown, where there are any.
 
     `figure()` is `lab.figures.cell_activations` of the unit that is shown.
     """
 
     title = "Cell explorer"
-    scripts = ("traces.js", "unitmap.js", "explorer.js")
+    scripts = ("reading.js", "traces.js", "unitmap.js", "explorer.js")
     inputs = ("run", "text")
 
-    run = traitlets.Unicode().tag(sync=True)
     text = traitlets.Unicode().tag(sync=True)
 
     # what is looked at, which the browser changes alone
@@ -53,7 +54,6 @@ class CellExplorer(LabWidget):
     characters = traitlets.Unicode("aeiou").tag(sync=True)  # of the rule "follows these characters"
 
     # results
-    runs = traitlets.List(traitlets.Unicode()).tag(sync=True)
     symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)
     memories = traitlets.List(traitlets.Unicode()).tag(sync=True)  # innermost (or highest) first
     squashed = traitlets.List(traitlets.Bool()).tag(sync=True)  # which of them are printed through tanh
@@ -71,21 +71,27 @@ class CellExplorer(LabWidget):
     surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next
 
     def __init__(
-        self, runs: Given, text: str, *, unit: int = 0, values: str = "printed", timescales: Excerpt | None = LONG
+        self,
+        runs: Given,
+        text: str,
+        *,
+        unit: int | None = None,
+        values: str = "printed",
+        timescales: Excerpt | None = LONG,
     ) -> None:
-        self._networks = Networks(runs)
-        self._reader = Reader(self._networks)
         self._long = timescales
-        names = self._networks.names
-        super().__init__(run=names[0], runs=names, text=text, unit=unit, values=values)
-        self._networks.follow(self)
-        if not 0 <= unit < self.units:
+        super().__init__(runs, text=text, unit=unit or 0, values=values)
+        if unit is None:
+            self.rule, self.unit = FIRST, self._following(FIRST)
+        elif not 0 <= unit < self.units:
             raise UsageError(f"unit must be one of 0 to {self.units - 1}, not {unit}")
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        trace = self._reader.trace(given["run"], given["text"], step)
+        text, notice = self._reader.read(given["run"], given["text"])
+        trace = self._reader.trace(given["run"], text, step)
         memories, states = _states(trace)
         state = {
+            "notice": notice,
             "symbols": [str(symbol) for symbol in trace["symbol"].values],
             "memories": memories,
             "units": states.shape[1],
@@ -94,13 +100,24 @@ class CellExplorer(LabWidget):
         }
         codes, chances = next_symbols(trace)
         bits = surprise(trace)
-        labels = probes.labels(given["text"])[list(LABELS)].to_numpy(np.float32).T
+        labels = probes.labels(text)[list(LABELS)].to_numpy(np.float32).T
         state |= {"likely": codes.tobytes(), "chances": chances.tobytes(), "surprises": bits.tobytes()}
         state |= {"labels": np.vstack([labels, bits[None]]).astype("<f4").tobytes()}
         state |= self._of_cells(trace, memories) if "c" in trace else _without_cells(memories, states.shape[1])
         state |= clamped(self, given, "unit", states.shape[1] - 1)
         state |= clamped(self, given, "step", len(trace["time"]) - 1)
         return state | self._timescales(given["run"], memories, states.shape[1])
+
+    def _following(self, label: str) -> int:
+        """The living unit of the first memory that goes best with a label, as the browser ranks them."""
+        states = np.frombuffer(self.states, "<f2").astype(float).reshape(len(self.memories), self.units, -1)[0]
+        states = np.tanh(states) if self.squashed[0] and self.values != "raw" else states
+        wanted = np.frombuffer(self.labels, "<f4").reshape(len(LABELS) + 1, -1)[LABELS.index(label)]
+        centred = states - states.mean(1, keepdims=True)
+        spread = np.linalg.norm(centred, axis=1)
+        alive = (np.frombuffer(self.lives, np.uint8)[: self.units] == 0) & (spread > 1e-6)
+        fit = np.abs(centred @ (wanted - wanted.mean())) / np.where(spread > 0, spread, 1)
+        return int(np.where(alive, fit, -1).argmax())
 
     def _of_cells(self, trace: xr.Dataset, memories: list[str]) -> dict[str, Any]:
         """What only memory cells have: gates, a life, and how the paper prints them."""
@@ -133,7 +150,8 @@ class CellExplorer(LabWidget):
         }
 
     def draw(self) -> Figure:
-        trace = self._reader.trace(**self.settled)
+        run, text = self.settled["run"], self.settled["text"]
+        trace = self._reader.trace(run, self._reader.read(run, text)[0])
         if "c" in trace:
             return cell_activations(trace, [self.unit], self.values)  # type: ignore[arg-type]
         hidden, states = _states(trace)

@@ -9,18 +9,14 @@ function render(lab) {
   const words = (memory) => (memory === "cell" ? "cells" : name(memory));
 
   lab.hint(`${lab.alone ? "" : "Click a character, or move the slider: the memory is cut just before it is read. "}Point at a character after the cut to see both predictions.`);
-  const run = lab.needsPython(selection("Run", lab.get("runs"), lab.get("run"), (each) => ask({ run: each })));
+  const run = runChoice(lab);
   const memory = lab.needsPython(selection("Memory", [], null, (each) => ask({ memory: each })));
   const kind = lab.needsPython(choices("is", CUTS, lab.get("kind"), (each) => { ask({ kind: each }); arrange(); }));
   const moment = lab.needsPython(slider("after so many characters", { min: 1, max: 2, value: 1 }, (each) => ask({ moment: each, step: -1 }, 80)));
   const which = lab.needsPython(choices("of it", [[false, "all units"], [true, "one unit"]], lab.get("unit") >= 0, (one) => { ask({ unit: one ? 0 : -1 }); arrange(); }));
   const unit = lab.needsPython(slider("unit", { min: 0, max: 1, value: Math.max(0, lab.get("unit")) }, (each) => ask({ unit: each }, 80)));
-  const box = make("textarea", { rows: 2, spellcheck: "false", maxlength: 1000, input: () => ask({ text: box.value }, 350) });
-  const otherBox = make("textarea", { rows: 2, spellcheck: "false", maxlength: 1000, input: () => ask({ other: otherBox.value }, 350) });
-  const text = lab.needsPython(labelled("Text: type or paste your own", box));
-  const other = lab.needsPython(labelled("The other text, whose memory after as many characters is put in", otherBox));
-  text.classList.add("nl-wide");
-  other.classList.add("nl-wide");
+  const text = textBox(lab, "Text: type or paste your own", "text");
+  const other = textBox(lab, "The other text, whose memory after as many characters is put in", "other");
   const shown = choices("Colour", [["loss", "change of the loss"], ["divergence", "divergence of the prediction"]], lab.get("colouring"), (each) => { lab.set({ colouring: each }); paint(); });
   const shades = legend("", scale("diverging", 1));
   const view = textView({
@@ -50,9 +46,7 @@ function render(lab) {
       cutLikely: numbers(lab.get("cut_likely"), "i2"), cutChances: numbers(lab.get("cut_chances"), "f4"),
     };
     effect.end = effect.moment + cut.length;
-    if (document.activeElement !== box || box.value !== lab.get("text")) box.value = lab.get("text");
-    if (document.activeElement !== otherBox || otherBox.value !== lab.get("other")) otherBox.value = lab.get("other");
-    run.offer(lab.get("runs"), lab.get("run"));
+    [run, text, other].forEach((each) => each.update());
     memory.offer(lab.get("memories").map((each) => [each, name(each)]), lab.get("memory"));
     kind.show(lab.get("kind"));
     which.show(lab.get("unit") >= 0);
@@ -121,7 +115,7 @@ function render(lab) {
 
   const spoken = () => readout.firstChild.textContent;
 
-  lab.watch(["runs", "cut_surprises", "divergences", "symbols", "cut_at", "run", "text", "other", "memory", "moment", "kind", "unit"], settled(arrived, 0));
+  lab.watch(["runs", "titles", "cut_surprises", "divergences", "symbols", "cut_at", "run", "text", "other", "memory", "moment", "kind", "unit"], settled(arrived, 0));
   arrived();
   return paint;
 }

@@ -13,30 +13,33 @@ from nlstm_lab.probes.edits import BEFORE
 from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, state_of
 from nlstm_lab.studies.interventions.draw import cut_along_text, effect_frame
 from nlstm_lab.studies.interventions.measure import refuse_sampling
-from nlstm_lab.widgets.base import LabWidget, Step, clamped
-from nlstm_lab.widgets.networks import Given, Networks
-from nlstm_lab.widgets.reading import Reader, next_symbols, surprise
+from nlstm_lab.widgets.base import Step, clamped
+from nlstm_lab.widgets.networks import Given
+from nlstm_lab.widgets.reading import ReadingWidget, next_symbols, surprise
 
 DISTANCE = 60  # predictions that are made after a cut: few networks remember it longer
+TRIED = 8  # moments, of which the first view shows the one that changes most
+OTHER = "the company said it had agreed to buy the rest of the stock in the first quarter of the year "
 KINDS = ("zero", "freeze", "swap")
 
 
-class InterventionLab(LabWidget):
+class InterventionLab(ReadingWidget):
     """One cut of one memory, and its effect on every prediction that follows.
 
     runs: a run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
-    text: what is read; other: the text whose memory a swap puts in. memory: as a trace calls it, "inner", "layer 2",
-    "h"; None for the innermost or highest. kind: "zero", "freeze" or "swap" (see `lab.probes.intervene`).
-    moment: how many characters have been read when the cut is made; None for the middle. unit: one alone; -1 for all.
+    text: what is read, unknown characters mapped to known ones; other: the text whose memory a swap puts in.
+    memory: as a trace calls it, "inner", "layer 2", "h"; None for the innermost or highest.
+    kind: "zero", "freeze" or "swap" (see `lab.probes.intervene`).
+    moment: how many characters have been read when the cut is made; None for where it changes most, of a few.
+    unit: one alone; -1 for all.
 
     `figure()` is `lab.figures.cut_along_text`.
     """
 
     title = "Intervention lab"
-    scripts = ("guesses.js", "interventions.js")
+    scripts = ("reading.js", "guesses.js", "interventions.js")
     inputs = ("run", "text", "other", "memory", "kind", "moment", "unit")
 
-    run = traitlets.Unicode().tag(sync=True)
     text = traitlets.Unicode().tag(sync=True)
     other = traitlets.Unicode().tag(sync=True)
     memory = traitlets.Unicode().tag(sync=True)
@@ -48,7 +51,6 @@ class InterventionLab(LabWidget):
     colouring = traitlets.Enum(("loss", "divergence"), "loss").tag(sync=True)  # what colours the text
 
     # results
-    runs = traitlets.List(traitlets.Unicode()).tag(sync=True)
     cut_at = traitlets.Int().tag(sync=True)  # the moment that these results are of
     symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)
     memories = traitlets.List(traitlets.Unicode()).tag(sync=True)
@@ -73,23 +75,13 @@ class InterventionLab(LabWidget):
         moment: int | None = None,
         unit: int = -1,
     ) -> None:
-        self._networks = Networks(runs)
-        self._reader = Reader(self._networks)
-        known = self._networks.names
-        super().__init__(
-            run=known[0],
-            runs=known,
-            text=text,
-            other=other or text[::-1],
-            memory=memory or "",
-            kind=kind,
-            moment=len(text) // 2 if moment is None else moment,
-            unit=unit,
-        )
-        self._networks.follow(self)
+        state = {"text": text, "other": other or OTHER * (1 + len(text) // len(OTHER)), "memory": memory or ""}
+        super().__init__(runs, **state, kind=kind, moment=-1 if moment is None else moment, unit=unit)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        text, run = given["text"], given["run"]
+        run = given["run"]
+        text, notice = self._reader.read(run, given["text"])
+        given = {**given, "text": text}
         read = self._reader.trace(run, text, step)
         network = self._networks[run]
         memories = [*names(network.recurrent)[::-1], *hidden_names(network.recurrent.num_layers)[::-1]]
@@ -103,9 +95,12 @@ class InterventionLab(LabWidget):
             raise UsageError(f"a cut is one of {', '.join(KINDS)}, not {given['kind']!r}")
         if len(text) < 2:
             raise UsageError("a cut needs a text of at least two characters: type some more")
-        moment = min(max(given["moment"], 1), len(text) - 1)
-        changed = self._cut(given, read, memory, moment, step)
-        intact = read["log_p"].values[moment : moment + len(changed)]
+        moment = given["moment"]
+        if moment < 0:
+            moments = np.linspace(1, len(text) - 1, TRIED + 2).astype(int)[1:-1].clip(1)
+            moment = int(max(moments, key=lambda k: self._departure(given, read, memory, int(k), step)[1].sum()))
+        moment = min(max(moment, 1), len(text) - 1)
+        changed, divergence = self._departure(given, read, memory, moment, step)
         after = read.isel(time=slice(moment, moment + len(changed)))[["log_p"]]
         cut = after.assign(log_p=(("time", "vocabulary"), changed))
         # what comes after the last of these is part of the text, unless the text ends there
@@ -114,8 +109,8 @@ class InterventionLab(LabWidget):
             bits[-1] = np.nan
         codes, chances = next_symbols(read)
         cut_codes, cut_chances = next_symbols(cut)
-        divergence = (np.exp(intact) * (intact - changed)).sum(1).clip(0)
         return {
+            "notice": notice,
             "memory": memory,
             "unit": unit,
             "moment": moment,
@@ -134,6 +129,14 @@ class InterventionLab(LabWidget):
             "divergences": divergence.astype("<f4").tobytes(),
         }
 
+    def _departure(
+        self, given: dict[str, Any], read: Any, memory: str, moment: int, step: Step
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`_cut`, and how far it departs from the intact prediction, [distance], nats."""
+        changed = self._cut(given, read, memory, moment, step)
+        intact = read["log_p"].values[moment : moment + len(changed)]
+        return changed, (np.exp(intact) * (intact - changed)).sum(1).clip(0)
+
     def _cut(self, given: dict[str, Any], read: Any, memory: str, moment: int, step: Step) -> np.ndarray:
         """What is predicted after the cut, log p [distance, vocabulary]."""
         network, kind = self._networks[given["run"]], given["kind"]
@@ -144,12 +147,13 @@ class InterventionLab(LabWidget):
             state = state_of(network, codes, read, moment)
             edit = {"zero": probes.zero, "freeze": probes.freeze()}.get(kind)
             if edit is None:
-                if len(given["other"]) < moment:
+                words, _ = self._reader.read(given["run"], given["other"])
+                if len(words) < moment:
                     raise UsageError(
-                        f"the other text has {len(given['other'])} characters, and the cut is made after {moment}: "
+                        f"the other text has {len(words)} characters, and the cut is made after {moment}: "
                         "lengthen it, or cut earlier"
                     )
-                other = self._reader.trace(given["run"], given["other"], step)
+                other = self._reader.trace(given["run"], words, step)
                 donor = state_of(network, encode(network, given["other"]), other, moment)
                 held = component(network.recurrent, donor, memory)
                 edit = probes.put(held if units is None else held[:, list(units)])

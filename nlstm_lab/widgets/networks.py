@@ -8,10 +8,13 @@ import torch
 
 from nlstm_lab.datasets.base import Symbols
 from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.figures.style import look
 from nlstm_lab.models import Interface, Network
 from nlstm_lab.runs import Run
+from nlstm_lab.runs.together import about
 from nlstm_lab.widgets.runs import RunBrowser
 
+START = {"zero": "as printed", "log_frequencies": "output bias at log-frequencies"}
 Given = Run | Network | RunBrowser | Iterable[Run | Network]
 
 
@@ -60,7 +63,7 @@ class Networks:
                     widget.error = ""
                 except LabError as error:
                     self._given, widget.error = before, str(error)
-                widget.runs = self.names
+                widget.runs, widget.titles = self.names, self.titles
 
         def closed(change: Any) -> None:
             if change.new is None:
@@ -73,6 +76,21 @@ class Networks:
     def names(self) -> list[str]:
         """All names, in the order in which they were given."""
         return list(self._given)
+
+    @property
+    def titles(self) -> dict[str, dict[str, str]]:
+        """By name: its label, as figures call it, and its twin, which differs in the start of its output bias alone."""
+        told = {name: _about(one) for name, one in self._given.items() if isinstance(one, Run)}
+        labels = {
+            name: f"{look(model).label}, {START[start]}, seed {seed}" for name, (model, start, seed) in told.items()
+        }
+        times = Counter(labels.values())
+        titles = {name: {"label": name, "twin": ""} for name in self.names}
+        for name, (model, start, seed) in told.items():
+            if times[labels[name]] == 1:  # a label chooses one
+                twins = [other for other, about in told.items() if about[::2] == (model, seed) and about[1] != start]
+                titles[name] = {"label": labels[name], "twin": twins[0] if len(twins) == 1 else ""}
+        return titles
 
     def __getitem__(self, name: str) -> Network:
         """The network of that name; UsageError where it was not given."""
@@ -92,6 +110,11 @@ class Networks:
         if name not in self._given:
             raise UsageError(f"there is no run {name!r} to choose here; there is {', '.join(self._given)}")
         return self._given[name]
+
+
+def _about(run: Run) -> tuple[str, str, int]:
+    known = about(run)
+    return known["model"], known["start"], known["seed"]
 
 
 def _foretells(run: Run) -> bool:

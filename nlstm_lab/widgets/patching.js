@@ -3,24 +3,22 @@
 function render(lab) {
   let found = null, hovered = null;
   const name = (memory) => (/(^| )h$/.test(memory) ? `hidden state ${memory}` : lookOf(memory).label);
-  const ask = (values, delay = 0) => lab.set(values, true, delay);
-  const field = (label, trait, size) => {
-    const control = make(size ? "input" : "textarea", { rows: size ? null : 1, size, maxlength: size ?? 1000, spellcheck: "false", input: () => ask({ [trait]: control.value }, 350) });
+  const answer = (label, trait) => {
+    const control = make("input", { type: "text", size: 1, maxlength: 1, spellcheck: "false", input: () => lab.set({ [trait]: control.value }, true, TYPING) });
     const node = lab.needsPython(labelled(label, control));
-    if (!size) node.classList.add("nl-wide");
-    node.show = (now) => { if (document.activeElement !== control) control.value = now; };
+    node.update = () => { if (document.activeElement !== control) control.value = lab.get(trait); };
     node.hint = (chosen) => { control.placeholder = visible(chosen); };
     return node;
   };
   lab.hint("Type two texts that differ in a word and end alike. Each square puts one memory of the first reading into the second, just before that character: point at one, or click it, to see what is then predicted.");
-  const run = lab.needsPython(selection("Run", lab.get("runs"), lab.get("run"), (each) => ask({ run: each })));
-  const texts = { clean: field("Clean text", "clean"), corrupted: field("Corrupted text, into which memories are put", "corrupted") };
-  const answers = { right: field("prefer", "right", 1), wrong: field("over", "wrong", 1) };
+  const run = runChoice(lab);
+  const texts = [textBox(lab, "Clean text", "clean", 1), textBox(lab, "Corrupted text, into which memories are put", "corrupted", 1)];
+  const answers = [answer("prefer", "right"), answer("over", "wrong")];
   const shown = choices("Colour", [["patched", "patched"], ["attributed", "first order"]], lab.get("kind"), (kind) => { lab.set({ kind }); paint(); });
   const shades = legend("", scale("diverging", 1));
   const map = make("div", { class: "nl-squares" }), readout = make("div", { class: "nl-readout" });
   const sentence = make("p", { class: "nl-sum", "aria-live": "polite" });
-  lab.body.append(make("div", { class: "nl-controls" }, run, ...Object.values(answers)), ...Object.values(texts),
+  lab.body.append(make("div", { class: "nl-controls" }, run, ...answers), ...texts,
     make("div", { class: "nl-controls" }, shown, shades), map, sentence, readout);
 
   function arrived() {
@@ -36,9 +34,8 @@ function render(lab) {
       return view;
     });
     map.replaceChildren(...found.memories.flatMap((memory, row) => [make("h3", {}, name(memory)), found.rows[row].node]));
-    run.offer(lab.get("runs"), lab.get("run"));
-    for (const [each, node] of Object.entries({ ...texts, ...answers })) node.show(lab.get(each));
-    lab.get("answers").forEach((symbol, k) => Object.values(answers)[k].hint(symbol));
+    [run, ...texts, ...answers].forEach((each) => each.update());
+    lab.get("answers").forEach((symbol, k) => answers[k].hint(symbol));
     hovered = null;
     paint();
   }
@@ -64,7 +61,7 @@ function render(lab) {
     readout.replaceChildren(bars("After the clean text", 0), bars("After the corrupted text", 1), bars("Corrupted, this memory patched", 2 + row * found.symbols.length + step));
   }
 
-  lab.watch(["runs", "run", "clean", "corrupted", "right", "wrong", "answers", "preferences", "symbols", "memories", "patched", "likely", "chances"], settled(arrived, 0));
+  lab.watch(["runs", "titles", "run", "clean", "corrupted", "right", "wrong", "answers", "preferences", "symbols", "memories", "patched", "likely", "chances"], settled(arrived, 0));
   arrived();
   return paint;
 }

@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.studies.patching.draw import KINDS, patch_map
-from nlstm_lab.widgets.base import LabWidget, Step, clamped
-from nlstm_lab.widgets.networks import Given, Networks
-from nlstm_lab.widgets.reading import Reader, next_symbols
+from nlstm_lab.widgets.base import Step, clamped
+from nlstm_lab.widgets.networks import Given
+from nlstm_lab.widgets.reading import ReadingWidget, next_symbols
 
 LONGEST = 120  # characters that both texts may end with: the work grows with the square
 
 
-class PatchLab(LabWidget):
+class PatchLab(ReadingWidget):
     """A patch map of two texts that differ in a word and end alike, with the prediction behind each of its squares.
 
     runs: a run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
@@ -28,10 +28,9 @@ class PatchLab(LabWidget):
     """
 
     title = "Patch lab"
-    scripts = ("guesses.js", "patching.js")
+    scripts = ("reading.js", "guesses.js", "patching.js")
     inputs = ("run", "clean", "corrupted", "right", "wrong")
 
-    run = traitlets.Unicode().tag(sync=True)
     clean = traitlets.Unicode().tag(sync=True)
     corrupted = traitlets.Unicode().tag(sync=True)
     right = traitlets.Unicode().tag(sync=True)
@@ -42,7 +41,6 @@ class PatchLab(LabWidget):
     kind = traitlets.Enum(tuple(KINDS), "patched").tag(sync=True)
 
     # results
-    runs = traitlets.List(traitlets.Unicode()).tag(sync=True)
     answers = traitlets.List(traitlets.Unicode()).tag(sync=True)  # right and wrong, chosen where they were not given
     preferences = traitlets.List(traitlets.Float()).tag(sync=True)  # after the clean and the corrupted text, nats
     symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)  # of the common end
@@ -54,14 +52,11 @@ class PatchLab(LabWidget):
     chances = traitlets.Bytes().tag(sync=True)  # f4, the same
 
     def __init__(self, runs: Given, clean: str, corrupted: str, *, right: str = "", wrong: str = "") -> None:
-        self._networks = Networks(runs)
-        self._reader = Reader(self._networks)
-        known = self._networks.names
-        super().__init__(run=known[0], runs=known, clean=clean, corrupted=corrupted, right=right, wrong=wrong)
-        self._networks.follow(self)
+        super().__init__(runs, clean=clean, corrupted=corrupted, right=right, wrong=wrong)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        texts = [given["clean"], given["corrupted"]]
+        read = [self._reader.read(given["run"], given[name]) for name in ("clean", "corrupted")]
+        texts = [text for text, _ in read]
         if all(text[-LONGEST - 1 :] == texts[0][-LONGEST - 1 :] and len(text) > LONGEST for text in texts):
             raise UsageError(f"the texts end alike in over {LONGEST} characters, which takes long: shorten that end")
         ends = xr.concat([self._reader.trace(given["run"], text, step)["log_p"][-1] for text in texts], "text")
@@ -81,6 +76,7 @@ class PatchLab(LabWidget):
         return {
             **clamped(self, given, "step", found.sizes["time"] - 1),
             **clamped(self, given, "memory", found.sizes["memory"] - 1),
+            "notice": "; ".join(dict.fromkeys(notice for _, notice in read if notice)),
             "answers": [right, wrong],
             "preferences": [found.clean, found.corrupted],
             "symbols": [str(symbol) for symbol in found["symbol"].values],

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
 
 from nlstm_lab import paths
-from nlstm_lab.figures.style import DIVERGING, MEMORIES, MODELS
+from nlstm_lab.figures.style import DIVERGING, MEMORIES, MODELS, NORMS, OPERATIONS
 from nlstm_lab.studies.connectivity.draw import STRENGTH
 
 SHARED = ("dom.js", "colours.js", "text.js", "chart.js", "frame.js")
@@ -56,8 +56,12 @@ def _constants() -> str:
     maps = {
         "diverging": {"light": _shades(DIVERGING), "dark": _shades(_map(DARK["diverging"]))},
         "strength": {"light": _shades(STRENGTH), "dark": _shades(_map(DARK["strength"]))},
+        "norms": {"light": _shades(NORMS), "dark": _shades(NORMS.reversed())},
     }
-    looks = {name: {"label": look.label, "colour": look.colour} for name, look in {**MODELS, **MEMORIES}.items()}
+    looks = {
+        name: {"label": look.label, "colour": look.colour}
+        for name, look in {**MODELS, **MEMORIES, **OPERATIONS}.items()
+    }
     return f"const MAPS = {json.dumps(maps)};\nconst LOOKS = {json.dumps(looks)};"
 
 

@@ -29,6 +29,7 @@ def test_notebook_12(notebook) -> None:
     # a unit: slider, map, search
     slider = page.widget().get_by_label("Unit", exact=True)
     slider.focus()
+    page.tab.keyboard.press("Home")
     page.tab.keyboard.press("ArrowRight")
     page.see("h3", "inner memory, unit 1:")
     page.widget().locator("canvas").first.click(position={"x": 60, "y": 35})
@@ -44,14 +45,19 @@ def test_notebook_12(notebook) -> None:
     page.look("explorer-raw")
 
     # another run, and another text: Python answers
-    page.widget().get_by_label("Run").select_option("ptb_char_lstm2/small-seed1")
+    page.widget().get_by_role("button", name="show as printed").click()
+    page.see("h3", "units are latched here")
+    page.look("explorer-as-printed")
+    page.widget().get_by_label("Run").select_option("stacked LSTM, as printed, seed 1")
     page.see("h3", "layer 2, unit")
     page.widget().get_by_label("Text: type").fill("another text")
     page.see(".nl-text", "another text")
 
     # an error is a sentence
     page.widget().get_by_label("Text: type").fill("ÜBER")
-    assert "Ü" in page.error()
+    page.see("p", "read as “uber”")
+    page.widget().get_by_label("Text: type").fill("")
+    assert "empty" in page.error()
     page.look("explorer-error")
     page.widget().get_by_label("Text: type").fill("back again on monday")
     page.see(".nl-text", "back again on monday")

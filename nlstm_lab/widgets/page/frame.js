@@ -22,6 +22,7 @@ function start(model, el, render) {
   const alone = model.get("_alone") === true;
   const ends = [];
   const error = make("div", { class: "nl-error", role: "alert", hidden: true });
+  const notice = make("p", { class: "nl-quiet", role: "status", hidden: true });
   const doing = make("span", {});
   const bar = make("progress", { max: 1, "aria-label": "progress" });
   const progress = make("div", { class: "nl-progress", hidden: true }, bar, doing, button("Cancel", () => model.send("cancel")));
@@ -30,7 +31,7 @@ function start(model, el, render) {
   const notes = make("div", { class: "nl-notes" });
   // JupyterLab hears keys first, and arrow keys move its cells, unless the element in focus says otherwise
   const ours = (event) => event.target.setAttribute("data-lm-suppress-shortcuts", "true");
-  const root = make("section", { class: "nl-widget", focusin: ours }, error, body, progress, notes, heard);
+  const root = make("section", { class: "nl-widget", focusin: ours }, error, notice, body, progress, notes, heard);
   el.replaceChildren(root);
 
   const listen = (name, f) => {
@@ -43,6 +44,9 @@ function start(model, el, render) {
   const status = () => {
     error.textContent = model.get("error") ?? "";
     error.hidden = !error.textContent;
+    root.toggleAttribute("data-failed", !error.hidden); // what is shown is of another question
+    notice.textContent = model.get("notice") ? `The text was ${model.get("notice")}.` : "";
+    notice.hidden = !notice.textContent || !error.hidden;
     const report = model.get("progress") ?? {};
     if (!waiting()) { waited = null; progress.hidden = true; root.removeAttribute("aria-busy"); return; }
     root.setAttribute("aria-busy", "true");
@@ -54,7 +58,7 @@ function start(model, el, render) {
     if ("share" in report) { bar.value = report.share; doing.textContent = report.doing; }
     else { bar.removeAttribute("value"); doing.textContent = "Computing …"; }
   };
-  for (const name of ["error", "progress", "answered", "asked"]) listen(name, status);
+  for (const name of ["error", "notice", "progress", "answered", "asked"]) listen(name, status);
 
   const send = () => { timer = null; model.set("asked", (model.get("asked") ?? 0) + 1); model.save_changes(); status(); };
   const lab = {

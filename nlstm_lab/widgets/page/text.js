@@ -22,6 +22,7 @@ function textView({ label, hover = () => {}, select = () => {}, lock = () => {} 
 
   function choose(at) {
     mark(at);
+    pieces[selected]?.scrollIntoView({ block: "nearest" });
     select(at);
   }
 
