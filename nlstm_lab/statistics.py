@@ -51,6 +51,12 @@ class Compared(NamedTuple):
     ordering: Ordering
     df: float
 
+    def row(self) -> dict[str, Any]:
+        """As a row of a table: verdict, difference, low, high, seeds, df."""
+        mean, low, high = self.difference
+        row = {"verdict": self.ordering, "difference": mean, "low": low, "high": high}
+        return row | {"seeds": self.seeds, "df": self.df}
+
 
 def bootstrap(
     values: ArrayLike,

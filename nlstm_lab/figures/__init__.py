@@ -21,7 +21,6 @@ _get, __all__ = door(
     __name__,
     {
         "figures.plotted": ["attach", "data"],
-        "figures.sentences": ["ordering", "prose", "with_interval"],
         "figures.saving": ["manifest", "save"],
         "figures.tables": ["differences", "folded", "table"],
         "figures.style": ["COLUMN", "DIVERGING", "PAGE", "canvas", "look", "override", "styled"],

@@ -7,12 +7,14 @@ from typing import Any
 import pandas as pd
 from pandas.io.formats.style import Styler
 
+from nlstm_lab.statistics import Compared
 
-def table(frame: pd.DataFrame | Mapping[str, Any], form: str = ".3f", **forms: str) -> Styler:
+
+def table(frame: pd.DataFrame | Mapping[str, Any] | list[dict[str, Any]], form: str = ".3f", **forms: str) -> Styler:
     """Show a frame with rounded numbers; what is missing is blank.
 
     Args:
-        frame: A frame, or columns by their names; a named index becomes columns.
+        frame: A frame, columns by their names, or rows; a named index becomes columns.
         form: The format of numbers that are not whole.
         forms: The formats of columns that have their own.
 
@@ -25,16 +27,18 @@ def table(frame: pd.DataFrame | Mapping[str, Any], form: str = ".3f", **forms: s
     return frame.style.format({name: f"{{:{each}}}" for name, each in formats.items()}, na_rep="").hide(axis="index")
 
 
-def differences(compared: pd.DataFrame, form: str = "+.3f") -> Styler:
-    """Show differences over seeds (`lab.probes.comparisons`) with their verdicts and 95 % intervals.
+def differences(compared: pd.DataFrame | Mapping[str, Compared], form: str = "+.3f") -> Styler:
+    """Show differences over seeds with their verdicts and 95 % intervals.
 
     A verdict is of the comparison as it is named: it `holds` where the interval lies above zero.
 
     Args:
-        compared: `lab.probes.comparisons`, one row a difference.
+        compared: `lab.probes.comparisons`, one row a difference; or comparisons by their names.
         form: The format of the differences.
     """
-    return table(compared.drop(columns="df"), form)
+    if isinstance(compared, Mapping):
+        compared = pd.DataFrame([{"comparison": name} | one.row() for name, one in compared.items()])
+    return table(compared.drop(columns="df", errors="ignore"), form)
 
 
 class Folded(dict[str, pd.DataFrame]):

@@ -138,10 +138,8 @@ def comparisons(
     groups = [("", frame)] if by is None else list(frame.groupby(by, sort=False))
     for name, (first, second) in sides.items():
         for value, group in groups:
-            one = compared(group, column, first, second)
-            mean, low, high = one.difference
-            row = {"comparison": name} | ({} if by is None else {by: value}) | {"verdict": one.ordering}
-            rows.append(row | {"difference": mean, "low": low, "high": high, "seeds": one.seeds, "df": one.df})
+            named = {"comparison": name} | ({} if by is None else {by: value})
+            rows.append(named | compared(group, column, first, second).row())
     return pd.DataFrame(rows)
 
 
