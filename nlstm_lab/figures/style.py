@@ -133,7 +133,9 @@ def override(*styles: Style) -> None:
         raise UsageError(f"matplotlib cannot draw in this style: {str(error).splitlines()[0]}") from error
     slants = {"rm": "", "it": ":italic", "bf": ":bold", "cal": ":italic", "sf": ""}
     letters = {f"mathtext.{name}": own[0] + slant for name, slant in slants.items()}
-    _sheets[1:] = styles if kept else [letters | {"mathtext.fontset": "custom"}, *styles]
+    # a text keeps the name of its font set, but not the letters of "custom", where it is drawn without this style
+    letters["mathtext.fontset"] = "dejavuserif" if own == ["serif"] else "custom"
+    _sheets[1:] = styles if kept else [letters, *styles]
 
 
 @contextmanager

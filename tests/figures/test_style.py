@@ -6,6 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
@@ -107,8 +108,11 @@ def test_mathematics_follows_the_text_unless_it_is_named():
     try:
         figures.override({"font.family": "serif"})
         with style.context():
-            assert mpl.rcParams["mathtext.fontset"] == "custom"
-            assert mpl.rcParams["mathtext.it"] == "serif:italic"
+            drawn = Figure().text(0, 0, "$c_t$")
+        assert drawn.get_math_fontfamily() == "dejavuserif"  # wherever it is shown
+        figures.override({"font.family": "monospace"})
+        with style.context():
+            assert mpl.rcParams["mathtext.it"] == "monospace:italic"
         figures.override({"font.family": "serif", "mathtext.fontset": "stix"})
         with style.context():
             assert mpl.rcParams["mathtext.fontset"] == "stix"
