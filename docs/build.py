@@ -124,7 +124,7 @@ def notebook(name: str) -> str:
     shown = nbformat.read(job.output, as_version=4) if job.output.is_file() else job.read()  # type: ignore[no-untyped-call]
     for cell in shown.cells:
         if cell.cell_type == "markdown":  # places that only the widget in JupyterLab knows
-            cell.source = re.sub(r"\[([^\]]+)\]\(#connectivity-[^)]*\)", r"\1", cell.source)
+            cell.source = re.sub(r"\[([^\]]+)\]\(#(?:connectivity|unit)-[^)]*\)", r"\1", cell.source)
         for output in cell.get("outputs", []):
             data, about = output.get("data", {}), output.get("metadata", {}).get("nlstm_lab", {})
             data.pop(WIDGET, None)

@@ -85,6 +85,7 @@ _get, __all__ = door(
         "probes.edits": ["freeze", "put", "shuffle", "zero"],
         "probes.running": ["run"],
         "probes.tracing": ["trace"],
+        "studies.activations.measure": ["counterparts", "unit_labels", "units"],
         "studies.boundaries.flushing": ["flushes"],
         "studies.boundaries.known_language": ["language_information"],
         "studies.boundaries.measure": ["boundaries", "plain"],

@@ -3,6 +3,7 @@
 from nlstm_lab.widgets.boundaries import BoundaryExplorer
 from nlstm_lab.widgets.completion import AutocompleteDemo
 from nlstm_lab.widgets.connectivity import ConnectivityExplorer
+from nlstm_lab.widgets.dashboard import Dashboard
 from nlstm_lab.widgets.explorer import CellExplorer
 from nlstm_lab.widgets.interventions import InterventionLab
 from nlstm_lab.widgets.patching import PatchLab
@@ -13,6 +14,7 @@ __all__ = [
     "BoundaryExplorer",
     "CellExplorer",
     "ConnectivityExplorer",
+    "Dashboard",
     "InterventionLab",
     "PatchLab",
     "RunBrowser",

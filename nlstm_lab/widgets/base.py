@@ -48,6 +48,7 @@ class LabWidget(anywidget.AnyWidget):
     title: ClassVar[str]
     scripts: ClassVar[tuple[str, ...]]
     inputs: ClassVar[tuple[str, ...]] = ()
+    looks: ClassVar[tuple[str, ...]] = ()  # traits that the address of a page repeats
 
     asked = traitlets.Int(0).tag(sync=True)  # how often the browser has changed an input
     answered = traitlets.Int(0).tag(sync=True)  # which of those changes the results belong to
@@ -91,7 +92,8 @@ class LabWidget(anywidget.AnyWidget):
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained page that shows the current state in any browser, without Python or a network."""
         self.wait()
-        return pages.write(Path(path), self.title, self.shown(), source.page(self.scripts), self._png())
+        state = {**self.shown(), "_looks": self.looks}
+        return pages.write(Path(path), self.title, state, source.page(self.scripts), self._png())
 
     def shown(self) -> dict[str, Any]:
         """All that a page is made of: results and the inputs that they belong to, by name, bytes among them."""
@@ -111,6 +113,8 @@ class LabWidget(anywidget.AnyWidget):
         self._from_browser = True
         try:
             super().set_state(sync_data)
+        except LabError as error:  # of a widget that is linked to this one, and keeps what it had
+            self.error = str(error)
         finally:
             self._from_browser = False
         if "asked" in sync_data:

@@ -7,6 +7,15 @@ function render(lab) {
   const values = () => lab.get("values");
 
   // controls
+  if (lab.own) {
+    lab.local = () => {
+      const networks = lab.get("networks"), about = networks[lab.get("run")];
+      try {
+        if (!about) throw new Error(`there is no run ${JSON.stringify(lab.get("run"))} in this page`);
+        lab.receive({ ...readHere(about, lab.get("text")), ...about.records, error: "" });
+      } catch (error) { lab.receive({ error: error.message }); }
+    };
+  }
   const run = runChoice(lab);
   const shown = choices("Values", [["printed", "as in the paper"], ["tanh", "tanh"], ["raw", "raw"]], values(), (each) => { lab.set({ values: each }); rank(false); });
   const text = textBox(lab, "Text: type or paste your own", "text");
@@ -21,6 +30,7 @@ function render(lab) {
   // views
   const scaleLegend = legend("", scale("diverging", 1));
   const columns = make("div", { class: "nl-columns" });
+  const page = unitPage(lab, (run, each, m) => lab.set({ run, unit: each, page: m }, true));
   const readout = make("div", { class: "nl-readout" });
   const course = chart({ height: 170, label: "the unit's value along the text, for each memory", hover: (x) => look(x === null ? null : Math.round(x)), press: (x) => settle(Math.round(x)) });
   const rho = chart({ height: 170, label: "autocorrelation of the unit" });
@@ -28,11 +38,12 @@ function render(lab) {
   lab.ended(course.end);
   lab.ended(rho.end);
   lab.ended(() => panels.forEach(({ map }) => map.end()));
-  lab.hint("Point at a character, or walk along the text with the arrow keys: everything below follows. Click a square of a map to look at another unit.");
+  if (lab.own) lab.hint("These networks run in this page: type your own text, or choose another network.");
+  lab.hint("Point at a character, or walk along the text with the arrow keys: everything below follows. Click a square of a map to look at another unit, and at all that is recorded of it.");
   lab.body.append(
     make("div", { class: "nl-controls" }, run, shown, scaleLegend), text,
     make("div", { class: "nl-controls" }, unit, rule, of, characters, walk),
-    columns, readout,
+    columns, page, readout,
     make("div", { class: "nl-columns" },
       make("div", {}, make("h3", {}, "Along the text"), course.node),
       make("div", {}, make("h3", {}, "How long it stays like itself"), rho.node, times)),
@@ -44,7 +55,7 @@ function render(lab) {
       const words = make("h3", {});
       const view = textView({ label: `text, coloured by the ${name(memory)}; arrow keys move along it`, hover: look, select: settle });
       view.show(trace.symbols);
-      const map = unitMap(`all units of the ${name(memory)} at this character; arrow keys choose another unit`, pick);
+      const map = unitMap(`all units of the ${name(memory)} at this character; arrow keys choose another unit and open its page`, (each) => { lab.set({ page: m }); pick(each); });
       columns.append(make("div", {}, words, view.node, map));
       return { m, memory, words, view, map };
     });
@@ -95,6 +106,7 @@ function render(lab) {
       view.paint((step) => ({ shade: shades.shade(row[step]) }));
     }
     correlations(each, how);
+    page.show(trace, lab.get("page"), each);
     moment();
   }
 
@@ -162,8 +174,8 @@ function render(lab) {
 
   function arrived() {
     trace = traceOf(lab);
-    if (lab.get("unit") >= trace.units) lab.set({ unit: 0 });
-    if (lab.get("step") >= trace.length) lab.set({ step: 0 });
+    if (!(lab.get("unit") in Array(trace.units).fill(0))) lab.set({ unit: 0 }); // a link may say anything
+    if (!(lab.get("step") in trace.symbols)) lab.set({ step: 0 });
     hovered = null;
     run.update();
     text.update();
@@ -175,9 +187,20 @@ function render(lab) {
     rank(false);
   }
 
-  lab.watch(["states"], arrived);
-  lab.watch(["runs", "titles", "run", "text"], () => { run.update(); text.update(); }); // cancelled, too
-  lab.watch(["unit", "values", "step", "rule"], framed(() => { shown.show(values()); rule.show(lab.get("rule")); rank(false); }));
+  lab.watch(["states", "pages"], settled(arrived, 0));
+  const linked = (event) => { // #unit-inner-106 in the notebook around
+    const [, memory, each] = /#unit-(.+)-(\d+)$/.exec(decodeURIComponent(event.target.closest?.("a")?.hash ?? "")) ?? [];
+    if (!trace.memories.includes(memory) || Number(each) >= trace.units) return;
+    event.preventDefault();
+    lab.set({ page: trace.memories.indexOf(memory), unit: Number(each) });
+    all();
+    lab.root.scrollIntoView({ block: "nearest" });
+  };
+  document.addEventListener("click", linked, true);
+  lab.ended(() => document.removeEventListener("click", linked, true));
+  lab.watch(["runs", "titles", "run", "text"], () => { run.update(); text.update(); lab.local?.(); }); // cancelled, too
+  lab.watch(["unit", "values", "step", "rule", "page"], framed(() => { shown.show(values()); rule.show(lab.get("rule")); rank(false); }));
   arrived();
+  lab.local?.(); // a link may name another text
   return all;
 }

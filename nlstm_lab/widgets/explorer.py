@@ -13,13 +13,15 @@ from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.reading import hidden_states, memory_states
 from nlstm_lab.studies.activations.draw import activation_frame, cell_activations
-from nlstm_lab.studies.timescales.measure import timescales
 from nlstm_lab.widgets.base import Step, clamped
+from nlstm_lab.widgets.halves import portable
 from nlstm_lab.widgets.networks import Given
 from nlstm_lab.widgets.reading import ReadingWidget, next_symbols, surprise
+from nlstm_lab.widgets.units import UnitRecords, quoted
 
 GATES = ("i", "f", "g", "o")
 LIVES = ("alive", "silent", "latched", "not finite")
+RUNNING = 3  # networks that a page runs itself, at most
 FIRST = "since_space"  # what the unit that is shown first follows
 LABELS = ("position_in_word", "since_space", "in_quotation", "in_bracket")
 LONG = Excerpt("ptb", "valid", 30_000)  # where timescales were measured: a few hundred characters hold none
@@ -34,20 +36,23 @@ class CellExplorer(ReadingWidget):
     text: what is read first; unknown characters are mapped to known ones, and at most `LONGEST` are read.
     unit, values: what is shown first. By default the unit of the innermost memory that follows the distance from the
     last space best; `values` is "printed" (as in figures 3 and 4 of Nested LSTMs), "tanh" or "raw".
-    timescales: the excerpt whose recorded timescales are shown, where there are any.
+    timescales: the excerpt whose recorded timescales and unit pages are shown, where there are any. A click on a
+    square of a map opens its unit's page; so does a link [...](#unit-inner-106) in the notebook's text.
 
     `figure()` is `lab.figures.cell_activations` of the unit that is shown.
     """
 
     title = "Cell explorer"
-    scripts = ("reading.js", "traces.js", "unitmap.js", "explorer.js")
+    scripts = ("reading.js", "traces.js", "unitmap.js", "unitpage.js", "forward.js", "explorer.js")
     inputs = ("run", "text")
+    looks = ("run", "text", "unit", "page", "step", "values", "rule", "ranked", "characters")
 
     text = traitlets.Unicode().tag(sync=True)
 
     # what is looked at, which the browser changes alone
     unit = traitlets.Int().tag(sync=True)
     values = traitlets.Enum(("printed", "tanh", "raw"), "printed").tag(sync=True)
+    page = traitlets.Int(-1).tag(sync=True)  # the memory whose unit's page is open
     step = traitlets.Int(0).tag(sync=True)  # the character that is looked at
     rule = traitlets.Unicode().tag(sync=True)  # how units are ranked
     ranked = traitlets.Unicode().tag(sync=True)  # the memory whose units are ranked
@@ -64,11 +69,14 @@ class CellExplorer(ReadingWidget):
     known = traitlets.Bytes().tag(sync=True)  # f4 [raw and tanh, timescale and low and high, memory, unit], or empty
     reasons = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # why a timescale is not known
     known_on = traitlets.Unicode().tag(sync=True)
+    pages = traitlets.Dict().tag(sync=True)  # `UnitRecords.pages`
     labels = traitlets.Bytes().tag(sync=True)  # f4 [LABELS and surprise, time]
     vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
     likely = traitlets.Bytes().tag(sync=True)  # i2 [time, LIKELIEST]
     chances = traitlets.Bytes().tag(sync=True)  # f4 [time, LIKELIEST]
     surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next
+
+    _records: UnitRecords | None = None
 
     def __init__(
         self,
@@ -85,6 +93,12 @@ class CellExplorer(ReadingWidget):
             self.rule, self.unit = FIRST, self._following(FIRST)
         elif not 0 <= unit < self.units:
             raise UsageError(f"unit must be one of 0 to {self.units - 1}, not {unit}")
+
+    @traitlets.validate("unit", "step")
+    def _one(self, proposal: Any) -> int:
+        """A linked widget may mean all units, or no character: that changes nothing here."""
+        chosen, trait = proposal["value"], proposal["trait"].name
+        return int(chosen if chosen >= 0 else getattr(self, trait))
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         text, notice = self._reader.read(given["run"], given["text"])
@@ -106,7 +120,9 @@ class CellExplorer(ReadingWidget):
         state |= self._of_cells(trace, memories) if "c" in trace else _without_cells(memories, states.shape[1])
         state |= clamped(self, given, "unit", states.shape[1] - 1)
         state |= clamped(self, given, "step", len(trace["time"]) - 1)
-        return state | self._timescales(given["run"], memories, states.shape[1])
+        if self._records is None:
+            self._records = UnitRecords(self._networks, self._long)
+        return state | self._records(given["run"], memories, states.shape[1])
 
     def _following(self, label: str) -> int:
         """The living unit of the first memory that goes best with a label, as the browser ranks them."""
@@ -131,23 +147,25 @@ class CellExplorer(ReadingWidget):
         squashed = [str(printed[memory]).startswith(r"$\tanh") for memory in memories]
         return {"gates": _half(gates), "lives": codes[order].tobytes(), "squashed": squashed}
 
-    def _timescales(self, run: str, memories: list[str], units: int) -> dict[str, Any]:
-        """The recorded timescales, and where they were measured."""
-        text, seed = self._long, self._networks.seed(run)
-        record = None if text is None else timescales.find(self._networks[run], text, seed=seed)
-        if text is None or record is None:
-            return {"known": b"", "reasons": [], "known_on": ""}
-        frames = [record[record["value"] == value] for value in ("raw", "tanh")]
-        ordered = [
-            frame.set_index(["memory", "unit"]).loc[[(m, u) for m in memories for u in range(units)]]
-            for frame in frames
-        ]
-        numbers = np.stack([frame[["timescale", "low", "high"]].to_numpy().T for frame in ordered])
-        return {
-            "known": numbers.astype("<f4").tobytes(),
-            "reasons": [frame["reason"].tolist() for frame in ordered],
-            "known_on": f"{text.length:,} characters of {text.corpus} ({text.split})",
-        }
+    def shown(self) -> dict[str, Any]:
+        """With the passages of the shown unit alone, and with the networks that a page can run itself."""
+        rows = [m * self.units + self.unit for m in range(len(self.memories))]
+        state = {**super().shown(), "pages": quoted(self.pages, rows)}
+        chosen = dict.fromkeys([self.settled["run"], self.titles[self.settled["run"]]["twin"], *self.runs])
+        networks: dict[str, Any] = {}
+        for run in filter(None, chosen):
+            about = portable(self._networks[run]) if len(networks) < RUNNING else None
+            if about is not None:
+                networks[run] = about | self._beside(run, state["pages"] if run == self.settled["run"] else None)
+        return {**state, "networks": networks, "runs": list(networks)} if self.settled["run"] in networks else state
+
+    def _beside(self, run: str, pages: dict[str, Any] | None) -> dict[str, Any]:
+        """What goes with a network's states: names of its memories, and its records."""
+        trace = self._reader.trace(run, self._reader.read(run, self.settled["text"])[0])
+        memories, states = _states(trace)
+        records = self._records(run, memories, states.shape[1])  # type: ignore[misc]
+        kept = {"records": {**records, "pages": quoted(records["pages"], []) if pages is None else pages}}
+        return {**kept, "memories": memories, "squashed": self._of_cells(trace, memories)["squashed"]}
 
     def draw(self) -> Figure:
         run, text = self.settled["run"], self.settled["text"]

@@ -115,6 +115,7 @@ function render(lab) {
 
   const spoken = () => readout.firstChild.textContent;
 
+  lab.watch(["step"], framed(() => { hovered = null; look(); }));
   lab.watch(["runs", "titles", "cut_surprises", "divergences", "symbols", "cut_at", "run", "text", "other", "memory", "moment", "kind", "unit"], settled(arrived, 0));
   arrived();
   return paint;

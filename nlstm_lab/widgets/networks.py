@@ -10,7 +10,8 @@ from nlstm_lab.datasets.base import Symbols
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures.style import look
 from nlstm_lab.models import Interface, Network
-from nlstm_lab.runs import Run
+from nlstm_lab.runs import Run, load
+from nlstm_lab.runs.run import seeds_of
 from nlstm_lab.runs.together import about
 from nlstm_lab.widgets.runs import RunBrowser
 
@@ -100,6 +101,14 @@ class Networks:
         if name not in self._read:
             self._read[name] = _laid_out(one.model())
         return self._read[name]
+
+    def siblings(self, name: str) -> dict[str, Network]:
+        """The networks of a run's experiment whose weights are kept, by name; none of a network of one's own."""
+        one = self._of(name)
+        if not isinstance(one, Run):
+            return {}
+        every = [load(one.experiment, seed) for seed in seeds_of(one.experiment)]
+        return {run.name: run.model() for run in every if run.has_weights}
 
     def seed(self, name: str) -> int:
         """The seed of a run, 0 for a network of one's own."""

@@ -73,8 +73,8 @@ class RunBrowser(LabWidget):
             super()._on_message(widget, content, buffers)
 
     def chosen(self) -> list[Run]:
-        """The runs that are picked, in the order of the table."""
-        return [run for name, run in self._runs.items() if name in self.picked]
+        """The runs that are picked, in the order in which they were."""
+        return [self._runs[name] for name in self.picked if name in self._runs]
 
     def draw(self) -> Figure:
         rows = {row["name"]: row for row in self.rows}

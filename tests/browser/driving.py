@@ -127,11 +127,12 @@ class Page:
     def _in_jupyterlab(self) -> bool:
         return bool(self.tab.evaluate("typeof window.jupyterapp !== 'undefined'"))
 
-    def open_file(self, path: Path) -> None:
-        """A page from a file, with the network off."""
+    def open_file(self, path: Path, place: str = "") -> None:
+        """A page from a file, with the network off, at a place that its address names."""
         self.tab.context.set_offline(True)
         self.fetched.clear()
-        self.tab.goto(path.resolve().as_uri())
+        self.tab.goto("about:blank")  # or another place of the same page would not load it anew
+        self.tab.goto(path.resolve().as_uri() + f"#{place}" * bool(place))
         self.tab.wait_for_selector(".nl-widget .nl-body > *")
 
     def fetched_elsewhere(self) -> list[str]:

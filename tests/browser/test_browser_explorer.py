@@ -34,6 +34,8 @@ def test_notebook_12(notebook) -> None:
     page.see("h3", "inner memory, unit 1:")
     page.widget().locator("canvas").first.click(position={"x": 60, "y": 35})
     page.see("h3", "inner memory, unit 44:")
+    page.see(".nl-unit h3", "Unit 44 of the inner memory")
+    page.look("explorer-unit-page")
     page.widget().get_by_label("Find units").select_option("slowest first")
     page.see(".nl-score", "1 of")
     third = page.look("explorer-slowest")
@@ -75,8 +77,73 @@ def test_the_page(page, tmp_path) -> None:
     page.see(".nl-readout h3", "31 of")
     page.tab.get_by_label("Find units").select_option("follows position in word")
     assert page.look("explorer-page-found") != first
-    assert page.tab.get_by_label("Run").is_disabled()
     page.look_around("explorer-page", (1280, 400))
+
+    # a unit's page, and the link to it
+    page.tab.locator("canvas").nth(1).click(position={"x": 60, "y": 35})
+    page.see(".nl-unit h3", "Unit 44 of the outer memory")
+    page.look_around("explorer-unit", (1280, 400))
+    page.tab.wait_for_function("location.hash.includes('unit=44&page=1')")
+    page.open_file(tmp_path / "explorer.html", "unit=7&page=0&step=9999&values=<img src=x onerror=window.hacked=1>")
+    page.see(".nl-unit h3", "Unit 7 of the inner memory")
+    page.tab.get_by_role("button", name="close the unit's page").click()
+    assert page.tab.locator(".nl-unit").is_hidden()
+    assert page.tab.evaluate("window.hacked") is None
+    assert not page.fetched_elsewhere()
+
+
+def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
+    """Every number that the page computes from a typed text, for a Nested LSTM and a stack; then typed by hand."""
+    import numpy as np
+
+    import nlstm_lab as lab
+    from nlstm_lab.widgets import source
+
+    runs = [
+        lab.runs.load(name, scale="small") for name in ("ptb_char_nlstm_logfreq", "ptb_char_nlstm", "ptb_char_lstm2")
+    ]
+    written = lab.widgets.CellExplorer(runs, "the bank").to_html(tmp_path / "live.html")
+    page.open_file(written)
+    typed = "É $ N (a <unk>\n 'x' \"in\" 👩 the company said" + " and so on" * 30
+    read = """(text) => { SCRIPT
+        const kept = stored();
+        const plain = (value) => ArrayBuffer.isView(value) ? [...value] : value;
+        const read = (about) => Object.entries(readHere(about, text)).map(([name, value]) => [name, plain(value)]);
+        return Object.entries(kept.networks).map(([run, about]) => [run, Object.fromEntries(read(about))]);
+    }"""
+    script = source._functions(("forward.js",)) + source.read("page/alone.js").partition("function standIn")[0]
+    found = dict(page.tab.evaluate(read.replace("SCRIPT", script), typed))
+    assert list(found) == [run.name for run in runs]
+    for run in runs:
+        own, wanted = found[run.name], lab.widgets.CellExplorer(run, typed)
+        for name in ("symbols", "memories", "vocabulary", "squashed", "notice", "units"):
+            assert own[name] == getattr(wanted, name), name
+        for name, kind in {
+            "states": "<f2",
+            "gates": "<f2",
+            "chances": "<f4",
+            "surprises": "<f4",
+            "labels": "<f4",
+        }.items():
+            values = np.frombuffer(getattr(wanted, name), kind).astype(float)
+            np.testing.assert_allclose(np.array(own[name], float), values, rtol=1e-3, atol=1e-3, err_msg=name)
+        assert own["lives"] == list(wanted.lives)
+
+    page.tab.get_by_label("Text: type").fill("<script>window.hacked=1</script> é")
+    page.see(".nl-text", "script")
+    page.see("p", "read as")
+    page.tab.get_by_role("button", name="show as printed").click()
+    page.see("h3", "are latched here")
+    page.tab.get_by_label("Text: type").fill("")
+    assert "empty" in page.error()
+    page.tab.get_by_label("Text: type").fill("a link shows this again")
+    page.see(".nl-text", "a link shows this again")
+    page.look_around("explorer-live", (1280, 400))
+    page.tab.wait_for_function("location.hash.includes('again')")
+    page.open_file(written, page.tab.url.partition("#")[2])
+    page.see(".nl-text", "a link shows this again")
+    page.see("h3", "are latched here")
+    assert page.tab.evaluate("window.hacked") is None
     assert not page.fetched_elsewhere()
 
 

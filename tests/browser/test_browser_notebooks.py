@@ -15,7 +15,20 @@ pytestmark = pytest.mark.browser
 
 
 def sort(page: Page) -> None:
+    """And use the dashboard: what is picked in its first widget, or chosen in the second, is shown by the others."""
     page.widget().get_by_role("columnheader").filter(has_text="valid").get_by_role("button").click()
+    page.widget(1).locator("canvas").first.click(position={"x": 60, "y": 35})
+    page.see(".nl-sum", "With unit 44 of the", 2)
+    page.widget(1).locator(".nl-text [data-step='20']").first.click()
+    page.see(".nl-readout h3", "Character 21 of", 2)
+    page.widget(2).get_by_label("Text: type").fill("the bank said on friday")
+    page.see(".nl-text", "the bank said on friday", 1)
+    page.widget(2).get_by_label("Text: type").fill("<script>window.hacked=1</script> ü")
+    page.see(".nl-text", "script", 1)
+    page.widget().get_by_label("pick ptb_char_nlstm/small-seed0").uncheck()
+    page.see("select", "output bias", 2)
+    page.look("dashboard", 1)
+    page.look("dashboard-cut", 2)
 
 
 def move_the_threshold(page: Page) -> None:

@@ -120,6 +120,26 @@ def test_the_explorer_opens_on_a_living_unit_that_follows_spaces() -> None:
     assert r[widget.unit] == pytest.approx(np.nanmax(r), abs=0.01)
 
 
+def test_the_page_of_a_unit_is_what_was_recorded_of_it(tmp_path) -> None:
+    run = lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small")
+    excerpt = lab.datasets.Excerpt("ptb", "valid", 30_000)
+    widget = lab.widgets.CellExplorer(run, TEXT, unit=7)
+    record = lab.probes.units(run.model(), excerpt)
+    row = record[(record.memory == "outer") & (record.unit == 7)].iloc[0]
+    place = widget.memories.index("outer") * 150 + 7
+    assert (widget.pages["label"][place], widget.pages["places"][place]) == (row.label, row.places)
+    cuts = lab.probes.cell_cuts(run.model(), excerpt)
+    assert widget.pages["kl"][place] == cuts[(cuts.memory == "outer") & (cuts.unit == 7)].kl.item()
+    names = [name for name, _, _ in widget.pages["counterparts"][place]]
+    assert names == ["ptb_char_nlstm_logfreq/small-seed1", "ptb_char_nlstm_logfreq/small-seed2"]
+    page = widget.shown()["pages"]
+    assert page["text"] == ""
+    if widget.pages["text"]:  # where the corpus is at hand, a page quotes what the shown unit needs
+        at = int(row.places.split()[0])
+        assert page["passages"][str(at)] == widget.pages["text"][at - 24 : at + 8]
+        assert len(page["passages"]) <= 40
+
+
 def test_the_first_cut_costs_something() -> None:
     widget = lab.widgets.InterventionLab(network(), TEXT, memory="inner")
     costs = [np.frombuffer(widget.divergences, "<f4").sum()]
@@ -309,6 +329,28 @@ def test_what_is_picked_and_cannot_be_read_becomes_a_sentence_and_changes_nothin
     assert (explorer.runs, explorer.run, explorer.error) == ([other], other, "")
     assert closed.runs == [first]
     assert closed.error == ""
+
+
+@pytest.mark.slow
+def test_linked_widgets_show_one_selection() -> None:
+    networks = [network(), network(name="second")]
+    explorer = lab.widgets.CellExplorer(networks, TEXT, unit=2, timescales=None)
+    scissors = lab.widgets.InterventionLab(networks, TEXT, moment=9)
+    board = lab.widgets.Dashboard(explorer, scissors)
+    assert (scissors.unit, explorer.unit, board.children) == (-1, 2, (explorer, scissors))
+    explorer.unit = 3
+    assert scissors.unit == 3
+    assert {"application/vnd.jupyter.widget-view+json", "image/png"} <= set(board._repr_mimebundle_()[0])
+    explorer.run, explorer.step = "second", 5
+    assert (scissors.run, scissors.step) == ("second", 5)
+    scissors.unit = -1  # all units
+    assert explorer.unit == 3
+    explorer.set_state({"text": "a", "asked": 1})  # too short for a cut, not for the explorer
+    explorer.wait()
+    assert (explorer.symbols, explorer.error, "".join(scissors.symbols)) == (["a"], "", TEXT)
+    explorer.set_state({"text": "a longer text", "asked": 2})
+    explorer.wait()
+    assert "".join(scissors.symbols) == "a longer text"
 
 
 def test_two_networks_of_one_name_are_refused() -> None:

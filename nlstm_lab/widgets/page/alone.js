@@ -22,4 +22,21 @@ function standIn(state) {
   };
 }
 
-start(standIn({ ...stored(), _alone: true }), document.getElementById("widget"), render);
+/** The address says what is looked at, so that a link shows it again; it can name nothing else. */
+function addressed(model, looks) {
+  const said = (name, word) => {
+    const now = model.get(name);
+    if (typeof now === "number") return /^-?\d+$/.test(word) ? Number(word) : now;
+    return typeof now === "boolean" ? word === "true" : word;
+  };
+  const follow = () => new URLSearchParams(location.hash.slice(1)).forEach((word, name) => { if (looks.includes(name)) model.set(name, said(name, word)); });
+  const write = settled(() => location.replace(`#${new URLSearchParams(looks.map((name) => [name, model.get(name)]))}`), 300);
+  follow();
+  addEventListener("hashchange", follow);
+  looks.forEach((name) => model.on(`change:${name}`, write));
+  return model;
+}
+
+const kept = { ...stored(), _alone: true };
+const looks = (kept._looks ?? []).filter((name) => kept.networks || !["run", "text"].includes(name)); // which need a network
+start(addressed(standIn(kept), looks), document.getElementById("widget"), render);

@@ -12,6 +12,8 @@ const LONG = 6000; // ms after which one wonders whether Python is there
  *   lab.send(message)        a word to Python, unless there is none
  *   lab.watch(names, f)      call f when Python changes one of them
  *   lab.alone                whether this is a page without Python
+ *   lab.own                  whether it has networks of its own, with which lab.local() computes what Python would
+ *   lab.receive(values)      results of that
  *   lab.needsPython(node)    disable a control's inputs where there is no Python
  *   lab.say(sentence)        what a screen reader says
  *   lab.hint(sentence)       what to do, for a stranger
@@ -19,7 +21,7 @@ const LONG = 6000; // ms after which one wonders whether Python is there
  *   lab.ended(f)             call f when the widget goes
  */
 function start(model, el, render) {
-  const alone = model.get("_alone") === true;
+  const alone = model.get("_alone") === true, own = alone && Boolean(model.get("networks"));
   const ends = [];
   const error = make("div", { class: "nl-error", role: "alert", hidden: true });
   const notice = make("p", { class: "nl-quiet", role: "status", hidden: true });
@@ -62,13 +64,16 @@ function start(model, el, render) {
 
   const send = () => { timer = null; model.set("asked", (model.get("asked") ?? 0) + 1); model.save_changes(); status(); };
   const lab = {
-    alone, root, body, waiting,
+    alone, own, root, body, waiting,
     get: (name) => model.get(name),
     set(values, ask = false, delay = 0) {
       setting = true; // who sets knows
       for (const [name, value] of Object.entries(values)) model.set(name, value);
       setting = false;
-      if (alone) return;
+      if (alone) {
+        if (ask && own) { clearTimeout(timer); timer = setTimeout(() => lab.local(), delay); }
+        return;
+      }
       model.save_changes(); // at once, or the kernel's echo of an older value would be taken for news
       if (!ask) return;
       clearTimeout(timer);
@@ -77,7 +82,7 @@ function start(model, el, render) {
     },
     watch: (names, f) => names.forEach((name) => listen(name, () => setting || f())),
     needsPython(node) {
-      if (!alone) return node;
+      if (!alone || own) return node;
       for (const control of [node, ...node.querySelectorAll("input, select, textarea, button")]) {
         if ("disabled" in control) control.disabled = true;
       }
@@ -89,6 +94,7 @@ function start(model, el, render) {
       }
       return node;
     },
+    receive: (values) => Object.entries(values).forEach(([name, value]) => model.set(name, value)),
     send: (message) => alone || model.send(message),
     say: settled((sentence) => { heard.textContent = sentence; }, 150),
     hint: (sentence) => body.append(make("p", { class: "nl-hint" }, sentence)),

@@ -1,0 +1,75 @@
+// The page of a unit: all that is recorded of it on a long text, with the passages where it is highest and lowest.
+
+/** A panel for the unit that is open; `go(run, unit)` shows another one. */
+function unitPage(lab, go) {
+  const node = make("section", { class: "nl-unit", "aria-label": "the unit's page", tabindex: "-1" });
+  node.hidden = true;
+
+  node.show = (trace, m, unit) => {
+    const all = lab.get("pages"), row = m * trace.units + unit;
+    node.hidden = m < 0 || m >= trace.memories.length || !all.places;
+    if (node.hidden) return node.replaceChildren();
+    const of = (column) => all[column][row];
+    const memory = lookOf(trace.memories[m]).label;
+    const facts = [
+      [trace.timescale(m, unit, "tanh")?.time === undefined ? "State" : "Timescale", time(trace, m, unit, of)],
+      ["Follows", follows(of)],
+      ["Swapping it costs", cost(all, trace, m, row)],
+      ["Counterparts", counterparts(of("counterparts"), m)],
+    ];
+    node.replaceChildren(
+      make("div", { class: "nl-unit-top" }, make("h3", {}, `Unit ${unit} of the ${memory}, on ${all.on}`),
+        button("Close", () => { lab.set({ page: -1 }); node.hidden = true; }, { "aria-label": "close the unit's page" })),
+      make("div", { class: "nl-columns" },
+        make("dl", { class: "nl-facts-list" }, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, ...[value].flat())])),
+        histogram(of)),
+      make("div", { class: "nl-columns" }, passages("Where it is highest", all, of, 0), passages("Where it is lowest", all, of, 1)),
+      ...(all.text || all.passages?.[of("places").split(" ")[0]] ? [] : [make("p", { class: "nl-quiet" },
+        lab.alone ? "The corpus may not be published: a page holds the passages of the unit that it was written for." : "The passages are not shown, since the corpus is not here: `nlstm-lab data` says how to get it.")]),
+    );
+  };
+
+  function time(trace, m, unit, of) {
+    const known = trace.timescale(m, unit, "tanh");
+    if (known?.time !== undefined) return `${number(known.time)} characters (95 %: ${number(known.low)} to ${number(known.high)}), of tanh c`;
+    return `${known?.reason || "no timescale is recorded"}; moved for the last time at character ${of("still_since").toLocaleString("en")}`;
+  }
+
+  const follows = (of) => (of("effect") === 0 ? "nothing" : `${of("label")}: ${number(Math.abs(of("effect")), 2)} standard deviations ${of("effect") > 0 ? "higher" : "lower"} there. `
+    + `95 % of the units of an untrained network stay below ${number(of("untrained"), 2)}; on shuffled characters it is ${number(of("shuffled"), 2)}.`);
+
+  function cost(all, trace, m, row) {
+    if (!all.kl) return "not measured";
+    const others = all.kl.slice(m * trace.units, (m + 1) * trace.units);
+    const place = 1 + others.filter((each) => each > all.kl[row]).length;
+    return `${number(all.kl[row], 2)} nats of divergence a prediction, ${number(all.loss_increase[row], 2)} of loss; number ${place} of ${trace.units}`;
+  }
+
+  const counterparts = (found, m) => (!found.length ? "none is recorded" : found.map(([run, unit, r]) => {
+    const label = lab.get("titles")[run]?.label ?? run, words = `${label.split(", ").at(-1)}: unit ${unit} (r = ${number(r, 2)})`;
+    return lab.alone || !lab.get("runs").includes(run) ? make("div", {}, words) : button(words, () => go(run, unit, m));
+  }));
+
+  function histogram(of) {
+    const bars = [...of("histogram")].map((letter) => make("i", { style: `height:${4 + 5 * (letter.charCodeAt(0) - 97)}px` }));
+    const ends = make("div", { class: "nl-legend-ends" }, make("span", {}, number(of("low"))), make("span", {}, number(of("high"))));
+    return make("div", { class: "nl-histogram", role: "img", "aria-label": `histogram of its values from ${number(of("low"))} to ${number(of("high"))}` }, make("div", {}, ...bars), ends);
+  }
+
+  /** Ten passages, coloured by its value at each character; the bold one is where it is highest or lowest. */
+  function passages(title, all, of, half) {
+    const places = of("places").split(" ").map(Number), courses = of("courses").split(" "), many = places.length / 2;
+    const shades = scale("diverging", Math.max(Math.abs(of("low")), Math.abs(of("high")), 1e-6));
+    const lines = places.slice(half * many, (half + 1) * many).map((at, k) => {
+      const course = courses[half * many + k];
+      const text = all.text ? all.text.slice(at - all.before, at - all.before + course.length) : all.passages?.[at];
+      const letters = [...course].map((digit, j) => {
+        const shade = shades.shade(of("low") + ((of("high") - of("low")) * parseInt(digit, 36)) / 35), letter = text?.[j] ?? " ";
+        return make("span", { class: j === all.before ? "nl-peak" : null, style: `background:${shade};color:${ink(shade)}` }, letter === "\n" ? "¶" : letter);
+      });
+      return make("li", {}, make("code", { "aria-label": text ?? "" }, ...letters), make("span", { class: "nl-quiet" }, ` at ${at.toLocaleString("en")}`));
+    });
+    return make("div", {}, make("h3", {}, title), make("ol", { class: "nl-passages" }, ...lines));
+  }
+  return node;
+}

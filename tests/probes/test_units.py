@@ -1,0 +1,59 @@
+"""What is said of a unit is true of units whose values are known."""
+
+import numpy as np
+import pytest
+import torch
+
+import nlstm_lab as lab
+from nlstm_lab.studies.activations import measure
+
+LETTERS = " abcdefghijklmnopqrstuvwxyz"
+TEXT = "the bank of the west fell sharply on monday but recovered by friday " * 20
+
+
+@pytest.fixture(scope="module")
+def known() -> lab.models.Network:
+    """Of an LSTM's units, the first is high at spaces alone, the second stands still, the third is low at vowels."""
+    unit = lab.LSTM(len(LETTERS), 3)
+    cell = unit.cells[0]
+    with torch.no_grad():
+        for parameter in cell.parameters():
+            parameter.zero_()
+        x, bias = cell.weight_ih, cell.bias
+        bias[0:3], bias[3:6] = 20.0, -20.0  # the input gate is open, the forget gate closed
+        x[6, 0] = 3.0
+        for vowel in "aeiou":
+            x[8, LETTERS.index(vowel)] = -3.0
+    return lab.models.wrap(unit, readout=torch.nn.Linear(3, len(LETTERS)), vocabulary=LETTERS, name="known")
+
+
+def test_labels_places_and_histograms_of_known_units(known) -> None:
+    table = lab.probes.units(known, TEXT, burn_in=30).set_index("unit")
+    assert table["label"][[0, 2]].tolist() == ["space", "vowel"]
+    assert table["effect"][0] > 10 > 0 > -10 > table["effect"][2]
+    assert abs(table["effect"][1]) < 0.01
+    assert table["shuffled"][0] == pytest.approx(table["effect"][0], rel=0.2)  # it reads the character alone
+    places = [int(place) for place in table["places"][0].split()]
+    highest, lowest = places[: measure.PASSAGES], places[measure.PASSAGES :]
+    assert all(TEXT[at] == " " for at in highest)
+    assert all(TEXT[at] != " " for at in lowest)
+    assert np.diff(sorted(highest)).min() >= measure.BEFORE + measure.AFTER
+    course = table["courses"][0].split()[0]
+    around = TEXT[highest[0] - measure.BEFORE : highest[0] + measure.AFTER]
+    assert [digit == "z" for digit in course] == [letter == " " for letter in around]
+    assert table["histogram"][0][1:-1] == "a" * (measure.BINS - 2)
+    assert table["histogram"][0][0] == "j"
+
+
+def test_a_network_is_its_own_counterpart_in_another_order(known) -> None:
+    shuffled = lab.probes.untrained(known)
+    shuffled.load_state_dict(known.state_dict())
+    order = [2, 1, 0]
+    with torch.no_grad():
+        for parameter in shuffled.recurrent.cells[0].parameters():
+            parameter.copy_(parameter.view(4, 3, -1)[:, order].reshape(parameter.shape))
+    found = measure._counterparts([known, shuffled], TEXT * 2)
+    one = found[found["network"] == 0].set_index("unit")
+    assert one["counterpart"][[0, 2]].tolist() == [2, 0]
+    assert one["r"][[0, 2]].tolist() == [1, 1]
+    assert one["r"][1] == 0
