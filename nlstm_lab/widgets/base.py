@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from matplotlib.figure import Figure
 
 from nlstm_lab.errors import LabError
 from nlstm_lab.figures.style import context
+from nlstm_lab.runs import Run
 from nlstm_lab.widgets import pages, source
 
 Step = Callable[[float, str], None]  # (share of the work that is done, what is being done); raises Cancelled
@@ -46,10 +48,14 @@ class LabWidget(anywidget.AnyWidget):
     """
 
     title: ClassVar[str]
+    caption: ClassVar[str] = ""  # of what is shown, with traits in braces
+    snippet: ClassVar[str] = ""  # the call that draws it; {load} is the run
     scripts: ClassVar[tuple[str, ...]]
     inputs: ClassVar[tuple[str, ...]] = ()
     looks: ClassVar[tuple[str, ...]] = ()  # traits that the address of a page repeats
 
+    paper = traitlets.Dict().tag(sync=True)  # what `paper.js` makes caption, citation and call of
+    picture = traitlets.Bytes().tag(sync=True)  # the static figure, when a browser asks for it
     asked = traitlets.Int(0).tag(sync=True)  # how often the browser has changed an input
     answered = traitlets.Int(0).tag(sync=True)  # which of those changes the results belong to
     progress = traitlets.Dict().tag(sync=True)  # share and doing, of a computation that takes long
@@ -66,6 +72,7 @@ class LabWidget(anywidget.AnyWidget):
         self._lock, self._worker = threading.Lock(), threading.Thread()
         super().__init__(**{**state, **self.compute(state, _quietly)})
         self.settled = {name: getattr(self, name) for name in self.inputs}
+        self.paper = self._paper()
         self.observe(self._chosen, names=list(self.inputs))
         self.on_msg(self._on_message)
 
@@ -92,14 +99,27 @@ class LabWidget(anywidget.AnyWidget):
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained page that shows the current state in any browser, without Python or a network."""
         self.wait()
-        state = {**self.shown(), "_looks": self.looks}
-        return pages.write(Path(path), self.title, state, source.page(self.scripts), self._png())
+        picture = self._png()
+        state = {**self.shown(), "_looks": self.looks, "picture": picture if self.snippet else b""}
+        return pages.write(Path(path), self.title, state, source.page(self.scripts), picture)
 
     def shown(self) -> dict[str, Any]:
         """All that a page is made of: results and the inputs that they belong to, by name, bytes among them."""
-        skipped = {"asked", "answered", "progress", "error", "layout", "tabbable", "tooltip"}
+        skipped = {"picture", "asked", "answered", "progress", "error", "layout", "tabbable", "tooltip"}
         known = {name: getattr(self, name) for name in self.keys if not name.startswith("_") and name not in skipped}
         return known | self.settled
+
+    def made_of(self) -> dict[str, Run]:
+        """The runs that may be shown, by the name under which a trait knows them."""
+        return {}
+
+    def _paper(self) -> dict[str, Any]:
+        runs = {
+            name: {"load": _call(run), "commit": run.result.get("commit", "")[:10]}
+            for name, run in self.made_of().items()
+        }
+        about = {"title": self.title, "caption": self.caption, "snippet": self.snippet, "version": version("nlstm-lab")}
+        return {**about, "runs": runs} if self.snippet else {}
 
     def wait(self, seconds: float = 60.0) -> None:
         """Return when nothing is being computed; a LabError where that takes longer than `seconds`."""
@@ -189,7 +209,12 @@ class LabWidget(anywidget.AnyWidget):
             raise Cancelled
 
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
-        """The browser cancels: what was shown last is shown again."""
+        """The browser cancels: what was shown last is shown again. Or it asks for the picture of that."""
+        if content == "picture":
+            try:
+                self.picture = self._png()
+            except LabError as error:
+                self.error = str(error)
         if content == "cancel":
             self._version += 1
             self._apply({**self.settled, "progress": {}, "error": "", "answered": self.asked})
@@ -220,6 +245,11 @@ def clamped(widget: LabWidget, given: dict[str, Any], place: str, last: int) -> 
     """What corrects a place (a character, a unit) that another text or network no longer has; mostly nothing."""
     where = given.get(place, getattr(widget, place))
     return {place: last} if where > last else {}
+
+
+def _call(run: Run) -> str:
+    """The call that loads a run."""
+    return f'lab.runs.load("{run.experiment.name}", seed={run.seed}, scale="{run.experiment.scale}")'
 
 
 def _quietly(share: float, doing: str) -> None:

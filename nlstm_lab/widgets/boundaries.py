@@ -37,6 +37,8 @@ class BoundaryExplorer(LabWidget):
     """
 
     title = "Learned boundaries"
+    caption = "Boundaries in “{text}”; threshold {threshold}, slope {slope}."
+    snippet = "lab.widgets.BoundaryExplorer({load}, {text}, threshold={threshold}, slope={slope}).figure()"
     scripts: ClassVar[tuple[str, ...]] = ("agreement.js", "boundaries.js")
     inputs: ClassVar[tuple[str, ...]] = ("text", "threshold", "slope")
 
@@ -56,8 +58,12 @@ class BoundaryExplorer(LabWidget):
         # a copy: while a threshold is tried, a network that others hold must stay as it is
         self.network = copy.deepcopy(network) if isinstance(network, Network) else network.model()
         self.run = network.name if isinstance(network, Run) else ""
+        self._made_of = {self.run: network} if isinstance(network, Run) else {}
         trained = described(self.network, None, None, self.run)
         super().__init__(text=text, threshold=threshold, slope=slope, trained=trained, truth="spaces", within="0")
+
+    def made_of(self) -> dict[str, Run]:
+        return self._made_of
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         text, notice = leniently(vocabulary_of(self.network), given["text"], LONGEST)

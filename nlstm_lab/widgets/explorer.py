@@ -43,6 +43,8 @@ class CellExplorer(ReadingWidget):
     """
 
     title = "Cell explorer"
+    caption = "Unit {unit} of every memory of {run} along “{text}”."
+    snippet = "lab.widgets.CellExplorer({load}, {text}, unit={unit}, values={values}).figure()"
     scripts = ("reading.js", "traces.js", "unitmap.js", "unitpage.js", "forward.js", "explorer.js")
     inputs = ("run", "text")
     looks = ("run", "text", "unit", "page", "step", "values", "rule", "ranked", "characters")

@@ -25,6 +25,11 @@ function render(lab) {
     select: (step) => { hovered = null; lab.set({ step }); look(); lab.say(spoken()); },
     lock: (step) => { if (!lab.alone && step > 0) ask({ moment: step, step: -1 }); },
   });
+  const rank = lab.needsPython(toggle("Cut every unit alone", lab.get("ranking"), (on) => ask({ ranking: on })));
+  const write = lab.needsPython(button("Let both networks write on", () => ask({ seed: lab.get("seed") + 1 })));
+  const units = unitMap("all units of the memory, by what cutting each alone costs; arrow keys choose one", (each) => ask({ unit: each }));
+  lab.ended(units.end);
+  const ranked = make("div", {}), written = make("div", { class: "nl-columns" });
   const sentence = make("p", { class: "nl-sum", "aria-live": "polite" });
   const readout = make("div", { class: "nl-readout" });
   const onChart = (x) => (x === null ? null : Math.round(x));
@@ -35,6 +40,7 @@ function render(lab) {
   lab.body.append(
     make("div", { class: "nl-controls" }, run, memory, kind, moment, which, unit), text, other,
     make("div", { class: "nl-controls" }, shown, shades), view.node, sentence, readout,
+    make("div", { class: "nl-controls" }, rank, write), ranked, written,
     make("div", { class: "nl-columns" }, make("div", {}, make("h3", {}, "Surprise"), losses.node), make("div", {}, make("h3", {}, "How far the prediction departs"), divergences.node)),
   );
 
@@ -50,12 +56,36 @@ function render(lab) {
     memory.offer(lab.get("memories").map((each) => [each, name(each)]), lab.get("memory"));
     kind.show(lab.get("kind"));
     which.show(lab.get("unit") >= 0);
+    rank.show(lab.get("ranking"));
     moment.show(lab.get("moment"), effect.symbols.length - 1);
     unit.show(Math.max(0, lab.get("unit")), lab.get("units") - 1);
     if (shownText !== effect.symbols.join("\u0000")) { shownText = effect.symbols.join("\u0000"); view.show(effect.symbols); }
     hovered = null;
     arrange();
     paint();
+    rankings();
+    writings();
+  }
+
+  /** The units whose cut costs most, and a map of all. */
+  function rankings() {
+    const costs = numbers(lab.get("costs"), "f4");
+    ranked.hidden = !costs.length;
+    if (!costs.length) return;
+    const order = [...costs.keys()].sort((a, b) => costs[b] - costs[a]), shades = scale("strength", costs[order[0]] || 1);
+    const best = order.slice(0, 8).map((each) => lab.needsPython(button(`${each}: ${number(costs[each], 2)}`, () => ask({ unit: each }), { "aria-label": `cut unit ${each} alone` })));
+    ranked.replaceChildren(make("h3", {}, `Units of the ${words(lab.get("memory"))} by what cutting each alone costs, nats a prediction`), make("div", { class: "nl-buttons" }, ...best), units);
+    units.show(costs.length, Math.max(0, lab.get("unit")), (each) => shades.shade(costs[each]), () => false, `all ${costs.length} units, the darker the costlier`);
+  }
+
+  /** Both continuations, the cut one bold from where it departs. */
+  function writings() {
+    const [intact, cut] = lab.get("written"), begun = effect.symbols.slice(Math.max(0, effect.moment - 24), effect.moment + 1).join("");
+    written.hidden = intact === undefined;
+    if (written.hidden) return;
+    const same = [...intact].findIndex((letter, k) => letter !== cut[k]), apart = same < 0 ? intact.length : same;
+    const line = (title, text) => make("div", {}, make("h3", {}, title), make("p", { class: "nl-written" }, make("span", { class: "nl-quiet" }, begun), text.slice(0, apart), make("b", {}, text.slice(apart))));
+    written.replaceChildren(line("The intact network writes on", intact), line(`The cut one, with the same random numbers (seed ${lab.get("seed")})`, cut));
   }
   let shownText = null;
 
@@ -116,7 +146,7 @@ function render(lab) {
   const spoken = () => readout.firstChild.textContent;
 
   lab.watch(["step"], framed(() => { hovered = null; look(); }));
-  lab.watch(["runs", "titles", "cut_surprises", "divergences", "symbols", "cut_at", "run", "text", "other", "memory", "moment", "kind", "unit"], settled(arrived, 0));
+  lab.watch(["runs", "titles", "cut_surprises", "divergences", "symbols", "cut_at", "run", "text", "other", "memory", "moment", "kind", "unit", "costs", "written"], settled(arrived, 0));
   arrived();
   return paint;
 }

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.edits import BEFORE
+from nlstm_lab.probes.edits import BEFORE, changed, chosen
 from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, state_of
 from nlstm_lab.studies.interventions.draw import cut_along_text, effect_frame
 from nlstm_lab.studies.interventions.measure import refuse_sampling
@@ -20,6 +20,7 @@ from nlstm_lab.widgets.reading import ReadingWidget, next_symbols, surprise
 DISTANCE = 60  # predictions that are made after a cut: few networks remember it longer
 TRIED = 8  # moments, of which the first view shows the one that changes most
 OTHER = "the company said it had agreed to buy the rest of the stock in the first quarter of the year "
+WRITTEN = 120  # characters
 KINDS = ("zero", "freeze", "swap")
 
 
@@ -37,8 +38,13 @@ class InterventionLab(ReadingWidget):
     """
 
     title = "Intervention lab"
-    scripts = ("reading.js", "guesses.js", "interventions.js")
-    inputs = ("run", "text", "other", "memory", "kind", "moment", "unit")
+    caption = "A cut ({kind}) of {memory} in {run}, after {moment} characters of “{text}”; unit {unit} (-1: all)."
+    snippet = (
+        "lab.widgets.InterventionLab({load}, {text}, other={other}, memory={memory}, kind={kind}, moment={moment}, "
+        "unit={unit}).figure()"
+    )
+    scripts = ("reading.js", "unitmap.js", "guesses.js", "interventions.js")
+    inputs = ("run", "text", "other", "memory", "kind", "moment", "unit", "ranking", "seed")
 
     text = traitlets.Unicode().tag(sync=True)
     other = traitlets.Unicode().tag(sync=True)
@@ -46,6 +52,9 @@ class InterventionLab(ReadingWidget):
     kind = traitlets.Unicode().tag(sync=True)
     moment = traitlets.Int().tag(sync=True)
     unit = traitlets.Int().tag(sync=True)
+
+    ranking = traitlets.Bool(False).tag(sync=True)  # whether the units are cut one by one
+    seed = traitlets.Int(-1).tag(sync=True)  # of what both networks write on; -1: nothing is written
 
     step = traitlets.Int(-1).tag(sync=True)  # the character whose prediction is looked at; -1: the cut's
     colouring = traitlets.Enum(("loss", "divergence"), "loss").tag(sync=True)  # what colours the text
@@ -62,6 +71,8 @@ class InterventionLab(ReadingWidget):
     cut_surprises = traitlets.Bytes().tag(sync=True)  # the same after the cut, from time `moment` on
     cut_likely = traitlets.Bytes().tag(sync=True)
     cut_chances = traitlets.Bytes().tag(sync=True)
+    costs = traitlets.Bytes().tag(sync=True)  # f4 [unit], nats a prediction, of each unit cut alone, or empty
+    written = traitlets.List(traitlets.Unicode()).tag(sync=True)  # by the intact and the cut network
     divergences = traitlets.Bytes().tag(sync=True)  # f4 [distance], nats, D(intact | cut)
 
     def __init__(
@@ -76,7 +87,9 @@ class InterventionLab(ReadingWidget):
         unit: int = -1,
     ) -> None:
         state = {"text": text, "other": other or OTHER * (1 + len(text) // len(OTHER)), "memory": memory or ""}
-        super().__init__(runs, **state, kind=kind, moment=-1 if moment is None else moment, unit=unit)
+        super().__init__(
+            runs, **state, kind=kind, moment=-1 if moment is None else moment, unit=unit, ranking=False, seed=-1
+        )
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         run = given["run"]
@@ -127,6 +140,8 @@ class InterventionLab(ReadingWidget):
             "cut_likely": cut_codes.tobytes(),
             "cut_chances": cut_chances.tobytes(),
             "divergences": divergence.astype("<f4").tobytes(),
+            "costs": self._costs(given, memory, moment, step) if given["ranking"] else b"",
+            "written": self._write(given, read, memory, moment, step) if given["seed"] >= 0 else [],
         }
 
     def _departure(
@@ -141,10 +156,21 @@ class InterventionLab(ReadingWidget):
         """What is predicted after the cut, log p [distance, vocabulary]."""
         network, kind = self._networks[given["run"]], given["kind"]
         refuse_sampling(network)
-        units = None if given["unit"] < 0 else (min(given["unit"], network.recurrent.hidden_size - 1),)
         codes = encode(network, given["text"])[: moment + DISTANCE]
+        edit, units = self._edit(given, memory, moment, step)
         with reading(network):
             state = state_of(network, codes, read, moment)
+        step(0.9, "reading on after the cut")
+        when = range(len(codes) - moment) if kind == "freeze" else 0
+        where = {(memory + BEFORE, when, units): edit}
+        logits: Tensor = probes.run(network, codes[moment:], where, keep=[], state=state).logits
+        return logits.float().log_softmax(-1).cpu().numpy()
+
+    def _edit(self, given: dict[str, Any], memory: str, moment: int, step: Step) -> tuple[Any, tuple[int, ...] | None]:
+        """What is done to which units of the memory; None for all."""
+        network, kind = self._networks[given["run"]], given["kind"]
+        units = None if given["unit"] < 0 else (min(given["unit"], network.recurrent.hidden_size - 1),)
+        with reading(network):
             edit = {"zero": probes.zero, "freeze": probes.freeze()}.get(kind)
             if edit is None:
                 words, _ = self._reader.read(given["run"], given["other"])
@@ -157,11 +183,33 @@ class InterventionLab(ReadingWidget):
                 donor = state_of(network, encode(network, given["other"]), other, moment)
                 held = component(network.recurrent, donor, memory)
                 edit = probes.put(held if units is None else held[:, list(units)])
-        step(0.9, "reading on after the cut")
-        when = range(len(codes) - moment) if kind == "freeze" else 0
-        where = {(memory + BEFORE, when, units): edit}
-        logits: Tensor = probes.run(network, codes[moment:], where, keep=[], state=state).logits
-        return logits.float().log_softmax(-1).cpu().numpy()
+        return edit, units
+
+    def _costs(self, given: dict[str, Any], memory: str, moment: int, step: Step) -> bytes:
+        """The mean divergence after each unit was cut alone."""
+        distance = min(DISTANCE, len(given["text"]) - moment - 1)
+        if distance < 1:
+            return b""
+        network, kind = self._networks[given["run"]], given["kind"]
+        step(0.95, "cutting each unit alone")
+        other = self._reader.read(given["run"], given["other"])[0] if kind == "swap" else None
+        about: dict[str, Any] = {"moments": [moment], "distance": distance, "kind": kind, "other": other}
+        effects = probes.attribute(network, given["text"], memory, **about)
+        return bytes(effects["kl"].to_numpy().astype("<f4").tobytes())
+
+    def _write(self, given: dict[str, Any], read: Any, memory: str, moment: int, step: Step) -> list[str]:
+        """What the intact and the cut network write on, drawn with the same random numbers."""
+        network, begun = self._networks[given["run"]], given["text"][: moment + 1]
+        edit, units = self._edit(given, memory, moment, step)
+
+        def cut(k: int, state: Any) -> Any:
+            if k and given["kind"] != "freeze":
+                return state
+            return changed(network.recurrent, state, memory, chosen(edit, units, memory))
+
+        step(0.95, "writing on")
+        both = [probes.continued(network, begun, WRITTEN, given["seed"], before=each) for each in (None, cut)]
+        return [text[len(begun) :] for text in both]
 
     def draw(self) -> Figure:
         intact, cut, divergence = (

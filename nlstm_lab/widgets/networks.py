@@ -64,7 +64,7 @@ class Networks:
                     widget.error = ""
                 except LabError as error:
                     self._given, widget.error = before, str(error)
-                widget.runs, widget.titles = self.names, self.titles
+                widget.runs, widget.titles, widget.paper = self.names, self.titles, widget._paper()
 
         def closed(change: Any) -> None:
             if change.new is None:
@@ -79,9 +79,14 @@ class Networks:
         return list(self._given)
 
     @property
+    def runs(self) -> dict[str, Run]:
+        """What was given as recorded runs, by name."""
+        return {name: one for name, one in self._given.items() if isinstance(one, Run)}
+
+    @property
     def titles(self) -> dict[str, dict[str, str]]:
         """By name: its label, as figures call it, and its twin, which differs in the start of its output bias alone."""
-        told = {name: _about(one) for name, one in self._given.items() if isinstance(one, Run)}
+        told = {name: _about(one) for name, one in self.runs.items()}
         labels = {
             name: f"{look(model).label}, {START[start]}, seed {seed}" for name, (model, start, seed) in told.items()
         }

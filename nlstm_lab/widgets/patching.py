@@ -28,6 +28,8 @@ class PatchLab(ReadingWidget):
     """
 
     title = "Patch lab"
+    caption = "Memories of {run} after “{clean}”, put into its reading of “{corrupted}”."
+    snippet = "lab.widgets.PatchLab({load}, {clean}, {corrupted}, right={right}, wrong={wrong}).figure()"
     scripts = ("reading.js", "guesses.js", "patching.js")
     inputs = ("run", "clean", "corrupted", "right", "wrong")
 

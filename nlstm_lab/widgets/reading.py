@@ -14,6 +14,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.reading import predicts_symbols
 from nlstm_lab.probes.texts import encode_leniently
 from nlstm_lab.probes.tracing import beginning
+from nlstm_lab.runs import Run
 from nlstm_lab.widgets.base import LabWidget, Step
 from nlstm_lab.widgets.networks import Given, Networks
 
@@ -85,6 +86,9 @@ class ReadingWidget(LabWidget):
         names = self._networks.names
         super().__init__(run=names[0], runs=names, titles=self._networks.titles, **state)
         self._networks.follow(self)
+
+    def made_of(self) -> dict[str, Run]:
+        return self._networks.runs
 
 
 def next_symbols(trace: xr.Dataset) -> tuple[Array, Array]:

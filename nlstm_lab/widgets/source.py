@@ -14,7 +14,7 @@ from nlstm_lab import paths
 from nlstm_lab.figures.style import DIVERGING, MEMORIES, MODELS, NORMS, OPERATIONS
 from nlstm_lab.studies.connectivity.draw import STRENGTH
 
-SHARED = ("dom.js", "colours.js", "text.js", "chart.js", "frame.js")
+SHARED = ("dom.js", "colours.js", "text.js", "chart.js", "paper.js", "frame.js")
 SHADES = 256
 
 # on a dark page nothing is dark, and what is large is bright; the hues stay

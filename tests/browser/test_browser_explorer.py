@@ -79,6 +79,21 @@ def test_the_page(page, tmp_path) -> None:
     assert page.look("explorer-page-found") != first
     page.look_around("explorer-page", (1280, 400))
 
+    # what a paper takes draws what is shown
+    page.tab.get_by_label("Unit", exact=True).focus()
+    page.tab.keyboard.press("Home")
+    page.tab.get_by_text("Copy for a paper").click()
+    scope: dict = {}
+    exec(page.tab.get_by_label("Python", exact=True).input_value(), scope)
+    assert set(lab.figures.data(scope["figure"])["unit"]) == {0}
+    assert run.result["commit"][:10] in page.tab.get_by_label("Caption", exact=True).input_value()
+    page.tab.get_by_role("button", name="copy BibTeX").click()
+    page.see("button", "Copied")
+    page.look_around("explorer-paper", (1280, 400))
+    with page.tab.expect_download() as picture:
+        page.tab.get_by_text("Picture (PNG)").click()
+    assert picture.value.path().read_bytes().startswith(b"\x89PNG")
+
     # a unit's page, and the link to it
     page.tab.locator("canvas").nth(1).click(position={"x": 60, "y": 35})
     page.see(".nl-unit h3", "Unit 44 of the outer memory")

@@ -42,6 +42,18 @@ def test_notebook_91(notebook, desk) -> None:
     page.widget().get_by_role("radio", name="divergence of the prediction", exact=True).check()
     page.see(".nl-legend", "divergence, nats")
 
+    # units ranked, one of them cut alone; both networks write on
+    page.widget().get_by_role("checkbox", name="Cut every unit alone").check()
+    page.see("h3", "by what cutting each alone costs")
+    page.widget().get_by_role("button", name="Let both networks write on").click()
+    page.see("h3", "(seed 0)")
+    assert page.widget().locator(".nl-written").count() == 2
+    page.look("interventions-ranked")
+    page.widget().get_by_role("button", name="cut unit").first.click()
+    page.see(".nl-sum", "With unit")
+    page.widget().get_by_role("checkbox", name="Cut every unit alone").uncheck()
+    page.widget().get_by_role("radio", name="all units", exact=True).check()
+
     # an error is a sentence
     page.widget().get_by_role("radio", name="swapped with another text's", exact=True).check()
     page.widget().get_by_label("The other text").fill("too short")

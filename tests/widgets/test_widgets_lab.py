@@ -165,6 +165,39 @@ def test_a_cut_is_what_the_probe_measures(kind) -> None:
     assert frame["time"].tolist() == list(range(8, len(TEXT)))
 
 
+def driven():
+    """A trained network is driven harder than a fresh one."""
+    model = network()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 4
+    return model
+
+
+def test_units_are_ranked_by_what_cutting_each_alone_costs() -> None:
+    widget = lab.widgets.InterventionLab(driven(), TEXT, memory="inner", moment=20)
+    assert widget.costs == b""
+    widget.ranking = True
+    costs = np.frombuffer(widget.costs, "<f4")
+    for unit in range(6):
+        widget.unit = unit
+        alone = np.frombuffer(widget.divergences, "<f4")[: len(TEXT) - 21]
+        assert costs[unit] == pytest.approx(alone.mean(), rel=1e-3, abs=1e-7)  # single precision
+    assert costs.max() > 1e-5
+
+
+def test_intact_and_cut_networks_write_on_with_the_same_draws() -> None:
+    model = driven()
+    widget = lab.widgets.InterventionLab(model, TEXT, other=TEXT, memory="inner", kind="swap", moment=20)
+    assert widget.written == []
+    widget.seed = 3
+    intact, cut = widget.written
+    assert TEXT[:21] + intact == lab.probes.continued(model, TEXT[:21], 120, seed=3)
+    assert cut == intact  # its own memory was put in
+    widget.kind = "freeze"
+    assert widget.written[0] == intact != widget.written[1]
+
+
 def test_a_memory_that_another_network_lacks_gives_way() -> None:
     widget = lab.widgets.InterventionLab([network(), network(GRU, "other")], TEXT, memory="inner")
     widget.run = "other"

@@ -2,7 +2,7 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -132,7 +132,14 @@ def offered(model: Network, texts: Sequence[str], k: int = 3) -> pd.DataFrame:
     return pd.DataFrame({"text": list(texts), "suggestions": lines})
 
 
-def continued(model: Network, text: str, length: int, seed: int = 0, temperature: float = 1.0) -> str:
+def continued(
+    model: Network,
+    text: str,
+    length: int,
+    seed: int = 0,
+    temperature: float = 1.0,
+    before: Callable[[int, Any], Any] | None = None,
+) -> str:
     """`text` with `length` characters that the network, which predicts the next one, draws from its own predictions.
 
     UsageError: a network that predicts words, a length or temperature that is not positive and finite.
@@ -141,6 +148,7 @@ def continued(model: Network, text: str, length: int, seed: int = 0, temperature
         length: Symbols to write.
         temperature: The logits are divided by it; towards 0 the likeliest character is always taken. The same seed
             gives the same text.
+        before: Changes the packed state before each step (a number and that state): 0 reads the last of `text`.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_lstm2_logfreq", scale="small").model()
@@ -158,7 +166,10 @@ def continued(model: Network, text: str, length: int, seed: int = 0, temperature
     codes, state = encode_leniently(vocabulary, text)[0].unsqueeze(1).to(model.device), None
     drawn: list[int] = []
     with reading(model):
-        for _ in range(length):
+        if before is not None:
+            state, codes = model(codes[:-1])[1], codes[-1:]
+        for step in range(length):
+            state = state if before is None else before(step, state)
             logits, state = model(codes, state)
             scores = logits[-1, 0].double().cpu().index_fill(-1, nothing.long(), -torch.inf)
             behind = (scores - scores.max()) / temperature  # at most 0: no temperature is so low that it overflows

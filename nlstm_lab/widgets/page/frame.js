@@ -104,6 +104,14 @@ function start(model, el, render) {
   let redraw = () => {};
   ends.push(followTheme(root, () => redraw()));
   redraw = render(lab) ?? redraw;
+  const paper = paperOf(model, alone);
+  if (paper) {
+    notes.before(paper);
+    listen("picture", paper.show);
+    const caption = make("p", {}, alone ? paper.caption() : "");
+    notes.append(caption);
+    for (const name of model.get("_looks") ?? []) listen(name, () => { caption.textContent = paper.caption(); });
+  }
   status();
   return () => ends.splice(0).forEach((end) => end());
 }
