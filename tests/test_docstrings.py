@@ -24,7 +24,7 @@ MET_FIRST = [
     *(lab.experiments.Experiment, lab.experiments.base.Registry.variant),
     *(lab.experiments.parameters, lab.experiments.width_for_parameters),
     *(lab.probes.classes, lab.probes.intervals, lab.probes.boundaries),
-    *(lab.probes.complete, lab.probes.continued, lab.probes.connectivity),
+    *(lab.probes.Completer, lab.probes.continued, lab.probes.connectivity),
     *(lab.probes.trace, lab.probes.state_timescales, lab.probes.gate_timescales, lab.probes.persistence),
     *(lab.probes.intervene, lab.probes.attribute, lab.probes.horizon, lab.probes.decode, lab.probes.shares),
     *(lab.figures.cell_activations, lab.figures.learning_curves, lab.figures.save, lab.figures.override),

@@ -58,7 +58,7 @@ What these arguments mean wherever they are taken:
     burn_in: Steps at the start that are left out.
     moments: Steps at which a state is changed, or how many.
     distance: Predictions after a change that are compared.
-    kind: How a state is changed: zero, freeze, swap or shuffle.
+    kind: How a state is changed: zero or swap.
     piece: Characters that are read at once.
     units: Hidden units; None for all.
     memory: The name of a memory (inner, layer 2 outer, ...), or of a layer's h.
@@ -79,10 +79,10 @@ _get, __all__ = door(
         "statistics": ["bootstrap", "compare", "least", "t_interval"],
         "probes.baselines": ["shuffled", "untrained"],
         "probes.claims": ["measured_claims", "record_claim", "record_claims"],
-        "probes.liveness": ["along", "classes", "effective_rank", "shares"],
+        "probes.liveness": ["classes", "shares"],
         "probes.records": ["digest", "ensure", "recorded"],
         "probes.seeds": ["compared", "comparisons", "gather", "intervals", "medians"],
-        "probes.edits": ["freeze", "put", "shuffle", "zero"],
+        "probes.edits": ["freeze", "put", "zero"],
         "probes.running": ["run"],
         "probes.tracing": ["trace"],
         "studies.activations.measure": ["counterparts", "unit_labels", "units"],
@@ -127,7 +127,7 @@ _get, __all__ = door(
             "state_timescales",
             "timescales",
         ],
-        "studies.words.completion": ["Completer", "Completion", "complete", "continued", "offered"],
+        "studies.words.completion": ["Completer", "Completion", "continued", "offered"],
         "studies.words.measure": ["context_accuracy", "needed", "repetition", "suggested", "suggestions"],
     },
 )

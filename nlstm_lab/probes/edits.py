@@ -23,32 +23,13 @@ def zero(values: Tensor) -> Tensor:
     return torch.zeros_like(values)
 
 
-def put(new: Tensor | float, rows: Tensor | Sequence[int] | None = None) -> Edit:
-    """An edit: `new`, which is broadcast to [B, units], replaces what is there, in all texts or the chosen ones.
+def put(new: Tensor | float) -> Edit:
+    """An edit: `new`, which is broadcast to [B, units], replaces what is there.
 
     Args:
-        new: The new values [rows, hidden_size].
-        rows: Rows of the batch to change; None for all.
+        new: The new values [B, units].
     """
-
-    def edit(values: Tensor) -> Tensor:
-        there = torch.as_tensor(new, dtype=values.dtype, device=values.device).expand_as(values)
-        if rows is None:
-            return there
-        chosen = torch.zeros(len(values), 1, dtype=torch.bool, device=values.device)
-        chosen[rows] = True
-        return torch.where(chosen, there, values)
-
-    return edit
-
-
-def shuffle(order: Sequence[int] | Tensor) -> Edit:
-    """An edit: units change their places, the k-th receives what the `order[k]`-th held.
-
-    Args:
-        order: The permutation of the units.
-    """
-    return lambda values: values[..., order]
+    return lambda values: torch.as_tensor(new, dtype=values.dtype, device=values.device).expand_as(values)
 
 
 def freeze() -> Edit:

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.training.liveness import CLASSES, liveness
@@ -55,42 +54,3 @@ def shares(lives: pd.DataFrame) -> pd.DataFrame:
     table = pd.crosstab(lives["memory"], lives["life"], normalize="index")
     names = [*CLASSES, *(["not finite"] if "not finite" in table else [])]
     return table.reindex(index=lives["memory"].unique(), columns=names, fill_value=0.0)
-
-
-def along(trace: xr.Dataset, window: int = 1000) -> pd.DataFrame:
-    """What becomes of each memory along the text, one row a memory and window.
-
-    Args:
-        window: Steps of each piece.
-
-    Columns: memory, time (where the window starts), the shares alive, silent and latched, and of tanh c,
-    which is what the unit sees of its memory: `variance` (mean over units) and `effective_rank` (see there).
-    """
-    need(trace)
-    if not 2 <= window <= trace.sizes["time"]:
-        raise UsageError(f"a window must hold from 2 to {trace.sizes['time']} steps of this text, not {window}")
-    rows = []
-    for start in range(0, trace.sizes["time"] - window + 1, window):
-        piece = trace.isel(time=slice(start, start + window))
-        frame = shares(classes(piece)).reset_index()
-        seen = np.tanh(piece["c"].values.astype(np.float64))
-        frame["variance"] = seen.var(0).mean(-1)
-        frame["effective_rank"] = [effective_rank(seen[:, k]) for k in range(seen.shape[1])]
-        rows.append(frame.assign(time=start))
-    return pd.concat(rows, ignore_index=True)
-
-
-def effective_rank(x: NDArray[np.floating]) -> float:
-    """How many directions x [T, units] uses: the exponential of the entropy of its principal components' shares of
-    variance; from 1 (everything moves together) to the number of units; NaN for states that do not move or
-    are not finite. (Roy and Vetterli 2007 take the singular values; shares of variance weigh the large ones
-    more.)
-    """
-    if not np.isfinite(x).all():
-        return float("nan")
-    variances = np.linalg.eigvalsh(np.cov(x, rowvar=False).reshape(x.shape[1], -1)).clip(0)
-    total = variances.sum()
-    if not total > 0:
-        return float("nan")
-    p = variances[variances > 0] / total
-    return float(np.exp(-(p * np.log(p)).sum()))

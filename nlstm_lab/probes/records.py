@@ -77,7 +77,9 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
     return _read(path, key)
 
 
-def recorded(name: str, by: Sequence[str] = ()) -> Callable[[Callable[..., pd.DataFrame]], Measurement]:
+def recorded(
+    name: str, by: Sequence[str] = (), **constants: Any
+) -> Callable[[Callable[..., pd.DataFrame]], Measurement]:
     """Decorate a measurement `(model, text, ...)`: on a place in a corpus it reads its record, or makes one.
 
     A record is known by the model's weights, the place and the other arguments. On any other text (a string, codes),
@@ -86,6 +88,7 @@ def recorded(name: str, by: Sequence[str] = ()) -> Callable[[Callable[..., pd.Da
     Args:
         name: Of the records.
         by: Parameters that are part of the key at their defaults, too; the others are where they differ from them.
+        constants: What else it is measured with, as the key names it.
 
     Returns:
         The decorator.
@@ -103,7 +106,7 @@ def recorded(name: str, by: Sequence[str] = ()) -> Callable[[Callable[..., pd.Da
 
         def key(arguments: dict[str, Any]) -> dict[str, Any]:
             defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
-            known_by = {subject: arguments.pop(subject), "text": str(arguments.pop(text))}
+            known_by = {subject: arguments.pop(subject), "text": str(arguments.pop(text))} | constants
             known_by |= {name: value for name, value in arguments.items() if name in by or value != defaults[name]}
             return {KEYS.get(name, name): value for name, value in known_by.items()}
 

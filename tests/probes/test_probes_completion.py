@@ -8,7 +8,7 @@ from nlstm_lab.cells import HMLSTM, NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.studies.words.completion import Completer, complete, continued, offered
+from nlstm_lab.studies.words.completion import Completer, continued, offered
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
@@ -22,6 +22,10 @@ def network(hidden_size=9, words=WORDS, vocabulary=ALPHABET):
         for parameter in model.parameters():
             parameter *= 2
     return model.double()
+
+
+def complete(model, text, words=None, k=3, **how):
+    return Completer(model, words, **how)(text, k)
 
 
 def test_it_gives_the_likeliest_words_with_their_probabilities():

@@ -253,7 +253,7 @@ def test_the_published_arrays_reach_as_far_as_they_are_known_to(unit, lag, share
     assert rows["share_in_word"].mean() == pytest.approx(share, abs=0.005)
     everywhere = measure(data).query("where == 'all'").set_index("quantity")["value"]
     assert everywhere["mean_lag"] == pytest.approx(lag, abs=0.05)
-    squares = positions(published_connectivity(unit, "as_coded"))
+    squares = positions(data.assign(connectivity=data["connectivity"] ** 2))
     assert squares["mean_lag"].mean() < rows["mean_lag"].mean() / 1.9  # read as norms they would reach half as far
 
 
@@ -276,11 +276,9 @@ def test_the_published_predictions_say_what_each_network_knows():
     assert (accuracy.loc[1:4, "gru"] > accuracy.loc[1:4, "stacked_lstm"]).all()
 
 
-def test_the_article_has_three_units_and_two_modes():
+def test_the_article_has_three_cell_types():
     with pytest.raises(UsageError, match="the article has 'gru'"):
         published_connectivity("rnn")
-    with pytest.raises(UsageError, match="gradient_x_input"):
-        published_connectivity("gru", "gradient_x_input")
 
 
 def test_a_short_text_gives_no_warning():

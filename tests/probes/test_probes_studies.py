@@ -1,7 +1,5 @@
 """What the recorded studies measure, on a small network and a text that is made up."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +9,10 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig
+from nlstm_lab.studies.boundaries import recorded
+from nlstm_lab.studies.contents import measure as contents
 from nlstm_lab.studies.contents.measure import VARYING
+from nlstm_lab.studies.interventions import horizons
 from nlstm_lab.studies.interventions import measure as interventions
 
 ABC = Vocabulary(tuple(" abc."))
@@ -23,6 +24,8 @@ def study(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "probes", lambda: tmp_path)
     for name, value in (("BURN_IN", 50), ("MOMENTS", 4), ("DISTANCE", 10)):
         monkeypatch.setattr(interventions, name, value)
+    for module, name, value in ((contents, "MOMENTS", 4), (horizons, "POSITIONS", 10), (recorded, "PIECE", 70)):
+        monkeypatch.setattr(module, name, value)
     torch.manual_seed(0)
     model = models.build(ModelConfig("nlstm", 6), Interface(Symbols(5), Symbols(5), ABC), seed=0).eval()
     with torch.no_grad():
@@ -64,7 +67,7 @@ def test_gates_and_persistence_are_those_behind_the_start(study):
 @pytest.mark.slow
 def test_the_horizon_is_the_mean_over_positions(study):
     model, excerpt, text = study
-    found = probes.loss_by_context(model, excerpt, positions=10)["loss"]
+    found = probes.loss_by_context(model, excerpt)["loss"]
     np.testing.assert_allclose(found, probes.horizon(model, text, positions=10).mean("position"), rtol=1e-5)
 
 
@@ -87,9 +90,7 @@ def test_pieces_are_judged_against_their_own_truth(study):
     _, excerpt, _ = study
     ends = Interface(Symbols(5), Symbols(5), ABC)
     model = models.build(ModelConfig("hrnn", 4, 2, boundaries=(" ",)), ends, seed=0).eval()
-    told = probes.segment_scores(model, excerpt, piece=70).query(
-        "truth == 'spaces' and within == '0' and detector == 'network'"
-    )
+    told = probes.segment_scores(model, excerpt).query("truth == 'spaces' and within == '0' and detector == 'network'")
     assert told["f1"].tolist() == [1.0]
 
 
@@ -117,7 +118,7 @@ def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
     with torch.no_grad():
         forget = model.recurrent.layers[0].memory.bias.view(4, -1)[1]  # of i, f, g, o
         forget[[0, 1, 2, 3, 5]] = -1e4
-    told = probes.cell_cuts(model, excerpt, moments=4, distance=4)
+    told = probes.cell_cuts(model, excerpt)
     assert told.groupby("memory", sort=False).size().to_dict() == {"outer": 6, "inner": 6}
     inner = told[told["memory"] == "inner"].set_index("unit")["kl"]
     assert inner.idxmax() == 4
@@ -129,9 +130,7 @@ def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("measure", "least"), [(probes.cuts, 124), (partial(probes.cell_cuts, moments=4, distance=4), 112)]
-)
+@pytest.mark.parametrize(("measure", "least"), [(probes.cuts, 124), (probes.cell_cuts, 112)])
 def test_a_text_without_moments_behind_its_start_is_refused(study, monkeypatch, measure, least):
     model, excerpt, text = study
     monkeypatch.setattr(Excerpt, "read", lambda self: text[: least - 2])

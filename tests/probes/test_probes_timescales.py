@@ -122,27 +122,6 @@ def test_bad_requests_are_refused_in_a_sentence(network, text):
         liveness.need(trace, "innermost")
 
 
-def test_liveness_along_a_text():
-    trace = made_up(outer=signals((5,) * 20, T), inner=counter(20))
-    told = liveness.along(trace, 2000).set_index("memory")
-    assert len(told) == 20
-    assert (told.latched["inner"] == 1).all()
-    assert (told.alive["outer"] == 1).all()
-    assert told.effective_rank["outer"].min() > 10
-    assert told.variance["inner"].iloc[1] == pytest.approx(0, abs=1e-12)
-
-
-def test_effective_rank_counts_directions():
-    x = np.random.default_rng(0).standard_normal((5000, 3))
-    assert liveness.effective_rank(x) == pytest.approx(3, rel=0.01)
-    assert liveness.effective_rank(np.repeat(x[:, :1], 5, 1)) == pytest.approx(1, rel=0.01)
-    shares = np.array([0.9, 0.1])  # of the variance, not of the deviation
-    uneven = np.random.default_rng(0).standard_normal((20_000, 2)) * shares**0.5
-    assert liveness.effective_rank(uneven) == pytest.approx(np.exp(-(shares * np.log(shares)).sum()), rel=0.02)
-    assert np.isnan(liveness.effective_rank(np.ones((10, 3))))
-    assert np.isnan(liveness.effective_rank(np.full((10, 3), np.nan)))
-
-
 def test_shares_are_over_all_cells_of_a_memory():
     trace = made_up(outer=signals((5,) * 4, T), inner=counter(4))
     told = liveness.shares(liveness.classes(trace))

@@ -17,7 +17,6 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.statistics import bootstrap
-from nlstm_lab.studies.connectivity.attribution import Mode
 from nlstm_lab.studies.connectivity.measure import together
 
 LAGS = 100  # characters back in a lag profile
@@ -86,21 +85,15 @@ def measure(data: xr.Dataset, lags: int = LAGS) -> pd.DataFrame:
 def survey(
     model: Network,
     texts: Sequence[str],
-    words: Sequence[str] | None = None,
     *,
     lags: int = LAGS,
-    mode: Mode = "l2",
-    memory: str | None = None,
     places: int | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """`measure` of the connectivity of every text, one under the other, with the column `text` (0, 1, ...).
 
-    The arguments are those of `together`.
-
     Args:
         lags: Distances in characters.
-        mode: As of `connectivity`.
         places: So many positions of each text, drawn from `seed`, stand for all of them (None), which cost as much as
             so many matrices: keep the frame with `ensure`. A text without a word that the network knows at those
             positions has no rows.
@@ -109,39 +102,36 @@ def survey(
         raise UsageError("a survey needs at least one text")
     draw = np.random.default_rng(seed)
     at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in texts]
-    measured = together(model, texts, at, words, mode=mode, memory=memory)
+    measured = together(model, texts, at)
     frames = [measure(data, lags).assign(text=number) for number, data in enumerate(measured) if data.sizes["time"]]
     if not frames:
         raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
     return pd.concat(frames, ignore_index=True)
 
 
-def within_seed(frame: pd.DataFrame, resamples: int = 1000, seed: int = 0, confidence: float = 0.95) -> pd.DataFrame:
+def within_seed(frame: pd.DataFrame, resamples: int = 1000) -> pd.DataFrame:
     """Means over one network's texts with bootstrap intervals (from three texts on).
 
     frame: measurements with the column `text`. Returns where, quantity, lag, mean, low, high, texts.
     """
     rows = []
     for key, group in frame.groupby(KEYS, dropna=False, sort=False):
-        interval = bootstrap(group["value"], resamples=resamples, seed=seed, confidence=confidence)
+        interval = bootstrap(group["value"], resamples=resamples)
         rows.append([*key, *interval, len(group)])
     return pd.DataFrame(rows, columns=[*KEYS, "mean", "low", "high", "texts"])
 
 
-@recorded("lags", by=["places", "seed"])
-def connectivity_lags(
-    model: Network, texts: Sequence[str] | Sequences, places: int = PLACES, seed: int = 0
-) -> pd.DataFrame:
+@recorded("lags", by=["seed"], places=PLACES)
+def connectivity_lags(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -> pd.DataFrame:
     """Measure how far the connectivity of the true word reaches, in its L2 norm (`survey`).
 
     Args:
         model: The network that reads.
         texts: What it reads, each from a zero state.
-        places: Positions of each text, drawn from `seed`, that stand for all.
-        seed: Of those positions.
+        seed: Of the `PLACES` positions of each text that stand for all.
 
     Returns:
         One row a place ("all", "word start", "within word"), quantity ("mean_lag", "share_in_word", "share_at_lag")
         and lag: value, the mean over texts, with its bootstrap interval (low, high), and the number of texts.
     """
-    return within_seed(survey(model, read(texts), places=places, seed=seed)).rename(columns={"mean": "value"})
+    return within_seed(survey(model, read(texts), places=PLACES, seed=seed)).rename(columns={"mean": "value"})

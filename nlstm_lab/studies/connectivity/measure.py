@@ -125,18 +125,15 @@ def together(
     texts: Sequence[str],
     at: Sequence[Sequence[int]],
     words: Sequence[str] | None = None,
-    *,
-    mode: Mode = "l2",
-    memory: str | None = None,
 ) -> list[xr.Dataset]:
     """`connectivity` of the true target of many texts, at the positions `at` of each alone, side by side: faster.
 
-    texts: none longer than a window. The other arguments are those of `connectivity`. Returns a dataset for each text,
+    texts: none longer than a window. words: as of `connectivity`. Returns a dataset for each text,
     whose time are those of its positions that have a target: connectivity (time, source), with known, word_start,
     window.
     """
     vocabulary, words = vocabulary_of(model), model.words if words is None else words
-    attribute = attribution(model, mode, memory)
+    attribute = attribution(model, "l2", None)
     if longer := [len(text) for text in texts if len(text) > LONGEST]:
         raise UsageError(f"texts that are read side by side have at most {LONGEST} characters, not {longer[0]}")
     heard = [unit_input(model, encode_leniently(vocabulary, text)[0]) for text in texts]

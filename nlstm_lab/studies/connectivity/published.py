@@ -13,7 +13,6 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.texts import words_of
 from nlstm_lab.studies.connectivity import lags
-from nlstm_lab.studies.connectivity.attribution import Mode
 
 Unit = Literal["gru", "lstm", "nlstm"]
 CELL_TYPES: tuple[Unit, ...] = get_args(Unit)
@@ -21,19 +20,17 @@ KNOWN = 6  # characters of a word, up to which the article draws accuracy
 POINTS = 150  # of a published training curve
 
 
-def published_connectivity(unit: Unit, mode: Mode = "l2") -> xr.Dataset:
+def published_connectivity(unit: Unit) -> xr.Dataset:
     """The article's connectivity on its sentence of 198 characters, as `connectivity` returns ours.
 
-    The files hold the sum of squares (`as_coded`); `l2` is its square root. The target's probability p is known
+    The files hold the sum of squares; the L2 norm is its square root. The target's probability p is known
     where it is among the three likeliest, which are published to three decimals, and NaN elsewhere.
 
-    UsageError: another unit or mode. MissingData: no data folder has the arrays. DamagedFile: they are not
+    UsageError: another unit. MissingData: no data folder has the arrays. DamagedFile: they are not
     as published.
     """
     if unit not in CELL_TYPES:
         raise UsageError(f"the article has {', '.join(map(repr, CELL_TYPES))}, not {unit!r}")
-    if mode not in ("l2", "as_coded"):
-        raise UsageError(f"the article's arrays have the modes 'l2' and 'as_coded', not {mode!r}")
     rows = json.loads(_read(f"connectivity_{unit}.json"))
     squares = np.array([row["connectivity"] for row in rows], dtype=float)
     prediction = np.array([row["predict"] for row in rows], dtype=object)
@@ -45,13 +42,13 @@ def published_connectivity(unit: Unit, mode: Mode = "l2") -> xr.Dataset:
     along |= {"word": words.word, "word_start": words.start, "known": words.known}
     return xr.Dataset(
         {
-            "connectivity": (("time", "source"), squares if mode == "as_coded" else np.sqrt(squares)),
+            "connectivity": (("time", "source"), np.sqrt(squares)),
             "prediction": (("time", "rank"), prediction),
             "probability": (("time", "rank"), probability),
             "p": ("time", np.where(hit.any(1), (hit * probability).sum(1), np.nan)),
         },
         {"time": np.arange(len(text)), **{name: ("time", values) for name, values in along.items()}},
-        {"model": f"{unit}, as published", "mode": mode, "memory": "", "windows": 1},
+        {"model": f"{unit}, as published", "mode": "l2", "memory": "", "windows": 1},
     )
 
 

@@ -236,40 +236,32 @@ def contents(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: 
     return pd.concat(frames, ignore_index=True)
 
 
-@recorded("contents", by=["trained", "names", "burn_in", "seed"])
-def _contents(
-    model: Network,
-    text: str | Excerpt,
-    trained: bool,
-    names: tuple[str, ...] = VARYING,
-    burn_in: int = BURN_IN,
-    seed: int = 0,
-) -> pd.DataFrame:
+@recorded("contents", by=["trained", "burn_in", "seed"], names=VARYING)
+def _contents(model: Network, text: str | Excerpt, trained: bool, burn_in: int, seed: int) -> pd.DataFrame:
     text = read(text)
     traced = trace(model if trained else untrained(model, seed), text, predictions=False)
-    return decode(traced.isel(time=slice(burn_in, None)), text[burn_in:], names)
+    return decode(traced.isel(time=slice(burn_in, None)), text[burn_in:], VARYING)
 
 
-@recorded("single_cells", by=["moments", "distance"])
-def cell_cuts(model: Network, text: str | Excerpt, moments: int = MOMENTS, distance: int = MOMENTS) -> pd.DataFrame:
+@recorded("single_cells", moments=MOMENTS, distance=MOMENTS)
+def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
     """Measure what a swap of each single cell costs (`interventions.attribute`): one row a cell.
 
     Args:
         model: The network that reads.
         text: What it reads; a cell is given what it holds as far into the second half.
-        moments: Number of moments, spread evenly over the text's first half.
-        distance: Predictions after each.
 
     Returns:
-        Columns memory, unit, `kl` and `loss_increase`: means over moments and predictions, in nats.
+        Columns memory, unit, `kl` and `loss_increase`: means over `MOMENTS` moments, spread evenly over the text's
+        first half, and as many predictions after each, in nats.
 
     Raises:
         UsageError: The text ends before a half has moments behind its start.
     """
     text = read(text)
     half = len(text) // 2
-    swap: dict[str, Any] = {"kind": "swap", "other": text[half:], "distance": distance}
-    where = spread(half, moments, distance)
+    swap: dict[str, Any] = {"kind": "swap", "other": text[half:], "distance": MOMENTS}
+    where = spread(half, MOMENTS, MOMENTS)
     frames = [attribute(model, text[:half], memory, moments=where, **swap) for memory in memory_names(model.recurrent)]
     return pd.concat(frames, ignore_index=True)
 

@@ -15,6 +15,8 @@ from nlstm_lab.probes.reading import Text, encode_symbols, reading
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import RUN
 
+POSITIONS = 500  # of a text that are predicted
+SETTLED = 0.01  # nats within which a loss counts as settled
 ROWS = 64  # positions that are read up to side by side
 
 
@@ -61,30 +63,25 @@ def horizon(
     return xr.DataArray(loss, coords, ("context", "position"), name="loss", attrs={"model": model.name})
 
 
-@recorded("horizon", by=["positions"])
-def loss_by_context(model: Network, text: Text | Excerpt, positions: int = 500) -> pd.DataFrame:
-    """Measure the mean loss against how much context the network was allowed to see: columns context, loss (nats).
-
-    Args:
-        positions: How many positions are predicted.
-    """
-    return horizon(model, read(text), positions=positions).mean("position").to_dataframe().reset_index()
+@recorded("horizon", positions=POSITIONS)
+def loss_by_context(model: Network, text: Text | Excerpt) -> pd.DataFrame:
+    """Measure the mean loss against how much context the network was allowed to see: columns context, loss (nats)."""
+    return horizon(model, read(text), positions=POSITIONS).mean("position").to_dataframe().reset_index()
 
 
-def reach(horizons: pd.DataFrame, within: float = 0.01) -> pd.DataFrame:
+def reach(horizons: pd.DataFrame) -> pd.DataFrame:
     """How far back each run's network looks, from `loss_by_context`, gathered; one row a run.
 
     Args:
         horizons: `lab.probes.horizon` of one network or several.
-        within: Nats within which the loss counts as settled.
 
-    Columns: `reach`, the shortest context from which on the loss stays within `within` nats of that with the longest
-    one, and `loss` with the longest. Where that is not finite, there is no reach: NaN.
+    Columns: `reach`, the shortest context from which on the loss stays within `SETTLED` of that with the longest one,
+    and `loss` with the longest. Where that is not finite, there is no reach: NaN.
     """
     rows = []
     for key, group in horizons.sort_values("context").groupby(list(RUN), sort=False):
         end = group["loss"].iloc[-1]
-        far = group.loc[~((group["loss"] - end).abs() <= within), "context"]  # NaN is within nothing
+        far = group.loc[~((group["loss"] - end).abs() <= SETTLED), "context"]  # NaN is within nothing
         enough = group["context"] if far.empty else group.loc[group["context"] > far.max(), "context"]
         rows.append(dict(zip(RUN, key, strict=True)) | {"reach": enough.min(), "loss": end})
     return pd.DataFrame(rows)

@@ -6,7 +6,7 @@ cut together. Losses and divergences are in nats a prediction; distance 0 is the
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from nlstm_lab.cells.hmlstm import HMLSTMCell
 from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.edits import Edit, changed, put, shuffle, zero
+from nlstm_lab.probes.edits import Edit, changed, put, zero
 from nlstm_lab.probes.reading import (
     BURN_IN,
     Text,
@@ -34,30 +34,10 @@ from nlstm_lab.probes.reading import (
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import RUN
 
-Kind = Literal["zero", "freeze", "shuffle", "swap"]
+Kind = Literal["zero", "swap"]
 MOMENTS = 100  # at which a memory is cut
 DISTANCE = 100  # predictions after a cut
 ROWS = 64  # texts that are continued side by side
-
-
-class Cut(NamedTuple):
-    """What is done to a state: `mask` [rows, hidden_size] chooses the units, `order` shuffles them."""
-
-    kind: Kind
-    names: tuple[str, ...]
-    mask: Tensor
-    order: Tensor
-
-    def apply(self, model: Network, state: Any, donor: Any) -> Any:
-        """A changed copy of a packed state; `donor` is the state that is swapped in, or kept frozen."""
-        for name in self.names:
-            ready = {"zero": zero, "shuffle": shuffle(self.order)}
-            new = ready.get(self.kind) or put(component(model.recurrent, donor, name))
-            state = changed(model.recurrent, state, name, partial(self._masked, new))
-        return state
-
-    def _masked(self, new: Edit, values: Tensor) -> Tensor:
-        return torch.where(self.mask, new(values), values)
 
 
 def intervene(
@@ -68,19 +48,15 @@ def intervene(
     *,
     moments: Sequence[int],
     distance: int = 100,
-    units: Sequence[int] | None = None,
     other: Text | None = None,
-    seed: int = 0,
 ) -> xr.Dataset:
     """Cut a memory at each of the moments (each in a reading of its own), and read on for `distance` symbols.
 
-    kind: `zero` it; `shuffle` it among the chosen units (one order for all moments, from `seed`); `swap` in what the
-    same network holds after as many symbols of the text `other`; `freeze` it: from then on it is put back after every
-    step, so that it carries nothing new on, though within a step the unit still sees one update of it. `units` are
-    all where none are named. Returns `loss` (intact), `loss_cut` and `kl`, the divergence of the cut network's
-    prediction from the intact one's, D(intact | cut), each (moment, distance). Raises UsageError for a memory or unit
-    that the network lacks, a moment too early or too late, a text `other` that is too short, and a network that does
-    not predict the symbols that it reads, or that samples its boundaries.
+    kind: `zero` it, or `swap` in what the same network holds after as many symbols of the text `other`; any other cut
+    is an edit (`lab.probes.run`). Returns `loss` (intact), `loss_cut` and `kl`, the divergence of the cut network's
+    prediction from the intact one's, D(intact | cut), each (moment, distance). Raises UsageError for a memory that the
+    network lacks, a moment too early or too late, a text `other` that is too short, and a network that does not predict
+    the symbols that it reads, or that samples its boundaries.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -91,16 +67,15 @@ def intervene(
     """
     codes, names = encode_symbols(model, text), _named(memory)
     _check(model, codes, kind, moments, distance, other)
-    cut = Cut(kind, names, *_chosen(model, units, seed))
     pieces = []
     with reading(model):
         states, donors = _states(model, codes, moments, other)
         for start in range(0, len(moments), ROWS):
             batch = range(start, min(start + ROWS, len(moments)))
-            state, donor = rows(states, batch), rows(donors, batch)
+            state, donor = rows(states, batch), None if donors is None else rows(donors, batch)
             x, targets = continuations(codes, [moments[k] for k in batch], distance)
             intact = predictions(model, x, state)
-            pieces.append(effect(intact, _cut_predictions(model, x, state, donor, cut), targets))
+            pieces.append(effect(intact, predictions(model, x, _cut(model, state, donor, names)), targets))
     loss, loss_cut, kl = (np.concatenate(arrays, 1).T for arrays in zip(*pieces, strict=True))
     dims = ("moment", "distance")
     data = {"loss": (dims, loss), "loss_cut": (dims, loss_cut), "kl": (dims, kl)}
@@ -134,36 +109,20 @@ def attribute(
     """
     codes = encode_symbols(model, text)
     _check(model, codes, kind, moments, distance, other)
-    if kind == "shuffle":
-        raise UsageError("one unit alone cannot be shuffled: attribute with 'zero', 'swap' or 'freeze'")
     size = model.recurrent.hidden_size
-    device = codes.device
-    cut = Cut(kind, (memory,), torch.eye(size, dtype=torch.bool, device=device), torch.arange(size, device=device))
+    alone = torch.eye(size, dtype=torch.bool, device=codes.device)
     kl, more = np.zeros(size), np.zeros(size)
     with reading(model):
         states, donors = _states(model, codes, moments, other)
         for k, moment in enumerate(moments):
-            state, donor = rows(states, [k] * size), rows(donors, [k] * size)
+            state, donor = rows(states, [k] * size), None if donors is None else rows(donors, [k] * size)
             x, targets = continuations(codes, [moment] * size, distance)
             intact = predictions(model, x[:, :1], rows(states, [k])).expand(-1, size, -1)
-            before, after, divergence = effect(intact, _cut_predictions(model, x, state, donor, cut), targets)
+            state = _cut(model, state, donor, [memory], alone)
+            before, after, divergence = effect(intact, predictions(model, x, state), targets)
             kl += divergence.mean(0) / len(moments)
             more += (after - before).mean(0) / len(moments)
     return pd.DataFrame({"memory": memory, "unit": np.arange(size), "kl": kl, "loss_increase": more})
-
-
-def _chosen(model: Network, units: Sequence[int] | None, seed: int) -> tuple[Tensor, Tensor]:
-    """[hidden_size] bool, True for the chosen units; and an order that shuffles them."""
-    size = model.recurrent.hidden_size
-    mask = torch.full((size,), units is None, device=model.device)
-    if units is not None:
-        if not len(units) or min(units) < 0 or max(units) >= size:
-            raise UsageError(f"units must be chosen from 0 to {size - 1}, at least one of them")
-        mask[list(units)] = True
-    index = mask.nonzero().flatten()
-    order = torch.arange(size, device=mask.device)
-    order[index] = index[torch.randperm(len(index), generator=torch.Generator().manual_seed(seed)).to(mask.device)]
-    return mask, order
 
 
 def _named(memory: str | Sequence[str]) -> tuple[str, ...]:
@@ -196,10 +155,10 @@ def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], dis
         raise UsageError(f"a moment must leave {distance} + 1 symbols behind it, and the text has {len(codes)}")
 
 
-def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text | None) -> tuple[Any, Any]:
-    """The states at the moments, and those that are swapped in (or kept)."""
+def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text | None) -> tuple[Any, Any | None]:
+    """The states at the moments, and those that are swapped in."""
     states = states_at(model, codes, moments)
-    return states, states if other is None else states_at(model, _donor(model, other, max(moments)), moments)
+    return states, None if other is None else states_at(model, _donor(model, other, max(moments)), moments)
 
 
 def _donor(model: Network, other: Text, moment: int) -> Tensor:
@@ -223,16 +182,16 @@ def predictions(model: Network, x: Tensor, state: Any) -> Tensor:
     return torch.log_softmax(model.readout(model.recurrent(*model.recurrent_arguments(x), state)[0]).float(), -1)
 
 
-def _cut_predictions(model: Network, x: Tensor, state: Any, donor: Any, cut: Cut) -> Tensor:
-    """The same after the cut; a frozen memory is put back after each step."""
-    if cut.kind != "freeze":
-        return predictions(model, x, cut.apply(model, state, donor))
-    log_p = []
-    for step in torch.split(x, 1):
-        hidden, moved, _ = model.trace(step, state)  # the fast path prepares more than one step is worth
-        log_p.append(torch.log_softmax(model.readout(hidden).float(), -1))
-        state = cut.apply(model, moved, donor)
-    return torch.cat(log_p)
+def _cut(model: Network, state: Any, donor: Any | None, memories: Sequence[str], mask: Tensor | None = None) -> Any:
+    """A copy of a packed state with memories of `donor` in their place, or zeros; mask [B, units]: what is cut."""
+    for name in memories:
+        edit = zero if donor is None else put(component(model.recurrent, donor, name))
+        state = changed(model.recurrent, state, name, edit if mask is None else partial(_where, mask, edit))
+    return state
+
+
+def _where(mask: Tensor, edit: Edit, values: Tensor) -> Tensor:
+    return torch.where(mask, edit(values), values)
 
 
 def effect(intact: Tensor, cut: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -242,14 +201,12 @@ def effect(intact: Tensor, cut: Tensor, targets: Tensor) -> tuple[np.ndarray, np
     return (*losses, kl.cpu().numpy())  # type: ignore[return-value]
 
 
-@recorded("cuts", by=["kinds", "seed"])
-def cuts(
-    model: Network, text: Text | Excerpt, kinds: tuple[Kind, ...] = ("zero", "swap"), seed: int = 0
-) -> pd.DataFrame:
+@recorded("cuts", by=["seed"], kinds=get_args(Kind))
+def cuts(model: Network, text: Text | Excerpt, seed: int = 0) -> pd.DataFrame:
     """Measure what is lost when each memory, and each hidden state, is cut: one row a memory, kind and distance.
 
     Args:
-        kinds: Some of "zero", "freeze", "swap" and "shuffle".
+        seed: Of the run, which its record names; nothing is drawn.
 
     Columns: memory, kind, distance, `kl` and `loss_increase` (means over `MOMENTS` moments spread evenly over the
     text, nats a prediction). A swap takes the memory from as far into the text's second half. UsageError: the text
@@ -257,10 +214,10 @@ def cuts(
     """
     text = read(text)
     half = len(text) // 2
-    how: dict[str, Any] = {"moments": spread(half, MOMENTS, DISTANCE), "distance": DISTANCE, "seed": seed}
+    how: dict[str, Any] = {"moments": spread(half, MOMENTS, DISTANCE), "distance": DISTANCE}
     frames = []
     for memory in [*names(model.recurrent), *hidden_names(model.recurrent.num_layers)]:
-        for kind in kinds:
+        for kind in get_args(Kind):
             other = text[half:] if kind == "swap" else None
             cut = intervene(model, text[:half], kind, memory, other=other, **how)
             frame = cut.mean("moment").to_dataframe().reset_index()

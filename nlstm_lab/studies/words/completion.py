@@ -46,6 +46,11 @@ class Completer:
 
     The network must not change meanwhile: a new one needs a new Completer. UsageError: a network that does not
     predict at every character, names that are not its.
+
+    >>> import nlstm_lab as lab
+    >>> completer = Completer(lab.runs.load("autocomplete_gru", scale="small").model())
+    >>> [word for word, probability in completer("the united stat")][:2]
+    ['states', 'state']
     """
 
     def __init__(
@@ -99,30 +104,6 @@ class Completer:
         if len(self._read) > REMEMBERED:
             self._read.popitem(last=False)
         return hidden
-
-
-def complete(
-    model: Network,
-    text: str,
-    words: Sequence[str] | None = None,
-    k: int = 3,
-    *,
-    unknown: Unknown = "refuse",
-    window: int = LONGEST,
-) -> list[Completion]:
-    """The `k` likeliest words for `text`, likeliest first: one call of a `Completer`, whose arguments these are.
-
-    Args:
-        k: How many words.
-        unknown: Whether words outside the vocabulary may be suggested.
-        window: Characters that are read at most.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("autocomplete_gru", scale="small").model()
-    >>> [word for word, probability in complete(model, "the united stat")][:2]
-    ['states', 'state']
-    """
-    return Completer(model, words, unknown=unknown, window=window)(text, k)
 
 
 def offered(model: Network, texts: Sequence[str], k: int = 3) -> pd.DataFrame:
