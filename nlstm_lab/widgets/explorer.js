@@ -31,6 +31,7 @@ function render(lab) {
   const scaleLegend = legend("", scale("diverging", 1));
   const columns = make("div", { class: "nl-columns" });
   const page = unitPage(lab, (run, each, m) => lab.set({ run, unit: each, page: m }, true));
+  const phrase = spanPanel(lab, (m, each) => { lab.set({ page: m }); pick(each); });
   const readout = make("div", { class: "nl-readout" });
   const course = chart({ height: 170, label: "the unit's value along the text, for each memory", hover: (x) => look(x === null ? null : Math.round(x)), press: (x) => settle(Math.round(x)) });
   const rho = chart({ height: 170, label: "autocorrelation of the unit" });
@@ -39,11 +40,12 @@ function render(lab) {
   lab.ended(rho.end);
   lab.ended(() => panels.forEach(({ map }) => map.end()));
   if (lab.own) lab.hint("These networks run in this page: type your own text, or choose another network.");
+  if (!lab.alone) lab.hint("Drag over a phrase, or hold Shift with the arrow keys, to find the units that are on in it and off elsewhere.");
   lab.hint("Point at a character, or walk along the text with the arrow keys: everything below follows. Click a square of a map to look at another unit, and at all that is recorded of it.");
   lab.body.append(
     make("div", { class: "nl-controls" }, run, shown, scaleLegend), text,
     make("div", { class: "nl-controls" }, unit, rule, of, characters, walk),
-    columns, page, readout,
+    columns, phrase, page, readout,
     make("div", { class: "nl-columns" },
       make("div", {}, make("h3", {}, "Along the text"), course.node),
       make("div", {}, make("h3", {}, "How long it stays like itself"), rho.node, times)),
@@ -53,7 +55,7 @@ function render(lab) {
     panels.forEach(({ map }) => map.end());
     panels = trace.memories.map((memory, m) => {
       const words = make("h3", {});
-      const view = textView({ label: `text, coloured by the ${name(memory)}; arrow keys move along it`, hover: look, select: settle });
+      const view = textView({ label: `text, coloured by the ${name(memory)}; arrow keys move along it`, hover: look, select: settle, span: lab.alone ? null : (from, to) => { lab.set({ span: [from, to] }, true, TYPING); spans(); } });
       view.show(trace.symbols);
       const map = unitMap(`all units of the ${name(memory)} at this character; arrow keys choose another unit and open its page`, (each) => { lab.set({ page: m }); pick(each); });
       columns.append(make("div", {}, words, view.node, map));
@@ -61,6 +63,7 @@ function render(lab) {
     });
   }
 
+  const spans = () => { panels.forEach(({ view }) => view.mark(...lab.get("span"))); };
   const pick = framed((each) => { lab.set({ unit: each }); if (lab.get("rule") === "alike") rank(false); all(); lab.say(spoken()); });
   const look = framed((step) => { hovered = step; moment(); });
   function settle(step) { hovered = null; lab.set({ step }); moment(); lab.say(spoken()); }
@@ -107,6 +110,8 @@ function render(lab) {
     }
     correlations(each, how);
     page.show(trace, lab.get("page"), each);
+    phrase.show(trace);
+    spans();
     moment();
   }
 
@@ -187,7 +192,7 @@ function render(lab) {
     rank(false);
   }
 
-  lab.watch(["states", "pages"], settled(arrived, 0));
+  lab.watch(["states", "pages", "contrasts", "span"], settled(arrived, 0));
   const linked = (event) => { // #unit-inner-106 in the notebook around
     const [, memory, each] = /#unit-(.+)-(\d+)$/.exec(decodeURIComponent(event.target.closest?.("a")?.hash ?? "")) ?? [];
     if (!trace.memories.includes(memory) || Number(each) >= trace.units) return;

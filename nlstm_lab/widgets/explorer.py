@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from nlstm_lab import probes
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import hidden_states, memory_states
 from nlstm_lab.studies.activations.draw import activation_frame, cell_activations
+from nlstm_lab.studies.activations.measure import contrast, values_of
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.halves import portable
 from nlstm_lab.widgets.networks import Given
@@ -45,11 +47,13 @@ class CellExplorer(ReadingWidget):
     title = "Cell explorer"
     caption = "Unit {unit} of every memory of {run} along “{text}”."
     snippet = "lab.widgets.CellExplorer({load}, {text}, unit={unit}, values={values}).figure()"
-    scripts = ("reading.js", "traces.js", "unitmap.js", "unitpage.js", "forward.js", "explorer.js")
-    inputs = ("run", "text")
+    scripts = ("reading.js", "traces.js", "unitmap.js", "unitpage.js", "span.js", "forward.js", "explorer.js")
+    inputs = ("run", "text", "span")
     looks = ("run", "text", "unit", "page", "step", "values", "rule", "ranked", "characters")
 
     text = traitlets.Unicode().tag(sync=True)
+
+    span = traitlets.List(traitlets.Int()).tag(sync=True)  # first and last character of a phrase, or nothing
 
     # what is looked at, which the browser changes alone
     unit = traitlets.Int().tag(sync=True)
@@ -72,6 +76,7 @@ class CellExplorer(ReadingWidget):
     reasons = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # why a timescale is not known
     known_on = traitlets.Unicode().tag(sync=True)
     pages = traitlets.Dict().tag(sync=True)  # `UnitRecords.pages`
+    contrasts = traitlets.Bytes().tag(sync=True)  # f4 [CONDITIONS, memory, unit] of the span, or empty
     labels = traitlets.Bytes().tag(sync=True)  # f4 [LABELS and surprise, time]
     vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
     likely = traitlets.Bytes().tag(sync=True)  # i2 [time, LIKELIEST]
@@ -79,6 +84,7 @@ class CellExplorer(ReadingWidget):
     surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next
 
     _records: UnitRecords | None = None
+    _fresh: dict[str, Network]
 
     def __init__(
         self,
@@ -89,8 +95,8 @@ class CellExplorer(ReadingWidget):
         values: str = "printed",
         timescales: Excerpt | None = LONG,
     ) -> None:
-        self._long = timescales
-        super().__init__(runs, text=text, unit=unit or 0, values=values)
+        self._long, self._fresh = timescales, {}
+        super().__init__(runs, text=text, span=[], unit=unit or 0, values=values)
         if unit is None:
             self.rule, self.unit = FIRST, self._following(FIRST)
         elif not 0 <= unit < self.units:
@@ -124,7 +130,23 @@ class CellExplorer(ReadingWidget):
         state |= clamped(self, given, "step", len(trace["time"]) - 1)
         if self._records is None:
             self._records = UnitRecords(self._networks, self._long)
+        state |= self._span(given["run"], text, given["span"], memories)
         return state | self._records(given["run"], memories, states.shape[1])
+
+    def _span(self, run: str, text: str, span: list[int], memories: list[str]) -> dict[str, Any]:
+        """How much each unit differs inside the span from outside: of the network, untrained, and on shuffled text."""
+        if len(span) != 2 or not 0 <= span[0] <= span[1] < len(text) or span[1] - span[0] + 1 == len(text):
+            return {"span": [], "contrasts": b""}
+        if run not in self._fresh:
+            self._fresh[run] = probes.untrained(self._networks[run])
+        traces = (
+            self._reader.trace(run, text),
+            probes.trace(self._fresh[run], text, predictions=False),
+            self._reader.trace(run, probes.shuffled(text, "characters")),
+        )
+        inside = (np.arange(len(text)) >= span[0]) & (np.arange(len(text)) <= span[1])
+        found = [[contrast(values_of(trace)[memory], inside) for memory in memories] for trace in traces]
+        return {"contrasts": np.array(found, "<f4").tobytes()}
 
     def _following(self, label: str) -> int:
         """The living unit of the first memory that goes best with a label, as the browser ranks them."""

@@ -1,5 +1,7 @@
 // The page of a unit: all that is recorded of it on a long text, with the passages where it is highest and lowest.
 
+const STILL = 0.01; // a range of values that counts as none
+
 /** A panel for the unit that is open; `go(run, unit)` shows another one. */
 function unitPage(lab, go) {
   const node = make("section", { class: "nl-unit", "aria-label": "the unit's page", tabindex: "-1" });
@@ -10,7 +12,8 @@ function unitPage(lab, go) {
     node.hidden = m < 0 || m >= trace.memories.length || !all.places;
     if (node.hidden) return node.replaceChildren();
     const of = (column) => all[column][row];
-    const memory = lookOf(trace.memories[m]).label;
+    const label = lookOf(trace.memories[m]).label, memory = label.startsWith("layer") ? label : `the ${label}`;
+    const moves = of("high") - of("low") > STILL;
     const facts = [
       [trace.timescale(m, unit, "tanh")?.time === undefined ? "State" : "Timescale", time(trace, m, unit, of)],
       ["Follows", follows(of)],
@@ -18,13 +21,13 @@ function unitPage(lab, go) {
       ["Counterparts", counterparts(of("counterparts"), m)],
     ];
     node.replaceChildren(
-      make("div", { class: "nl-unit-top" }, make("h3", {}, `Unit ${unit} of the ${memory}, on ${all.on}`),
+      make("div", { class: "nl-unit-top" }, make("h3", {}, `Unit ${unit} of ${memory}, on ${all.on}`),
         button("Close", () => { lab.set({ page: -1 }); node.hidden = true; }, { "aria-label": "close the unit's page" })),
       make("div", { class: "nl-columns" },
         make("dl", { class: "nl-facts-list" }, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, ...[value].flat())])),
         histogram(of)),
-      make("div", { class: "nl-columns" }, passages("Where it is highest", all, of, 0), passages("Where it is lowest", all, of, 1)),
-      ...(all.text || all.passages?.[of("places").split(" ")[0]] ? [] : [make("p", { class: "nl-quiet" },
+      moves ? make("div", { class: "nl-columns" }, passages("Where it is highest", all, of, 0), passages("Where it is lowest", all, of, 1)) : "",
+      ...(!moves || all.text || all.passages?.[of("places").split(" ")[0]] ? [] : [make("p", { class: "nl-quiet" },
         lab.alone ? "The corpus may not be published: a page holds the passages of the unit that it was written for." : "The passages are not shown, since the corpus is not here: `nlstm-lab data` says how to get it.")]),
     );
   };
@@ -35,7 +38,7 @@ function unitPage(lab, go) {
     return `${known?.reason || "no timescale is recorded"}; moved for the last time at character ${of("still_since").toLocaleString("en")}`;
   }
 
-  const follows = (of) => (of("effect") === 0 ? "nothing" : `${of("label")}: ${number(Math.abs(of("effect")), 2)} standard deviations ${of("effect") > 0 ? "higher" : "lower"} there. `
+  const follows = (of) => (of("high") - of("low") <= STILL ? "nothing: it stands still" : `${of("label")}: ${number(Math.abs(of("effect")), 2)} standard deviations ${of("effect") > 0 ? "higher" : "lower"} there. `
     + `95 % of the units of an untrained network stay below ${number(of("untrained"), 2)}; on shuffled characters it is ${number(of("shuffled"), 2)}.`);
 
   function cost(all, trace, m, row) {

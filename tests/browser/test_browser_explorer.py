@@ -55,6 +55,22 @@ def test_notebook_12(notebook) -> None:
     page.widget().get_by_label("Text: type").fill("another text")
     page.see(".nl-text", "another text")
 
+    # a phrase, dragged over or selected by keys: the units that are on in it
+    page.see(".nl-text", "another text")
+    text = page.widget().locator(".nl-text").first
+    text.locator("[data-step='0']").hover()
+    page.tab.mouse.down()
+    text.locator("[data-step='6']").hover()
+    page.tab.mouse.up()
+    page.see(".nl-unit h3", "“another”")
+    page.tab.keyboard.press("Shift+ArrowLeft")
+    page.idle()
+    page.look("explorer-phrase")
+    assert text.locator("[data-span]").count() > 1
+    page.widget().get_by_role("button", name="clear the phrase").click()
+    page.idle()
+    assert not text.locator("[data-span]").count()
+
     # an error is a sentence
     page.widget().get_by_label("Text: type").fill("ÜBER")
     page.see("p", "read as “uber”")

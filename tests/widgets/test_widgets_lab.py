@@ -140,6 +140,22 @@ def test_the_page_of_a_unit_is_what_was_recorded_of_it(tmp_path) -> None:
         assert len(page["passages"]) <= 40
 
 
+def test_the_units_of_a_phrase_stand_beside_two_baselines() -> None:
+    model = network()
+    widget = lab.widgets.CellExplorer(model, TEXT, timescales=None)
+    assert widget.contrasts == b""
+    widget.span = [4, 7]
+    found = np.frombuffer(widget.contrasts, "<f4").reshape(3, 2, 6)
+    x = np.tanh(lab.probes.trace(model, TEXT).c.sel(memory="outer").values)
+    inside, outside = x[4:8], np.delete(x, np.s_[4:8], 0)
+    pooled = np.sqrt((4 * inside.var(0) + len(outside) * outside.var(0)) / len(TEXT))
+    np.testing.assert_allclose(found[0, 1], (inside.mean(0) - outside.mean(0)) / pooled, rtol=1e-3)
+    assert not np.allclose(found[0], found[1])
+    assert not np.allclose(found[0], found[2])
+    widget.text = "short"
+    assert (widget.span, widget.contrasts) == ([], b"")
+
+
 def test_the_first_cut_costs_something() -> None:
     widget = lab.widgets.InterventionLab(network(), TEXT, memory="inner")
     costs = [np.frombuffer(widget.divergences, "<f4").sum()]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from numpy.typing import NDArray
 
 from nlstm_lab.datasets.excerpt import Excerpt
@@ -72,15 +73,15 @@ def units(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int
         each, as `DIGITS`.
     """
     words = read(text)
-    states = _values(model, words)
+    states = values_of(trace(model, words, predictions=False))
     short = words[:BASELINE]
     effects = _effects(states, words, burn_in)
     names = list(effects)
     found = np.stack([effects[name] for name in names])  # [label, memory, unit]
     best = np.abs(found).argmax(0)
-    fresh = _effects(_values(untrained(model, seed), short), short, burn_in)
+    fresh = _effects(values_of(trace(untrained(model, seed), short, predictions=False)), short, burn_in)
     mixed = shuffled(short, "characters", seed)
-    control = _effects(_values(model, mixed), mixed, burn_in)
+    control = _effects(values_of(trace(model, mixed, predictions=False)), mixed, burn_in)
     rows = []
     for m, memory in enumerate(states):
         usual = {name: float(np.quantile(np.abs(each[m]), 0.95)) for name, each in fresh.items()}
@@ -92,15 +93,11 @@ def units(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int
     return pd.DataFrame(rows)
 
 
-def _values(model: Network, text: str) -> dict[str, Array]:
-    """tanh of each memory's cells, or the hidden states, [T, unit]."""
-    traced = trace(model, text, predictions=False)
+def values_of(traced: xr.Dataset) -> dict[str, Array]:
+    """tanh of each memory's cells, or the hidden states where there are none, [T, unit]."""
     cells = memory_states(traced)
-    return (
-        {name: np.tanh(x.values) for name, x in cells.items()}
-        if cells
-        else {name: x.values for name, x in hidden_states(traced).items()}
-    )
+    hidden = {} if cells else hidden_states(traced)
+    return {name: np.tanh(x.values) for name, x in cells.items()} | {name: x.values for name, x in hidden.items()}
 
 
 def _effects(states: dict[str, Array], text: str, burn_in: int) -> dict[str, Array]:
@@ -110,10 +107,14 @@ def _effects(states: dict[str, Array], text: str, burn_in: int) -> dict[str, Arr
     for name, holds in unit_labels(text).items():
         there = holds[burn_in:]
         if min(there.sum(), (~there).sum()) >= RAREST:
-            pooled = np.sqrt((there.mean() * x[there].var(0)) + ((~there).mean() * x[~there].var(0)))
-            gap = x[there].mean(0) - x[~there].mean(0)
-            found[name] = gap / np.maximum(pooled, STILL / 10)
+            found[name] = contrast(x, there)
     return found
+
+
+def contrast(x: Array, there: Array) -> Array:
+    """By how many standard deviations the mean of x [T, ...] is higher where `there` [T] holds than elsewhere."""
+    pooled = np.sqrt((there.mean() * x[there].var(0)) + ((~there).mean() * x[~there].var(0)))
+    return np.asarray((x[there].mean(0) - x[~there].mean(0)) / np.maximum(pooled, STILL / 10))
 
 
 def _course(values: Array, burn_in: int) -> dict[str, Any]:
@@ -170,7 +171,8 @@ def _key(models: list[Network], text: Excerpt) -> dict[str, Any]:
 
 
 def _counterparts(models: list[Network], text: str) -> pd.DataFrame:
-    every = [{name: _standardized(x[BURN_IN:]) for name, x in _values(model, text).items()} for model in models]
+    read = [values_of(trace(model, text, predictions=False)) for model in models]
+    every = [{name: _standardized(x[BURN_IN:]) for name, x in states.items()} for states in read]
     frames = []
     for one, states in enumerate(every):
         for other, others in enumerate(every):

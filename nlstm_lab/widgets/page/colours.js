@@ -65,7 +65,7 @@ function number(value, digits = 3) {
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   const size = Math.abs(value);
   const digitsShown = size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(digits - 1) : String(Number(value.toPrecision(digits)));
-  return digitsShown.replace("-", "−");
+  return digitsShown.replaceAll("-", "−");
 }
 
 /** A number with so many decimals, for columns of a table. */

@@ -2,18 +2,25 @@
 
 /**
  * A text of `symbols` (one string a step). Options: label (what a screen reader calls it), hover(step or null),
- * select(step), lock(step): a click, Enter or the space bar.
+ * select(step), lock(step): a click, Enter or the space bar; span(first, last): dragged over, or Shift and arrow keys.
  * Methods: show(symbols); paint(step => {shade, mark, title}); select(step) moves the frame; node.
  */
-function textView({ label, hover = () => {}, select = () => {}, lock = () => {} }) {
+function textView({ label, hover = () => {}, select = () => {}, lock = () => {}, span = null }) {
   const node = make("div", {
     class: "nl-text", role: "listbox", tabindex: "0", "aria-label": label, dir: "auto",
-    pointerover: (event) => { const at = stepOf(event.target); if (at !== null) hover(at); },
+    pointerover: (event) => { const at = stepOf(event.target); if (at !== null) { hover(at); if (event.buttons === 1) extend(at); } },
+    pointerdown: (event) => { anchor = stepOf(event.target); dragged = false; if (span && event.pointerType === "mouse") event.preventDefault(); node.focus({ preventScroll: true }); },
     pointerleave: () => hover(null),
-    click: (event) => { const at = stepOf(event.target); if (at !== null) { choose(at); lock(at); } },
+    click: (event) => { const at = stepOf(event.target); if (at !== null && !dragged) { choose(at); lock(at); } },
     keydown: key,
   });
-  let pieces = [], symbols = [], selected = null;
+  let pieces = [], symbols = [], selected = null, anchor = null, dragged = false;
+
+  function extend(at) {
+    if (!span || anchor === null || at === anchor) return;
+    dragged = true;
+    span(Math.min(anchor, at), Math.max(anchor, at));
+  }
 
   function stepOf(target) {
     const piece = target.closest?.("[data-step]");
@@ -67,7 +74,12 @@ function textView({ label, hover = () => {}, select = () => {}, lock = () => {} 
       Home: () => 0,
       End: () => pieces.length - 1,
     };
-    if (event.key in moves) choose(Math.max(0, Math.min(pieces.length - 1, moves[event.key]())));
+    if (!event.shiftKey) anchor = null;
+    else anchor ??= from;
+    if (event.key in moves) {
+      choose(Math.max(0, Math.min(pieces.length - 1, moves[event.key]())));
+      if (event.shiftKey) extend(selected);
+    }
     else if (event.key === "Enter" || event.key === " ") lock(from);
     else return;
     event.preventDefault();
@@ -96,6 +108,7 @@ function textView({ label, hover = () => {}, select = () => {}, lock = () => {} 
       });
     },
     select: mark,
+    mark(first, last) { pieces.forEach((piece, step) => piece.toggleAttribute("data-span", step >= first && step <= last)); },
     get selected() { return selected; },
   };
 }
