@@ -81,6 +81,14 @@ def runs_folder(folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.fixture
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask's workers are forked off a process that has imported everything, in place of importing it themselves."""
+    import forking
+
+    forking.forked_workers(monkeypatch)
+
+
+@pytest.fixture
 def recorded(once: Callable[[str, Make], Path], runs_folder: Path) -> "Callable[..., Run]":
     """`recorded(name, seed=0)`: a run at smoke scale, trained once in a session, copied into this test's folder."""
     from nlstm_lab import runs

@@ -120,6 +120,7 @@ def rounded_like(printed: str, count: int) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_a_sweep_shows_a_table_and_fails_where_a_run_does(
     runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

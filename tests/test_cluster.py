@@ -13,6 +13,8 @@ import pytest
 from nlstm_lab import cluster
 from nlstm_lab.errors import LabError
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 
 @pytest.mark.slow
 def test_no_workers_are_waited_for_and_a_scheduler_that_is_gone_is_an_error(

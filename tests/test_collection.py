@@ -25,6 +25,7 @@ DRAWN = {
     "11_b": DRAW.format("computational_graphs", "nlstm_fig2_graphs"),
     "12_c": DRAW.format("unit_diagrams", "madsen_units_lstm_gru_nlstm"),
 }
+pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 def left_behind(folder: Path | None = None) -> list[str]:

@@ -40,7 +40,7 @@ def test_a_folder_that_cannot_be_written_fails(elsewhere):
     assert "To be repaired first: folder" in outcome.output
 
 
-def test_a_missing_or_foreign_package_is_told_apart(monkeypatch):
+def test_a_missing_package_and_another_version_are_distinguished(monkeypatch):
     versions = {"captum": None, "xarray": None, "torch": "1.0", "jupyterlab": "9.9rc1"}
 
     def version(name):
@@ -58,7 +58,7 @@ def test_a_missing_or_foreign_package_is_told_apart(monkeypatch):
     assert "jupyterlab" not in found
 
 
-def test_a_checkout_that_is_not_installed_is_told(monkeypatch):
+def test_a_checkout_that_is_not_installed_is_reported(monkeypatch):
     def requires(name):
         raise importlib.metadata.PackageNotFoundError(name)
 

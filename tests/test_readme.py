@@ -87,6 +87,7 @@ def quick(text: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("checkout")
 @pytest.mark.parametrize("line", RUN)
 def test_a_command_runs(line: str, at: Path) -> None:
     program, *words = shlex.split(quick(line))
@@ -99,6 +100,7 @@ def execute(block: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("checkout")
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.splitlines()[-1][:40])
 def test_python_runs_as_it_stands(block: str, at: Path) -> None:
     """After the command that trains on a text of one's own, which the last block goes on from."""

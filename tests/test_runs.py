@@ -231,7 +231,7 @@ def test_again_keeps_the_record_until_the_new_one_takes_its_place(
     assert sorted(path.name for path in run.folder.parent.iterdir()) == [".smoke-seed3.lock", "smoke-seed3"]
 
 
-def test_without_weights_what_was_measured_is_found_and_nothing_else(
+def test_without_weights_only_recorded_measurements_are_returned(
     run: runs.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path / "probes"))
@@ -398,7 +398,7 @@ def test_the_symbols_that_a_training_reads_are_those_that_it_took_its_time_for()
         assert 0.4 < updates / run.result["seconds"] < 1.03, run.name  # the rest is reading the other splits
 
 
-def test_what_is_not_run_is_told_with_its_command() -> None:
+def test_what_is_not_run_is_listed_with_its_command() -> None:
     one, other = (runs.load(name, 0, "small") for name in ("ptb_char_nlstm", "handwriting_lstm"))
     told = runs.outlook([one, other], "ptb_char_nlstm*", "small", seeds=(0, 1, 2)).set_index("experiment")
     assert list(told.index) == ["ptb_char_nlstm", "ptb_char_nlstm_logfreq"]

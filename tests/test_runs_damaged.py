@@ -19,7 +19,7 @@ def run(recorded: Callable[..., runs.Run]) -> runs.Run:
     return recorded(NAME, 3)
 
 
-def test_a_flipped_bit_in_the_weights_is_found(run: runs.Run) -> None:
+def test_a_flipped_bit_in_the_weights_is_detected(run: runs.Run) -> None:
     run.model()
     file = run.folder / "weights.safetensors"
     content = bytearray(file.read_bytes())

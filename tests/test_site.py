@@ -35,7 +35,7 @@ def test_a_site_whose_links_all_lead_somewhere_has_nothing_wrong(site: Path) -> 
         '<iframe src="widgets/gone.html"></iframe>',
     ],
 )
-def test_what_is_dead_or_comes_from_elsewhere_is_found(site: Path, added: str) -> None:
+def test_dead_and_foreign_links_are_reported(site: Path, added: str) -> None:
     page = site / "index.html"
     page.write_text(page.read_text() + added)
     (wrong,) = links.broken(site)

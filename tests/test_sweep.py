@@ -15,6 +15,7 @@ from nlstm_lab import cluster, experiments, runs, sweep
 from nlstm_lab.errors import LabError, UsageError
 
 NAME = "ptb_char_lstm1"
+pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 @pytest.mark.slow

@@ -749,7 +749,7 @@ def test_the_report_names_a_command_for_what_was_not_run_and_its_pattern_matches
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "named"), [(1, True), (2, True), (3, False)])
-def test_the_report_names_a_command_for_what_has_too_few_seeds_to_be_told(seeds, named):
+def test_the_report_names_a_command_for_what_has_too_few_seeds(seeds, named):
     values = {"mnist_nlstm": [0.08, 0.09, 0.10], "mnist_lstm1": [0.09, 0.09, 0.09]}  # cannot be told with three either
     others = dict.fromkeys(("mnist_lstm1_large", "mnist_lstm2", "mnist_lstm3"), [0.09] * 3)
     rows = [

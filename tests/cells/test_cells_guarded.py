@@ -84,7 +84,7 @@ def test_chrono_biases_are_logarithms_of_uniform_times(empty):
     torch.testing.assert_close(f.exp().sort().values, torch.linspace(1, 100, 2000), atol=5.0, rtol=0)
 
 
-def test_the_inner_input_gates_bias_starts_where_it_is_told_to():
+def test_the_inner_input_gates_bias_starts_as_configured():
     unit = NestedLSTM(D, H, inner_input_bias=-1.0, inner_forget_bias=2.0)
     assert unit.layers[0].memory.bias.view(4, H).mean(1).tolist() == [-1, 2, 0, 0]
     assert unit.layers[0].bias.view(4, H).mean(1).tolist() == [0, 1, 0, 0]

@@ -78,7 +78,7 @@ def test_of_soft_boundaries_the_operation_is_noted_by_the_threshold():
     assert seen == set(Operation)
 
 
-def test_layer_norm_leaves_the_detector_alone_unless_told():
+def test_layer_norm_leaves_the_detector_alone_by_default():
     torch.manual_seed(0)
     x = torch.randn(50, D, dtype=DOUBLE)
     for together in (False, True):

@@ -52,7 +52,7 @@ def folder(path: Path, members: dict[str, bytes]) -> Path:
 @pytest.mark.parametrize(
     ("make", "name"), [(tar, "data.tar.gz"), (tar, "data.tar"), (zipped, "data.zip"), (folder, "unpacked")]
 )
-def test_files_are_found_wherever_they_lie(home: Path, publish: Publish, make: Callable[..., Path], name: str) -> None:
+def test_files_are_located_anywhere(home: Path, publish: Publish, make: Callable[..., Path], name: str) -> None:
     files = publish("poetry", POEMS, store=False)
     place = make(home / name, {f"some/where/{file}": content for file, content in files.items()} | {"LIES": b"x"})
     assert [path.name for path in import_("poetry", place)] == ["qtrain5", "qvalid5", "qtest5"]

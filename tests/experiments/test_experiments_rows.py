@@ -313,7 +313,7 @@ def test_the_width_for_a_budget_is_the_widest_that_fits(name):
     assert at[0] <= budget < at[1]
 
 
-def test_a_missing_text_is_not_told_as_a_width():
+def test_a_missing_text_is_not_reported_as_a_width():
     experiment = experiments.variant("ptb_char_lstm1", "small", corpus="nowhere.txt")
     with pytest.raises(experiments.base.UsageError, match=r"nowhere\.txt"):
         experiments.width_for_parameters(experiment, 1_000_000)

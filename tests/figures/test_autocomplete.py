@@ -60,7 +60,7 @@ def test_the_published_curves_have_panels_of_their_own(curves):
 
 
 @pytest.mark.slow
-def test_accuracy_counts_all_words_unless_told_otherwise(accuracy):
+def test_accuracy_counts_all_words_by_default(accuracy):
     theirs = published(accuracy, accuracy_pct=50.0)
     figure = accuracy_by_known(accuracy, theirs, ours="ours, small scale")
     assert [panel.get_title(loc="left") for panel in figure.axes] == ["ours, small scale", "as published"]

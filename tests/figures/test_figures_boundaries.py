@@ -261,7 +261,7 @@ def test_an_ablation_has_a_reference():
         figures.ablation(frame, "c")
 
 
-def test_what_overflowed_or_lies_far_off_is_told_in_words():
+def test_what_overflowed_or_lies_far_off_is_named_in_words():
     frame = ablated(a=[1, 1.1, 1.2], b=[1.1, 1.2, 1.3], c=[9, 9.1, 9.2], d=[np.nan] * 3, e=[1, 1.1, np.nan])
     (panel,) = figures.ablation(frame, "a").axes
     assert [text.get_text() for text in panel.texts] == [

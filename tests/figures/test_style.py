@@ -43,7 +43,7 @@ def lab(colour: str, deficiency: str) -> np.ndarray:
         ("outer", "middle", "inner"),
     ],
 )
-def test_what_stands_together_is_told_apart(together, deficiency):
+def test_neighbouring_colours_are_distinguishable(together, deficiency):
     for a, b in combinations(together, 2):
         distance = np.linalg.norm(lab(figures.look(a).colour, deficiency) - lab(figures.look(b).colour, deficiency))
         assert distance > 15, (a, b)
@@ -59,7 +59,7 @@ def test_the_diverging_map_is_white_at_zero_and_darkens_to_both_sides():
     assert (np.diff(lightness[32:]) < 0).all()
 
 
-def test_operations_are_told_apart_in_grey():
+def test_operations_are_distinguishable_in_grey():
     lightness = [lab(look.colour, "none")[0] for look in style.OPERATIONS.values()]
     assert min(abs(a - b) for a, b in combinations(lightness, 2)) > 15
 
@@ -98,10 +98,12 @@ def test_what_the_reader_set_elsewhere_does_not_show(trace):
     "sheet", [{"font.sise": 9}, {"font.size": "large-ish"}, {"font.family": "No Such Font"}, "no_such_sheet.mplstyle"]
 )
 def test_a_style_that_matplotlib_does_not_know_is_refused_at_once(sheet):
-    before = list(style._sheets)
+    with style.context():
+        before = dict(mpl.rcParams)
     with pytest.raises(UsageError):
         figures.override(sheet)
-    assert style._sheets == before
+    with style.context():
+        assert dict(mpl.rcParams) == before
 
 
 def test_mathematics_follows_the_text_unless_it_is_named():

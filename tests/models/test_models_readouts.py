@@ -60,7 +60,7 @@ def test_no_point_is_infinitely_likely_nor_its_gradient_infinite() -> None:
         assert raw.grad.isfinite().all()
 
 
-def test_what_lies_at_the_floor_of_the_deviations_is_told() -> None:
+def test_what_lies_at_the_floor_of_the_deviations_is_reported() -> None:
     """Two components of weights 1/4 and 3/4, the second with one deviation far below the smallest allowed."""
     density = MixtureDensity(components=2)
     low = np.log(density.SIGMA_RANGE[0])

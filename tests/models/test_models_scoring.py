@@ -51,7 +51,7 @@ def test_a_lines_likelihood_is_the_sum_over_its_points_and_the_score_their_mean_
     assert told["nll_nats"] == pytest.approx(-sum(lines) / 9, rel=1e-5)
 
 
-def test_a_class_is_told_from_the_last_step() -> None:
+def test_a_class_is_predicted_from_the_last_step() -> None:
     ends = lab.models.Interface(Vectors(3), Symbols(4), per_sequence=True)
     model, x = lab.models.build(lab.models.ModelConfig("lstm", 5), ends, seed=0), torch.randn(6, 2, 3)
     torch.testing.assert_close(model(x)[0], model.readout(model.recurrent(x)[0][-1]))

@@ -12,7 +12,7 @@ ABC = Vocabulary(tuple(" abc."))
 
 
 @pytest.mark.parametrize("wide", [None, 7])
-def test_the_output_bias_starts_where_it_is_told_to(wide):
+def test_the_output_bias_starts_as_configured(wide):
     shares = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05])
     ends = Interface(Symbols(5), Symbols(5), ABC, log_frequencies=shares.log())
     for start, expected in (("zero", torch.zeros(5)), ("log_frequencies", shares.log())):
@@ -21,7 +21,7 @@ def test_the_output_bias_starts_where_it_is_told_to(wide):
 
 
 @pytest.mark.parametrize("wide", [None, 7])
-def test_the_matrix_of_the_readout_starts_orthogonal_where_it_is_told_to(wide):
+def test_the_matrix_of_the_readout_starts_orthogonal_as_configured(wide):
     ends = Interface(Symbols(5), Symbols(5), ABC)
     told = {"output_embedding_size": wide, "output_weight": "orthogonal"}
     readout = models.build(ModelConfig("nlstm", 9, **told), ends, seed=0).readout
@@ -49,7 +49,7 @@ def test_output_dropout_zeroes_a_share_of_what_the_readout_reads_in_training_alo
     assert torch.equal(model.eval().read(inputs)[0], whole)
 
 
-def test_the_embedding_starts_glorot_where_it_is_told_to():
+def test_the_embedding_starts_glorot_as_configured():
     ends = Interface(Symbols(50), Symbols(50))
     told = {"embedding_size": 30, "embedding_weight": "glorot"}
     bound = models.build(ModelConfig("lstm", 4, **told), ends, seed=0).embedding.weight.abs().max() / (6 / 80) ** 0.5

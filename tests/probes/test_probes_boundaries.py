@@ -99,7 +99,7 @@ def test_threshold_and_slope_are_lent_not_given(hierarchical, text, boundary):
 
 
 @pytest.mark.parametrize("chunk", [1000, 3])
-def test_given_boundaries_are_told_as_they_were_given(chunk, monkeypatch):
+def test_given_boundaries_are_returned_unchanged(chunk, monkeypatch):
     monkeypatch.setattr(importlib.import_module("nlstm_lab.studies.boundaries.measure"), "CHUNK", chunk)
     torch.manual_seed(0)
     words = Vocabulary(tuple(" ab"))

@@ -34,7 +34,7 @@ def test_labels_say_what_a_reader_knows():
     assert {word: told.word_class[at[word]] for word in words} == words
 
 
-def test_a_closing_bracket_that_nothing_opened_is_forgotten():
+def test_a_closing_bracket_that_nothing_opened_is_ignored():
     assert labels("a) b (c) d").in_bracket.tolist() == [False] * 5 + [True] * 2 + [False] * 3
 
 
@@ -57,7 +57,7 @@ def planted():
 
 
 @pytest.mark.slow
-def test_what_was_planted_is_found_where_it_was_planted(planted):
+def test_a_planted_signal_is_decoded_where_it_was_planted(planted):
     text, trace = planted
     told = decode(trace, text, ("position_in_word", "since_space", "word_class")).set_index(["label", "memory"])
     assert list(told.loc["word_class"].index) == ["outer", "inner", "h"]

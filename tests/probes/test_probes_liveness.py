@@ -74,7 +74,7 @@ def test_a_saturated_cell_that_is_reset_now_and_then_is_alive():
     assert classes(c, 1.0, 0.95, 1.0) == ["alive"]
 
 
-def test_a_driven_inner_memory_is_found_latched_and_an_untrained_one_alive():
+def test_a_driven_inner_memory_is_latched_and_an_untrained_one_alive():
     torch.manual_seed(0)
     unit = NestedLSTM(20, 30)
     symbols = torch.randint(20, (T, B))

@@ -99,7 +99,7 @@ def test_rivals_fire_as_often_and_where_they_say():
     assert all(texts[0].all() for draws in firing.values() for texts in draws)
 
 
-def test_a_detector_of_surprise_is_told_from_a_network_that_knows_the_words():
+def test_a_detector_of_surprise_is_distinguished_from_a_network_that_knows_the_words():
     true = flags(4000, 0.2, 6)
     network = judged([reading(true[:, None])], [{"words": true}])
     assert set(network.loc[network["detector"] == "network", "f1"]) == {1.0}

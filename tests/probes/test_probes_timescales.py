@@ -34,7 +34,7 @@ def counter(units):
     return np.arange(1.0, T + 1)[:, None].repeat(units, 1)
 
 
-def test_inner_slower_than_outer_is_told():
+def test_inner_slower_than_outer_is_detected():
     trace = made_up(outer=0.3 * signals((5,) * 20, T), inner=0.3 * signals((50,) * 20, T, seed=1))
     frame = state_timescales(trace, ["raw", "tanh"])
     medians = frame[frame.value == "raw"].groupby("memory").exponential.median()

@@ -111,8 +111,9 @@ def test_runs_are_called_as_in_the_figures_and_know_their_twins() -> None:
 
 
 def test_the_explorer_opens_on_a_living_unit_that_follows_spaces() -> None:
-    widget = lab.widgets.CellExplorer(lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small"), TEXT)
-    trace = lab.probes.trace(widget._networks[widget.run], TEXT)
+    run = lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small")
+    widget = lab.widgets.CellExplorer(run, TEXT)
+    trace = lab.probes.trace(run.model(), TEXT)
     since = lab.probes.labels(TEXT)["since_space"]
     states = np.tanh(trace.c.sel(memory="inner").values)
     with np.errstate(invalid="ignore"):

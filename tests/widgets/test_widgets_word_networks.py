@@ -103,7 +103,7 @@ def test_every_network_completes_what_stands_before_the_caret(networks):
     assert figures.data(demo.figure())["word"].tolist() == [w for one in demo.suggestions for w, _ in one["words"]]
 
 
-def test_what_a_network_does_not_know_is_mapped_and_told(networks):
+def test_what_a_network_does_not_know_is_mapped_and_reported(networks):
     demo = AutocompleteDemo(networks, "Ábba 漢")
     assert demo.suggestions[0]["read"] == "abba  "
 
