@@ -88,9 +88,7 @@ def bootstrap(
     return Interval(centre, float(low), float(high))
 
 
-def compare(
-    first: Mapping[Any, float], second: Mapping[Any, float], *, paired: bool = False, confidence: float = 0.95
-) -> Compared:
+def compare(first: Mapping[Any, float], second: Mapping[Any, float], *, paired: bool = False) -> Compared:
     """Compare two things over seeds: is `first` larger than `second`?
 
     Args:
@@ -98,7 +96,6 @@ def compare(
         second: The same.
         paired: Both values of a seed are of one network, so that their difference is taken within it. Else
             the seeds are independent, and the interval is Welch's.
-        confidence: Of the interval.
 
     Returns:
         Ordering `holds` where the interval lies above 0, `fails` where it lies below, `inconclusive` where it touches
@@ -107,17 +104,17 @@ def compare(
     if paired:
         shared = [seed for seed in first if seed in second]
         seeds, df = len(shared), float(len(shared) - 1)
-        interval = t_interval([first[seed] - second[seed] for seed in shared], confidence)
+        interval = t_interval([first[seed] - second[seed] for seed in shared])
     else:
         seeds = min(len(first), len(second))
-        interval, df = _welch(list(first.values()), list(second.values()), confidence)
+        interval, df = _welch(list(first.values()), list(second.values()))
     if not np.isfinite(interval).all():
         return Compared(interval, seeds, "not measured", float("nan"))
     ordering: Ordering = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "inconclusive"
     return Compared(interval, seeds, ordering, df)
 
 
-def _welch(first: list[float], second: list[float], confidence: float) -> tuple[Interval, float]:
+def _welch(first: list[float], second: list[float]) -> tuple[Interval, float]:
     """The difference of two means with Welch's interval, and its degrees of freedom (Satterthwaite's)."""
     if not first or not second:
         return t_interval([]), float("nan")
@@ -129,7 +126,7 @@ def _welch(first: list[float], second: list[float], confidence: float) -> tuple[
     if not error:
         return Interval(mean, mean, mean), float(len(first) + len(second) - 2)
     df = sum(squares) ** 2 / sum(s**2 / (len(v) - 1) for s, v in zip(squares, (first, second), strict=True))
-    spread = stats.t.ppf((1 + confidence) / 2, df) * error
+    spread = stats.t.ppf(0.975, df) * error
     return Interval(mean, float(mean - spread), float(mean + spread)), float(df)
 
 
@@ -147,19 +144,19 @@ def least(compared: Iterable[Compared]) -> Compared:
     return min(failing or unmeasured or several, key=lambda one: one.difference.low)
 
 
-def p_value(interval: Interval, df: float, bound: float = 0.0, confidence: float = 0.95) -> float:
+def p_value(interval: Interval, df: float, bound: float = 0.0) -> float:
     """The two-sided p of the t test that belongs to an interval: how likely so large a distance from `bound` is.
 
     NaN where there is no interval.
     """
     if not np.isfinite([*interval, df]).all():
         return float("nan")
-    error = (interval.high - interval.low) / 2 / stats.t.ppf((1 + confidence) / 2, df)
+    error = (interval.high - interval.low) / 2 / stats.t.ppf(0.975, df)
     distance = abs(interval.mean - bound)
     return float(2 * stats.t.sf(distance / error, df)) if error else float(distance == 0)
 
 
-def holm(p_values: ArrayLike, level: float = 0.05) -> NDArray[np.bool_]:
+def holm(p_values: ArrayLike) -> NDArray[np.bool_]:
     """Which of several tests remain significant when all of them count (Holm 1979); NaN takes no part.
 
     >>> holm([0.01, 0.04, 0.03, float("nan")]).tolist()
@@ -167,7 +164,7 @@ def holm(p_values: ArrayLike, level: float = 0.05) -> NDArray[np.bool_]:
     """
     values = np.asarray(p_values, float)
     order = np.argsort(values)[: np.isfinite(values).sum()]  # NaN is sorted last
-    passed = values[order] <= level / (len(order) - np.arange(len(order)))
+    passed = values[order] <= 0.05 / (len(order) - np.arange(len(order)))
     kept = np.zeros(values.shape, bool)
     kept[order] = np.logical_and.accumulate(passed)
     return kept

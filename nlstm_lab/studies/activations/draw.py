@@ -152,7 +152,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
     return pd.concat(frames, ignore_index=True)
 
 
-def activation_summary(traces: Iterable[xr.Dataset], values: Values = "printed") -> pd.DataFrame:
+def activation_summary(traces: Iterable[xr.Dataset]) -> pd.DataFrame:
     """What the eye reads off the figure, over all cells: one row for each trace and memory.
 
     step: how far a drawn value moves from one character to the next, on average (its range is 2).
@@ -160,7 +160,6 @@ def activation_summary(traces: Iterable[xr.Dataset], values: Values = "printed")
 
     Args:
         traces: Traces of the same text (`lab.probes.trace`).
-        values: "printed" (as in the paper), "tanh" or "raw".
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
@@ -171,7 +170,7 @@ def activation_summary(traces: Iterable[xr.Dataset], values: Values = "printed")
     """
     rows = []
     for trace in traces:
-        frame = activation_frame(trace, trace.sizes["unit"], values)
+        frame = activation_frame(trace, trace.sizes["unit"])
         for memory, group in frame.groupby("memory", sort=False):
             drawn = group.pivot(index="time", columns="unit", values="value").to_numpy()
             late = drawn[len(drawn) // 2 :]

@@ -13,47 +13,39 @@ from matplotlib.figure import Figure
 from nlstm_lab.figures.panels import memory_label, panels
 from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, styled
-from nlstm_lab.studies.activations.draw import MONO, Values, activation_frame
+from nlstm_lab.studies.activations.draw import MONO, activation_frame
 
 ROW, TITLE, BAR, SYMBOL = 0.042, 0.22, 0.55, 0.06  # inches: of a cell, and of a character that can be read
 
 
-def liveliest(trace: xr.Dataset, count: int = 7, values: Values = "printed") -> list[int]:
+def liveliest(trace: xr.Dataset, count: int = 7) -> list[int]:
     """The `count` units whose innermost (or highest) memory moves most from one character to the next, most first.
 
     Args:
         trace: `lab.probes.trace(model, text)`.
         count: How many.
-        values: "printed" (as in the paper), "tanh" or "raw".
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> trace = lab.probes.trace(model, "the old man said that he would not sell")
     >>> figure = lab.figures.cell_activations(trace, units=liveliest(trace, 3))
     """
-    frame = activation_frame(trace, trace.sizes["unit"], values)
+    frame = activation_frame(trace, trace.sizes["unit"])
     grid = _grid(frame, str(frame["memory"].iloc[0]))
     return _movement(grid).round(LIVE).sort_values(ascending=False, kind="stable").index[:count].tolist()
 
 
 @styled
-def all_cells(
-    traces: Mapping[str, xr.Dataset],
-    rows: int = 25,
-    values: Values = "printed",
-    width: float = PAGE,
-    ax: Axes | None = None,
-) -> Figure:
+def all_cells(traces: Mapping[str, xr.Dataset], rows: int = 25, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Every memory along the text, a panel for each memory of each named trace, in the colours of figure 3.
 
     All cells stand in the order in which they move, the calmest first, each memory in an order of its own; of these,
-    so many are drawn, at equal distances. Values beyond -1 and 1 (raw ones) are shown as those. The frame has a row for
+    so many are drawn, at equal distances. The frame has a row for
     every cell, in the network's order, with its movement and a column for each character.
 
     Args:
         traces: Traces of the same text (`lab.probes.trace`).
         rows: How many cells a panel draws.
-        values: "printed" (as in the paper), "tanh" or "raw".
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -63,7 +55,7 @@ def all_cells(
     """
     frames, drawn = [], list[tuple[str, pd.DataFrame]]()
     for name, trace in traces.items():
-        table = activation_frame(trace, trace.sizes["unit"], values)
+        table = activation_frame(trace, trace.sizes["unit"])
         for memory, group in table.groupby("memory", sort=False):
             grid = _grid(table, str(memory))
             movement = _movement(grid)

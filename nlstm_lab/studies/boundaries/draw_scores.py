@@ -30,9 +30,7 @@ SEEDS = -0.16  # the place of the network's single seeds
 
 
 @styled
-def boundary_scores(
-    scores: pd.DataFrame, within: str = "0", metric: str = "f1", width: float = PAGE, ax: Axes | None = None
-) -> Figure:
+def boundary_scores(scores: pd.DataFrame, within: str = "0", width: float = PAGE, ax: Axes | None = None) -> Figure:
     """How well z of each layer meets each truth, beside detectors that fire as often: a panel a layer, a line a truth.
 
     scores: `lab.probes.gather(networks, lab.probes.segment_studies.scores, excerpt)` of the seeds of one experiment.
@@ -53,21 +51,21 @@ def boundary_scores(
         raise UsageError("the figure shows the seeds of one experiment: choose one")
     if within == "0":
         rows = pd.concat([rows, after])
-    if metric == "f1":
-        best = rows[rows["detector"] == "network"].assign(detector="best")
-        best["f1"] = 2 * best[["rate", "base"]].min(axis=1) / (best["rate"] + best["base"])
-        rows = pd.concat([rows, best])
-    frame = rows[["layer", "truth", "detector", "seed", "rate", metric]].rename(columns={metric: "value"})
+    best = rows[rows["detector"] == "network"].assign(detector="best")
+    best["f1"] = 2 * best[["rate", "base"]].min(axis=1) / (best["rate"] + best["base"])
+    rows = pd.concat([rows, best])
+    frame = rows[["layer", "truth", "detector", "seed", "rate", "f1"]].rename(columns={"f1": "value"})
     layers, truths = sorted(frame["layer"].unique()), list(dict.fromkeys([*after["truth"], *frame["truth"]]))
     by_layer = frame[frame["detector"] == "network"].groupby("layer")
     rates = {layer: found.groupby("seed")["rate"].first() for layer, found in by_layer}
     judged = [layer for layer in layers if rates[layer].max() >= RARE] or layers[:1]
     rare = [f"$z^{layer}$ at {_rates(rates[layer])}" for layer in layers if layer not in judged]
+    label = "F1" if within == "0" else f"F1, {within.replace('±1', '±1 step')}"
     figure, axes = panels(ax, 1, len(judged), width, 1.1 + 0.44 * len(truths), sharey=True)
     for panel, layer in zip(axes[0], judged, strict=True):
         _layer(panel, frame[frame["layer"] == layer], truths)
         last = f"; {', '.join(rare)}: too rarely to be judged" if rare and layer == judged[-1] else ""
-        panel.set(title=f"$z^{layer}$ fires at {_rates(rates[layer])}{last}", xlabel=_metric(metric, within))
+        panel.set(title=f"$z^{layer}$ fires at {_rates(rates[layer])}{last}", xlabel=label)
     axes[0, 0].set_yticks(range(len(truths)), truths)
     _, colour, *_ = DETECTORS["network"]
     seeds = Line2D([], [], color=colour, marker=".", linestyle="", markersize=4, alpha=0.6, label="z: every seed")
@@ -106,11 +104,6 @@ def _rates(rates: pd.Series) -> str:
     percents = [100 * float(share) for share in rates]
     texts = [f"{percent:.0f}" if percent >= 10 or percent < 0.05 else f"{percent:.2g}" for percent in percents]
     return f"{texts[0] if len(set(texts)) == 1 else ', '.join(texts)} % of steps"
-
-
-def _metric(metric: str, within: str) -> str:
-    name = {"f1": "F1"}.get(metric, metric)
-    return name if within == "0" else f"{name}, {within.replace('±1', '±1 step')}"
 
 
 def _handle(label: str, colour: str, marker: str) -> Line2D:

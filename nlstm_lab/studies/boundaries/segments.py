@@ -21,6 +21,7 @@ from nlstm_lab.studies.boundaries.measure import OPERATIONS
 Flags = NDArray[np.bool_]  # [T], true where a segment ends
 Window = tuple[int, int]  # how many steps a boundary may come before the true one, and after it
 
+LONGEST = 20  # steps since a FLUSH
 DRAWS = 10  # of detectors that are drawn: random ones, and phases of periodic ones
 WINDOWS: Mapping[str, Window] = {"0": (0, 0), "±1": (1, 1), "or one after": (0, 1)}
 NETWORK = "network"
@@ -239,10 +240,10 @@ def operations(readings: Sequence[xr.Dataset]) -> pd.DataFrame:
     )
 
 
-def since_flush(readings: Sequence[xr.Dataset], longest: int = 20) -> pd.DataFrame:
+def since_flush(readings: Sequence[xr.Dataset]) -> pd.DataFrame:
     """The surprise of what comes next against the steps since a layer's last FLUSH: layer, since, bits, count.
 
-    since 0: the prediction that is made at the step of the FLUSH itself; longer than `longest` is left out.
+    since 0: the prediction that is made at the step of the FLUSH itself; longer than `LONGEST` is left out.
     """
     frames = []
     for layer in readings[0]["layer"].values[:-1].tolist():
@@ -252,6 +253,6 @@ def since_flush(readings: Sequence[xr.Dataset], longest: int = 20) -> pd.DataFra
             since = np.where(last < 0, -1, np.arange(len(flushed)) - last)[:-1]
             frames.append(pd.DataFrame({"layer": layer, "since": since, "bits": reading["surprise"].values[1:]}))
     table = pd.concat(frames)
-    table = table[(table["since"] >= 0) & (table["since"] <= longest)]
+    table = table[(table["since"] >= 0) & (table["since"] <= LONGEST)]
     means = table.groupby(["layer", "since"])["bits"].agg(bits="mean", count="size")
     return means.reset_index()

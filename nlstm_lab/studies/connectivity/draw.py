@@ -27,10 +27,6 @@ DECADES = 4  # of a logarithmic scale: what is weaker is as good as nothing
 MARKS = (20, 20)  # lags: a line may leave the axis before its last point
 GREY, DASHED = "#404040", (0, (2, 1.2))
 INTERVAL, PUBLISHED = "95 % t interval", "published (one sentence)"
-LABELS = {
-    "mean_lag": "mean lag (characters)",
-    "share_in_word": "share within the word",
-}
 
 # inches: a character's width and height, and what stands around a facet's lines
 PITCH, LINE, TITLE, GAP, BAR, SIDE = 0.083, 0.175, 0.22, 0.10, 0.36, 0.06
@@ -138,7 +134,6 @@ def _bar(ax: Axes, width: float, height: float, colours: Colormap, norm: Normali
 @styled
 def lag_profiles(
     means: pd.DataFrame,
-    where: str = "all",
     published: pd.DataFrame | None = None,
     ours: str = "ours",
     width: float = COLUMN,
@@ -146,14 +141,13 @@ def lag_profiles(
 ) -> Figure:
     """The share of the connectivity at each lag: seeds faint, the mean strong, its t interval a band; five decades.
 
-    means: `lab.probes.gather(networks, lab.probes.connectivity_lags, sequences)`. where: "all", "word start" or
-    "within word". published: the same columns without seeds, dashed. ours: what the legend calls what is not published.
-    Mean and interval are those of the logarithm, as the axis is: an interval of shares themselves would reach below
-    zero.
+    means: `lab.probes.gather(networks, lab.probes.connectivity_lags, sequences)`, of which all positions are drawn.
+    published: the same columns without seeds, dashed. ours: what the legend calls what is not published. Mean and
+    interval are those of the logarithm, as the axis is: an interval of shares themselves would reach below zero.
 
     UsageError: nothing to draw.
     """
-    frame = _chosen(means, where, "share_at_lag", published)
+    frame = _chosen(means, "all", "share_at_lag", published)
     figure, ax = canvas(ax, width, 0.82 * width)
     seed_lines(ax, frame, logarithmic=True)
     lowest = max(float(frame["value"].min()), 10.0**-DECADES / 10)
@@ -169,26 +163,22 @@ def lag_profiles(
 @styled
 def connectivity_reach(
     means: pd.DataFrame,
-    quantity: str = "mean_lag",
     published: pd.DataFrame | None = None,
     ours: str = "ours",
     width: float = COLUMN,
     ax: Axes | None = None,
 ) -> Figure:
-    """The mean lag, or the share within the word, of each model at all positions, word starts and within words.
+    """The mean lag of each model at all positions, word starts and within words.
 
-    UsageError: an unknown quantity, nothing to draw.
+    UsageError: nothing to draw.
 
     Args:
         means: As for `lag_profiles`: a dot for each seed, a bar for their mean, a line for its t interval (from three
             seeds on).
-        quantity: What is drawn of the connectivity.
         published: The article's own, without seeds, as open diamonds.
         ours: As for `lag_profiles`.
     """
-    if quantity not in LABELS:
-        raise UsageError(f"quantity must be one of {', '.join(map(repr, LABELS))}, not {quantity!r}")
-    frame = _chosen(means, None, quantity, published)
+    frame = _chosen(means, None, "mean_lag", published)
     models, places = in_order(frame["model"]), ["all", "word start", "within word"]
     figure, ax = canvas(ax, width, 0.68 * width)
     for k, place in enumerate(places):
@@ -205,7 +195,7 @@ def connectivity_reach(
             ax.plot(np.full(len(theirs), x), theirs, "D", **diamond)
     ax.set_xticks(range(len(places)), ["all positions", "word starts", "within words"])
     ax.tick_params(axis="x", length=0)
-    ax.set(ylabel=LABELS[quantity], ylim=(0, None))
+    ax.set(ylabel="mean lag (characters)", ylim=(0, None))
     ax.grid(axis="y")
     handles = model_handles(models, linewidth=2, marker="")
     handles.append(Line2D([], [], color=GREY, linewidth=2, label=f"{ours}, mean"))

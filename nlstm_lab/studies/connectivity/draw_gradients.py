@@ -21,19 +21,16 @@ DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)  # neighbours alone would end where the 
 
 
 @styled
-def vanishing_gradients(
-    means: pd.DataFrame, where: str = "input", width: float = COLUMN, ax: Axes | None = None
-) -> Figure:
+def vanishing_gradients(means: pd.DataFrame, width: float = COLUMN, ax: Axes | None = None) -> Figure:
     """How much of the gradient at distance 0 is left at each distance: seeds faint, the mean strong.
 
     means: `lab.probes.gather(networks, lab.probes.gradients, sequences)`: log10 of the norm, a panel for each
-    condition. where: "input", which compares units, or a layer's h. Mean and interval over
-    seeds are those of the logarithm. The last distance, which is always a text's first character, read from a zero
-    state, is left out.
+    condition; of the input, which compares units. Mean and interval over seeds are those of the logarithm. The last
+    distance, which is always a text's first character, read from a zero state, is left out.
 
     UsageError: nothing to draw.
     """
-    frame = _relative(means if "condition" in means else means.assign(condition=""), where)
+    frame = _relative(means if "condition" in means else means.assign(condition=""))
     conditions = list(frame["condition"].unique())
     figure, axes = panels(ax, 1, len(conditions), width, 2.5, sharey=True)
     for panel, condition in zip(axes[0], conditions, strict=True):
@@ -117,11 +114,11 @@ def _unrolled(ax: Axes, frame: pd.DataFrame, distances: Sequence[int], height: i
     ax.text(steps - 1, len(rows) + 0.02, "asked for", ha="center", va="bottom", fontsize=6)
 
 
-def _relative(means: pd.DataFrame, where: str) -> pd.DataFrame:
-    """The chosen gradients, each seed's relative to its own at distance 0, as logarithms."""
-    frame = means[(means["where"] == where) & (means["quantity"] == "log10_gradient")]
+def _relative(means: pd.DataFrame) -> pd.DataFrame:
+    """The gradients of the input, each seed's relative to its own at distance 0, as logarithms."""
+    frame = means[(means["where"] == "input") & (means["quantity"] == "log10_gradient")]
     if frame.empty:
-        raise UsageError(f"there is nothing to draw: no gradient with respect to {where!r} was measured")
+        raise UsageError("there is nothing to draw: no gradient with respect to the input was measured")
     first_characters: pd.Series[bool] = frame["lag"] == frame["lag"].max()
     frame = frame[~first_characters].sort_values("lag", kind="stable").reset_index(drop=True)
     first = frame.groupby(["condition", "model", "seed"])["value"].transform("first")

@@ -16,16 +16,13 @@ EARLY, LATER = 10, 0.25  # it dies later where so many fewer, as a share of all 
 LEARNED = 0.3  # BPC above the symbols' entropy: a network whose training loss is higher is not judged
 
 
-def remedy_outcomes(
-    history: pd.DataFrame, after: Mapping[str, int], printed: str, memory: str = "inner"
-) -> pd.DataFrame:
-    """What each setting has come to, one row a setting and seed.
+def remedy_outcomes(history: pd.DataFrame, after: Mapping[str, int], printed: str) -> pd.DataFrame:
+    """What the inner memory has come to under each setting, one row a setting and seed.
 
     Args:
         history: `lab.runs.histories({setting: runs, ...})` of runs of one task.
         after: For each setting the logged update of the first epoch that it is judged at.
         printed: The setting that the others are compared with, at the same update and seed.
-        memory: Whose cells are judged.
 
     Returns:
         Columns setting, seed, update, latched, silent and dead (shares of all cells), bpc (the training loss of the
@@ -35,12 +32,12 @@ def remedy_outcomes(
     shares = dead_shares(history, updates=sorted(set(after.values())))
     early = history[(history["split"] == "early") & (history["metric"] == "bpc")]
     losses = early.set_index(["setting", "seed", "update"])["value"]
-    rows = shares[(shares["memory"] == memory) & (shares["update"] == shares["setting"].map(after))]
+    rows = shares[(shares["memory"] == "inner") & (shares["update"] == shares["setting"].map(after))]
     keys = pd.MultiIndex.from_frame(rows[["setting", "seed", "update"]])
     bpc = losses.reindex(keys).to_numpy()
     other = losses.loc[printed].reindex(keys.droplevel("setting")).to_numpy()
     found = rows[["setting", "seed", "update", "latched", "silent", "dead"]].assign(bpc=bpc, gain=bpc - other)
-    first = dead_shares(history, updates=[EARLY]).query("memory == @memory")
+    first = dead_shares(history, updates=[EARLY]).query("memory == 'inner'")
     at_first = first.set_index(["setting", "seed"])["dead"].reindex(keys.droplevel("update")).to_numpy()
     later = first.loc[first["setting"] == printed, "dead"].mean() - at_first
     return found.assign(later=later).reset_index(drop=True)

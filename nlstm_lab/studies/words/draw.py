@@ -15,6 +15,7 @@ from nlstm_lab.figures.style import PAGE, in_order, styled
 from nlstm_lab.studies.learning.draw import AXES, DASHES, SPLITS
 
 TOPS: dict[int, Any] = {1: "-", 2: (0, (3.5, 1.5)), 3: (0, (1, 1.2))}
+KNOWN = 6  # characters of a word, up to which the article draws accuracy
 SOURCES = ("ours", "published")
 TIMES = {"update": "mini-batches", "minutes": "minutes of training"}
 
@@ -23,7 +24,6 @@ TIMES = {"update": "mini-batches", "minutes": "minutes of training"}
 def training_curves(
     curves: pd.DataFrame,
     published: pd.DataFrame | None = None,
-    highest: float | None = None,
     ours: str = "ours",
     width: float = PAGE,
     ax: Axes | None = None,
@@ -31,9 +31,8 @@ def training_curves(
     """The training and validation loss against mini-batches, and against time; ours above, the published below.
 
     curves: `lab.runs.curves(runs)`. published: `lab.probes.published_training()`. Training is dotted,
-    validation solid; every seed faint, the mean strong. highest: nats at which the upper panels end; the first steep
-    fall would flatten all that differs between the models. ours: what stands above our own panels, which
-    should say their scale. UsageError: nothing to draw.
+    validation solid; every seed faint, the mean strong. ours: what stands above our
+    own panels, which should say their scale. UsageError: nothing to draw.
     """
     if curves.empty:
         raise UsageError("there is nothing to draw: the runs recorded no loss")
@@ -48,7 +47,7 @@ def training_curves(
             for model in in_order(here["model"]):
                 for split in ("train", "valid"):
                     _curve(panel, here[(here["model"] == model) & (here["split"] == split)], x, split)
-            panel.set(xlabel=TIMES[x], ylim=_limits(here, highest if source == "ours" else None))
+            panel.set(xlabel=TIMES[x], ylim=_limits(here))
             panel.grid(axis="y")
             panel.xaxis.set_major_locator(MaxNLocator(5))
         row[0].set_ylabel(AXES["nll_nats"])
@@ -76,9 +75,10 @@ def _curve(ax: Axes, rows: pd.DataFrame, x: str, split: str) -> None:
     ax.plot(mean[x], mean["value"], **{"linewidth": 1.4, "zorder": 3, **style})
 
 
-def _limits(frame: pd.DataFrame, highest: float | None) -> tuple[float, float]:
+def _limits(frame: pd.DataFrame) -> tuple[float, float]:
+    """From the lowest loss to the highest after the first steep fall, which would flatten all that differs."""
     lowest = float(frame["value"].min())
-    top = highest or float(frame.loc[frame["update"] > 0.02 * frame["update"].max(), "value"].max())
+    top = float(frame.loc[frame["update"] > 0.02 * frame["update"].max(), "value"].max())
     return lowest - 0.05 * (top - lowest), top
 
 
@@ -86,30 +86,26 @@ def _limits(frame: pd.DataFrame, highest: float | None) -> tuple[float, float]:
 def accuracy_by_known(
     accuracy: pd.DataFrame,
     published: pd.DataFrame | None = None,
-    value: str = "accuracy_unmasked_pct",
-    most: int = 6,
     ours: str = "ours",
     width: float = PAGE,
     ax: Axes | None = None,
 ) -> Figure:
     """How often a word is among the 1, 2 and 3 suggestions, by how many of its characters are known.
 
-    Every seed is faint, the mean strong.
+    Over all words, as the article counts. Every seed is faint, the mean strong.
 
     Args:
         accuracy: `lab.probes.gather(networks, lab.probes.context_accuracy, ...)`.
         published: `lab.probes.published_accuracy()`, in a panel of its own.
-        value: Over all words, as the article counts, or "accuracy_pct", over those that the network knows.
-        most: The largest number of known characters.
         ours: As for `training_curves`.
 
     UsageError: nothing to draw.
     """
-    frames = [accuracy.assign(source="ours", value=accuracy[value])]
+    frames = [accuracy.assign(source="ours", value=accuracy["accuracy_unmasked_pct"])]
     if published is not None:
         frames.append(published.assign(source="published", seed=0, value=published["accuracy_pct"]))
     frame = pd.concat(frames, ignore_index=True)[["source", "model", "seed", "top", "known", "value"]]
-    frame = frame[frame["known"] <= most].reset_index(drop=True)
+    frame = frame[frame["known"] <= KNOWN].reset_index(drop=True)
     if frame.empty:
         raise UsageError("there is nothing to draw: no accuracy was measured")
     figure, axes = panels(ax, 1, len(frames), width if len(frames) > 1 else width / 2, 2.6, sharey=True)
