@@ -100,7 +100,7 @@ class LabWidget(anywidget.AnyWidget):
         """Write one self-contained page that shows the current state in any browser, without Python or a network."""
         self.wait()
         picture = self._png()
-        state = {**self.shown(), "_looks": self.looks, "picture": picture if self.snippet else b""}
+        state = {**self.shown(), "_looks": self._looked(), "picture": picture if self.snippet else b""}
         return pages.write(Path(path), self.title, state, source.page(self.scripts), picture)
 
     def shown(self) -> dict[str, Any]:
@@ -120,6 +120,11 @@ class LabWidget(anywidget.AnyWidget):
         }
         about = {"title": self.title, "caption": self.caption, "snippet": self.snippet, "version": version("nlstm-lab")}
         return {**about, "runs": runs} if self.snippet else {}
+
+    def _looked(self) -> dict[str, Any]:
+        """The traits that a page's address may set, with the values that they may have, where those are few."""
+        traits = self.traits()
+        return {name: getattr(traits[name], "values", None) for name in self.looks}
 
     def wait(self, seconds: float = 60.0) -> None:
         """Return when nothing is being computed; a LabError where that takes longer than `seconds`."""

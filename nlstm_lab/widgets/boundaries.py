@@ -41,6 +41,7 @@ class BoundaryExplorer(LabWidget):
     snippet = "lab.widgets.BoundaryExplorer({load}, {text}, threshold={threshold}, slope={slope}).figure()"
     scripts: ClassVar[tuple[str, ...]] = ("agreement.js", "boundaries.js")
     inputs: ClassVar[tuple[str, ...]] = ("text", "threshold", "slope")
+    looks: ClassVar[tuple[str, ...]] = ("at", "truth", "within")
 
     text = traitlets.Unicode().tag(sync=True)
     threshold = traitlets.Float(None, allow_none=True).tag(sync=True)

@@ -71,7 +71,7 @@ function render(lab) {
   if (alone) walked.show([...lab.get("text")]);
 
   function draw() {
-    const at = lab.get("at");
+    const at = alone ? Math.min(lab.get("at"), lab.get("prefixes").length - 1) : lab.get("at"); // a link may say anything
     const found = alone ? lab.get("prefixes")[at] : lab.get("suggestions");
     if (alone) {
       walked.paint((t) => ({ mark: t >= at ? "beyond" : "" }));

@@ -30,8 +30,11 @@ class AutocompleteDemo(LabWidget):
     """
 
     title = "Autocomplete"
+    caption = "What the networks take for the next word after “{text}”."
+    snippet = "lab.widgets.AutocompleteDemo({networks}, {text}).figure()"
     scripts: ClassVar[tuple[str, ...]] = ("completion.js",)
     inputs: ClassVar[tuple[str, ...]] = ("text", "at")
+    looks: ClassVar[tuple[str, ...]] = ("at",)
 
     text = traitlets.Unicode().tag(sync=True)
     at = traitlets.Int().tag(sync=True)  # the caret: what stands before it is read
@@ -48,6 +51,7 @@ class AutocompleteDemo(LabWidget):
             raise UsageError("there is nothing to compare: hand in at least one network")
         models = {name: networks[name] for name in in_order(networks)}
         self.k = k
+        self._made_of = {name: one for name, one in models.items() if isinstance(one, Run)}
         self.completers = {
             name: Completer(one if isinstance(one, Network) else one.model(), unknown="map")
             for name, one in models.items()
@@ -57,6 +61,9 @@ class AutocompleteDemo(LabWidget):
             for name, completer in self.completers.items()
         ]
         super().__init__(text=text, at=len(text), networks=described)
+
+    def made_of(self) -> dict[str, Run]:
+        return self._made_of
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         at = min(max(given["at"], 0), len(given["text"]))

@@ -44,8 +44,14 @@ class ConnectivityExplorer(LabWidget):
     """
 
     title = "What a prediction hangs on"
+    caption = "What the prediction at character {at} of “{text}” hangs on; target {target}, {mode}, scale {scale}."
+    snippet = (
+        "lab.widgets.ConnectivityExplorer({networks}, {text}, at={at}, target={target}, mode={mode}, scale={scale}, "
+        "word={word}).figure()"
+    )
     scripts: ClassVar[tuple[str, ...]] = ("connectivity.js",)
     inputs: ClassVar[tuple[str, ...]] = ("text", "target", "word", "mode")
+    looks: ClassVar[tuple[str, ...]] = ("at", "target", "mode", "scale", "locked")
 
     text = traitlets.Unicode().tag(sync=True)
     target = traitlets.Enum(list(TARGETS)).tag(sync=True)
@@ -67,6 +73,7 @@ class ConnectivityExplorer(LabWidget):
         scale: Scale = "log",
         word: str = "",
     ) -> None:
+        self._made_of = {name: one for name, one in networks.items() if isinstance(one, Run)}
         self.networks = {name: one if isinstance(one, Network) else one.model() for name, one in networks.items()}
         self._measured: dict[Key, dict[str, xr.Dataset]] = {}
         self._of = text
@@ -74,6 +81,9 @@ class ConnectivityExplorer(LabWidget):
         if text and not 0 <= place < len(text):
             raise UsageError(f"there is no position {place}: the text has the positions 0 to {len(text) - 1}")
         super().__init__(text=text, target=target, word=word, mode=mode, scale=scale, at=place)
+
+    def made_of(self) -> dict[str, Run]:
+        return self._made_of
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         key = _key(given["target"], given["word"], given["mode"])

@@ -45,6 +45,7 @@ class InterventionLab(ReadingWidget):
     )
     scripts = ("reading.js", "unitmap.js", "guesses.js", "interventions.js")
     inputs = ("run", "text", "other", "memory", "kind", "moment", "unit", "ranking", "seed")
+    looks = ("step", "colouring")
 
     text = traitlets.Unicode().tag(sync=True)
     other = traitlets.Unicode().tag(sync=True)

@@ -32,6 +32,7 @@ class PatchLab(ReadingWidget):
     snippet = "lab.widgets.PatchLab({load}, {clean}, {corrupted}, right={right}, wrong={wrong}).figure()"
     scripts = ("reading.js", "guesses.js", "patching.js")
     inputs = ("run", "clean", "corrupted", "right", "wrong")
+    looks = ("memory", "step", "kind")
 
     clean = traitlets.Unicode().tag(sync=True)
     corrupted = traitlets.Unicode().tag(sync=True)

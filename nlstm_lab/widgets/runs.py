@@ -32,6 +32,8 @@ class RunBrowser(LabWidget):
     """
 
     title = "Run browser"
+    caption = "Learning curves ({metric}) of {picked}."
+    snippet = "lab.widgets.RunBrowser(pick={picked}).figure()"
     scripts = ("runs.js",)
 
     rows = traitlets.List(traitlets.Dict()).tag(sync=True)  # one a run; see `_row`

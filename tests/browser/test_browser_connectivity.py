@@ -63,9 +63,9 @@ def test_in_jupyterlab(notebook) -> None:
     assert not page.widget().get_by_role("checkbox", name="Lock").is_checked()
 
     # normalization in the browser, another target and mode through Python, once
-    before = page.look("connectivity-row")
-    page.widget().get_by_role("radio", name="its logarithm").check()
-    assert page.look("connectivity-log") != before
+    before = page.look("connectivity-log")
+    page.widget().get_by_role("radio", name="of each one's largest").check()
+    assert page.look("connectivity-row") != before
     page.widget().get_by_label("Asked for").select_option("the likeliest word")
     page.idle()
     page.widget().get_by_label("Shown").select_option("gradient times input")
@@ -110,7 +110,7 @@ def test_the_page_shows_the_figures_shades(page, tmp_path) -> None:
     widget = ConnectivityExplorer(word_networks(), TEXT, at=40)
     page.open_file(widget.to_html(tmp_path / "connectivity.html"))
     first = page.look("connectivity-page")
-    frame = sentence_frame(widget.data(), 40)
+    frame = sentence_frame(widget.data(), 40, "log")
     shades = source._shades(STRENGTH)
     for k, model in enumerate(("gru", "lstm", "nlstm")):
         wanted = frame.loc[frame["model"] == model, "shade"].to_numpy()

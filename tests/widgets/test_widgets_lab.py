@@ -1,5 +1,7 @@
 """What the explorer, the intervention lab and the run browser tell the browser is what the probes measured."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -401,6 +403,15 @@ def test_linked_widgets_show_one_selection() -> None:
     explorer.set_state({"text": "a longer text", "asked": 2})
     explorer.wait()
     assert "".join(scissors.symbols) == "a longer text"
+
+
+@pytest.mark.parametrize("name", sorted(set(lab.widgets.__all__) - {"Dashboard"}))
+def test_caption_and_call_of_a_widget_name_its_traits(name) -> None:
+    kind = getattr(lab.widgets, name)
+    named = set(re.findall(r"{(\w+)}", kind.caption + kind.snippet)) - {"load", "networks"}
+    assert named <= set(kind.class_trait_names(sync=True)) | {"run"}
+    assert set(kind.looks) <= set(kind.class_trait_names(sync=True))
+    assert kind.snippet.startswith(f"lab.widgets.{name}(")
 
 
 def test_two_networks_of_one_name_are_refused() -> None:

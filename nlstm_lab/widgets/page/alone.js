@@ -24,19 +24,21 @@ function standIn(state) {
 
 /** The address says what is looked at, so that a link shows it again; it can name nothing else. */
 function addressed(model, looks) {
+  const names = Object.keys(looks);
   const said = (name, word) => {
     const now = model.get(name);
-    if (typeof now === "number") return /^-?\d+$/.test(word) ? Number(word) : now;
-    return typeof now === "boolean" ? word === "true" : word;
+    if (typeof now === "number") return /^\d+$/.test(word) || (word === "-1" && now < 0) ? Number(word) : now;
+    if (typeof now === "boolean") return word === "true";
+    return looks[name] === null || looks[name].includes(word) ? word : now;
   };
-  const follow = () => new URLSearchParams(location.hash.slice(1)).forEach((word, name) => { if (looks.includes(name)) model.set(name, said(name, word)); });
-  const write = settled(() => location.replace(`#${new URLSearchParams(looks.map((name) => [name, model.get(name)]))}`), 300);
+  const follow = () => new URLSearchParams(location.hash.slice(1)).forEach((word, name) => { if (names.includes(name)) model.set(name, said(name, word)); });
+  const write = settled(() => location.replace(`#${new URLSearchParams(names.map((name) => [name, model.get(name)]))}`), 300);
   follow();
   addEventListener("hashchange", follow);
-  looks.forEach((name) => model.on(`change:${name}`, write));
+  names.forEach((name) => model.on(`change:${name}`, write));
   return model;
 }
 
 const kept = { ...stored(), _alone: true };
-const looks = (kept._looks ?? []).filter((name) => kept.networks || !["run", "text"].includes(name)); // which need a network
-start(addressed(standIn(kept), looks), document.getElementById("widget"), render);
+const looks = Object.entries(kept._looks).filter(([name]) => kept.networks || !["run", "text"].includes(name)); // which need a network
+start(addressed(standIn(kept), Object.fromEntries(looks)), document.getElementById("widget"), render);

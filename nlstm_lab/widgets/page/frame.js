@@ -110,7 +110,7 @@ function start(model, el, render) {
     listen("picture", paper.show);
     const caption = make("p", {}, alone ? paper.caption() : "");
     notes.append(caption);
-    for (const name of model.get("_looks") ?? []) listen(name, () => { caption.textContent = paper.caption(); });
+    for (const name of Object.keys(model.get("_looks") ?? {})) listen(name, () => { caption.textContent = paper.caption(); });
   }
   status();
   return () => ends.splice(0).forEach((end) => end());

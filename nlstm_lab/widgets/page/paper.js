@@ -12,11 +12,14 @@ function paperOf(model, alone) {
   const about = model.get("paper") ?? {};
   if (!about.snippet) return null;
   const known = Object.values(about.runs), run = () => about.runs[model.get("run")] ?? (known.length === 1 ? known[0] : undefined);
-  const filled = (template, write) => template.replace(/\{(\w+)\}/g, (_, name) => (name === "load" ? run()?.load ?? "network" : write(model.get(name))));
+  const networks = () => (known.length ? `{${Object.entries(about.runs).map(([name, { load }]) => `${literal(name)}: ${load}`).join(", ")}}` : "networks");
+  const calls = { load: () => run()?.load ?? "network", networks };
+  const filled = (template, write) => template.replace(/\{(\w+)\}/g, (_, name) => calls[name]?.() ?? write(model.get(name)));
+  const short = (value) => { const words = String(value ?? "as trained"); return words.length > 100 ? `${words.slice(0, 99)}…` : words; };
   const caption = () => {
     const commits = run() ? [run().commit] : known.map(({ commit }) => commit);
     const trained = [...new Set(commits)].filter(Boolean);
-    return `${filled(about.caption, (value) => String(value ?? "as trained"))}${trained.length ? ` Trained at commit ${trained.join(", ")}.` : ""} nlstm_lab ${about.version}.`;
+    return `${filled(about.caption, short)}${trained.length ? ` Trained at commit ${trained.join(", ")}.` : ""} nlstm_lab ${about.version}.`;
   };
   const plain = (words) => words.replace(/[\\{}$&#%_^~]/g, (sign) => ({ "\\": "\\textbackslash{}", "^": "\\^{}", "~": "\\~{}" })[sign] ?? `\\${sign}`);
   const bibtex = () => `@misc{nlstm_lab,\n  author = {{The nlstm\\_lab developers}},\n  title = {${plain(about.title)}},\n  howpublished = {nlstm\\_lab, version ${about.version}},\n  note = {${plain(caption())}},\n  year = {2026}\n}`;
