@@ -55,10 +55,15 @@ def _display(translator: Any, node: Any) -> None:
     raise SkipNode
 
 
+def _argument(line: str) -> str:
+    """A line of a module's list of arguments, which napoleon does not read, as one of a list."""
+    return re.sub(r"^    (?:    |(\w+(?:, \w+)*):(?= ))", lambda name: f"- `{name[1]}`:" if name[1] else "  ", line)
+
+
 def plain(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Docstrings hold plain words and `code`: what reStructuredText would read as markup is escaped."""
     text, in_list, verbatim = list[str](), False, False
-    for line in lines:
+    for line in map(_argument, lines) if what == "module" else lines:
         bare = line.lstrip()
         verbatim = bare.startswith(">>>") or (verbatim and bool(bare))
         starts = bare.startswith("- ")
