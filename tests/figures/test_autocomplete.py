@@ -1,4 +1,4 @@
-"""Autocomplete: curves against mini-batches and time, accuracy by characters known: what is drawn is what was told."""
+"""Autocomplete: curves against mini-batches and time, accuracy by characters known: what was measured is drawn."""
 
 import pandas as pd
 import pytest

@@ -141,8 +141,8 @@ def test_gradients_are_relative_to_distance_0():
     frame = figures.data(figure)
     assert (frame["value"] == -frame["lag"] / 2).all()
     assert frame["lag"].max() == 8, "the last is always a text's first character"
-    told = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert told[-2:] == ["geometric mean over seeds", "95 % t interval of the logarithm"]
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels[-2:] == ["geometric mean over seeds", "95 % t interval of the logarithm"]
     assert figure.axes[0].get_ylabel() == "gradient, relative to distance 0"
     with pytest.raises(UsageError, match="nothing to draw"):
         vanishing_gradients(gradients().query("where == 'layer 1'"))
@@ -177,9 +177,9 @@ def test_the_unrolled_network_is_that_of_one_condition():
 
 @pytest.mark.slow
 def test_dollar_signs_are_words_and_no_formula(folder):
-    found = measured(text="$ a $")
-    found["target"][:] = "$"
-    found["prediction"] = found["prediction"].where(found["prediction"] != "great", "$")
-    path = figures.save(connectivity_sentence({"nlstm": found}, 4), "madsen_connectivity_dollars")
+    result = measured(text="$ a $")
+    result["target"][:] = "$"
+    result["prediction"] = result["prediction"].where(result["prediction"] != "great", "$")
+    path = figures.save(connectivity_sentence({"nlstm": result}, 4), "madsen_connectivity_dollars")
     drawn = path.with_suffix(".svg").read_text()
     assert "target: $    likeliest: grammar 50 %,  $ 20 %,  good 10 %" in drawn

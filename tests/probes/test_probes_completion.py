@@ -33,9 +33,9 @@ def test_it_gives_the_likeliest_words_with_their_probabilities():
     with torch.no_grad():
         p = model(ALPHABET.encode(" bad fa").unsqueeze(1))[0][-1, 0].softmax(-1)
     order = [code for code in p.argsort(descending=True).tolist() if code > 1]  # <eos> and <unknown> are no words
-    found = complete(model, " bad fa", WORDS)
-    assert [each.word for each in found] == [WORDS[code] for code in order[:3]]
-    assert [each.probability for each in found] == pytest.approx(p[order[:3]].tolist())
+    result = complete(model, " bad fa", WORDS)
+    assert [each.word for each in result] == [WORDS[code] for code in order[:3]]
+    assert [each.probability for each in result] == pytest.approx(p[order[:3]].tolist())
     assert len(complete(model, " bad fa", WORDS, k=99)) == 4
 
 
@@ -166,7 +166,7 @@ def test_sampled_boundaries_are_the_same_at_every_reading_and_nobody_elses_numbe
 def test_an_accent_that_is_typed_on_its_own_belongs_to_its_letter():
     completer = Completer(network(), WORDS, unknown="map")
     for text in (" f", " fa", " fa\u0301", " fa\u0301c"):
-        found = completer(text)
+        result = completer(text)
     plain = complete(network(), " fac", WORDS)
-    assert [each.word for each in found] == [each.word for each in plain]
-    assert [each.probability for each in found] == pytest.approx([each.probability for each in plain])
+    assert [each.word for each in result] == [each.word for each in plain]
+    assert [each.probability for each in result] == pytest.approx([each.probability for each in plain])

@@ -33,17 +33,17 @@ def driven(network):
 def test_a_memory_that_nothing_reads_can_be_cut(driven, text):
     model = driven()
     gate_bias(model.recurrent.layers[0].memory, "f", -1e4)  # f~ = 0: the inner memory is overwritten at every step
-    told = intervene(model, text, "zero", "inner", moments=MOMENTS, distance=20)
-    assert np.abs(told.kl).max() < 1e-6
-    assert np.abs(told.loss - told.loss_cut).max() < 1e-5
+    measured = intervene(model, text, "zero", "inner", moments=MOMENTS, distance=20)
+    assert np.abs(measured.kl).max() < 1e-6
+    assert np.abs(measured.loss - measured.loss_cut).max() < 1e-5
     assert intervene(model, text, "zero", "outer", moments=MOMENTS, distance=20).kl.max() > 1e-3
 
 
 def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_says(driven, text):
     model = driven(LSTM)
-    told = intervene(model, text, "zero", "cell", moments=MOMENTS, distance=30)
-    assert told.kl.sizes == {"moment": 4, "distance": 30}
-    assert told.kl.mean("moment")[0] > told.kl.mean("moment")[-1]
+    measured = intervene(model, text, "zero", "cell", moments=MOMENTS, distance=30)
+    assert measured.kl.sizes == {"moment": 4, "distance": 30}
+    assert measured.kl.mean("moment")[0] > measured.kl.mean("moment")[-1]
     codes = model.vocabulary.encode(text)
     with torch.no_grad():
         _, (h, c) = model.recurrent(codes[:60, None])
@@ -52,9 +52,9 @@ def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_say
             for held in (c, torch.zeros_like(c))
         )
     expected = -cut.gather(1, codes[61:91, None]).squeeze(1)
-    np.testing.assert_allclose(told.loss_cut.sel(moment=60), expected, atol=1e-5)
+    np.testing.assert_allclose(measured.loss_cut.sel(moment=60), expected, atol=1e-5)
     divergence = F.kl_div(cut, intact, log_target=True, reduction="none").sum(-1)  # D(intact | cut), not the other
-    np.testing.assert_allclose(told.kl.sel(moment=60), divergence, atol=1e-5)
+    np.testing.assert_allclose(measured.kl.sel(moment=60), divergence, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -62,11 +62,11 @@ def test_the_intact_loss_is_that_of_a_trace(driven, text, kind):
     model = driven(kind)
     log_p = probes.trace(model, text).log_p
     memory = "cell" if kind is LSTM else "inner"
-    told = intervene(model, text, "zero", memory, moments=MOMENTS, distance=10)
+    measured = intervene(model, text, "zero", memory, moments=MOMENTS, distance=10)
     codes = model.vocabulary.encode(text).numpy()
     for moment in MOMENTS:
         expected = [-log_p.values[moment + d, codes[moment + d + 1]] for d in range(10)]
-        np.testing.assert_allclose(told.loss.sel(moment=moment), expected, atol=1e-4)
+        np.testing.assert_allclose(measured.loss.sel(moment=moment), expected, atol=1e-4)
 
 
 def test_swapping_a_memory_with_itself_changes_nothing_and_with_another_text_does(driven, text):
@@ -75,12 +75,12 @@ def test_swapping_a_memory_with_itself_changes_nothing_and_with_another_text_doe
     assert np.abs(same.kl).max() < 1e-6
     # all of the state from another text: the network goes on as if it had read that one
     other = text[::-1]
-    told = intervene(model, text, "swap", ["outer", "inner", "h"], moments=[60], distance=5, other=other)
+    measured = intervene(model, text, "swap", ["outer", "inner", "h"], moments=[60], distance=5, other=other)
     codes, before = model.vocabulary.encode(text), model.vocabulary.encode(other)[:60]
     with torch.no_grad():
         logits, _ = model(torch.cat([before, codes[60:65]])[:, None])
     expected = -logits.log_softmax(-1)[60:, 0].gather(1, codes[61:66, None]).squeeze(1)
-    np.testing.assert_allclose(told.loss_cut[0], expected, atol=1e-5)
+    np.testing.assert_allclose(measured.loss_cut[0], expected, atol=1e-5)
 
 
 def test_freezing_everything_lets_only_the_last_symbol_through(driven, text):
@@ -101,9 +101,9 @@ def test_attribution_finds_the_units_that_matter(driven, text):
     model = driven()
     inert = [1, 4]
     gate_bias(model.recurrent.layers[0].memory, "f", -1e4, units=inert)
-    told = attribute(model, text, "inner", moments=MOMENTS, distance=6).set_index("unit")
-    assert told.kl[inert].max() < 1e-6
-    assert told.kl.drop(inert).min() > 1e-6
+    measured = attribute(model, text, "inner", moments=MOMENTS, distance=6).set_index("unit")
+    assert measured.kl[inert].max() < 1e-6
+    assert measured.kl.drop(inert).min() > 1e-6
     model = driven()
     gate_bias(model.recurrent.layers[0].memory, "f", -1e4, units=[0, 1, 2, 4, 5, 6, 7])  # unit 3 alone holds anything
     effects = attribute(model, text, "inner", moments=MOMENTS, distance=6).set_index("unit")
@@ -210,5 +210,5 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
             attribute(model, text, "layer 1", moments=MOMENTS, distance=5)
         for cell in model.recurrent.cells:
             cell.boundary = "step"
-    told = intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)
-    assert told.kl.max() == 0
+    measured = intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)
+    assert measured.kl.max() == 0

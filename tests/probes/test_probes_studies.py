@@ -48,41 +48,41 @@ def study(tmp_path, monkeypatch):
 )
 def test_timescales_are_those_of_the_condition(study, how, reads):
     model, excerpt, text = study
-    found = probes.timescales(model, excerpt, burn_in=50, seed=3, **how).query("value == 'tanh'")
+    result = probes.timescales(model, excerpt, burn_in=50, seed=3, **how).query("value == 'tanh'")
     expected = probes.state_timescales(probes.trace(*reads(model, text)), ["tanh"], burn_in=50)
-    np.testing.assert_allclose(found["timescale"], expected["timescale"], rtol=1e-5)
+    np.testing.assert_allclose(result["timescale"], expected["timescale"], rtol=1e-5)
     assert expected["timescale"].notna().any()
 
 
 @pytest.mark.slow
 def test_gates_and_persistence_are_those_behind_the_start(study):
     model, excerpt, text = study
-    found = probes.gates_and_persistence(model, excerpt, burn_in=50).set_index(["memory", "unit"])
+    result = probes.gates_and_persistence(model, excerpt, burn_in=50).set_index(["memory", "unit"])
     read = probes.trace(model, text).isel(time=slice(50, None))
-    expected = probes.persistence(model, read).mean("time").to_series()[found.index]
-    np.testing.assert_allclose(found["persistence"], expected, rtol=1e-5)
-    np.testing.assert_allclose(found["from_mean_ln_f"], probes.gate_timescales(read)["from_mean_ln_f"], rtol=1e-5)
+    expected = probes.persistence(model, read).mean("time").to_series()[result.index]
+    np.testing.assert_allclose(result["persistence"], expected, rtol=1e-5)
+    np.testing.assert_allclose(result["from_mean_ln_f"], probes.gate_timescales(read)["from_mean_ln_f"], rtol=1e-5)
 
 
 @pytest.mark.slow
 def test_the_horizon_is_the_mean_over_positions(study):
     model, excerpt, text = study
-    found = probes.loss_by_context(model, excerpt)["loss"]
-    np.testing.assert_allclose(found, probes.horizon(model, text, positions=10).mean("position"), rtol=1e-5)
+    result = probes.loss_by_context(model, excerpt)["loss"]
+    np.testing.assert_allclose(result, probes.horizon(model, text, positions=10).mean("position"), rtol=1e-5)
 
 
 @pytest.mark.slow
 def test_cuts_are_means_over_moments_of_the_first_half(study):
     model, excerpt, text = study
-    found = probes.cuts(model, excerpt).set_index(["memory", "kind", "distance"]).sort_index()
+    result = probes.cuts(model, excerpt).set_index(["memory", "kind", "distance"]).sort_index()
     moments = np.linspace(50, 450 - 12, 4).astype(int).tolist()
     for kind, other in (("zero", None), ("swap", text[450:])):
         cut = probes.intervene(model, text[:450], kind, "inner", moments=moments, distance=10, other=other)
-        told = found.loc["inner", kind]
-        np.testing.assert_allclose(told["kl"], cut.kl.mean("moment"), rtol=1e-4, atol=1e-6)
+        measured = result.loc["inner", kind]
+        np.testing.assert_allclose(measured["kl"], cut.kl.mean("moment"), rtol=1e-4, atol=1e-6)
         more = (cut.loss_cut - cut.loss).mean("moment")
-        np.testing.assert_allclose(told["loss_increase"], more, rtol=1e-3, atol=1e-5)
-    assert set(found.index.get_level_values("memory")) == {"outer", "inner", "h"}
+        np.testing.assert_allclose(measured["loss_increase"], more, rtol=1e-3, atol=1e-5)
+    assert set(result.index.get_level_values("memory")) == {"outer", "inner", "h"}
 
 
 def test_pieces_are_judged_against_their_own_truth(study):
@@ -90,24 +90,26 @@ def test_pieces_are_judged_against_their_own_truth(study):
     _, excerpt, _ = study
     ends = Interface(Symbols(5), Symbols(5), ABC)
     model = models.build(ModelConfig("hrnn", 4, 2, boundaries=(" ",)), ends, seed=0).eval()
-    told = probes.segment_scores(model, excerpt).query("truth == 'spaces' and within == '0' and detector == 'network'")
-    assert told["f1"].tolist() == [1.0]
+    measured = probes.segment_scores(model, excerpt).query(
+        "truth == 'spaces' and within == '0' and detector == 'network'"
+    )
+    assert measured["f1"].tolist() == [1.0]
 
 
 @pytest.mark.slow
 def test_contents_are_decoded_behind_the_start_of_both_networks(study):
     model, excerpt, text = study
-    told = probes.contents(model, excerpt, burn_in=50, seed=3).set_index("condition")
+    measured = probes.contents(model, excerpt, burn_in=50, seed=3).set_index("condition")
     for condition, network in (("trained", model), ("untrained", probes.untrained(model, 3))):
         expected = probes.decode(probes.trace(network, text).isel(time=slice(50, None)), text[50:], VARYING)
-        found = told.loc[condition]
+        result = measured.loc[condition]
         keys = ["memory", "label", "reason"]
-        assert found[keys].values.tolist() == expected[keys].values.tolist()
-        np.testing.assert_allclose(found["score"], expected["score"], rtol=1e-4)
-        np.testing.assert_allclose(found["control"], expected["control"], rtol=1e-3, atol=1e-5)
-    (reason,) = set(told[told["label"] == "word_class"]["reason"])
+        assert result[keys].values.tolist() == expected[keys].values.tolist()
+        np.testing.assert_allclose(result["score"], expected["score"], rtol=1e-4)
+        np.testing.assert_allclose(result["control"], expected["control"], rtol=1e-3, atol=1e-5)
+    (reason,) = set(measured[measured["label"] == "word_class"]["reason"])
     assert reason.startswith("a class is met less than")
-    known = told[(told["label"] == "since_space") & (told["memory"] == "h")]
+    known = measured[(measured["label"] == "since_space") & (measured["memory"] == "h")]
     assert (known["score"] > known["control"] + 0.2).all()
 
 
@@ -118,13 +120,13 @@ def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
     with torch.no_grad():
         forget = model.recurrent.layers[0].memory.bias.view(4, -1)[1]  # of i, f, g, o
         forget[[0, 1, 2, 3, 5]] = -1e4
-    told = probes.cell_cuts(model, excerpt)
-    assert told.groupby("memory", sort=False).size().to_dict() == {"outer": 6, "inner": 6}
-    inner = told[told["memory"] == "inner"].set_index("unit")["kl"]
+    measured = probes.cell_cuts(model, excerpt)
+    assert measured.groupby("memory", sort=False).size().to_dict() == {"outer": 6, "inner": 6}
+    inner = measured[measured["memory"] == "inner"].set_index("unit")["kl"]
     assert inner.idxmax() == 4
     assert inner.drop(4).max() < 0.01 * inner[4]
     run = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0}
-    halves = probes.carriers(told.assign(**run)).set_index("memory")
+    halves = probes.carriers(measured.assign(**run)).set_index("memory")
     assert halves.half["inner"] == 1
     assert halves.kl["inner"] == pytest.approx(inner.sum())
 

@@ -53,10 +53,10 @@ def test_counters_get_no_timescale_and_are_counted_as_dead():
     assert (inner.reason == "latched").all()
     assert inner[["timescale", "e_folding", "exponential", "effective_samples"]].isna().all(axis=None)
     about = {"experiment": "made_up", "model": "nlstm", "start": "zero", "seed": 0}
-    told = probes.medians(frame.assign(**about)).set_index(["memory", "value"]).loc[("inner", "raw")]
-    assert told.latched == told.dead == pytest.approx(0.7)
-    assert told.measured == 6
-    assert told["median"] == pytest.approx(10, rel=0.2)
+    medians = probes.medians(frame.assign(**about)).set_index(["memory", "value"]).loc[("inner", "raw")]
+    assert medians.latched == medians.dead == pytest.approx(0.7)
+    assert medians.measured == 6
+    assert medians["median"] == pytest.approx(10, rel=0.2)
 
 
 def test_every_reason_is_in_the_frame():
@@ -124,8 +124,8 @@ def test_bad_requests_are_refused_in_a_sentence(network, text):
 
 def test_shares_are_over_all_cells_of_a_memory():
     trace = made_up(outer=signals((5,) * 4, T), inner=counter(4))
-    told = liveness.shares(liveness.classes(trace))
-    assert told.loc["inner"].to_dict() == {"alive": 0, "silent": 0, "latched": 1}
+    shares = liveness.shares(liveness.classes(trace))
+    assert shares.loc["inner"].to_dict() == {"alive": 0, "silent": 0, "latched": 1}
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_float64_weights_are_traced_too(network, text):
 @pytest.mark.slow
 def test_the_window_closes_too_early_on_strong_anticorrelation_as_the_docstring_says():
     noise = np.random.default_rng(0).standard_normal((30_000, 40))
-    for phi, found in ((-0.2, 0.34), (-0.3, 0.23), (-0.4, 0.10)):
+    for phi, result in ((-0.2, 0.34), (-0.3, 0.23), (-0.4, 0.10)):
         x = lfilter([1.0], [1.0, -phi], noise, axis=0)
-        assert estimate(x).integrated.mean() == pytest.approx(found, abs=0.015)
+        assert estimate(x).integrated.mean() == pytest.approx(result, abs=0.015)
         assert f"{0.5 + phi / (1 - phi):.3f}".lstrip("0") in (autocorrelation.__doc__ or "")
