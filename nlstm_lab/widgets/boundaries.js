@@ -4,8 +4,8 @@
 const CELL = 9, GAP = 4, BITS = 28, HEAD = 22; // px: a track, between groups, the surprise's, the character's
 const MOVES = { COPY: [0.38, 0.62], UPDATE: [0.2, 0.8], FLUSH: [0, 1] }; // how much of its track an operation fills
 const TINTS = { // those of z and of operations are the figures' own: white ends a segment
-  light: { bits: "#6a6a6a", edge: "#bdbdbd" },
-  dark: { bits: "#a0a0a0", edge: "#5c5c5c" },
+  light: { bits: "#6a6a6a" },
+  dark: { bits: "#a0a0a0" },
 };
 
 /** z at another threshold and slope as far as this reading can tell: `until` the first step where it changes. */
