@@ -142,7 +142,7 @@ def notebook(name: str) -> str:
 
 def frame(page: str, up: str = "") -> str:
     """A widget's page within another."""
-    name = page.removesuffix(".html")
+    name = Path(page).stem
     return (
         f'<iframe class="nl-live" title="{name}, live" loading="lazy" src="{up}widgets/{page}"></iframe>'
         f'<p><a href="{up}widgets/{page}">{name} on a page of its own</a></p>'
@@ -150,8 +150,14 @@ def frame(page: str, up: str = "") -> str:
 
 
 def widgets() -> dict[str, str]:
-    """The widgets that executed notebooks left pages of: a name and the frame that shows it."""
-    return {path.stem: frame(path.name) for path in sorted((paths.executed() / "widgets").glob("*.html"))}
+    """The widgets that executed notebooks left pages of: a name and the frame that shows it.
+
+    Where two notebooks have one, it is that of the notebook to read first.
+    """
+    pages = paths.executed() / "widgets"
+    found = [path for name in catalogue.reading_order() for path in (pages / name).glob("*.html")]
+    shown = {path.stem: frame(f"{path.parent.name}/{path.name}") for path in reversed(found)}
+    return dict(sorted(shown.items()))
 
 
 def gallery() -> list[dict[str, Any]]:

@@ -52,7 +52,7 @@ def execute(
                 # a widget's state would make readers of the copy look for a kernel: its picture is in the output
                 config=Config(
                     {
-                        "Kernel": {"threads": threads, "owner": owner, "replace": job.replace},
+                        "Kernel": {"threads": threads, "owner": owner, "replace": job.replace, "notebook": job.name},
                         "NotebookClient": {"store_widget_state": False},
                     }
                 ),

@@ -28,6 +28,7 @@ class Kernel(AsyncKernelManager):
 
     threads = Integer(0, help="threads of the numerical libraries; 0 leaves them alone").tag(config=True)
     owner = Unicode("", help="who may end it with `kill_all`").tag(config=True)
+    notebook = Unicode("", help="which notebook is executed").tag(config=True)
     replace = Bool(False, help="whether committed figures of other parameters may be replaced").tag(config=True)
     alive: ClassVar[set["Kernel"]] = set()
 
@@ -41,7 +42,7 @@ class Kernel(AsyncKernelManager):
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, on_path))
         if self.threads:
             environment |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
-        environment["NLSTM_LAB_PAGES"] = str(paths.executed() / "widgets")
+        environment["NLSTM_LAB_PAGES"] = str(paths.executed() / "widgets" / self.notebook)
         if self.replace:
             environment["NLSTM_LAB_REPLACE"] = "1"
         if self.has_trait("transport_encryption") and zmq.has("curve"):

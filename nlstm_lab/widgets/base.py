@@ -234,7 +234,7 @@ class LabWidget(anywidget.AnyWidget):
             data = {**data, "image/png": base64.b64encode(self._png()).decode()}
             if folder := os.environ.get("NLSTM_LAB_PAGES"):  # set where a notebook is executed without a reader
                 page = self.to_html(Path(folder) / f"{type(self).__name__}.html")
-                metadata = {**metadata, "nlstm_lab": {"page": page.name}}
+                metadata = {**metadata, "nlstm_lab": {"page": f"{page.parent.name}/{page.name}"}}
         except LabError:  # there is nothing to draw: the widget itself says so
             pass
         return data, metadata
