@@ -3,14 +3,15 @@
 from typing import Any
 
 import numpy as np
+import torch
 import traitlets
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.edits import BEFORE, changed, chosen
-from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, state_of
+from nlstm_lab.probes.edits import BEFORE, Edit, changed, chosen
+from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, rows, state_of
 from nlstm_lab.studies.interventions.draw import cut_along_text, effect_frame
 from nlstm_lab.studies.interventions.measure import refuse_sampling
 from nlstm_lab.widgets.base import Step, clamped
@@ -115,6 +116,9 @@ class InterventionLab(ReadingWidget):
             moment = int(max(moments, key=lambda k: self._departure(given, read, memory, int(k), step)[1].sum()))
         moment = min(max(moment, 1), len(text) - 1)
         changed, divergence = self._departure(given, read, memory, moment, step)
+        costs = np.zeros(0)
+        if given["ranking"]:
+            costs = self._departure(given, read, memory, moment, step, each=True)[1].mean(1)
         after = read.isel(time=slice(moment, moment + len(changed)))[["log_p"]]
         cut = after.assign(log_p=(("time", "vocabulary"), changed))
         # what comes after the last of these is part of the text, unless the text ends there
@@ -141,31 +145,34 @@ class InterventionLab(ReadingWidget):
             "cut_likely": cut_codes.tobytes(),
             "cut_chances": cut_chances.tobytes(),
             "divergences": divergence.astype("<f4").tobytes(),
-            "costs": self._costs(given, memory, moment, step) if given["ranking"] else b"",
+            "costs": costs.astype("<f4").tobytes(),
             "written": self._write(given, read, memory, moment, step) if given["seed"] >= 0 else [],
         }
 
     def _departure(
-        self, given: dict[str, Any], read: Any, memory: str, moment: int, step: Step
+        self, given: dict[str, Any], read: Any, memory: str, moment: int, step: Step, each: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`_cut`, and how far it departs from the intact prediction, [distance], nats."""
-        changed = self._cut(given, read, memory, moment, step)
-        intact = read["log_p"].values[moment : moment + len(changed)]
-        return changed, (np.exp(intact) * (intact - changed)).sum(1).clip(0)
+        """What is predicted after the cut, log p [distance, vocabulary], and its divergence [distance], nats.
 
-    def _cut(self, given: dict[str, Any], read: Any, memory: str, moment: int, step: Step) -> np.ndarray:
-        """What is predicted after the cut, log p [distance, vocabulary]."""
+        each: Whether each unit of the memory is cut alone: [unit, distance, ..].
+        """
         network, kind = self._networks[given["run"]], given["kind"]
         refuse_sampling(network)
         codes = encode(network, given["text"])[: moment + DISTANCE]
-        edit, units = self._edit(given, memory, moment, step)
+        edit, units = self._edit({**given, "unit": -1} if each else given, memory, moment, step)
         with reading(network):
             state = state_of(network, codes, read, moment)
         step(0.9, "reading on after the cut")
+        texts: Any = codes[moment:]
+        if each:
+            size = network.recurrent.hidden_size
+            texts, state, edit = [texts] * size, rows(state, [0] * size), _alone(edit, size)
         when = range(len(codes) - moment) if kind == "freeze" else 0
         where = {(memory + BEFORE, when, units): edit}
-        logits: Tensor = probes.run(network, codes[moment:], where, keep=[], state=state).logits
-        return logits.float().log_softmax(-1).cpu().numpy()
+        logits: Tensor = probes.run(network, texts, where, keep=[], state=state).logits
+        changed = logits.float().log_softmax(-1).cpu().numpy()
+        intact = read["log_p"].values[moment : len(codes)]
+        return changed, (np.exp(intact) * (intact - changed)).sum(-1).clip(0)
 
     def _edit(self, given: dict[str, Any], memory: str, moment: int, step: Step) -> tuple[Any, tuple[int, ...] | None]:
         """What is done to which units of the memory; None for all."""
@@ -185,18 +192,6 @@ class InterventionLab(ReadingWidget):
                 held = component(network.recurrent, donor, memory)
                 edit = probes.put(held if units is None else held[:, list(units)])
         return edit, units
-
-    def _costs(self, given: dict[str, Any], memory: str, moment: int, step: Step) -> bytes:
-        """The mean divergence after each unit was cut alone."""
-        distance = min(DISTANCE, len(given["text"]) - moment - 1)
-        if distance < 1:
-            return b""
-        network, kind = self._networks[given["run"]], given["kind"]
-        step(0.95, "cutting each unit alone")
-        other = self._reader.read(given["run"], given["other"])[0] if kind == "swap" else None
-        about: dict[str, Any] = {"moments": [moment], "distance": distance, "kind": kind, "other": other}
-        effects = probes.attribute(network, given["text"], memory, **about)
-        return bytes(effects["kl"].to_numpy().astype("<f4").tobytes())
 
     def _write(self, given: dict[str, Any], read: Any, memory: str, moment: int, step: Step) -> list[str]:
         """What the intact and the cut network write on, drawn with the same random numbers."""
@@ -227,6 +222,11 @@ class InterventionLab(ReadingWidget):
         which = memory if unit < 0 else f"{memory}, unit {unit},"
         done = {"zero": "set to zero", "freeze": "frozen", "swap": "swapped with another text's"}[kind]
         return f"{which} {done}"
+
+
+def _alone(edit: Edit, size: int) -> Edit:
+    """An edit of [unit, unit]: in each row one unit is edited, the others are left."""
+    return lambda values: torch.where(torch.eye(size, dtype=torch.bool, device=values.device), edit(values), values)
 
 
 def _next(read: Any, moment: int, distance: int) -> np.ndarray:

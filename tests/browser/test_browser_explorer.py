@@ -118,7 +118,7 @@ def test_the_page(page, tmp_path) -> None:
     page.open_file(tmp_path / "explorer.html", "unit=7&page=0&step=9999&values=<img src=x onerror=window.hacked=1>")
     page.see(".nl-unit h3", "Unit 7 of the inner memory")
     page.tab.get_by_role("button", name="close the unit's page").click()
-    assert page.tab.locator(".nl-unit").is_hidden()
+    assert page.tab.get_by_label("the unit's page", exact=True).is_hidden()
     assert page.tab.evaluate("window.hacked") is None
     assert not page.fetched_elsewhere()
 
