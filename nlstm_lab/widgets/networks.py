@@ -86,15 +86,15 @@ class Networks:
     @property
     def titles(self) -> dict[str, dict[str, str]]:
         """By name: its label, as figures call it, and its twin, which differs in the start of its output bias alone."""
-        told = {name: _about(one) for name, one in self.runs.items()}
+        known = {name: _about(one) for name, one in self.runs.items()}
         labels = {
-            name: f"{look(model).label}, {START[start]}, seed {seed}" for name, (model, start, seed) in told.items()
+            name: f"{look(model).label}, {START[start]}, seed {seed}" for name, (model, start, seed) in known.items()
         }
         times = Counter(labels.values())
         titles = {name: {"label": name, "twin": ""} for name in self.names}
-        for name, (model, start, seed) in told.items():
+        for name, (model, start, seed) in known.items():
             if times[labels[name]] == 1:  # a label chooses one
-                twins = [other for other, about in told.items() if about[::2] == (model, seed) and about[1] != start]
+                twins = [other for other, about in known.items() if about[::2] == (model, seed) and about[1] != start]
                 titles[name] = {"label": labels[name], "twin": twins[0] if len(twins) == 1 else ""}
         return titles
 
