@@ -2,6 +2,7 @@
 PYTHON ?= python3
 unexport PYTHONDONTWRITEBYTECODE  # tests and notebooks start many processes
 BIN := .venv/bin/python
+PIP = $(BIN) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 CHROMIUM = $(shell for name in chromium chromium-browser google-chrome chrome; do command -v $$name && break; done)
 ROOT := $(filter 0,$(shell id -u))
 APT = $(if $(ROOT),,sudo -n )apt-get
@@ -14,8 +15,8 @@ setup: .venv/ready  ## the environment, pinned by constraints.txt
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed: make PYTHON=...")'
 	test -x $(BIN) || $(PYTHON) -m venv .venv
-	$(BIN) -m pip install --quiet --disable-pip-version-check torch -c constraints.txt
-	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	$(PIP) torch
+	$(PIP) -e '.[dev]'
 	touch .venv/ready
 
 figures: .venv/ready  ## redraw every figure from the committed records
@@ -46,7 +47,7 @@ unchanged: .venv/ready  ## every figure drawn anew is the committed one
 		{ git status --short; echo "figures have changed: look at them, and commit them or mend what changed them"; false; }
 
 browser: .venv/ready  ## what the browser tests need, installed where that is possible
-	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[browser]' -c constraints.txt
+	$(PIP) -e '.[browser]'
 	@test -n "$(CHROMIUM)" || { $(APT) update -qq && DEBIAN_FRONTEND=noninteractive $(APT) install -y -qq chromium >/dev/null; } \
 	|| echo "There is no Chromium here and it cannot be installed: the browser tests are skipped."
 
@@ -57,7 +58,7 @@ pages: .venv/ready  ## FINDINGS.md, VERDICTS.md, the list of notebooks and the R
 	$(BIN) docs/written.py
 
 .venv/site: .venv/ready
-	$(BIN) -m pip install --quiet --disable-pip-version-check -e '.[site]' -c constraints.txt
+	$(PIP) -e '.[site]'
 	touch .venv/site
 
 NOTEBOOKS :=
