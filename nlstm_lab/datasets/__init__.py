@@ -12,9 +12,9 @@ What these arguments mean wherever they are taken:
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nlstm_lab.datasets.excerpt import Excerpt, Lines, Sequences
+    from nlstm_lab.datasets.excerpt import Excerpt, KnownText, Lines, Sequences
 
-__all__ = ["Excerpt", "Lines", "Sequences"]
+__all__ = ["Excerpt", "KnownText", "Lines", "Sequences"]
 
 
 def __getattr__(name: str) -> Any:

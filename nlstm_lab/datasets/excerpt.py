@@ -7,6 +7,7 @@ from torch import Tensor
 from nlstm_lab.datasets.base import Split
 from nlstm_lab.datasets.corpora import TextSource, names, open_corpus
 from nlstm_lab.datasets.handwriting import Handwriting, HandwritingTask
+from nlstm_lab.datasets.synthetic import NestedLanguage
 from nlstm_lab.datasets.words import Autocomplete, TextGeneration
 from nlstm_lab.errors import UsageError
 
@@ -40,6 +41,29 @@ class Excerpt:
                 f"the {self.split} split of {self.corpus} has no symbols {self.start}:{self.start + self.length}"
             )
         return corpus.vocabulary.decode(codes)
+
+
+@dataclass(frozen=True)
+class KnownText:
+    """The first `length` symbols of a split of a language whose words and phrases are known.
+
+    >>> str(KnownText(NestedLanguage(), "valid", 9_500))
+    'nested language (200000 symbols, 64 words, 8 topics, seed 0) valid 0:9500'
+    """
+
+    language: NestedLanguage
+    split: Split
+    length: int
+
+    def __str__(self) -> str:
+        one = self.language
+        made = f"{one.size} symbols, {one.words} words, {one.topics} topics, seed {one.seed}"
+        return f"nested language ({made}) {self.split} 0:{self.length}"
+
+    def read(self) -> str:
+        """Return the text."""
+        corpus = self.language.load().corpus
+        return corpus.vocabulary.decode(corpus.splits[self.split][: self.length])
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ _get, __all__ = door(
         "studies.activations.draw": ["activation_summary", "cell_activations"],
         "studies.activations.draw_all": ["all_cells", "liveliest"],
         "studies.boundaries.draw": ["boundary_rows", "hidden_norms", "update_counts"],
+        "studies.boundaries.draw_ladder": ["boundary_ladder", "detector_training"],
         "studies.boundaries.draw_scores": ["boundary_scores", "segment_lengths"],
         "studies.connectivity.draw": ["connectivity_reach", "connectivity_sentence", "lag_profiles"],
         "studies.connectivity.draw_gradients": ["unrolled_networks", "vanishing_gradients"],

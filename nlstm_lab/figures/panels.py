@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.style import canvas, in_order, look
+from nlstm_lab.statistics import t_interval
 
 STARTS = {
     "zero": "output bias at 0",
@@ -92,6 +93,14 @@ def seeds_and_mean(
     mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
     mean = mean[wide.bfill().notna().all(axis=1)]
     ax.plot(mean.index, mean, **{"linewidth": strong, "zorder": 3, **style})
+
+
+def seeds_and_interval(ax: Axes, y: float, values: "pd.Series[float]", color: str, **style: Any) -> None:
+    """At the height `y` every seed a dot, and the t interval of their mean a line."""
+    _, low, high = t_interval(values)
+    ax.plot([low, high], [y, y], color=color, linewidth=1.2, solid_capstyle="butt", zorder=3)
+    dots: dict[str, Any] = {"marker": "o", "markersize": 2.6, "linestyle": "", "zorder": 4, "clip_on": False}
+    ax.plot(values, [y] * len(values), color=color, **dots | style)
 
 
 def model_style(model: str) -> dict[str, Any]:

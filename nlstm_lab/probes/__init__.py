@@ -87,7 +87,7 @@ _get, __all__ = door(
         "probes.tracing": ["trace"],
         "studies.activations.measure": ["counterparts", "unit_labels", "units"],
         "studies.boundaries.flushing": ["flushes"],
-        "studies.boundaries.known_language": ["language_information"],
+        "studies.boundaries.ladder": ["ladder_scores", "ladder_verdicts"],
         "studies.boundaries.measure": ["boundaries", "plain"],
         "studies.boundaries.recorded": [
             "boundary_information",
@@ -97,6 +97,7 @@ _get, __all__ = door(
             "segment_scores",
             "surprisal_since_flush",
             "update_costs",
+            "word_alignment",
         ],
         "studies.boundaries.segments": ["attained", "mutual_information"],
         "studies.boundaries.updates": ["updates"],

@@ -16,12 +16,12 @@ import pandas as pd
 from torch import Tensor, nn
 
 from nlstm_lab import models, paths
-from nlstm_lab.datasets.excerpt import Excerpt, Lines, Sequences
+from nlstm_lab.datasets.excerpt import Excerpt, KnownText, Lines, Sequences
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.models import Network
 
 LONG = 64  # a longer string is known by its digest: a text, most often
-Place = (Excerpt, Lines, Sequences)  # texts that are known by where they stand in a corpus
+Place = (Excerpt, KnownText, Lines, Sequences)  # texts that are known by where they stand in a corpus
 KEYS = {"model": "weights", "burn_in": "skip"}  # parameters that committed records know under another name
 
 
@@ -132,7 +132,7 @@ def recorded(
 
 
 @overload
-def read(text: Excerpt) -> str: ...
+def read(text: Excerpt | KnownText) -> str: ...
 @overload
 def read(text: Lines) -> list[Tensor]: ...
 @overload

@@ -1,5 +1,7 @@
 """Boundaries, segments and scores: what is drawn is what was found, and bad input gets a sentence."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import xarray as xr
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
+from nlstm_lab.statistics import t_interval
 from nlstm_lab.studies.diagrams.draw_hierarchical import FOUND, TEXT, WORDS
 
 LONG = "a text of some length, that is read by a network of three layers, and fills a row or two of the figure" * 2
@@ -270,3 +273,33 @@ def test_what_overflowed_or_lies_far_off_is_named_in_words():
         "overflowed in 1 of 3 seeds",
     ]
     assert panel.get_xlim()[1] < 2
+
+
+def test_the_ladder_shows_every_setting_s_seeds_above_chance() -> None:
+    scores = pd.DataFrame(
+        [
+            {"text": text, "setting": setting, "seed": seed, "rate": 0.3, "base": 0.2, "f1": 0.4 + seed / 100,
+             "chance": 0.3, "bits": 0.1, "shuffled": 0.02}
+            for text, setting, seed in product(("one", "another"), ("as printed", "a"), range(3))
+        ]
+    )  # fmt: skip
+    figure = figures.boundary_ladder(scores)
+    assert len(figure.axes) == 6
+    drawn = figures.data(figure).query("quantity == 'f1' and setting == 'a' and text == 'one'")
+    assert drawn["value"].tolist() == pytest.approx([0.1, 0.11, 0.12])
+    interval = next(line for line in figure.axes[0].lines if len(line.get_xdata()) == 2)
+    assert list(interval.get_xdata()) == pytest.approx(list(t_interval([0.1, 0.11, 0.12])[1:]))
+
+
+def test_detectors_in_training_are_means_of_the_first_layer() -> None:
+    rows = [
+        {"setting": "as printed", "seed": seed, "split": split, "evaluation": "streams", "update": update,
+         "metric": f"{quantity}/layer {layer}", "value": 0.1 * layer + seed / 100}
+        for seed, layer, quantity in product(range(3), (1, 2), ("boundary_rate", "clamped_share", "explained_share"))
+        for split, update in (("early", 1), ("early", 10), ("valid", 100), ("train", 100))
+    ]  # fmt: skip
+    figure = figures.detector_training(pd.DataFrame(rows))
+    rate = figure.axes[0].lines[0]
+    assert list(rate.get_xdata()) == [1, 10, 100]
+    assert list(rate.get_ydata()) == pytest.approx([0.11] * 3)
+    assert len(figures.data(figure)) == 3 * 3 * 3

@@ -1,65 +1,80 @@
-"""What boundaries tell of segments that nobody marked: all of it for a detector that knows them, little by chance."""
-
-from dataclasses import replace
-from pathlib import Path
+"""Boundaries and words in a language whose words are known: all for a detector that knows them, nothing by chance."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
-from nlstm_lab.datasets.synthetic import WITHIN, WORD
-from nlstm_lab.studies.boundaries import known_language as nested_language
+from nlstm_lab.datasets.excerpt import KnownText
+from nlstm_lab.datasets.synthetic import WITHIN, WORD, NestedLanguage
+from nlstm_lab.studies.boundaries import ladder, recorded, segments
+
+TEXT = KnownText(NestedLanguage(words=32, topics=4), "valid", 9_500)
 
 
-@pytest.fixture
-def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
-    return tmp_path
+def reading(z: segments.Flags, symbols: str) -> xr.Dataset:
+    """Boundaries of a network of two layers whose first fires at z."""
+    layers = np.stack([z, np.zeros_like(z)], 1).astype(np.float32)
+    return xr.Dataset(
+        {"z": (("time", "layer"), layers), "surprise": ("time", np.ones(len(z)))},
+        coords={"layer": [1, 2], "symbol": ("time", list(symbols))},
+        attrs={"threshold": None},
+    )
+
+
+def aligned(monkeypatch: pytest.MonkeyPatch, z: segments.Flags) -> "pd.Series[float]":
+    """`word_alignment` of a network that fires at z."""
+    truths, symbols = segments.known_truths(TEXT), TEXT.read()
+    pieces = [slice(start, start + recorded.PIECE) for start in range(0, len(z), recorded.PIECE)]
+    readings = [reading(z[piece], symbols[piece]) for piece in pieces]
+    told = [{name: flags[piece] for name, flags in truths.items()} for piece in pieces]
+    monkeypatch.setattr(recorded, "_readings", lambda model, text: (readings, told, segments.WINDOWS))
+    return recorded.word_alignment.__wrapped__(None, TEXT).iloc[0]  # type: ignore[attr-defined]
 
 
 def test_the_truths_are_the_language_s_own() -> None:
-    task = nested_language.LANGUAGE.load()
-    begins = task.boundaries["valid"][:101]
-    truths = nested_language.language_truths(task, 100)
+    begins = TEXT.language.load().boundaries["valid"][: TEXT.length + 1]
+    truths = segments.known_truths(TEXT)
     assert begins[0] == WITHIN or truths["word starts"][0]
     assert (truths["word ends"][:-1] == truths["word starts"][1:]).all()
     assert truths["word starts"].sum() == (begins[:-1] >= WORD).sum()
     assert truths["word starts"][truths["phrase starts"]].all()
 
 
-def test_a_detector_that_knows_the_words_tells_all_there_is(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """z of layer 1 is the truth, z of layer 2 noise: bits are the entropy for the one, chance for the other."""
-    ends = nested_language.language_truths(nested_language.LANGUAGE.load(), nested_language.READ)["word ends"]
-    noise = np.random.default_rng(0).random(len(ends)) < ends.mean()
-
-    def knowing(_: object, texts: list[str]) -> list[xr.Dataset]:
-        cuts = np.cumsum([len(text) for text in texts])[:-1]
-        layers = [np.split(one, cuts) for one in (ends, noise, np.zeros_like(ends))]
-        return [
-            xr.Dataset(
-                {"z": (("time", "layer"), np.stack(z, 1).astype(np.float32)), "surprise": ("time", np.ones(len(z[0])))},
-                coords={"layer": [1, 2, 3], "symbol": ("time", list(text))},
-                attrs={"threshold": None},
-            )
-            for text, *z in zip(texts, *layers, strict=True)
-        ]
-
-    monkeypatch.setattr(nested_language, "trained", lambda task, seed: None)
-    monkeypatch.setattr(nested_language, "together", knowing)
-    told = nested_language.information(0).set_index(["layer", "truth"])
-    assert told.loc[(1, "word ends"), "bits"] == pytest.approx(told.loc[(1, "word ends"), "entropy"])
-    assert told.loc[(1, "word ends"), "shuffled"] < 0.002
-    assert told.loc[2, "bits"].max() < 0.002
-    assert told.loc[(1, "word starts"), "bits"] < told.loc[(1, "word ends"), "bits"]
+def test_a_detector_that_knows_the_words_has_all_that_symbols_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = segments.known_truths(TEXT)["word ends"]
+    row = aligned(monkeypatch, ends)
+    left = segments.mutual_information(ends, ends) - segments.mutual_information(np.array(list(TEXT.read())), ends)
+    assert row["f1"] == 1
+    assert row["bits"] == pytest.approx(left)
+    assert row["shuffled"] < 0.01 < row["bits"]
 
 
-@pytest.mark.slow
-def test_a_network_learns_the_language_and_is_recorded(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty updates suffice to tell frequent letters from rare ones; the second call reads the record."""
-    monkeypatch.setattr(nested_language, "TRAINING", replace(nested_language.TRAINING, epochs=1))
-    told = nested_language.language_information([0])
-    assert 0.5 < told["bpc"].iloc[0] < np.log2(26)
-    assert set(told["layer"]) == {1, 2}
-    assert (told["bits"] <= told["entropy"]).all()
-    monkeypatch.delattr(nested_language, "trained")
-    assert nested_language.language_information([0]).equals(told)
+def test_a_random_detector_has_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = segments.known_truths(TEXT)["word ends"]
+    row = aligned(monkeypatch, np.random.default_rng(0).random(len(ends)) < ends.mean())
+    assert row["f1"] == pytest.approx(row["chance"], abs=0.03)
+    assert row["bits"] == pytest.approx(row["shuffled"], abs=0.003)
+
+
+def test_a_detector_that_reads_the_symbol_shares_nothing_beyond_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its F1 may be above chance; its bits given the symbol are exactly 0, shuffled or not."""
+    row = aligned(monkeypatch, np.isin(list(TEXT.read()), list("aeiou")))
+    assert row["bits"] == pytest.approx(0, abs=1e-12)
+    assert row["shuffled"] == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("f1", "bits", "verdict"),
+    [
+        ([0.30, 0.31, 0.32], [0.10, 0.11, 0.12], "yes"),
+        ([0.30, 0.31, 0.32], [-0.1, 0.0, 0.1], "inconclusive"),
+        ([0.00, 0.01, -0.01], [0.10, 0.11, 0.12], "no"),
+        ([0.0, 0.3, 0.6], [0.10, 0.11, 0.12], "inconclusive"),
+        ([0.30, 0.31], [0.10, 0.11], "inconclusive"),
+    ],
+)
+def test_the_verdict_is_the_protocol_s(f1: list[float], bits: list[float], verdict: str) -> None:
+    scores = pd.DataFrame({"f1": f1, "bits": bits, "seed": range(len(f1))})
+    scores = scores.assign(text="t", setting="s", chance=0.0, shuffled=0.0, rate=0.2)
+    assert ladder.ladder_verdicts(scores)["verdict"].item() == verdict

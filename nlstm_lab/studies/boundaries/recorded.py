@@ -6,7 +6,7 @@ from functools import lru_cache
 import pandas as pd
 import xarray as xr
 
-from nlstm_lab.datasets.excerpt import Excerpt, Lines
+from nlstm_lab.datasets.excerpt import Excerpt, KnownText, Lines
 from nlstm_lab.models import Network
 from nlstm_lab.probes.records import digest, read, recorded
 from nlstm_lab.studies.boundaries import segments
@@ -21,7 +21,7 @@ Readings = tuple[list[xr.Dataset], list[dict[str, segments.Flags]], dict[str, se
 
 
 @recorded("boundary_scores", by=["seed"], piece=PIECE)
-def segment_scores(model: Network, text: Excerpt | Lines, seed: int = 0) -> pd.DataFrame:
+def segment_scores(model: Network, text: Excerpt | KnownText | Lines, seed: int = 0) -> pd.DataFrame:
     """Judge boundaries by what a text ends, or by the pen's being lifted (`segments.judged`).
 
     Args:
@@ -36,10 +36,33 @@ def segment_scores(model: Network, text: Excerpt | Lines, seed: int = 0) -> pd.D
 
 
 @recorded("boundary_information", by=["seed"], piece=PIECE)
-def boundary_information(model: Network, text: Excerpt, seed: int = 0) -> pd.DataFrame:
+def boundary_information(model: Network, text: Excerpt | KnownText, seed: int = 0) -> pd.DataFrame:
     """Measure what boundaries tell of what a text ends, in bits a character (`segments.information`)."""
     readings, truths, _ = _readings(model, text)
     return segments.information(readings, truths, seed)
+
+
+@recorded("word_alignment", by=["seed"], piece=PIECE)
+def word_alignment(model: Network, text: Excerpt | KnownText, seed: int = 0) -> pd.DataFrame:
+    """Judge the first layer's boundaries against words, by the criterion of the protocol.
+
+    Args:
+        model: The network that reads.
+        text: What it reads: F1 is at a space or the character after it, in a known language at the ends of words.
+        seed: Of what is drawn at random.
+
+    Returns:
+        One row: rate (boundaries a step) and base (true ones), f1 and chance (of a random detector of the same rate);
+        bits, what z and the ends of words share given the current symbol, and shuffled, the same after z was permuted
+        among the steps of each symbol.
+    """
+    readings, truths, windows = _readings(model, text)
+    truth, within = ("word ends", "0") if isinstance(text, KnownText) else ("spaces", "or one after")
+    of_truth = [{truth: of_text[truth]} for of_text in truths]
+    scores = segments.attained(segments.judged(readings, of_truth, {within: windows[within]}, seed))
+    bits, shuffled = segments.beyond_symbol(readings, [of_text["word ends"] for of_text in truths], seed)
+    row = scores[scores["layer"] == 1][["rate", "base", "f1", "chance"]]
+    return row.assign(bits=bits, shuffled=shuffled)
 
 
 @recorded("operations", piece=PIECE)
@@ -75,7 +98,7 @@ def flush_effects(model: Network, text: Excerpt) -> pd.DataFrame:
     return pd.concat([flushes(model, characters, k, moments=MOMENTS, distance=DISTANCE) for k in layers])
 
 
-def _readings(model: Network, text: Excerpt | Lines) -> Readings:
+def _readings(model: Network, text: Excerpt | KnownText | Lines) -> Readings:
     """Pieces of a text, or lines, as the network reads them, their truths, and the windows to judge within."""
     return _read_once(_Known(digest(model), model), text)
 
@@ -89,7 +112,7 @@ class _Known:
 
 
 @lru_cache(maxsize=16)  # every measurement of a network reads the same
-def _read_once(known: _Known, place: Excerpt | Lines) -> Readings:
+def _read_once(known: _Known, place: Excerpt | KnownText | Lines) -> Readings:
     model = known.model
     if isinstance(place, Lines):
         lines = place.read()
@@ -97,6 +120,6 @@ def _read_once(known: _Known, place: Excerpt | Lines) -> Readings:
         return together(model, lines), truths, dict(PEN_WINDOWS)
     text = place.read()
     cuts = range(0, len(text), PIECE)
-    whole = segments.text_truths(text)
+    whole = segments.text_truths(text) if isinstance(place, Excerpt) else segments.known_truths(place)
     truths = [{name: flags[start : start + PIECE] for name, flags in whole.items()} for start in cuts]
     return together(model, [text[start : start + PIECE] for start in cuts]), truths, dict(segments.WINDOWS)

@@ -15,6 +15,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.stats.contingency import crosstab
 
+from nlstm_lab.datasets.excerpt import KnownText
+from nlstm_lab.datasets.synthetic import WORD
 from nlstm_lab.errors import UsageError
 from nlstm_lab.studies.boundaries.measure import OPERATIONS
 
@@ -77,6 +79,14 @@ def text_truths(symbols: Sequence[str]) -> dict[str, Flags]:
         "word ends": ~space & np.concatenate([space[1:], [True]]),
         "punctuation": mark,
     }
+
+
+def known_truths(text: KnownText) -> dict[str, Flags]:
+    """Where in a known text a word or a phrase (whose ends are ends of words, too) ends, and where one begins."""
+    begins = text.language.load().boundaries[text.split][: text.length + 1]
+    begun = {"word": begins >= WORD, "phrase": begins > WORD}
+    ends = {f"{name} ends": flags[1:] for name, flags in begun.items()}
+    return ends | {f"{name} starts": flags[:-1] for name, flags in begun.items()}
 
 
 def fires(data: xr.Dataset, layer: int) -> Flags:
@@ -189,6 +199,26 @@ def information(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Fl
             row["symbol"], row["entropy"] = mutual_information(symbols, true), mutual_information(true, true)
             rows.append(row | {"rate": z.mean(), "base": true.mean()})
     return pd.DataFrame(rows)
+
+
+def beyond_symbol(readings: Sequence[xr.Dataset], truth: Sequence[Flags], seed: int = 0) -> tuple[float, float]:
+    """Return the bits a step that z of layer 1 and a truth share given the current symbol, and what chance leaves.
+
+    Args:
+        readings: `boundaries` of one text or several, of symbols.
+        truth: Of each text.
+        seed: Of the order that z is brought into among the steps of each symbol, for the second number.
+    """
+    generator = np.random.default_rng(seed)
+    symbols = np.unique(np.concatenate([one["symbol"].values for one in readings]), return_inverse=True)[1]
+    z, true = np.concatenate([fires(one, 1) for one in readings]), np.concatenate(list(truth))
+    shuffled = z.copy()
+    for symbol in np.unique(symbols):
+        at = np.flatnonzero(symbols == symbol)
+        shuffled[at] = generator.permutation(z[at])
+    alone = mutual_information(symbols, true)
+    given, by_chance = (mutual_information(2 * symbols + flags, true) - alone for flags in (z, shuffled))
+    return given, by_chance
 
 
 def attained(scores: pd.DataFrame) -> pd.DataFrame:

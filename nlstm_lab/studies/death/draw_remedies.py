@@ -9,10 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from nlstm_lab.figures.panels import STARTS, below, panels, seeds_and_mean
+from nlstm_lab.figures.panels import STARTS, below, panels, seeds_and_interval, seeds_and_mean
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import NORMS, PAGE, look, styled
-from nlstm_lab.statistics import t_interval
 
 LATCHED, SILENT, SEEDS = "#003d6b", "#b9c9d6", "#e69f00"
 ROW = 0.2  # inches of a setting
@@ -73,7 +72,7 @@ def _shares(panel: Axes, outcomes: pd.DataFrame, settings: list[str]) -> None:
         latched = here["latched"].mean()
         panel.barh(y, latched, height=0.62, color=LATCHED)
         panel.barh(y, here["silent"].mean(), left=latched, height=0.62, color=SILENT)
-        _seeds(panel, y, here["dead"])
+        seeds_and_interval(panel, y, here["dead"], SEEDS)
     panel.set(xlim=(0, 1), title="dead inner cells")
     panel.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
     panel.set_yticks(range(len(settings)), settings)
@@ -83,7 +82,7 @@ def _shares(panel: Axes, outcomes: pd.DataFrame, settings: list[str]) -> None:
 def _costs(panel: Axes, outcomes: pd.DataFrame, settings: list[str]) -> None:
     panel.axvline(0, color="#404040", linewidth=0.8)
     for y, setting in enumerate(settings):
-        _seeds(panel, y, outcomes.loc[outcomes["setting"] == setting, "gain"])
+        seeds_and_interval(panel, y, outcomes.loc[outcomes["setting"] == setting, "gain"], SEEDS)
     panel.set(title="training BPC", xlabel="difference from\nas printed")
     panel.set_yticks(range(len(settings)), [""] * len(settings))
     _rows(panel, len(settings))
@@ -95,7 +94,7 @@ def _order(panel: Axes, order: pd.DataFrame) -> None:
     best = means.groupby("row").min().sort_values()
     for y, row in enumerate(best.index):
         for start, seeds in order[order["row"] == row].groupby("start"):
-            _seeds(panel, y, seeds["value"], **_dot(str(start)))
+            seeds_and_interval(panel, y, seeds["value"], **_dot(str(start)))
     panel.set(title="table 1, two epochs", xlabel="validation BPC")
     panel.set_yticks(range(len(best)), best.index)
     _rows(panel, len(best))
@@ -105,14 +104,6 @@ def _dot(start: str) -> dict[str, Any]:
     """A seed of one start of the output bias: hollow as printed."""
     colour = look("nlstm").colour
     return {"color": colour, "marker": "o", "markerfacecolor": "white" if start == "zero" else colour}
-
-
-def _seeds(panel: Axes, y: int, values: "pd.Series[float]", color: str = SEEDS, **style: Any) -> None:
-    """Every seed a dot, the t interval of their mean a line."""
-    _, low, high = t_interval(values)
-    panel.plot([low, high], [y, y], color=color, linewidth=1.2, solid_capstyle="butt", zorder=3)
-    dots: dict[str, Any] = {"marker": "o", "markersize": 2.6, "linestyle": "", "zorder": 4, "clip_on": False}
-    panel.plot(values, [y] * len(values), color=color, **dots | style)
 
 
 def _rows(panel: Axes, count: int) -> None:
