@@ -3,6 +3,7 @@
 `make site` executes the notebooks first. One that is not executed is shown without its results.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -173,12 +174,27 @@ def gallery() -> list[dict[str, Any]]:
             about = f"version {version}" + (f", commit {commit}" if commit else "")
             verdicts = [badge(one.verdict) for claim in section.get("claims", {}).get(name, [])
                         for one in catalogue.statements(claim)]  # fmt: skip
+            copied = {"Caption": record["caption"], "BibTeX": _bibtex(name, record["caption"], about),
+                      "Command": _command(made_in[name], record["parameters"]), **_tables(made_in[name])}  # fmt: skip
             cards.append(
                 record | {"title": title, "notebook": made_in[name], "made_of": catalogue.grouped(record["runs"]),
-                          "badges": verdicts, "bibtex": _bibtex(name, record["caption"], about)}
+                          "badges": verdicts, "copied": copied}
             )  # fmt: skip
         section["cards"] = cards
     return list(sections)
+
+
+def _command(name: str, parameters: dict[str, Any]) -> str:
+    """What redraws a notebook's figures with the parameters that drew them."""
+    given = " ".join(f"-p {each}={json.dumps(value, separators=(',', ':'))}" for each, value in parameters.items())
+    return f"nlstm-lab figures {name.partition('_')[0]} {given}".rstrip()
+
+
+def _tables(name: str) -> dict[str, str]:
+    """The LaTeX tables that a notebook saves, by what they are called."""
+    source = (paths.notebooks() / f"{name}.ipynb").read_text(encoding="utf-8")
+    saved = {target: paths.figures() / f"{target.replace('.', '_')}.tex" for target in catalogue.compared(source)}
+    return {f"LaTeX: {target}": file.read_text(encoding="utf-8") for target, file in saved.items() if file.is_file()}
 
 
 def _bibtex(name: str, caption: str, about: str) -> str:

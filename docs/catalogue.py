@@ -136,6 +136,11 @@ def notebooks_by_figure() -> dict[str, str]:
     }
 
 
+def compared(source: str) -> list[str]:
+    """The printed tables that a notebook sets beside ours."""
+    return re.findall(r'targets\.compare\(\\"([\w.]+)', source)
+
+
 def tally(name: str) -> str:
     """How often each verdict falls on the tables and claims that a notebook calls by their name."""
     source = (paths.notebooks() / f"{name}.ipynb").read_text(encoding="utf-8")

@@ -33,3 +33,17 @@ for (const part of document.querySelectorAll(".nl-sortable")) {
       });
     });
 }
+
+// The gallery: a button copies each text that a paper may take.
+for (const text of document.querySelectorAll(".nl-copied pre")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", `copy ${text.previousElementSibling.textContent}`);
+  button.addEventListener("click", async () => {
+    getSelection().selectAllChildren(text);
+    try { await navigator.clipboard.writeText(text.textContent); } catch { document.execCommand("copy"); } // from a folder
+    button.textContent = "Copied";
+  });
+  text.previousElementSibling.append(" ", button);
+}

@@ -112,6 +112,7 @@ _get, __all__ = door(
         ],
         "studies.contents.measure": ["carriers", "cell_cuts", "contents", "decode", "labels"],
         "studies.death.measure": ["doubling_slope", "remedy_outcomes", "remedy_verdicts"],
+        "studies.death.watched": ["first_updates"],
         "studies.fixed_points.measure": ["fixed_points", "slow_modes"],
         "studies.handwriting.measure": ["floored", "pen", "pen_scale", "raw_units", "write", "written"],
         "studies.interventions.horizons": ["horizon", "loss_by_context", "reach"],

@@ -177,15 +177,20 @@ def state(result: Mapping[str, Any]) -> str:
 
 def provenance(device: torch.device) -> dict[str, Any]:
     """Commit and dirtiness of the checkout that this package is of ("unknown" and None: of none), versions, device."""
-    commit, dirty = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--", "nlstm_lab")
+    dirty = _git("status", "--porcelain", "--", "nlstm_lab")
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     return {
-        "commit": commit or "unknown",
+        "commit": commit(),
         "dirty": None if dirty is None else bool(dirty),
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
         "device": f"{device.type}: {name}",
         "threads": torch.get_num_threads(),
     }
+
+
+def commit() -> str:
+    """Return the commit of the checkout that this package is of, or "unknown"."""
+    return _git("rev-parse", "HEAD") or "unknown"
 
 
 def _git(*arguments: str) -> str | None:

@@ -25,7 +25,7 @@ What these arguments mean wherever they are taken:
     folder: Where files are read, or written; None for the project's own.
 """
 
-from nlstm_lab.targets.comparison import Comparison, compare, shown
+from nlstm_lab.targets.comparison import Comparison, booktabs, compare, shown
 from nlstm_lab.targets.documents import DOCUMENTS, load
 from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
 from nlstm_lab.targets.grouped import grouped
@@ -42,6 +42,7 @@ __all__ = [
     "Ordering",
     "Place",
     "Tolerance",
+    "booktabs",
     "compare",
     "grouped",
     "load",

@@ -3,6 +3,7 @@
 import html
 import json
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,16 @@ import pandas as pd
 
 from nlstm_lab import committed, paths
 from nlstm_lab.errors import UsageError
+from nlstm_lab.runs.records import commit
 from nlstm_lab.targets.documents import load
 from nlstm_lab.targets.evidence import Runs
 from nlstm_lab.targets.tolerances import discriminations
 from nlstm_lab.targets.verdicts import frame, judge
 
 MADE_WITH = "% made with "  # how the last line of a LaTeX table begins
+OURS = "ours [95 % interval]"
+RIGHT = ("parameters", "printed", OURS, "seeds")  # columns of a LaTeX table whose numbers end at the right
+SIGNS = {"−": "$-$", "×": r"$\times$", "†": r"$^\dagger$", "“": "``", "”": "''", "’": "'"}
 
 
 @dataclass(frozen=True)
@@ -44,10 +49,13 @@ class Comparison:
         tex = committed.place(tex, _made_with(tex))
         texts = {
             "csv": self.frame.to_csv(index=False, float_format="%.7g", lineterminator="\n"),
-            "tex": self.shown().drop(columns="each seed").to_latex(index=False, escape=True)
+            "tex": booktabs(self.frame)
             + "".join(f"% {line}\n" for line in below(self.frame))
             + f"{MADE_WITH}{json.dumps(committed.parameters(), ensure_ascii=False)}\n",
         }
+        before = tex.read_text(encoding="utf-8") if tex.is_file() else ""
+        if before.partition("\n")[2] == texts["tex"].partition("\n")[2]:
+            texts["tex"] = before  # the commit that made it first
         for suffix, text in texts.items():
             paths.write(tex.with_suffix(f".{suffix}"), text)
         return [tex.with_suffix(f".{suffix}") for suffix in texts]
@@ -109,6 +117,30 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
         for row in written.to_dict("records")
     ]
     return pd.DataFrame(text, index=verdicts.index)
+
+
+def booktabs(verdicts: pd.DataFrame) -> str:
+    """Write a frame of verdicts as a LaTeX table, below a comment on what it needs and what made it.
+
+    >>> import nlstm_lab as lab
+    >>> comparison = lab.targets.compare("nested_lstm.table1", lab.runs.table("ptb_char_*"))
+    >>> print(booktabs(comparison.frame[8:9]))  # doctest: +ELLIPSIS
+    % Needs \\usepackage{booktabs}. Made by nlstm_lab ... at commit ....
+    \\begin{tabular}{lrllrrrll}
+    ...
+    """
+    text = shown(verdicts)
+    between = text.pop("95 % interval").str.replace(" to ", ", ")
+    text["ours"] += between.where(between.eq(""), " [" + between + "]")
+    text = text.drop(columns="each seed").rename(columns={"ours": OURS}).loc[:, lambda table: table.ne("").any()]
+    for name in text.columns.intersection(list(RIGHT)):
+        text[name] = text[name].str.replace("-", "−")
+    sides = "".join("r" if name in RIGHT else "l" for name in text)
+    table = str(text.to_latex(index=False, escape=True, column_format=sides))
+    for sign, written in SIGNS.items():
+        table = table.replace(sign, written)
+    made_by = f"Made by nlstm_lab {version('nlstm-lab')} at commit {commit()[:10]}."
+    return rf"% Needs \usepackage{{booktabs}}. {made_by}" + "\n" + table
 
 
 def below(verdicts: pd.DataFrame) -> list[str]:

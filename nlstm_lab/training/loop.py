@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -40,6 +40,7 @@ LOOK = {"cpu": 1, "cuda": 50}
 COMPILED_FROM = 300
 
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
+Watch = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,11 @@ class Fit:
 
 
 class _Trainer:
-    def __init__(self, state: State, task: Task, config: TrainingConfig, seed: int, save_every: float) -> None:
+    def __init__(
+        self, state: State, task: Task, config: TrainingConfig, seed: int, save_every: float, after_update: Watch
+    ) -> None:
         self.state, self.task, self.config, self.seed, self.save_every = state, task, config, seed, save_every
+        self.after_update = after_update
         self.network: Network = state.network  # type: ignore[assignment]
         # scores and gradient norms of the updates since the last look, summed on the device, and their number
         self.unseen, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=state.device), 0
@@ -158,6 +162,7 @@ class _Trainer:
             if self.state.progress.update % LOOK[self.state.device.type] == 0 or self.is_early():
                 self.look()
                 self.show(bar)
+            self.after_update(self.state.progress.update)
         if self.waiting:
             self.look()
         self.end_epoch()
@@ -276,6 +281,7 @@ def fit(
     patience: int | None = None,
     save_every: float = 60.0,
     progress: bool = True,
+    after_update: Watch = lambda update: None,
 ) -> Fit:
     """Train a network, going on from its checkpoint where there is one.
 
@@ -291,6 +297,7 @@ def fit(
         patience: The training ends when the validation loss has not improved for so many epochs; None for all of them.
         save_every: Seconds between checkpoints.
         progress: Show a progress bar.
+        after_update: Called with the number of updates made, after each; it may set the network to eval mode.
 
     Raises:
         TrainingFailed: A loss or gradient is not finite; the last good checkpoint stays.
@@ -302,4 +309,4 @@ def fit(
     state = State(network, config.make_optimizer(network), checkpoint, where, precision)
     torch.manual_seed(seed)
     state.restore()
-    return _Trainer(state, task, config, seed, save_every).run(patience, progress)
+    return _Trainer(state, task, config, seed, save_every, after_update).run(patience, progress)

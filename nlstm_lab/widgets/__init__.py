@@ -8,6 +8,7 @@ from nlstm_lab.widgets.explorer import CellExplorer
 from nlstm_lab.widgets.interventions import InterventionLab
 from nlstm_lab.widgets.patching import PatchLab
 from nlstm_lab.widgets.runs import RunBrowser
+from nlstm_lab.widgets.training import TrainingExplorer
 
 __all__ = [
     "AutocompleteDemo",
@@ -18,4 +19,5 @@ __all__ = [
     "InterventionLab",
     "PatchLab",
     "RunBrowser",
+    "TrainingExplorer",
 ]

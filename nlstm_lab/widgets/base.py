@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +22,7 @@ from matplotlib.figure import Figure
 from nlstm_lab.errors import LabError
 from nlstm_lab.figures.style import context
 from nlstm_lab.runs import Run
-from nlstm_lab.widgets import pages, source
+from nlstm_lab.widgets import pages, paper, source
 
 Step = Callable[[float, str], None]  # (share of the work that is done, what is being done); raises Cancelled
 
@@ -54,8 +53,11 @@ class LabWidget(anywidget.AnyWidget):
     inputs: ClassVar[tuple[str, ...]] = ()
     looks: ClassVar[tuple[str, ...]] = ()  # traits that the address of a page repeats
 
+    _made_of: dict[str, Run] = {}  # noqa: RUF012
+
     paper = traitlets.Dict().tag(sync=True)  # what `paper.js` makes caption, citation and call of
     picture = traitlets.Bytes().tag(sync=True)  # the static figure, when a browser asks for it
+    table = traitlets.Unicode().tag(sync=True)  # likewise, for LaTeX
     asked = traitlets.Int(0).tag(sync=True)  # how often the browser has changed an input
     answered = traitlets.Int(0).tag(sync=True)  # which of those changes the results belong to
     progress = traitlets.Dict().tag(sync=True)  # share and doing, of a computation that takes long
@@ -100,31 +102,27 @@ class LabWidget(anywidget.AnyWidget):
         """Write one self-contained page that shows the current state in any browser, without Python or a network."""
         self.wait()
         picture = self._png()
-        state = {**self.shown(), "_looks": self._looked(), "picture": picture if self.snippet else b""}
+        copied = {"picture": picture, "table": paper.table(self.made_of())} if self.snippet else {}
+        state = {"_looks": self._looked(), **self.shown(), **copied}
         return pages.write(Path(path), self.title, state, source.page(self.scripts), picture)
 
     def shown(self) -> dict[str, Any]:
         """All that a page is made of: results and the inputs that they belong to, by name, bytes among them."""
-        skipped = {"picture", "asked", "answered", "progress", "error", "layout", "tabbable", "tooltip"}
+        skipped = {"picture", "table", "asked", "answered", "progress", "error", "layout", "tabbable", "tooltip"}
         known = {name: getattr(self, name) for name in self.keys if not name.startswith("_") and name not in skipped}
         return known | self.settled
 
     def made_of(self) -> dict[str, Run]:
         """The runs that may be shown, by the name under which a trait knows them."""
-        return {}
+        return self._made_of
 
     def _paper(self) -> dict[str, Any]:
-        runs = {
-            name: {"load": _call(run), "commit": run.result.get("commit", "")[:10]}
-            for name, run in self.made_of().items()
-        }
-        about = {"title": self.title, "caption": self.caption, "snippet": self.snippet, "version": version("nlstm-lab")}
-        return {**about, "runs": runs} if self.snippet else {}
+        return paper.about(self.title, self.caption, self.snippet, self.made_of())
 
     def _looked(self) -> dict[str, Any]:
-        """The traits that a page's address may set, with the values that they may have, where those are few."""
-        traits = self.traits()
-        return {name: getattr(traits[name], "values", None) for name in self.looks}
+        """The traits that a page's address may set, with the values that they may have, or else their kind."""
+        traits = {name: self.traits()[name] for name in self.looks}
+        return {name: getattr(trait, "values", type(trait).__name__) for name, trait in traits.items()}
 
     def wait(self, seconds: float = 60.0) -> None:
         """Return when nothing is being computed; a LabError where that takes longer than `seconds`."""
@@ -218,6 +216,7 @@ class LabWidget(anywidget.AnyWidget):
         if content == "picture":
             try:
                 self.picture = self._png()
+                self.table = self.table or paper.table(self.made_of())
             except LabError as error:
                 self.error = str(error)
         if content == "cancel":
@@ -250,11 +249,6 @@ def clamped(widget: LabWidget, given: dict[str, Any], place: str, last: int) -> 
     """What corrects a place (a character, a unit) that another text or network no longer has; mostly nothing."""
     where = given.get(place, getattr(widget, place))
     return {place: last} if where > last else {}
-
-
-def _call(run: Run) -> str:
-    """The call that loads a run."""
-    return f'lab.runs.load("{run.experiment.name}", seed={run.seed}, scale="{run.experiment.scale}")'
 
 
 def _quietly(share: float, doing: str) -> None:

@@ -27,11 +27,20 @@ function heldReading([own, ...others], threshold, slope) {
   return others.find((each) => near(each.threshold, threshold) && near(each.slope, slope)) ?? own;
 }
 
+/** The same at what the widget has chosen; what a link says and the page does not hold is as trained. */
+function chosenReading(lab, trained) {
+  const held = lab.get("readings"), [threshold, slope] = [lab.get("threshold"), lab.get("slope")];
+  if (!held.length) return lab.get("reading");
+  const found = threshold === null && slope === null ? held[0] : heldReading(held, threshold ?? trained.threshold, slope ?? trained.slope);
+  if (found === held[0]) lab.set({ threshold: null, slope: null });
+  return found;
+}
+
 function render(lab) {
   const trained = lab.get("trained"), detects = trained.boundary !== "given";
   const threshold = () => lab.get("threshold") ?? trained.threshold;
   const slope = () => lab.get("slope") ?? trained.slope;
-  let reading = lab.get("reading"), exact = Infinity;
+  let reading = lab.alone ? chosenReading(lab, trained) : lab.get("reading"), exact = Infinity;
 
   // --- controls
 
@@ -53,14 +62,10 @@ function render(lab) {
   /** z moves: at once as far as the reading at hand can tell, then as the new reading has it. */
   function move(values) {
     lab.set(values, true, 40);
+    if (lab.alone) reading = chosenReading(lab, trained);
+    else exact = foretold(reading, threshold(), slope());
     cut.show(threshold());
     steep.show(slope());
-    if (lab.alone) {
-      const asTrained = lab.get("threshold") === null && lab.get("slope") === null;
-      reading = asTrained ? lab.get("readings")[0] : heldReading(lab.get("readings"), threshold(), slope());
-    } else {
-      exact = foretold(reading, threshold(), slope());
-    }
     draw();
   }
 
@@ -115,7 +120,7 @@ function render(lab) {
   const doubt = make("p", { class: "nl-quiet" });
 
   function tell() {
-    const t = pointed ?? lab.get("at");
+    const t = Math.min(pointed ?? lab.get("at"), reading.symbols.length - 1);
     const bits = reading.surprise[t];
     const head = ["layer", "z\u0303", "z", "operation", "norm of h"].map((name) => make("th", { scope: "col" }, name));
     const lines = [...reading.layers].reverse().map((layer, k) => make("tr", {}, make("th", { scope: "row" }, String(layer.layer)),
@@ -127,7 +132,7 @@ function render(lab) {
   }
 
   function spoken() {
-    const t = lab.get("at"), bits = reading.surprise[t];
+    const t = Math.min(lab.get("at"), reading.symbols.length - 1), bits = reading.surprise[t];
     const layers = reading.layers.map((layer) => `layer ${layer.layer} ${layer.operation[t].toLowerCase()}${layer.z[t] > 0.5 ? ", ends a segment" : ""}`);
     return `${visible(reading.symbols[t])}: ${layers.join("; ")}${bits === null ? "" : `; surprise ${number(bits)} bits`}`;
   }
@@ -222,7 +227,9 @@ function render(lab) {
     if (reading.symbols.join("") !== before) show();
     draw();
   });
+  lab.watch(["at", "truth", "within"], () => { truth.show(lab.get("truth")); within.show(lab.get("within")); draw(); });
   lab.watch(["threshold", "slope", "text"], () => { // set from Python, or cancelled: the reading at hand is theirs
+    if (lab.alone) reading = chosenReading(lab, trained);
     cut.show(threshold());
     steep.show(slope());
     own.value = lab.get("text");

@@ -41,7 +41,7 @@ class BoundaryExplorer(LabWidget):
     snippet = "lab.widgets.BoundaryExplorer({load}, {text}, threshold={threshold}, slope={slope}).figure()"
     scripts: ClassVar[tuple[str, ...]] = ("agreement.js", "boundaries.js")
     inputs: ClassVar[tuple[str, ...]] = ("text", "threshold", "slope")
-    looks: ClassVar[tuple[str, ...]] = ("at", "truth", "within")
+    looks: ClassVar[tuple[str, ...]] = ("at", "truth", "within", "threshold", "slope")
 
     text = traitlets.Unicode().tag(sync=True)
     threshold = traitlets.Float(None, allow_none=True).tag(sync=True)
@@ -62,9 +62,6 @@ class BoundaryExplorer(LabWidget):
         self._made_of = {self.run: network} if isinstance(network, Run) else {}
         trained = described(self.network, None, None, self.run)
         super().__init__(text=text, threshold=threshold, slope=slope, trained=trained, truth="spaces", within="0")
-
-    def made_of(self) -> dict[str, Run]:
-        return self._made_of
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         text, notice = leniently(vocabulary_of(self.network), given["text"], LONGEST)

@@ -114,7 +114,7 @@ function render(lab) {
     sent = null;
   }
 
-  lab.watch(["suggestions", "text"], found);
+  lab.watch(["suggestions", "text", ...(alone ? ["at"] : [])], found);
   lab.watch(["answered"], () => setTimeout(answered)); // when all of the answer has arrived
   draw();
   notice();

@@ -62,9 +62,6 @@ class AutocompleteDemo(LabWidget):
         ]
         super().__init__(text=text, at=len(text), networks=described)
 
-    def made_of(self) -> dict[str, Run]:
-        return self._made_of
-
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         at = min(max(given["at"], 0), len(given["text"]))
         return {"at": at, "suggestions": [self._complete(name, given["text"][:at]) for name in self.completers]}

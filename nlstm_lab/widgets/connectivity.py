@@ -82,9 +82,6 @@ class ConnectivityExplorer(LabWidget):
             raise UsageError(f"there is no position {place}: the text has the positions 0 to {len(text) - 1}")
         super().__init__(text=text, target=target, word=word, mode=mode, scale=scale, at=place)
 
-    def made_of(self) -> dict[str, Run]:
-        return self._made_of
-
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         key = _key(given["target"], given["word"], given["mode"])
         measured = self._measured if given["text"] == self._of else {}

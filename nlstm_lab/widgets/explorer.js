@@ -12,7 +12,7 @@ function render(lab) {
       const networks = lab.get("networks"), about = networks[lab.get("run")];
       try {
         if (!about) throw new Error(`there is no run ${JSON.stringify(lab.get("run"))} in this page`);
-        lab.receive({ ...readHere(about, lab.get("text")), ...about.records, error: "" });
+        lab.receive({ ...readHere(about, lab.get("text"), networks, lab.get("span")), ...about.records, error: "" });
       } catch (error) { lab.receive({ error: error.message }); }
     };
   }
@@ -40,7 +40,7 @@ function render(lab) {
   lab.ended(rho.end);
   lab.ended(() => panels.forEach(({ map }) => map.end()));
   if (lab.own) lab.hint("These networks run in this page: type your own text, or choose another network.");
-  if (!lab.alone) lab.hint("Drag over a phrase, or hold Shift with the arrow keys, to find the units that are on in it and off elsewhere.");
+  if (!lab.alone || lab.own) lab.hint("Drag over a phrase, or hold Shift with the arrow keys, to find the units that are on in it and off elsewhere.");
   lab.hint("Point at a character, or walk along the text with the arrow keys: everything below follows. Click a square of a map to look at another unit, and at all that is recorded of it.");
   lab.body.append(
     make("div", { class: "nl-controls" }, run, shown, scaleLegend), text,
@@ -55,7 +55,7 @@ function render(lab) {
     panels.forEach(({ map }) => map.end());
     panels = trace.memories.map((memory, m) => {
       const words = make("h3", {});
-      const view = textView({ label: `text, coloured by the ${name(memory)}; arrow keys move along it`, hover: look, select: settle, span: lab.alone ? null : (from, to) => { lab.set({ span: [from, to] }, true, TYPING); spans(); } });
+      const view = textView({ label: `text, coloured by the ${name(memory)}; arrow keys move along it`, hover: look, select: settle, span: lab.alone && !lab.own ? null : (from, to) => { lab.set({ span: [from, to] }, true, TYPING); spans(); } });
       view.show(trace.symbols);
       const map = unitMap(`all units of the ${name(memory)} at this character; arrow keys choose another unit and open its page`, (each) => { lab.set({ page: m }); pick(each); });
       columns.append(make("div", {}, words, view.node, map));
@@ -70,7 +70,7 @@ function render(lab) {
 
   /** Rank the units by the rule; `go` to the best. */
   function rank(go) {
-    const chosen = lab.get("rule");
+    const chosen = RULES.some(([each]) => each === lab.get("rule")) ? lab.get("rule") : "";
     const m = Math.max(0, trace.memories.indexOf(lab.get("ranked")));
     ranks = chosen ? ranking(trace, m, chosen, values(), lab.get("characters"), lab.get("unit")) : null;
     characters.hidden = chosen !== "characters";
@@ -204,7 +204,7 @@ function render(lab) {
   document.addEventListener("click", linked, true);
   lab.ended(() => document.removeEventListener("click", linked, true));
   lab.watch(["runs", "titles", "run", "text"], () => { run.update(); text.update(); lab.local?.(); }); // cancelled, too
-  lab.watch(["unit", "values", "step", "rule", "page"], framed(() => { shown.show(values()); rule.show(lab.get("rule")); rank(false); }));
+  lab.watch(["unit", "values", "step", "rule", "page", "ranked", "characters"], framed(() => { shown.show(values()); rule.show(lab.get("rule")); rank(false); }));
   arrived();
   lab.local?.(); // a link may name another text
   return all;

@@ -49,7 +49,7 @@ class CellExplorer(ReadingWidget):
     snippet = "lab.widgets.CellExplorer({load}, {text}, unit={unit}, values={values}).figure()"
     scripts = ("reading.js", "traces.js", "unitmap.js", "unitpage.js", "span.js", "forward.js", "explorer.js")
     inputs = ("run", "text", "span")
-    looks = ("run", "text", "unit", "page", "step", "values", "rule", "ranked", "characters")
+    looks = ("run", "text", "unit", "page", "step", "values", "rule", "ranked", "characters", "span")
 
     text = traitlets.Unicode().tag(sync=True)
 
@@ -178,10 +178,16 @@ class CellExplorer(ReadingWidget):
         chosen = dict.fromkeys([self.settled["run"], self.titles[self.settled["run"]]["twin"], *self.runs])
         networks: dict[str, Any] = {}
         for run in filter(None, chosen):
-            about = portable(self._networks[run]) if len(networks) < RUNNING else None
+            network = self._networks[run]
+            about = portable(network) if len(networks) < RUNNING else None
             if about is not None:
                 networks[run] = about | self._beside(run, state["pages"] if run == self.settled["run"] else None)
-        return {**state, "networks": networks, "runs": list(networks)} if self.settled["run"] in networks else state
+                fresh = (portable(probes.untrained(network)) or about)["data"]
+                kept = (other for other, each in networks.items() if each.get("fresh") == fresh)
+                networks[run]["fresh"] = next(kept, fresh)  # of twins once
+        if self.settled["run"] in networks:
+            return {**state, "networks": networks, "runs": list(networks)}
+        return {**state, "_looks": {name: kind for name, kind in self._looked().items() if name not in self.inputs}}
 
     def _beside(self, run: str, pages: dict[str, Any] | None) -> dict[str, Any]:
         """What goes with a network's states: names of its memories, and its records."""

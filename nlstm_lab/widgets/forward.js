@@ -1,6 +1,6 @@
 // The forward pass of small networks in a page: LSTM layers and Nested LSTMs of two memories, equations 1 to 15 of
 // Nested LSTMs, over one-hot characters. What a text is read as, and the labels of its characters, follow the library's
-// `encode_leniently`, `labels` and `liveness`.
+// `encode_leniently`, `labels`, `liveness` and `contrast`.
 
 const LIKELIEST = 5, LONGEST = 1000;
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
@@ -107,8 +107,43 @@ function labelsOf(text) {
   return found[0].map((_, k) => found.map((each) => each[k]));
 }
 
-/** CellExplorer's results for a text that this network reads here. */
-function readHere(about, text) {
+/** By how many standard deviations the mean of each unit's tanh c is higher in the span than elsewhere [memory * unit]. */
+function contrastOf(steps, [first, last]) {
+  return steps[0].records.flatMap((_, m) => Array.from(steps[0].records[m].c, (__, unit) => {
+    const sums = [[0, 0, 0], [0, 0, 0]]; // count, sum and sum of squares, outside and inside
+    steps.forEach(({ records }, t) => {
+      const x = Math.tanh(records[m].c[unit]), side = sums[Number(t >= first && t <= last)];
+      side[0] += 1; side[1] += x; side[2] += x * x;
+    });
+    const variance = sums.reduce((total, [n, sum, squares]) => total + Math.max(0, squares - (sum * sum) / n), 0) / steps.length;
+    return (sums[1][1] / sums[1][0] - sums[0][1] / sums[0][0]) / Math.max(Math.sqrt(variance), 0.001);
+  }));
+}
+
+/** The same symbols in an order without meaning, the same one each time. */
+function shuffledHere(symbols) {
+  const found = [...symbols];
+  let state = 1;
+  for (let k = found.length - 1; k > 0; k--) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    const other = Math.floor((state / 2 ** 32) * (k + 1));
+    [found[k], found[other]] = [found[other], found[k]];
+  }
+  return found;
+}
+
+/** The span's contrasts: of this network, of an untrained one, and of this one on shuffled symbols. */
+function spanHere(about, networks, symbols, steps, span) {
+  const [first, last] = span;
+  if (span.length !== 2 || !(first >= 0 && first <= last && last < symbols.length && last - first + 1 < symbols.length)) return { span: [], contrasts: new Float32Array(0) };
+  const fresh = typeof about.fresh === "string" ? networks[about.fresh].fresh : about.fresh;
+  about.untrained ??= networkOf({ ...about, data: fresh });
+  const found = [steps, about.untrained(symbols).steps, about.read(shuffledHere(symbols)).steps].map((each) => contrastOf(each, span));
+  return { contrasts: Float32Array.from(found.flat()) };
+}
+
+/** CellExplorer's results for a text that one of the networks reads here, and for a span of it. */
+function readHere(about, text, networks = {}, span = []) {
   const [symbols, notice] = leniently(text, about.symbols);
   const { steps, codes } = (about.read ??= networkOf(about))(symbols), length = symbols.length, { units } = about;
   const memories = steps[0].records.length, series = (name, m, unit) => steps.map(({ records }) => records[m][name][unit]);
@@ -126,6 +161,7 @@ function readHere(about, text) {
   const best = steps.map(({ logP }) => [...logP.keys()].sort((a, b) => logP[b] - logP[a]).slice(0, LIKELIEST));
   const surprises = Float32Array.from(steps, ({ logP }, t) => (t + 1 < length ? -logP[codes.get(symbols[t + 1])] / Math.LN2 : NaN));
   return {
+    ...spanHere(about, networks, symbols, steps, span),
     symbols, notice, units, states: spread("c"), gates, lives, surprises, vocabulary: about.symbols, memories: about.memories, squashed: about.squashed,
     labels: Float32Array.from([...labelsOf(symbols), [...surprises]].flat()), likely: Int16Array.from(best.flat()),
     chances: Float32Array.from(best.flatMap((found, t) => found.map((code) => Math.exp(steps[t].logP[code])))),

@@ -145,7 +145,7 @@ function render(lab) {
 
   const spoken = () => readout.firstChild.textContent;
 
-  lab.watch(["step"], framed(() => { hovered = null; look(); }));
+  lab.watch(["step", "colouring"], framed(() => { hovered = null; shown.show(lab.get("colouring")); paint(); }));
   lab.watch(["runs", "titles", "cut_surprises", "divergences", "symbols", "cut_at", "run", "text", "other", "memory", "moment", "kind", "unit", "costs", "written"], settled(arrived, 0));
   arrived();
   return paint;

@@ -78,13 +78,3 @@ def _codes(one: xr.Dataset) -> tuple[NDArray[np.int16], NDArray[np.float64]]:
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.nan_to_num(np.sqrt(size / largest[:, None]))
     return np.rint(FULL * share * np.sign(np.nan_to_num(values)))[inside].astype(np.int16), largest
-
-
-def unpacked(about: dict[str, Any], codes: NDArray[np.int16], window: NDArray[np.int_]) -> NDArray[np.float64]:
-    """One network's matrix again, [T, widest window]; what the browser computes from the same bytes."""
-    place = np.arange(len(window)) - window
-    values = np.zeros((len(window), int(place.max()) + 1))
-    share = codes.astype(float) / FULL
-    values[np.arange(values.shape[1]) <= place[:, None]] = share * np.abs(share)
-    largest = np.array([np.nan if size is None else size for size in about["largest"]])
-    return np.asarray(values * largest[:, None])

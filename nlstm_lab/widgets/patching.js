@@ -52,7 +52,8 @@ function render(lab) {
   }
 
   function look() {
-    const [row, step] = hovered ?? [lab.get("memory"), lab.get("step")], [right, wrong] = lab.get("answers");
+    const within = (name, all) => Math.min(lab.get(name), all.length - 1); // a link may say anything
+    const [row, step] = hovered ?? [within("memory", found.memories), within("step", found.symbols)], [right, wrong] = lab.get("answers");
     found.rows.forEach((view, each) => view.select(each === row ? step : null));
     const wide = found.likely.length / (2 + found.patched.length), vocabulary = lab.get("vocabulary");
     const bars = (title, k) => guesses(title, found.likely.slice(k * wide, (k + 1) * wide), found.chances.slice(k * wide, (k + 1) * wide), vocabulary, right);
@@ -62,6 +63,7 @@ function render(lab) {
   }
 
   lab.watch(["runs", "titles", "run", "clean", "corrupted", "right", "wrong", "answers", "preferences", "symbols", "memories", "patched", "likely", "chances"], settled(arrived, 0));
+  lab.watch(["memory", "step", "kind"], framed(() => { shown.show(lab.get("kind")); paint(); }));
   arrived();
   return paint;
 }

@@ -35,6 +35,7 @@ class RunBrowser(LabWidget):
     caption = "Learning curves ({metric}) of {picked}."
     snippet = "lab.widgets.RunBrowser(pick={picked}).figure()"
     scripts = ("runs.js",)
+    looks = ("run", "picked", "metric")
 
     rows = traitlets.List(traitlets.Dict()).tag(sync=True)  # one a run; see `_row`
     picked = traitlets.List(traitlets.Unicode()).tag(sync=True)

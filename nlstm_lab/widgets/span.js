@@ -38,9 +38,10 @@ function spanPanel(lab, go) {
     const groups = peaks.map(({ at }) => ({ at, units: new Set(peaks.filter((other) => Math.abs(other.at - at) <= NEAR).map(({ k }) => k)) }))
       .filter(({ units }) => units.size > 1).sort((a, b) => b.units.size - a.units.size || a.at - b.at);
     const apart = groups.filter(({ at }, k) => !groups.slice(0, k).some((other) => Math.abs(other.at - at) <= 2 * NEAR)).slice(0, 10);
-    const lines = apart.map(({ at, units }) => make("li", {}, make("code", {}, all.text ? all.text.slice(at - all.before, at + NEAR).replaceAll("\n", "¶") : "…"),
+    const lines = apart.map(({ at, units }) => make("li", {}, all.text ? make("code", {}, all.text.slice(at - all.before, at + NEAR).replaceAll("\n", "¶")) : null,
       make("span", { class: "nl-quiet" }, ` at ${at.toLocaleString("en")}: ranks ${[...units].map((k) => k + 1).join(", ")}`)));
-    return make("div", {}, make("h3", {}, `Where else in ${all.on} several of them peak together`), apart.length ? make("ol", { class: "nl-passages" }, ...lines) : make("p", {}, "Nowhere."));
+    return make("div", {}, make("h3", {}, `Where else in ${all.on} several of them peak together`), apart.length ? make("ol", { class: "nl-passages" }, ...lines) : make("p", {}, "Nowhere."),
+      all.text || !apart.length ? null : make("p", { class: "nl-quiet" }, "The passages themselves are shown in JupyterLab, where the corpus is."));
   }
   return node;
 }

@@ -139,7 +139,7 @@ def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
     read = """(text) => { SCRIPT
         const kept = stored();
         const plain = (value) => ArrayBuffer.isView(value) ? [...value] : value;
-        const read = (about) => Object.entries(readHere(about, text)).map(([name, value]) => [name, plain(value)]);
+        const read = (about) => Object.entries(readHere(about, text, kept.networks, [3, 9])).map(([name, value]) => [name, plain(value)]);
         return Object.entries(kept.networks).map(([run, about]) => [run, Object.fromEntries(read(about))]);
     }"""
     script = source._functions(("forward.js",)) + source.read("page/alone.js").partition("function standIn")[0]
@@ -159,6 +159,11 @@ def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
             values = np.frombuffer(getattr(wanted, name), kind).astype(float)
             np.testing.assert_allclose(np.array(own[name], float), values, rtol=1e-3, atol=1e-3, err_msg=name)
         assert own["lives"] == list(wanted.lives)
+        wanted.span = [3, 9]
+        contrasts = np.frombuffer(wanted.contrasts, "<f4").reshape(3, -1)  # the last is of another shuffled text
+        np.testing.assert_allclose(
+            np.reshape(own["contrasts"], contrasts.shape)[:2], contrasts[:2], rtol=0.01, atol=0.01
+        )
 
     page.tab.get_by_label("Text: type").fill("<script>window.hacked=1</script> é")
     page.see(".nl-text", "script")
@@ -169,11 +174,18 @@ def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
     assert "empty" in page.error()
     page.tab.get_by_label("Text: type").fill("a link shows this again")
     page.see(".nl-text", "a link shows this again")
+    text = page.widget().locator(".nl-text").first
+    text.locator("[data-step='2']").hover()
+    page.tab.mouse.down()
+    text.locator("[data-step='5']").hover()
+    page.tab.mouse.up()
+    page.see(".nl-unit h3", "“link”")
     page.look_around("explorer-live", (1280, 400))
-    page.tab.wait_for_function("location.hash.includes('again')")
+    page.tab.wait_for_function("location.hash.includes('again') && location.hash.includes('span=%5B2%2C5%5D')")
     page.open_file(written, page.tab.url.partition("#")[2])
     page.see(".nl-text", "a link shows this again")
     page.see("h3", "are latched here")
+    page.see(".nl-unit h3", "“link”")
     assert page.tab.evaluate("window.hacked") is None
     assert not page.fetched_elsewhere()
 

@@ -8,7 +8,7 @@ import xarray as xr
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import connectivity
-from nlstm_lab.widgets.packing import described, packed, unpacked
+from nlstm_lab.widgets.packing import FULL, described, packed
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +21,16 @@ def read(character_network):
         }
 
     return at
+
+
+def unpacked(about: dict, codes: np.ndarray, window: np.ndarray) -> np.ndarray:
+    """One network's matrix again, [T, widest window]; what the browser computes from the same bytes."""
+    place = np.arange(len(window)) - window
+    values = np.zeros((len(window), int(place.max()) + 1))
+    share = codes.astype(float) / FULL
+    values[np.arange(values.shape[1]) <= place[:, None]] = share * np.abs(share)
+    largest = np.array([np.nan if size is None else size for size in about["largest"]])
+    return values * largest[:, None]
 
 
 def again(data: dict[str, xr.Dataset]) -> dict[str, np.ndarray]:

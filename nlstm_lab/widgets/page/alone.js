@@ -22,17 +22,29 @@ function standIn(state) {
   };
 }
 
+// What an address may set a trait to, by the trait's kind; below 0 only what is already.
+const ACCEPTED = {
+  Int: (value, now) => Number.isInteger(value) && (value >= 0 || now < 0),
+  Float: (value) => value === null || Number.isFinite(value),
+  Bool: (value) => typeof value === "boolean",
+  List: (value) => Array.isArray(value) && value.every((each) => typeof each === "string" || Number.isInteger(each)),
+};
+
 /** The address says what is looked at, so that a link shows it again; it can name nothing else. */
 function addressed(model, looks) {
   const names = Object.keys(looks);
   const said = (name, word) => {
-    const now = model.get(name);
-    if (typeof now === "number") return /^\d+$/.test(word) || (word === "-1" && now < 0) ? Number(word) : now;
-    if (typeof now === "boolean") return word === "true";
-    return looks[name] === null || looks[name].includes(word) ? word : now;
+    const now = model.get(name), kind = looks[name];
+    if (kind === "Unicode") return word;
+    if (Array.isArray(kind)) return kind.includes(word) ? word : now;
+    try {
+      const value = JSON.parse(word);
+      return ACCEPTED[kind](value, now) ? value : now;
+    } catch { return now; }
   };
+  const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   const follow = () => new URLSearchParams(location.hash.slice(1)).forEach((word, name) => { if (names.includes(name)) model.set(name, said(name, word)); });
-  const write = settled(() => location.replace(`#${new URLSearchParams(names.map((name) => [name, model.get(name)]))}`), 300);
+  const write = settled(() => location.replace(`#${new URLSearchParams(names.map((name) => [name, written(model.get(name))]))}`), 300);
   follow();
   addEventListener("hashchange", follow);
   names.forEach((name) => model.on(`change:${name}`, write));
@@ -40,5 +52,4 @@ function addressed(model, looks) {
 }
 
 const kept = { ...stored(), _alone: true };
-const looks = Object.entries(kept._looks).filter(([name]) => kept.networks || !["run", "text"].includes(name)); // which need a network
-start(addressed(standIn(kept), Object.fromEntries(looks)), document.getElementById("widget"), render);
+start(addressed(standIn(kept), kept._looks), document.getElementById("widget"), render);

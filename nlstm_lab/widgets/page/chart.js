@@ -12,7 +12,7 @@ function ticks(low, high, count) {
 
 /**
  * A chart. `show({series, x, y, cursor, marks, bands})`: series are {label, colour, dash, points: [[x, y], ...]}, of
- * which a y that is not finite breaks the line, and dots mark the points; x and y are {label, low, high, log}; cursor an x that is marked;
+ * which a y that is not finite breaks the line, and dots mark the points; x and y are {label, low, high, log, ticks}, x also name(tick); cursor an x that is marked;
  * marks [{x, label}]. Options: height, label, hover(x or null), press(x), key(event).
  */
 function chart({ height = 150, label, hover = null, press = null, key = null }) {
@@ -47,7 +47,7 @@ function chart({ height = 150, label, hover = null, press = null, key = null }) 
       parts.push(make("text", { class: "nl-tick", x: edge.left - 5, y: y(value) + 4, "text-anchor": "end" }, number(value)));
     }
     for (const value of marks(plot.x, Math.max(2, width / 90))) {
-      parts.push(make("text", { class: "nl-tick", x: x(value), y: height - edge.bottom + 14, "text-anchor": "middle" }, number(value, 4)));
+      parts.push(make("text", { class: "nl-tick", x: x(value), y: height - edge.bottom + 14, "text-anchor": "middle" }, plot.x.name?.(value) ?? number(value, 4)));
     }
     parts.push(make("line", { class: "nl-axis", x1: edge.left, x2: width - edge.right, y1: height - edge.bottom, y2: height - edge.bottom }));
     parts.push(make("text", { class: "nl-tick", x: (edge.left + width - edge.right) / 2, y: height - 5, "text-anchor": "middle" }, plot.x.label));

@@ -90,11 +90,11 @@ const percent = (p) => (p >= 0.9995 ? "100 %" : p >= 0.0995 ? `${(100 * p).toFix
 /** What a character is called where it stands alone: white space has no shape. */
 const visible = (symbol) => ({ " ": "␣", "\n": "¶", "\t": "⇥" })[symbol] ?? symbol;
 
-/** Numbers from bytes as Python sent them: "f2" (half precision), "f4", "u1", "i2" or "i4", little-endian. */
+/** Numbers from bytes as Python sent them: "f2" (half precision), "f4", "u1", "i1", "i2" or "i4", little-endian. */
 function numbers(view, type) {
   if (!(view instanceof DataView)) return view; // computed here
   const buffer = view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
-  if (type !== "f2") return new { f4: Float32Array, u1: Uint8Array, i2: Int16Array, i4: Int32Array }[type](buffer);
+  if (type !== "f2") return new { f4: Float32Array, u1: Uint8Array, i1: Int8Array, i2: Int16Array, i4: Int32Array }[type](buffer);
   return Float32Array.from(new Uint16Array(buffer), half);
 }
 

@@ -57,18 +57,20 @@ function choices(label, options, value, choose) {
 
 /** A slider with its value beside it. `choose(value)` is called at every move. */
 function slider(label, { min, max, step = 1, value, format = String }, choose) {
-  const shown = make("output", {}, format(value));
+  const shown = make("output", {});
   const control = make("input", {
     type: "range", min, max, step, value,
-    input: () => { shown.textContent = format(control.valueAsNumber); choose(control.valueAsNumber); },
+    input: () => { say(control.valueAsNumber); choose(control.valueAsNumber); },
   });
+  const say = (now) => { shown.textContent = format(now); control.setAttribute("aria-valuetext", format(now)); };
   const node = labelled(label, control, shown);
   node.control = control;
   node.show = (now, highest = control.max) => {
     control.max = highest;
     control.value = now;
-    shown.textContent = format(now);
+    say(now);
   };
+  say(value);
   return node;
 }
 

@@ -1,4 +1,5 @@
-// What a paper takes from a widget: the caption, the citation and the call that draws what is shown, and the picture.
+// What a paper takes from a widget: the caption, the citation and the call that draws what is shown, the printed numbers
+// of its experiments beside ours, and the picture.
 
 /** A value as Python writes it. */
 function literal(value) {
@@ -15,7 +16,7 @@ function paperOf(model, alone) {
   const networks = () => (known.length ? `{${Object.entries(about.runs).map(([name, { load }]) => `${literal(name)}: ${load}`).join(", ")}}` : "networks");
   const calls = { load: () => run()?.load ?? "network", networks };
   const filled = (template, write) => template.replace(/\{(\w+)\}/g, (_, name) => calls[name]?.() ?? write(model.get(name)));
-  const short = (value) => { const words = String(value ?? "as trained"); return words.length > 100 ? `${words.slice(0, 99)}…` : words; };
+  const short = (value) => { const words = Array.isArray(value) ? value.join(", ") : String(value ?? "as trained"); return words.length > 100 ? `${words.slice(0, 99)}…` : words; };
   const caption = () => {
     const commits = run() ? [run().commit] : known.map(({ commit }) => commit);
     const trained = [...new Set(commits)].filter(Boolean);
@@ -23,10 +24,10 @@ function paperOf(model, alone) {
   };
   const plain = (words) => words.replace(/[\\{}$&#%_^~]/g, (sign) => ({ "\\": "\\textbackslash{}", "^": "\\^{}", "~": "\\~{}" })[sign] ?? `\\${sign}`);
   const bibtex = () => `@misc{nlstm_lab,\n  author = {{The nlstm\\_lab developers}},\n  title = {${plain(about.title)}},\n  howpublished = {nlstm\\_lab, version ${about.version}},\n  note = {${plain(caption())}},\n  year = {2026}\n}`;
-  const texts = { Caption: caption, BibTeX: bibtex, Python: () => `import nlstm_lab as lab\nfigure = ${filled(about.snippet, literal)}` };
+  const texts = { Caption: caption, BibTeX: bibtex, Python: () => `import nlstm_lab as lab\nfigure = ${filled(about.snippet, literal)}`, LaTeX: () => model.get("table") ?? "" };
 
   const rows = Object.entries(texts).map(([name, text]) => {
-    const box = make("textarea", { rows: name === "BibTeX" ? 7 : 2, readonly: true, spellcheck: "false" });
+    const box = make("textarea", { readonly: true, spellcheck: "false" });
     const copy = button("Copy", async () => {
       box.select();
       try { await navigator.clipboard.writeText(box.value); } catch { document.execCommand("copy"); } // from a file there is no clipboard
@@ -34,15 +35,16 @@ function paperOf(model, alone) {
     }, { "aria-label": `copy ${name}` });
     const node = labelled(name, box, copy);
     node.classList.add("nl-wide");
-    return { node, fill: () => { box.value = text(); copy.textContent = "Copy"; } };
+    return { node, fill: () => { box.value = text(); box.rows = box.value.split("\n").length > 2 ? 7 : 2; node.hidden = !box.value; copy.textContent = "Copy"; } };
   });
   const picture = make("a", { download: `${about.title.replaceAll(" ", "_")}.png`, hidden: true }, "Picture (PNG) of what was shown last");
   const show = () => {
+    rows.at(-1).fill();
     const bytes = model.get("picture");
     picture.hidden = !bytes?.byteLength;
     if (bytes?.byteLength) picture.href = URL.createObjectURL(new Blob([bytes], { type: "image/png" }));
   };
-  const fill = () => { rows.forEach((row) => row.fill()); show(); };
+  const fill = () => { rows.slice(0, -1).forEach((row) => row.fill()); show(); };
   const node = make("details", { class: "nl-yours", toggle: () => { if (node.open) { fill(); if (!alone) model.send("picture"); } } },
     make("summary", {}, "Copy for a paper"), ...rows.map((row) => row.node), picture);
   node.caption = caption;

@@ -1,0 +1,119 @@
+"""TrainingExplorer: every cell of the innermost memory along one sentence, after each of the first updates."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import traitlets
+import xarray as xr
+from matplotlib.figure import Figure
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.experiments import Experiment
+from nlstm_lab.runs.run import resolve
+from nlstm_lab.studies.activations.draw_all import all_cells
+from nlstm_lab.studies.death.watched import LEVELS, first_updates, unpacked_cells
+from nlstm_lab.widgets.base import LabWidget
+from nlstm_lab.widgets.networks import START
+
+
+class TrainingExplorer(LabWidget):
+    """The innermost memories of networks that start differently, side by side; a slider over the updates.
+
+    All is read from the records of `lab.probes.first_updates`; what is not recorded is trained first.
+
+    Args:
+        experiments: Whose networks are shown, of one size.
+        text: What they read after each update.
+        seed: Of all of them.
+        scale: Of the experiments; None for the largest that has runs.
+        update: Shown first; the nearest that is recorded.
+        unit: Shown first.
+
+    `figure()` is `lab.figures.all_cells` after the update.
+    """
+
+    title = "The memory in training"
+    caption = (
+        "The innermost memory of {experiments}, seed {seed}, along “{text}” after {update} updates: tanh c of all "
+        "cells in the order in which they die, and the shares of latched and silent cells on validation text."
+    )
+    snippet = (
+        "lab.widgets.TrainingExplorer({experiments}, {text}, seed={seed}, scale={scale}, update={update}, "
+        "unit={unit}).figure()"
+    )
+    scripts = ("training.js",)
+    looks = ("update", "unit", "step", "colouring")
+
+    experiments = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    text = traitlets.Unicode().tag(sync=True)
+    seed = traitlets.Int().tag(sync=True)
+    scale = traitlets.Unicode().tag(sync=True)
+
+    # what is looked at, which the browser changes alone
+    update = traitlets.Int().tag(sync=True)
+    unit = traitlets.Int().tag(sync=True)
+    step = traitlets.Int().tag(sync=True)  # the character
+    colouring = traitlets.Enum(("unit", "surprisal"), "unit").tag(sync=True)  # of the text
+
+    labels = traitlets.List(traitlets.Unicode()).tag(sync=True)  # of the experiments
+    symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    updates = traitlets.List(traitlets.Int()).tag(sync=True)
+    cells = traitlets.Bytes().tag(sync=True)  # i1 [experiment, update, unit, time], in LEVELS of tanh c
+    levels = traitlets.Int(LEVELS).tag(sync=True)
+    lives = traitlets.List(traitlets.Dict()).tag(sync=True)  # by memory, a string of letters an update
+    bits: traitlets.List[Any] = traitlets.List().tag(sync=True)  # [experiment][update][time], of what comes next
+
+    def __init__(
+        self,
+        experiments: Sequence[str | Experiment],
+        text: str,
+        *,
+        seed: int = 0,
+        scale: str | None = None,
+        update: int = 20,
+        unit: int = 0,
+    ) -> None:
+        every = [resolve(one, scale) for one in experiments]
+        found = [first_updates(one, text, seed) for one in every]
+        updates = sorted(set.intersection(*(set(record["update"]) for record in found)) if found else set())
+        records = [record[record["update"].isin(updates)] for record in found]
+        cells = [unpacked_cells(record) for record in records]
+        if len({one.shape for one in cells}) != 1:
+            raise UsageError("the experiments must be at least one, with networks of one size")
+        if not 0 <= unit < cells[0].shape[1]:
+            raise UsageError(f"unit must be one of 0 to {cells[0].shape[1] - 1}, not {unit}")
+        starts = [START[one.model.output_bias] for one in every]
+        super().__init__(
+            experiments=[one.name for one in every],
+            scale=every[0].scale,
+            labels=starts if len(set(starts)) == len(starts) else [one.name for one in every],
+            text=text,
+            symbols=list(text),
+            seed=seed,
+            update=update,
+            unit=unit,
+            updates=updates,
+            cells=np.stack(cells).tobytes(),
+            lives=[
+                {str(name)[len("lives/") :]: [*lives] for name, lives in record.filter(like="lives/").items()}
+                for record in records
+            ],
+            bits=[[[*map(float, bits.split())] for bits in record["bits"]] for record in records],
+        )
+
+    @traitlets.validate("update")
+    def _recorded(self, proposal: Any) -> int:
+        updates = self.updates or [proposal["value"]]
+        return int(min(updates, key=lambda known: abs(known - proposal["value"])))
+
+    def draw(self) -> Figure:
+        shape = len(self.labels), len(self.updates), -1, len(self.symbols)
+        cells = np.frombuffer(self.cells, np.int8).reshape(shape)[:, self.updates.index(self.update)]
+        c = np.arctanh(np.clip(cells / LEVELS, -0.999, 0.999)).transpose(0, 2, 1)[:, :, None]
+        names = {"symbol": ("time", self.symbols), "memory": list(self.lives[0])[-1:]}
+        traces = [xr.Dataset({"c": (("time", "memory", "unit"), one)}, names) for one in c]
+        return all_cells(dict(zip(self.labels, traces, strict=True)))
+
+    def describe(self) -> str:
+        return f"{', '.join(self.experiments)} after {self.update} updates"
