@@ -184,7 +184,7 @@ def test_a_page_holds_any_text_and_fetches_nothing(tmp_path: Any) -> None:
     stored = re.search(r'<script type="application/json" id="state">(.*?)</script>', page, re.DOTALL)
     assert stored
     state = json.loads(stored[1])
-    of_pages = {"notice": "", "paper": {}, "picture": {"base64": ""}, "_looks": {}}
+    of_pages = {"notice": "", "paper": {}, "_looks": {}}
     assert state == of_pages | {"number": 4, "twice": 8, "words": HOSTILE, "raw": {"base64": "AP8="}}
     assert page.count("<script") == 2
     assert "default-src 'none'" in page
