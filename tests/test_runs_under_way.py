@@ -73,11 +73,11 @@ def test_tables_and_histories_have_it_where_they_are_asked_for_it(train: Train) 
 def test_it_is_not_taken_for_one_that_is_done(train: Train) -> None:
     train(7)
     (partial,) = runs.under_way()
-    with pytest.raises(MissingRun, match=r"is not done \(2 of 4 epochs, under way\).*`nlstm-lab train .* goes on"):
+    with pytest.raises(MissingRun, match=r"2 of 4.*`nlstm-lab train "):
         partial.model()
-    with pytest.raises(MissingRun, match=r"one is begun.*`nlstm-lab runs`"):
+    with pytest.raises(MissingRun, match="`nlstm-lab runs`"):
         runs.load(NAME, 0, "smoke")
-    with pytest.raises(UsageError, match=r"seed 0 is not done .*, so no verdict rests on it"):
+    with pytest.raises(UsageError, match="seed 0"):
         targets.verdicts(runs.table(partial=True))
 
 
@@ -152,7 +152,7 @@ def test_the_command_lists_what_is_recorded_under_way_and_failed(
     train(7)
     one = runs.ensure("ptb_char_lstm2", **OPTIONS)
     broken = experiments.variant("ptb_char_lstm1", "smoke", learning_rate=1e36, clip_norm=None)
-    with pytest.raises(Exception, match="not finite"):
+    with pytest.raises(Exception, match="loss"):
         runs.ensure(broken, 0, progress=False)
     code, output, _ = told(capsys, monkeypatch, "runs")
     lines = [" ".join(line.split()) for line in output.splitlines()]

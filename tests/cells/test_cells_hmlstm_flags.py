@@ -137,13 +137,13 @@ class TestProperties:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"boundary": "maybe"}, "boundary must be one of 'step', 'sample', 'soft', not 'maybe'"),
-        ({"straight_through": "no"}, "straight_through must be one of"),
-        ({"selection": "soft"}, "selection must be one of"),
-        ({"detect_from": "x"}, "detect_from must be one of"),
-        ({"boundary": "soft", "selection": "hard"}, 'selection must be "arithmetic" with soft boundaries'),
-        ({"normalize_boundary": True}, "normalize_boundary needs layer_norm"),
-        ({"threshold": 1.0}, "threshold must be from 0 to below 1, not 1.0"),
+        ({"boundary": "maybe"}, "boundary.*'maybe'"),
+        ({"straight_through": "no"}, "straight_through"),
+        ({"selection": "soft"}, "selection"),
+        ({"detect_from": "x"}, "detect_from"),
+        ({"boundary": "soft", "selection": "hard"}, "selection"),
+        ({"normalize_boundary": True}, "normalize_boundary.*layer_norm"),
+        ({"threshold": 1.0}, "threshold.*1.0"),
     ],
 )
 def test_refusals(flags, message):

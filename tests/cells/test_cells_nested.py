@@ -160,17 +160,13 @@ def test_madsens_cells_start_every_gate_of_a_kernel_within_one_bound():
 @pytest.mark.parametrize(
     ("flags", "error", "message"),
     [
-        ({"depth": 0}, ValueError, "depth must be a positive integer, not 0"),
-        ({"depth": 1.5}, TypeError, "depth must be a positive integer, not float 1.5"),
-        ({"candidate": "relu"}, ValueError, "candidate must be one of 'identity', 'tanh', not 'relu'"),
-        ({"initialization": "he"}, ValueError, "initialization must be one of"),
-        (
-            {"memory": torch.nn.Linear},
-            TypeError,
-            "memory must make a Cell when called with two sizes, not Linear",
-        ),
-        ({"memory": lambda d, h: LSTMCell(d, h + 1)}, ValueError, "memory must keep states of hidden_size 4"),
-        ({"memory": ClockworkRNNCell}, ValueError, "memory must keep states of hidden_size 4 alone"),
+        ({"depth": 0}, ValueError, "depth.*0"),
+        ({"depth": 1.5}, TypeError, "depth.*1.5"),
+        ({"candidate": "relu"}, ValueError, "candidate.*'relu'"),
+        ({"initialization": "he"}, ValueError, "initialization"),
+        ({"memory": torch.nn.Linear}, TypeError, "memory.*Linear"),
+        ({"memory": lambda d, h: LSTMCell(d, h + 1)}, ValueError, "memory.*hidden_size"),
+        ({"memory": ClockworkRNNCell}, ValueError, "memory.*hidden_size"),
     ],
 )
 def test_refusals(flags, error, message):

@@ -9,13 +9,13 @@ from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, ClockworkRNN, LayerNormLSTM,
 T, B, D, H, L = 6, 3, 5, 4, 2
 
 BAD_SIZES = [
-    ({"input_size": 0}, ValueError, "input_size must be a positive integer, not 0"),
-    ({"hidden_size": -1}, ValueError, "hidden_size must be a positive integer, not -1"),
-    ({"hidden_size": 2.0}, TypeError, "hidden_size must be a positive integer, not float 2.0"),
-    ({"num_layers": 0}, ValueError, "num_layers must be a positive integer, not 0"),
-    ({"num_layers": True}, TypeError, "num_layers must be a positive integer, not bool True"),
-    ({"dropout": 1.5}, ValueError, "dropout must be a probability between 0 and 1, not 1.5"),
-    ({"initialization": "he"}, ValueError, "initialization must be one of"),
+    ({"input_size": 0}, ValueError, "input_size.*0"),
+    ({"hidden_size": -1}, ValueError, "hidden_size.*-1"),
+    ({"hidden_size": 2.0}, TypeError, "hidden_size.*float 2.0"),
+    ({"num_layers": 0}, ValueError, "num_layers.*0"),
+    ({"num_layers": True}, TypeError, "num_layers.*bool True"),
+    ({"dropout": 1.5}, ValueError, "dropout.*1.5"),
+    ({"initialization": "he"}, ValueError, "initialization"),
 ]
 
 
@@ -27,16 +27,16 @@ def test_refusals_of_sizes(make, flags, error, message):
 
 
 BAD_INPUTS = [
-    ([[0.0]], TypeError, "input must be a tensor, not list"),
-    (torch.zeros(T, B, D + 1), ValueError, r"input must be \[T, B, 5\] or \[T, 5\] .*, not \[6, 3, 6\]"),
-    (torch.zeros(D), ValueError, r"input must be .*, not \[5\]"),
-    (torch.zeros(T, B, D).double(), TypeError, "the parameters' type torch.float32, not torch.float64"),
-    (torch.zeros(T, B, D) > 0, TypeError, "or integer symbols, not torch.bool"),
-    (torch.zeros(T, B, D).long(), ValueError, r"not integer symbols \[6, 3, 5\]"),
-    (torch.full((T, B), D), ValueError, "input must hold symbols from 0 to 4, not others"),
-    (torch.full((T, B), -1), ValueError, "input must hold symbols from 0 to 4"),
-    (torch.zeros(0, B, D), ValueError, r"input must be at least one step long, not \[0, 3, 5\]"),
-    (pack_padded_sequence(torch.zeros(T, 1, D + 1), [T]), ValueError, r"input must be \[N, 5\]"),
+    ([[0.0]], TypeError, "input.*list"),
+    (torch.zeros(T, B, D + 1), ValueError, r"input.*\[6, 3, 6\]"),
+    (torch.zeros(D), ValueError, r"input.*\[5\]"),
+    (torch.zeros(T, B, D).double(), TypeError, "torch.float32.*torch.float64"),
+    (torch.zeros(T, B, D) > 0, TypeError, "torch.bool"),
+    (torch.zeros(T, B, D).long(), ValueError, r"\[6, 3, 5\]"),
+    (torch.full((T, B), D), ValueError, "input.* 4"),
+    (torch.full((T, B), -1), ValueError, "input.* 4"),
+    (torch.zeros(0, B, D), ValueError, r"input.*\[0, 3, 5\]"),
+    (pack_padded_sequence(torch.zeros(T, 1, D + 1), [T]), ValueError, r"input.*\[N, 5\]"),
 ]
 
 
@@ -51,14 +51,14 @@ def test_refusals_of_states():
     x = torch.zeros(T, B, D)
     h = torch.zeros(L, B, H)
     cases = [
-        (LSTM, h, ValueError, "state must hold h, c: 2 in all, not 1"),
-        (LSTM, (h, h[:1]), ValueError, r"c of the state must be \[2, 3, 4\], not \[1, 3, 4\]"),
-        (LSTM, (h, h.double()), TypeError, "c of the state must be of type torch.float32, not torch.float64"),
-        (LSTM, (h, 0), TypeError, "c of the state must be a tensor, not int"),
-        (GRU, (h, h), ValueError, "state must hold h: 1 in all, not 2"),
-        (NestedLSTM, (h, h[:1]), ValueError, r"memories of the state must be \[2, 2, 3, 4\], not \[1, 3, 4\]"),
-        (HMLSTM, (h, h, h), ValueError, r"z of the state must be \[2, 3\], not \[2, 3, 4\]"),
-        (ClockworkRNN, (h, torch.zeros(L, B)), TypeError, "clock of the state must be of type torch.int64"),
+        (LSTM, h, ValueError, "state.*h, c.*1"),
+        (LSTM, (h, h[:1]), ValueError, r"c of the state.*\[2, 3, 4\].*\[1, 3, 4\]"),
+        (LSTM, (h, h.double()), TypeError, "c of the state.*torch.float32.*torch.float64"),
+        (LSTM, (h, 0), TypeError, "c of the state.*int"),
+        (GRU, (h, h), ValueError, "state.*h.*2"),
+        (NestedLSTM, (h, h[:1]), ValueError, r"memories of the state.*\[2, 2, 3, 4\].*\[1, 3, 4\]"),
+        (HMLSTM, (h, h, h), ValueError, r"z of the state.*\[2, 3\].*\[2, 3, 4\]"),
+        (ClockworkRNN, (h, torch.zeros(L, B)), TypeError, "clock of the state.*torch.int64"),
     ]
     for make, state, error, message in cases:
         with pytest.raises(error, match=message):

@@ -85,7 +85,7 @@ def test_the_other_reading_is_four_phases_and_the_reduced_quadrant() -> None:
 def test_files_that_are_no_idx_files_are_refused(publish: Publish) -> None:
     files = digits()
     publish("mnist", [files[0][:-1], *files[1:]])
-    with pytest.raises(DamagedFile, match="no IDX file"):
+    with pytest.raises(DamagedFile):
         MNISTGlimpses().load()
 
 

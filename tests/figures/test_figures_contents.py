@@ -40,7 +40,7 @@ def test_contents_have_a_column_a_property_and_say_what_chance_is(contents):
     drawn = figures.data(figure)
     assert len(drawn) == len(contents) - 1
     assert "in_quotation" not in set(drawn["label"])
-    with pytest.raises(UsageError, match="no memory tells anything"):
+    with pytest.raises(UsageError):
         figures.memory_contents(contents[contents["label"] == "in_quotation"])
 
 
@@ -77,7 +77,7 @@ def test_the_weightiest_cells_come_first(cells):
     assert one["share"].tolist() == pytest.approx([0, *(np.arange(9, 19) / 18)])
     even = shares.loc["outer"]
     assert even["share"].tolist() == pytest.approx(even["cells"].tolist())
-    with pytest.raises(UsageError, match="no cell's swap"):
+    with pytest.raises(UsageError):
         carried(cells.assign(kl=0.0))
 
 

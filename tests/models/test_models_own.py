@@ -64,10 +64,10 @@ def test_the_browser_passes_over_the_runs_of_units_that_this_process_lacks(modul
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("nlstn", "there is no cell type 'nlstn'; there are rnn, lstm"),
-        ("deeper_units:Nobody", "cannot be imported"),
-        ("nowhere:Nobody", "cannot be imported: No module named 'nowhere'"),
-        ("deeper_units:NoUnit", "must be a subclass of nlstm_lab.cells.Recurrent"),
+        ("nlstn", "'nlstn'.*rnn, lstm"),
+        ("deeper_units:Nobody", "Nobody"),
+        ("nowhere:Nobody", "nowhere"),
+        ("deeper_units:NoUnit", "NoUnit.*nlstm_lab.cells.Recurrent"),
     ],
 )
 def test_what_is_no_unit_is_refused(module: str, name: str, sentence: str) -> None:

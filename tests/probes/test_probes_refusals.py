@@ -21,13 +21,13 @@ def hierarchical(network):
     "asked", [{"distance": 0}, {"distance": -5}, {"moments": -1}, {"moments": 0}, {"moments": 0, "distance": 0}]
 )
 def test_flushes_need_moments_and_a_distance(hierarchical, text, asked) -> None:
-    with pytest.raises(UsageError, match="moments and distance"):
+    with pytest.raises(UsageError, match=r"moments.*distance"):
         probes.flushes(hierarchical, text, 1, **asked)
 
 
 @pytest.mark.parametrize("temperature", [float("nan"), float("inf"), 0.0])
 def test_a_temperature_is_positive_and_finite(network, temperature) -> None:
-    with pytest.raises(UsageError, match="not 3 and"):
+    with pytest.raises(UsageError, match="temperature"):
         probes.continued(network(), "abc", 3, temperature=temperature)
 
 

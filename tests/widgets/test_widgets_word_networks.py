@@ -57,7 +57,7 @@ def test_one_word_is_asked_for_everywhere(networks):
     widget = ConnectivityExplorer(networks, TEXT, target="given", word="cage")
     (matrix,) = widget.matrices.values()
     assert set(matrix["networks"][0]["target"]) == {"cage"}
-    with pytest.raises(UsageError, match="did you mean 'cage'"):
+    with pytest.raises(UsageError, match="'cage'"):
         widget.word = "cag"
     assert widget.word == "cage"
 
@@ -78,10 +78,10 @@ def test_a_long_text_is_read_in_windows_and_says_so(networks, monkeypatch):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"networks": {}}, "at least one network"),
-        ({"text": ""}, "the text is empty"),
-        ({"at": 17}, "positions 0 to 16"),
-        ({"target": "given"}, "which word"),
+        ({"networks": {}}, "network"),
+        ({"text": ""}, "text"),
+        ({"at": 17}, "17.*16"),
+        ({"target": "given"}, "word"),
     ],
 )
 def test_what_cannot_be_shown_is_refused_in_a_sentence(networks, asked, said):
@@ -118,7 +118,7 @@ def test_a_page_has_every_prefix(networks, tmp_path):
 
 
 def test_no_network_is_refused():
-    with pytest.raises(UsageError, match="at least one network"):
+    with pytest.raises(UsageError, match="network"):
         AutocompleteDemo({})
 
 
