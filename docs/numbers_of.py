@@ -173,20 +173,25 @@ def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.Dat
     return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start))
 
 
+@cache
+def _medians(study: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    return lab.probes.medians(of_both_starts(study))
+
+
 def _pair(frame: pd.DataFrame, column: str, first: dict[str, str], second: dict[str, str]) -> Interval:
     return lab.probes.compared(frame, column, first, second).difference
 
 
 def living(memory: str, start: str) -> tuple[int, int]:
     """The fewest and the most living cells that a run's median of a memory of the Nested LSTM rests on."""
-    medians = lab.probes.medians(of_both_starts(lab.probes.timescales)).query("value == 'raw' and start == @start")
+    medians = _medians(lab.probes.timescales).query("value == 'raw' and start == @start")
     measured = medians.query("model == 'nlstm' and memory == @memory")["measured"]
     return int(measured.min()), int(measured.max())
 
 
 def drawn(start: str) -> Interval:
     """By how many characters the inner memory is slower as figure 3 draws the two: through tanh, and raw outside."""
-    medians = lab.probes.medians(of_both_starts(lab.probes.timescales)).query("start == @start")
+    medians = _medians(lab.probes.timescales).query("start == @start")
     return _pair(medians, "median", INNER | {"value": "tanh"}, OUTER | {"value": "raw"})
 
 
@@ -208,7 +213,7 @@ def fires(truth: str) -> "pd.Series[float]":
 
 def slowness(value: str, start: str) -> dict[str, float]:
     """The median timescale of each memory of both networks, "model memory" to characters: means over seeds."""
-    medians = lab.probes.medians(of_both_starts(lab.probes.timescales)).query("value == @value and start == @start")
+    medians = _medians(lab.probes.timescales).query("value == @value and start == @start")
     means = medians.groupby(["model", "memory"])["median"].mean()
     return {" ".join(key): float(value) for key, value in means.items()}
 
@@ -218,7 +223,7 @@ def slower(
 ) -> Interval:
     """By how many characters the first memory's median timescale is longer; condition: of a baseline."""
     study = lab.probes.baseline_timescales if condition else lab.probes.timescales
-    medians = lab.probes.medians(of_both_starts(study)).query("value == @value and start == @start")
+    medians = _medians(study).query("value == @value and start == @start")
     return _pair(medians[medians["condition"] == condition] if condition else medians, "median", first, second)
 
 

@@ -1,5 +1,6 @@
 """A place of its own for whatever trains, and for notebooks that a test writes; what is dear is made once."""
 
+import gc
 import os
 import shutil
 import sys
@@ -26,8 +27,17 @@ PARAMETERS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests first, so that no worker is left alone with one at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Slow tests first, so that no worker is left alone with one at the end; before all others those in JupyterLab."""
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("browser", "slow")])
+
+
+gc.disable()  # whatever is imported stays, and would be looked through again and again
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for in what tests make alone."""
+    gc.freeze()
+    gc.enable()
 
 
 Make = Callable[[Path], object]

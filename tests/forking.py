@@ -1,11 +1,15 @@
 """Processes forked off one that has imported everything: each costs a fraction of a second, and starts as a fresh one.
 
 That one is started by whoever needs it first in a process of pytest. Workers of dask are forked off it, too, where a
-test asks for it with `forked_workers`.
+test asks for it with `forked_workers`, and the kernels of JupyterLab (`kernels`).
 """
 
+import json
 import multiprocessing
 import os
+import select
+import signal
+import socket
 import sys
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
@@ -23,7 +27,7 @@ server.set_forkserver_preload(
     [
         "torch._dynamo",  # what an optimizer imports when it is made, for seconds
         *("safetensors.torch", "matplotlib.pyplot", "seaborn", "captum.attr", "IPython.core.interactiveshell"),
-        "distributed.nanny",
+        *("distributed.nanny", "ipykernel.kernelapp", "ipykernel.ipkernel"),
         *(".".join(path.parts).removesuffix(".__init__") for path in OWN if path.name != "__main__"),
     ]
 )
@@ -62,17 +66,21 @@ def _run(
     target: Callable[..., None],
     arguments: tuple[Any, ...],
 ) -> None:
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(folder)
     if output is not None:
         with output.open("wb") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
+    _enter(environment, folder)
+    target(*arguments)
+
+
+def _enter(environment: dict[str, str], folder: str) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
     import torch
 
     torch.set_num_threads(1)
-    target(*arguments)
 
 
 def command_line(*arguments: str) -> None:
@@ -81,3 +89,75 @@ def command_line(*arguments: str) -> None:
 
     sys.argv = ["nlstm-lab", *arguments]
     cli.main()
+
+
+# A kernel of JupyterLab is two processes: one that JupyterLab starts, waits for and may kill, and the forked one, which
+# runs the notebook. The first asks for the second through a socket, and each ends with the other.
+
+ASK = """
+import json, os, socket, sys, time
+address, file = sys.argv[1:]
+with socket.socket(socket.AF_UNIX) as asking:
+    while asking.connect_ex(address):
+        time.sleep(0.1)
+    asking.sendall(json.dumps([file, dict(os.environ), os.getcwd()]).encode() + b"\\n")
+    raise SystemExit(int(asking.recv(16) or 1))
+"""
+
+
+def kernelspec(folder: Path, address: str) -> None:
+    """Write the kernelspec `python3` whose kernels are forked by `kernels(address)`; for JUPYTER_PATH."""
+    spec = {
+        "argv": [sys.executable, "-ISc", ASK, address, "{connection_file}"],
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "interrupt_mode": "message",
+        "metadata": {"debugger": True},
+    }
+    file = folder / "kernels" / "python3" / "kernel.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(spec))
+
+
+def kernels(address: str) -> None:
+    """Fork a kernel for everyone who asks at this address, until this process is ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen()
+        while True:
+            asking, _ = listening.accept()
+            if not os.fork():
+                listening.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _watch(asking)
+            asking.close()
+
+
+def _watch(asking: socket.socket) -> None:
+    """Fork the kernel, wait until it or who asked for it has ended, and end the other."""
+    file, environment, folder = json.loads(asking.makefile().readline())
+    kernel = os.fork()
+    if not kernel:
+        asking.close()
+        _enter(environment, folder)
+        _serve(file)
+        os._exit(0)
+    ended = os.pidfd_open(kernel)
+    if asking in select.select([asking, ended], [], [])[0]:
+        os.kill(kernel, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(kernel, 0)[1])
+    try:
+        asking.sendall(str(abs(code)).encode())
+    finally:
+        os._exit(0)
+
+
+def _serve(file: str) -> None:
+    import matplotlib
+    from ipykernel.kernelapp import IPKernelApp
+
+    app = IPKernelApp.instance()
+    app.initialize(["-f", file])
+    matplotlib.use("module://matplotlib_inline.backend_inline")  # what a kernel names before it is imported
+    app.start()

@@ -1,6 +1,5 @@
 """The command line as a person meets it: one sentence for every mistake, the right exit code, nothing half-written."""
 
-import functools
 import json
 import shutil
 import subprocess
@@ -11,7 +10,6 @@ import pytest
 
 import nlstm_lab
 from nlstm_lab import cli, experiments, paths, runs
-from nlstm_lab.datasets import registry
 from nlstm_lab.errors import DamagedFile
 
 Say = tuple[int, str, str]
@@ -76,8 +74,8 @@ def test_the_version_is_that_of_the_package(say):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("data",), ("experiments",), ("runs", "ptb_char_nlstm*")])
-def test_a_table_is_as_wide_as_the_terminal(say, monkeypatch, words):
-    monkeypatch.setattr(registry, "check", functools.cache(registry.check))  # it reads all files
+def test_a_table_is_as_wide_as_the_terminal(say, monkeypatch, tmp_path, words):
+    monkeypatch.setenv("NLSTM_LAB_DATA", str(tmp_path))  # of data sets that are there all is read
     for width in (60, 100):
         monkeypatch.setenv("COLUMNS", str(width))
         code, out, _ = say(*words)

@@ -45,8 +45,10 @@ BLOCKS = [dedent(block) for block in re.findall(r"^   ```python\n(.*?)^   ```", 
 NAMED = re.compile(r"^(?:class|def) \w+|^\w+ = .*ensure", re.MULTILINE)
 SHOWN = {what: block for block in BLOCKS for what in NAMED.findall(block)}
 PYTHON = re.findall(r"^```python\n(.*?)^```", SHOWING, re.MULTILINE | re.DOTALL)
-# What needs the network, a browser or a cluster is checked without it, by the tests below.
-CHECKED_OTHERWISE = ("make ", "nlstm-lab data fetch ", "srun ", "dask scheduler ", "nlstm-lab sweep 'mnist_*' ")
+# What needs the network, a browser or a cluster is checked without it, by the tests below. Sweeps and figures run in
+# test_cli_training.py, test_committed.py and test_collection.py.
+CLUSTER = ("nlstm-lab sweep ", "nlstm-lab figures ")
+CHECKED_OTHERWISE = ("make ", "nlstm-lab data fetch ", "srun ", "dask scheduler ", *CLUSTER)
 RUN = [line for line in dict.fromkeys(LINES) if not line.startswith(CHECKED_OTHERWISE)]
 NOVEL = "It was a dark and stormy night; the rain fell in torrents, except at occasional intervals.\n" * 300
 

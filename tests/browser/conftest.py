@@ -1,4 +1,4 @@
-"""JupyterLab, served once for all tests, and headless Chromium; a test that cannot have them says why and is skipped.
+"""JupyterLab, opened once for all tests, and headless Chromium; a test that cannot have them says why and is skipped.
 
 Screenshots of every stage lie in `screenshots/`, for a person to look at.
 """
@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from typing import Any
 import nbformat
 import pytest
 from driving import SCREENSHOTS, START, Desk, Page
+from forking import kernels, kernelspec, started
 
 from nlstm_lab import paths
 
@@ -34,18 +36,20 @@ SETTINGS = {
     "@jupyterlab/docmanager-extension/plugin.jupyterlab-settings": {"autosave": False},
 }  # fmt: skip
 TOKEN = "open"
+VIEWPORT = {"width": 1280, "height": 1200}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests share a browser, and so run in one process."""
+    """The tests that need JupyterLab share it, and so run in one process; those of pages of their own in another."""
     for item in items:
         if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+            group = "jupyterlab" if "desk" in getattr(item, "fixturenames", ()) else "pages in a browser"
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
-    """A headless browser; gone with its module, since other tests can start no event loop beside its driver's."""
+    """A headless browser; gone before other tests, which can start no event loop beside its driver's."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make browser-test`")
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
@@ -56,9 +60,19 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """JupyterLab over copies of the notebooks and figures, with settings and caches of its own."""
+@pytest.fixture(scope="package")
+def kernel_address() -> Iterator[str]:
+    """Where JupyterLab asks for a kernel; a short path, since it is a socket's."""
+    with tempfile.TemporaryDirectory(prefix="lab-") as folder:
+        process = started(kernels, f"{folder}/kernels")
+        yield f"{folder}/kernels"
+        process.kill()
+        process.join()
+
+
+@pytest.fixture(scope="package")
+def desk(tmp_path_factory: pytest.TempPathFactory, kernel_address: str) -> Iterator[Desk]:
+    """JupyterLab over copies of the notebooks and figures, with settings, kernels and caches of its own."""
     folder = tmp_path_factory.mktemp("desk")
     root = folder / "root"
     shutil.copytree(paths.notebooks(), root / "notebooks")
@@ -67,12 +81,14 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         file = folder / "settings" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(content))
+    kernelspec(folder / "share", kernel_address)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {
         **os.environ,
         **{f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")},
+        "JUPYTER_PATH": str(folder / "share"),
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
         "IPYTHONDIR": str(folder / "ipython"),
@@ -119,15 +135,27 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
+def _window(chromium: Any) -> Page:
+    return Page(chromium.new_context(viewport=VIEWPORT).new_page())
+
+
+@pytest.fixture(scope="package")
+def laboratory(chromium: Any, desk: Desk) -> Page:
+    """JupyterLab in a window, in which one test after the other opens its notebook."""
+    window = _window(chromium)
+    window.open_jupyterlab(desk)
+    return window
+
+
 @pytest.fixture
-def page(chromium: Any) -> Iterator[Page]:
-    """A fresh window, whose console must hold no error when the test ends."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 1200})
-    window = Page(context.new_page())
+def page(request: pytest.FixtureRequest, chromium: Any) -> Iterator[Page]:
+    """JupyterLab's window for who needs it, or a fresh one; its console must hold no error when the test ends."""
+    shared = "desk" in request.fixturenames
+    window = request.getfixturevalue("laboratory") if shared else _window(chromium)
     yield window
-    window.shut_down()
-    context.close()
-    assert not window.errors, "the browser's console holds errors:\n" + "\n".join(window.errors)
+    errors = list(window.errors)
+    window.close_all() if shared else window.tab.context.close()
+    assert not errors, "the browser's console holds errors:\n" + "\n".join(errors)
 
 
 @pytest.fixture
@@ -139,7 +167,7 @@ def notebook(desk: Desk, page: Page) -> Any:
             written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
             written.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
             nbformat.write(written, desk.root / "notebooks" / f"{name}.ipynb")
-        page.open_notebook(desk, name)
+        page.open_notebook(name)
         page.run_all()
         return page
 

@@ -93,14 +93,26 @@ class Page:
 
     # --- notebooks and files
 
-    def open_notebook(self, desk: Desk, name: str) -> None:
-        self.tab.goto(
-            f"{desk.address}/lab/tree/notebooks/{name}.ipynb?token={desk.token}&reset", timeout=START * SECOND
-        )
-        for there in ("context?.isReady", "sessionContext.session?.kernel?.status === 'idle'"):
-            self.tab.wait_for_function(f"window.jupyterapp?.shell.currentWidget?.{there}", timeout=START * SECOND)
-        self.tab.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area').catch(() => null)")
+    def open_jupyterlab(self, desk: Desk) -> None:
+        self.tab.goto(f"{desk.address}/lab?token={desk.token}&reset", timeout=START * SECOND)
+        self.tab.wait_for_function("window.jupyterapp?.shell.currentWidget", timeout=START * SECOND)
+        self.execute("application:toggle-left-area")
+
+    def execute(self, command: str, **arguments: object) -> None:
+        """A command of JupyterLab's, to its end."""
+        self.tab.evaluate("([name, given]) => window.jupyterapp.commands.execute(name, given).then(() => null)",
+                          [command, arguments])  # fmt: skip
+
+    def open_notebook(self, name: str) -> None:
         self.errors.clear()  # of JupyterLab's own start
+        self.tab.set_viewport_size({"width": 1280, "height": 1200})
+        self.execute("apputils:change-theme", theme="JupyterLab Light")
+        self.execute("docmanager:open", path=f"notebooks/{name}.ipynb")
+        for there in ("context?.isReady", "sessionContext.session?.kernel?.status === 'idle'"):
+            opened = f"window.jupyterapp.shell.currentWidget?.context?.path.endsWith('/{name}.ipynb')"
+            self.tab.wait_for_function(
+                f"{opened} && window.jupyterapp.shell.currentWidget.{there}", timeout=START * SECOND
+            )
 
     def run_all(self) -> None:
         """Run all cells and wait; an error in any of them fails the test."""
@@ -119,10 +131,17 @@ class Page:
         )
         assert not failed, failed
 
-    def shut_down(self) -> None:
-        """End the notebook's kernel, where there is one: memory is for the next one."""
-        if self._in_jupyterlab():
-            self.tab.evaluate("window.jupyterapp.shell.currentWidget?.sessionContext?.shutdown()")
+    def close_all(self) -> None:
+        """Close every notebook without saving it, and end its kernel: memory is for the next one."""
+        self.tab.evaluate(
+            """async () => {
+                for (const widget of [...window.jupyterapp.shell.widgets('main')]) {
+                    await widget.sessionContext?.shutdown();
+                    if (widget.context) widget.context.model.dirty = false;
+                    widget.close();
+                }
+            }"""
+        )
 
     def _in_jupyterlab(self) -> bool:
         return bool(self.tab.evaluate("typeof window.jupyterapp !== 'undefined'"))

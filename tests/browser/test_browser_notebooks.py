@@ -73,7 +73,7 @@ def test_the_widget_of(name: str, use: Callable[[Page], None], notebook: Callabl
 @pytest.mark.parametrize("name", ["00_verdicts", "12_cell_activations"])
 def test_a_notebook_that_was_opened_and_saved_is_committed_as_it_was(name: str, desk: Desk, page: Page) -> None:
     """JupyterLab writes the version of its Python into each; the hook takes that out, and nothing else has changed."""
-    page.open_notebook(desk, name)
+    page.open_notebook(name)
     page.tab.wait_for_function(
         "window.jupyterapp.shell.currentWidget.context.model.getMetadata('language_info')?.version"
     )

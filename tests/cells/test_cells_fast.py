@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import GRU, LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled, fused
-from nlstm_lab.cells.fast.compiling import compiled, has_compiler, lacking
+from nlstm_lab.cells.fast.compiling import compiled, lacking
 from nlstm_lab.cells.precision import exact_kernels, exact_products, has_bf16, onednn_is_exact, times
 from nlstm_lab.errors import UsageError
 
@@ -213,7 +213,7 @@ def test_a_training_has_the_same_curve_with_and_without_the_fast_path(unit):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_compiler("cpu"), reason="inductor cannot compile here")
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     ("unit", "name", "dtype", "tolerance"),
     [

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import HMLSTM, precision
 from nlstm_lab.cells.fast import disabled
-from nlstm_lab.cells.fast.compiling import compiled, has_compiler
+from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import has_bf16
 
 DOUBLE = torch.float64
@@ -225,7 +225,7 @@ def test_bf16_products_stay_close_to_float64():
 
 @pytest.mark.slow
 @pytest.mark.soak  # compiling takes a minute
-@pytest.mark.skipif(not has_compiler("cpu"), reason="inductor cannot compile here")
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     "flags", [{"layer_norm": True, "all_layers": True}, {"normalize_cell": True, "selection": "hard"}]
 )

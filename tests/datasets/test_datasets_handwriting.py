@@ -135,6 +135,7 @@ def test_a_truncated_archive_is_refused(home: Path, publish: Publish) -> None:
 
 @pytest.mark.data
 @pytest.mark.slow
+@pytest.mark.xdist_group("iamondb")  # parsed once
 def test_iamondb_has_the_papers_counts() -> None:
     task = Handwriting().load()
     sizes = {split: len(chosen) for split, chosen in task.lines.items()}

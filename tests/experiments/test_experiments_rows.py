@@ -262,6 +262,7 @@ def kind(name: str) -> tuple[object, ...]:
     return type(row.task), model.cell_type, min(model.num_layers, 2), model.output_bias, str(model.flags), str(schedule)
 
 
+HANDWRITING = pytest.mark.xdist_group("iamondb")  # parsed once
 KINDS = {kind(name): name for name in reversed(experiments.names())}.values()
 
 
@@ -277,7 +278,9 @@ def test_it_trains_at_smoke_scale(name):
     "name",
     # the annealed one is the same network with a slope that grows
     [
-        pytest.param(name, marks=pytest.mark.soak) if name == "handwriting_hmlstm" else name
+        pytest.param(name, marks=pytest.mark.soak if name == "handwriting_hmlstm" else HANDWRITING)
+        if name.startswith("handwriting")
+        else name
         for name in KINDS
         if name.startswith(NEEDS_DATA)
     ],

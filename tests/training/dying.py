@@ -38,10 +38,10 @@ def train_and_say(trained: Path, name: str) -> None:
 
 def signalled(number: int, moment: str, *arguments: str) -> None:
     """`nlstm-lab` with these arguments, which sends itself a signal before its fifth update, or evaluation."""
-    from nlstm_lab.training import loop
+    from nlstm_lab.training import TrainingConfig, loop
 
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as in a terminal: under nohup it is ignored
-    owner, name = {"update": (loop._Trainer, "update"), "evaluation": (loop, "evaluate")}[moment]
+    owner, name = {"update": (TrainingConfig, "step"), "evaluation": (loop, "evaluate")}[moment]
     _before(owner, name, 5, then=lambda: signal.raise_signal(number))
     command_line(*arguments)
 
@@ -72,15 +72,15 @@ def _before(
 
 
 def _at_the_second_update() -> None:
-    from nlstm_lab.training.loop import _Trainer
+    from nlstm_lab.training import TrainingConfig
 
-    _before(_Trainer, "update", 2)
+    _before(TrainingConfig, "step", 2)
 
 
 def _in_the_second_epoch() -> None:
-    from nlstm_lab.training.loop import _Trainer
+    from nlstm_lab.training import TrainingConfig
 
-    _before(_Trainer, "update", 6)
+    _before(TrainingConfig, "step", 6)
 
 
 def _in_an_evaluation() -> None:

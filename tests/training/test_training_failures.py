@@ -78,7 +78,7 @@ def test_a_disk_that_fills_while_the_record_is_written_keeps_the_training(
     runs_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A limit on the size of files, which the weights exceed and the checkpoint, written before, did not meet."""
-    original = runs._record
+    original = runs.save_file
 
     def limited(*arguments: object) -> None:
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -88,12 +88,12 @@ def test_a_disk_that_fills_while_the_record_is_written_keeps_the_training(
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
-    monkeypatch.setattr(runs, "_record", limited)
+    monkeypatch.setattr(runs, "save_file", limited)
     with pytest.raises(LabError):
         runs.ensure(NAME, 0, "smoke", progress=False)
     assert not records(runs_folder)
-    monkeypatch.setattr(runs, "_record", original)
-    monkeypatch.setattr(training.loop._Trainer, "update", None)  # nothing is trained again
+    monkeypatch.setattr(runs, "save_file", original)
+    monkeypatch.setattr(training.TrainingConfig, "step", None)  # nothing is trained again
     runs.ensure(NAME, 0, "smoke", progress=False)
     assert len(records(runs_folder)) == 1
 
@@ -102,7 +102,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_anything_is_trained(
     runs_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A file in the folder's place, which stops even root."""
-    monkeypatch.setattr(training.loop._Trainer, "update", None)
+    monkeypatch.setattr(training.TrainingConfig, "step", None)
     runs_folder.mkdir()
     (runs_folder / NAME).write_text("")
     with pytest.raises(LabError, match=NAME):
@@ -282,14 +282,14 @@ def test_a_failure_that_cannot_be_recorded_is_one_sentence(runs_folder: Path, mo
 def test_a_full_gpu_is_one_sentence_and_keeps_the_last_state(
     runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original, calls = training.loop._Trainer.update, itertools.count(1)
+    original, calls = training.TrainingConfig.step, itertools.count(1)
 
-    def update(*arguments: object) -> None:
+    def step(*arguments: object) -> torch.Tensor:
         if next(calls) == 3:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-        original(*arguments)  # type: ignore[arg-type]
+        return original(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(training.loop._Trainer, "update", update)
+    monkeypatch.setattr(training.TrainingConfig, "step", step)
     with pytest.raises(LabError, match=r"memory.*update 2"):
         fit(tmp_path / "checkpoint.pt")
 
