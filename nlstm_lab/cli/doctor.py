@@ -1,6 +1,5 @@
 """`nlstm-lab doctor`: what works on this machine, and what each lack costs."""
 
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -15,16 +14,7 @@ from nlstm_lab.errors import LabError
 
 PYTHONS = ((3, 11), (3, 13))  # the tested range, both ends included
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-DISPENSABLE = {  # what goes without them; without any other package nothing goes
-    "captum": "no prediction can be attributed to what was read (connectivity); all else works",
-    "papermill": "`nlstm-lab figures` cannot execute notebooks",
-    "ipykernel": "notebooks cannot be executed",
-    "jupyterlab": "notebooks cannot be opened here",
-    "ipywidgets": "notebooks have no widgets",
-    "anywidget": "notebooks have no widgets",
-    "distributed": "`nlstm-lab sweep` and `figures` cannot run, `train` can",
-    "pooch": "`nlstm-lab data fetch` cannot download, `nlstm-lab data import` works",
-}
+DISPENSABLE = ("captum", "papermill", "ipykernel", "jupyterlab", "ipywidgets", "anywidget", "distributed", "pooch")
 
 
 @dataclass(frozen=True)
@@ -62,7 +52,6 @@ def examine() -> Iterator[Finding]:
         yield _essential(name, check)
     if "torch" in sys.modules:
         yield gpu()
-        yield processor()
         yield compiler()
     yield from data_sets()
     yield browser()
@@ -91,8 +80,9 @@ def packages() -> Iterator[Finding]:
         try:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:
-            cost = DISPENSABLE.get(name, "nothing can be trained, probed or drawn")
-            yield Finding(name, "absent", cost, essential=name not in DISPENSABLE)
+            essential = name not in DISPENSABLE
+            cost = "nothing can be trained, probed or drawn" if essential else "what needs it says so; all else works"
+            yield Finding(name, "absent", cost, essential)
             continue
         if requirement.specifier.contains(version, prereleases=True):
             good.append(f"{name} {version}")
@@ -147,18 +137,6 @@ def gpu() -> Finding:
     return Finding("GPU", f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB")
 
 
-def processor() -> Finding:
-    """Cores, and whether bf16 products run in hardware."""
-    import torch
-
-    from nlstm_lab.cells.precision import has_bf16
-
-    cores = f"{os.cpu_count()} cores"
-    if any(has_bf16(torch.device(kind)) for kind in ("cpu", "cuda")):
-        return Finding("processor", f"{cores}, bf16")
-    return Finding("processor", f"{cores}, no bf16", "`--precision bf16` is refused; fp32 is slower for wide networks")
-
-
 def compiler() -> Finding:
     """What inductor needs to compile the pointwise loops."""
     import torch
@@ -191,17 +169,9 @@ def data_sets() -> Iterator[Finding]:
 
 
 def browser() -> Finding:
-    """Something that shows notebooks, and Chromium for the tests of widgets."""
-    import webbrowser
-
-    chromium = next((name for name in BROWSERS if shutil.which(name)), None)
-    if chromium:
-        return Finding("browser", chromium)
-    try:
-        webbrowser.get()
-    except webbrowser.Error:
-        return Finding("browser", "none", "open the address that `make lab` prints on another machine")
-    return Finding("browser", "yours, but no Chromium", "the tests of widgets are skipped")
+    """Chromium, for the tests of widgets."""
+    found = next((name for name in BROWSERS if shutil.which(name)), "")
+    return Finding("browser", found or "no Chromium", "" if found else "the tests of widgets are skipped")
 
 
 def _essential(name: str, check: Callable[[], str]) -> Finding:

@@ -26,9 +26,6 @@ def figures(
     parameters: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="name=value, for the notebooks that have it.")
     ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="A YAML file of parameters; -p goes before it.")
-    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Execute also what has not changed since.")] = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace committed figures that were drawn with other parameters.")
@@ -46,7 +43,7 @@ def figures(
 
     from nlstm_lab.notebooks import plan
 
-    jobs = plan(notebooks or [], _parameters(file, parameters or []), replace)
+    jobs = plan(notebooks or [], _parameters(parameters or []), replace)
     from nlstm_lab.notebooks import execute_all  # after the plan: papermill takes seconds to import
 
     before = set(_elsewhere())
@@ -73,26 +70,15 @@ def figures(
         raise typer.Exit(1)
 
 
-def _parameters(file: Path | None, given: list[str]) -> dict[str, Any]:
-    """Those of the YAML file, and those given as name=value over them."""
-    import yaml
-
-    values: Any = {}
-    if file is not None:
-        try:
-            values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-        except OSError as error:
-            raise UsageError(f"cannot read {file}: {error.strerror}") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file} is no YAML: {' '.join(str(error).split())}") from error
-        if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
-            raise UsageError(f"{file} should hold lines of `name: value`")
+def _parameters(given: list[str]) -> dict[str, Any]:
+    """Values by their names, as text, of what is given as name=value."""
+    values = {}
     for parameter in given:
         name, separator, value = parameter.partition("=")
         if not separator:
             raise UsageError(f"a parameter is written name=value, not {parameter!r}")
         values[name] = value
-    return dict(values)
+    return values
 
 
 def _elsewhere() -> list[tuple[Path, int]]:

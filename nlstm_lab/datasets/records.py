@@ -15,7 +15,6 @@ class File:
     sha256: str | None = None
     md5: str | None = None  # only where no sha256 is known
     urls: tuple[str, ...] = ()
-    folder: str | None = None  # of a tar archive: the folder that it unpacks to
     members: int | None = None  # of a tar archive without a published checksum: how many files it holds
 
     @property

@@ -38,9 +38,7 @@ def import_(name: str, path: Path) -> list[Path]:
     placed: dict[Path, File] = {}
     with ExitStack() as verified:  # all of them take their places when it ends
         for file in dataset.files:
-            if (folder := _unpacked(path, file)) is not None:
-                placed[verified.enter_context(_packed(file, folder))] = file
-            elif (source := _source(file, path, alone=len(dataset.files) == 1)) is not None:
+            if (source := _source(file, path, alone=len(dataset.files) == 1)) is not None:
                 placed[verified.enter_context(_copied(file, source))] = file
     if not placed:
         wanted = ", ".join(file.name for file in dataset.files)
@@ -111,27 +109,6 @@ def _packing(file: File, name: str) -> str | None:
 
 def _is_archive(path: Path) -> bool:
     return tarfile.is_tarfile(path) or zipfile.is_zipfile(path)
-
-
-def _unpacked(path: Path, file: File) -> Path | None:
-    """The folder that the file's archive unpacks to, at the path or below it."""
-    if file.folder is None or not path.is_dir():
-        return None
-    folders = [path, *sorted(path.rglob(file.folder))]
-    return next((folder for folder in folders if folder.name == file.folder and folder.is_dir()), None)
-
-
-@contextmanager
-def _packed(file: File, folder: Path) -> Iterator[Path]:
-    """As `_copied`, from a folder that is packed anew as the distributor has it."""
-    target = paths.data() / f"{file.path}.gz"
-    with _writing(target) as partial:
-        with tarfile.open(partial, "w:gz", compresslevel=6) as archive:
-            for member in sorted(folder.rglob("*")):
-                if member.is_file() and not member.is_symlink():
-                    archive.add(member, f"{folder.name}/{member.relative_to(folder)}")
-        registry.verify(file, folder, registry.measure(file, partial, ".gz"))
-        yield target
 
 
 @contextmanager

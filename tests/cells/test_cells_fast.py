@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from nlstm_lab.cells import GRU, LSTM, NestedLSTM, precision
+from nlstm_lab.cells import LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled, fused
 from nlstm_lab.cells.fast.compiling import compiled, lacking
 from nlstm_lab.cells.precision import exact_kernels, exact_products, has_bf16, onednn_is_exact, times
@@ -42,22 +42,19 @@ def difference(left: list[Tensor], right: list[Tensor]) -> float:
 
 @settings(max_examples=25, deadline=None)
 @given(
-    unit=st.sampled_from([NestedLSTM, NestedLSTM, LSTM, GRU]),
+    unit=st.sampled_from([NestedLSTM, NestedLSTM, LSTM]),
     depth=st.integers(1, 4),
     candidate=st.sampled_from(["identity", "tanh"]),
-    reset=st.sampled_from(["before", "after"]),
     bias=st.booleans(),
     sizes=st.tuples(*[st.integers(1, 5)] * 4),
     num_layers=st.integers(1, 2),
     given_state=st.booleans(),
     symbols=st.booleans(),
 )
-def test_float64_gradients_equal_the_oracles(
-    unit, depth, candidate, reset, bias, sizes, num_layers, given_state, symbols
-):
+def test_float64_gradients_equal_the_oracles(unit, depth, candidate, bias, sizes, num_layers, given_state, symbols):
     steps, batch, features, hidden = sizes
     torch.manual_seed(0)
-    flags = {NestedLSTM: {"depth": depth, "candidate": candidate}, GRU: {"reset": reset}, LSTM: {}}[unit]
+    flags = {NestedLSTM: {"depth": depth, "candidate": candidate}, LSTM: {}}[unit]
     layer = unit(features, hidden, num_layers, bias=bias, dtype=torch.float64, **flags)
     x = torch.randint(features, (steps, batch)) if symbols else torch.randn(steps, batch, features).double()
     if not symbols:
@@ -89,7 +86,7 @@ def test_without_gradients_long_sequences_come_out_the_same():
 
 
 @pytest.mark.parametrize(("name", "tolerance"), [("fp32", 1e-5), pytest.param("bf16", 1e-2, marks=needs_bf16)])
-@pytest.mark.parametrize("unit", [LSTM, NestedLSTM, GRU])
+@pytest.mark.parametrize("unit", [LSTM, NestedLSTM])
 def test_precisions_stay_close_to_float64(unit, name, tolerance):
     torch.manual_seed(0)
     layer, x = unit(20, 64), torch.randint(20, (30, 8))
@@ -102,25 +99,23 @@ def test_precisions_stay_close_to_float64(unit, name, tolerance):
 
 
 @pytest.mark.parametrize("symbols", [True, False])
-@pytest.mark.parametrize(("unit", "flags"), [(LSTM, {}), (GRU, {"reset": "after"})])
-def test_torchs_kernel_goes_on_from_a_given_state(unit, flags, symbols):
+def test_torchs_kernel_goes_on_from_a_given_state(symbols):
     """In single precision, in which networks are trained: in double precision the LSTM takes another way."""
     torch.manual_seed(0)
-    layer = unit(7, 5, 2, **flags)
+    layer = LSTM(7, 5, 2)
     x = torch.randint(7, (6, 3)) if symbols else torch.randn(6, 3, 7)
-    state = torch.randn(2, 3, 5) if unit is GRU else (torch.randn(2, 3, 5), torch.randn(2, 3, 5))
+    state = torch.randn(2, 3, 5), torch.randn(2, 3, 5)
     results = layer(x, state)
     with disabled():
         torch.testing.assert_close(results, layer(x, state), atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("capability", ["AVX2", "AVX512"])
-@pytest.mark.parametrize("unit", [NestedLSTM, GRU])
-def test_either_library_keeps_fp32_accuracy(unit, capability, monkeypatch):
+def test_either_library_keeps_fp32_accuracy(capability, monkeypatch):
     """Whichever the processor at hand would choose."""
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     torch.manual_seed(0)
-    layer, x = unit(20, 75), torch.randn(30, 8, 20)
+    layer, x = NestedLSTM(20, 75), torch.randn(30, 8, 20)
     results = everything(layer, x, None)
     with disabled():
         truth = everything(layer.double(), x.double(), None)
@@ -176,7 +171,7 @@ def test_a_graph_can_be_walked_twice_when_it_is_retained():
 
 
 def test_symbols_out_of_range_are_named():
-    for layer in (LSTM(5, 4), NestedLSTM(5, 4), GRU(5, 4)):
+    for layer in (LSTM(5, 4), NestedLSTM(5, 4)):
         with pytest.raises(ValueError, match="0 to 4"):
             layer(torch.full((9, 3), 5))
 
@@ -201,10 +196,9 @@ def curve(unit: nn.Module, updates: int) -> Tensor:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", [NestedLSTM, GRU])
-def test_a_training_has_the_same_curve_with_and_without_the_fast_path(unit):
+def test_a_training_has_the_same_curve_with_and_without_the_fast_path():
     torch.manual_seed(0)
-    slow = unit(4, 8, dtype=torch.float64)
+    slow = NestedLSTM(4, 8, dtype=torch.float64)
     fast = copy.deepcopy(slow)
     with disabled():
         expected = curve(slow, 60)
@@ -219,7 +213,6 @@ def test_a_training_has_the_same_curve_with_and_without_the_fast_path(unit):
     [
         (NestedLSTM, "fp32", torch.float64, 1e-10),
         pytest.param(NestedLSTM, "bf16", torch.float32, 1e-2, marks=[needs_bf16, pytest.mark.soak]),
-        pytest.param(GRU, "fp32", torch.float32, 1e-5, marks=pytest.mark.soak),
     ],
 )
 def test_compiled_functions_give_the_same(unit, name, dtype, tolerance):
@@ -233,7 +226,7 @@ def test_compiled_functions_give_the_same(unit, name, dtype, tolerance):
         assert (result - true).norm() <= tolerance * true.norm()
 
 
-@pytest.mark.parametrize(("caller", "told"), [("nlstm_lab.cells.fast.gru", 0), ("somebody.elses", 1)])
+@pytest.mark.parametrize(("caller", "told"), [("nlstm_lab.cells.fast.fused", 0), ("somebody.elses", 1)])
 def test_torch_advises_users_on_their_own_weights_alone(caller, told):
     advice = UserWarning("RNN module weights are not part of single contiguous chunk of memory. This means ...")
     with warnings.catch_warnings(record=True) as said:
@@ -243,18 +236,17 @@ def test_torch_advises_users_on_their_own_weights_alone(caller, told):
     assert len(said) == told
 
 
-@pytest.mark.parametrize(("unit", "kernel"), [(LSTM(5, 6), "lstm"), (GRU(5, 6, reset="after"), "gru")])
-def test_kernels_are_given_contiguous_states(unit, kernel, monkeypatch):
-    """cuDNN's refuse others, as where one start is expanded to a batch."""
-    original, given = getattr(torch._VF, kernel), []
+def test_the_kernel_is_given_contiguous_states(monkeypatch):
+    """cuDNN's refuses others, as where one start is expanded to a batch."""
+    original, given = torch._VF.lstm, []
 
     def noted(x, state, *arguments):
-        given.extend(state if isinstance(state, list) else [state])
+        given.extend(state)
         return original(x, state, *arguments)
 
-    monkeypatch.setattr(torch._VF, kernel, noted)
+    monkeypatch.setattr(torch._VF, "lstm", noted)
     first = torch.randn(6).expand(1, 3, 6)
-    unit(torch.randn(4, 3, 5), (first, first) if kernel == "lstm" else first)
+    LSTM(5, 6)(torch.randn(4, 3, 5), (first, first))
     assert given
     assert all(part.is_contiguous() for part in given)
 
@@ -275,11 +267,10 @@ def test_triton_needs_a_c_compiler_and_headers_as_well(monkeypatch, tmp_path):
     assert look("cuda") == "a C compiler"
 
 
-@pytest.mark.parametrize("unit", [NestedLSTM, GRU])
-def test_layers_do_not_share_the_buffers_that_are_used_again(unit):
+def test_layers_do_not_share_the_buffers_that_are_used_again():
     """Large ones, two layers, and a graph that waits while another is walked."""
     torch.manual_seed(0)
-    layer, x = unit(40, 64, 2), torch.randn(80, 32, 40)
+    layer, x = NestedLSTM(40, 64, 2), torch.randn(80, 32, 40)
 
     def gradients():
         output, _ = layer(x)
@@ -295,18 +286,16 @@ def test_layers_do_not_share_the_buffers_that_are_used_again(unit):
         assert (one - other).norm() < 1e-4 * other.norm()
 
 
-@pytest.mark.parametrize("unit", [LSTM, GRU])
-def test_cudnns_kernels_may_not_round_to_tf32(unit, monkeypatch):
-    flags = {LSTM: {}, GRU: {"reset": "after"}}[unit]
-    name, switch, seen = unit.__name__.lower(), torch.backends.cudnn.rnn, []
-    kernel, before = getattr(torch._VF, name), switch.fp32_precision
+def test_cudnns_kernel_may_not_round_to_tf32(monkeypatch):
+    switch, seen = torch.backends.cudnn.rnn, []
+    kernel, before = torch._VF.lstm, switch.fp32_precision
 
     def noted(*arguments):
         seen.append(switch.fp32_precision)
         return kernel(*arguments)
 
-    monkeypatch.setattr(torch._VF, name, noted)
-    unit(3, 4, **flags)(torch.randn(5, 2, 3))
+    monkeypatch.setattr(torch._VF, "lstm", noted)
+    LSTM(3, 4)(torch.randn(5, 2, 3))
     assert seen == ["ieee"]
     assert switch.fp32_precision == before
 

@@ -162,21 +162,6 @@ def test_what_holds_nothing_or_is_not_there_is_said(home: Path, publish: Publish
         import_("poetry", home / "nowhere")
 
 
-def test_an_unpacked_folder_becomes_the_archive_that_it_came_from(home: Path, publish: Publish) -> None:
-    place = folder(
-        home / "iam", {"lineStrokes/a01/a01-000/a01-000u-01.xml": b"<x/>", "ascii/a01/a01-000/a01-000u.txt": b"CSR:"}
-    )
-    publish("iamondb", [b"", b""], store=False)
-    for file in registry.DATASETS["iamondb"].files:  # known by count, not by bytes
-        object.__setattr__(file, "size", None)
-        object.__setattr__(file, "sha256", None)
-        object.__setattr__(file, "members", 1)
-    assert [path.name for path in import_("iamondb", place)] == ["lineStrokes-all.tar.gz", "ascii-all.tar.gz"]
-    with tarfile.open(home / "data/iamondb/lineStrokes-all.tar.gz") as archive:
-        assert archive.getnames() == ["lineStrokes/a01/a01-000/a01-000u-01.xml"]
-    assert registry.check("iamondb").state == "present"
-
-
 def test_a_copy_that_hides_the_new_one_is_named(home: Path, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
     publish("text8", [b" a text"], store=False)
     folder(home / "elsewhere", {"text8/text8": b"damaged"})

@@ -5,7 +5,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import GatedCell, State, product
+from nlstm_lab.cells.base import State, product
 from nlstm_lab.cells.fast import nested, serves
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.precision import exact_kernels, product_type
@@ -23,9 +23,10 @@ def unroll(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | No
 
     The kernel is exact fp32; its bf16 keeps the cell state in bf16 too, and it has no fp64.
     """
-    dense = fused_input(cell, x)
-    if dense is None or product_type(state[0]) != torch.float32:
+    symbols = not x.is_floating_point()
+    if product_type(state[0]) != torch.float32 or (symbols and cell.input_size > LARGEST_ONE_HOT):
         return nested.unroll(cell, x, state)
+    dense = product(x, torch.eye(cell.input_size, dtype=cell.like.dtype, device=x.device)) if symbols else x
     weights: list[Tensor] = [cell.weight_ih, cell.weight_hh]
     if cell.bias is not None:
         weights += [cell.bias, torch.zeros_like(cell.bias)]
@@ -33,11 +34,3 @@ def unroll(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | No
     with exact_kernels():
         hidden, h, c = torch._VF.lstm(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
     return hidden, (h[0], c[0])
-
-
-def fused_input(cell: GatedCell, x: Tensor) -> Tensor | None:
-    """The vectors that a kernel of torch reads, one-hot for symbols; None where these would be too wide."""
-    if x.is_floating_point():
-        return x
-    size = cell.input_size
-    return product(x, torch.eye(size, dtype=cell.like.dtype, device=x.device)) if size <= LARGEST_ONE_HOT else None
