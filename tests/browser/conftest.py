@@ -3,6 +3,7 @@
 Screenshots of every stage lie in `screenshots/`, for a person to look at.
 """
 
+import ast
 import json
 import os
 import shutil
@@ -21,7 +22,7 @@ import pytest
 from driving import SCREENSHOTS, START, Desk, Page
 from forking import kernels, kernelspec, started
 
-from nlstm_lab import paths
+from nlstm_lab import notebooks, paths
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = [
@@ -135,6 +136,22 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
+def _of_widgets(name: str) -> list[str]:
+    """The cells of a notebook with its widgets, and those that assign what they use; `test_notebooks.py` runs all."""
+    (job,) = notebooks.plan([name])
+    cells = [cell.source for cell in job.read().cells if cell.cell_type == "code"]
+    head, cells = cells[:3], cells[3:]  # the import, the parameters, their check
+    chosen: list[str] = []
+    used: set[str] = set()
+    for cell in reversed(cells):
+        names = [node for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.Name)]
+        assigned = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        if "lab.widgets." in cell or assigned & used:
+            chosen.insert(0, cell)
+            used = (used | {node.id for node in names if isinstance(node.ctx, ast.Load)}) - assigned
+    return head + chosen
+
+
 def _window(chromium: Any) -> Page:
     return Page(chromium.new_context(viewport=VIEWPORT).new_page())
 
@@ -160,14 +177,14 @@ def page(request: pytest.FixtureRequest, chromium: Any) -> Iterator[Page]:
 
 @pytest.fixture
 def notebook(desk: Desk, page: Page) -> Any:
-    """A notebook of the collection by its name, or one of these cells; opened in JupyterLab and run to its end."""
+    """A notebook of these cells, or of what the widgets of one of the collection need; run in JupyterLab to its end."""
 
     def opened(name: str, cells: list[str] | None = None) -> Page:
-        if cells is not None:
-            written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-            written.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-            nbformat.write(written, desk.root / "notebooks" / f"{name}.ipynb")
-        page.open_notebook(name)
+        chosen = _of_widgets(name) if cells is None else cells
+        written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in chosen])
+        written.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbformat.write(written, desk.root / "notebooks" / f"of_widgets_{name}.ipynb")
+        page.open_notebook(f"of_widgets_{name}")
         page.run_all()
         return page
 

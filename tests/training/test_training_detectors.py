@@ -62,6 +62,7 @@ def test_the_ratio_loss_is_least_at_its_rate():
         ratio_loss([], (4.0,))
 
 
+@pytest.mark.slow
 def test_a_training_holds_the_rate_as_configured():
     """With the loss strong and alone, the mean of z~ moves to 1 / N in a few updates."""
     task = NestedLanguage(size=4_000, words=8, topics=2, length=10, batch_size=4).load()
