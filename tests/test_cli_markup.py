@@ -1,6 +1,10 @@
 """Text is printed as it is, whatever brackets and colons it holds."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+import typer
 
 from nlstm_lab import experiments
 from nlstm_lab.cli import doctor, figures, tables, training
@@ -20,16 +24,25 @@ def test_cells_of_a_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.count(TEXT) == 2
 
 
-def test_a_parameter_of_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
-    tables.console().print(figures._shown([Outcome(Job("12", {"text": TEXT}), status="done")], None))
+def test_a_parameter_of_a_notebook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def execute(jobs: list[Job], *, watch: Callable[..., None], **_: Any) -> None:
+        watch([Outcome(job, status="done") for job in jobs])
+
+    monkeypatch.setattr("nlstm_lab.notebooks.execute_all", execute)
+    figures.figures(["12"], [f"text={TEXT}"])
     said = capsys.readouterr().out
     assert f"text={TEXT}" in said
     assert "done" in said
 
 
-def test_the_path_of_a_text_that_is_trained_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_path_of_a_text_that_is_trained_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = experiments.variant("ptb_char_lstm1", "smoke", corpus=f"/my/{TEXT}.txt")
-    tables.console(stderr=True).print(training._shown([Training(own, 0, "failed")]))
+    monkeypatch.setattr("nlstm_lab.sweep.plan", lambda *_: [Training(own, 0, "failed")])
+    monkeypatch.setattr("nlstm_lab.sweep.run", lambda *_, **__: None)
+    with pytest.raises(typer.Exit):
+        training.sweep("the pattern")
     said = capsys.readouterr().err
     assert TEXT in said
     assert "failed" in said

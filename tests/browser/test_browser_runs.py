@@ -61,12 +61,23 @@ train(4)
 """
 
 
+GO_ON = """
+import pathlib, threading, time
+def go_on():
+    while not pathlib.Path({seen!r}).exists():
+        time.sleep(0.1)
+    train(7)
+threading.Thread(target=go_on).start()
+"""
+
+
 def test_a_run_that_is_not_done_is_shown_as_it_goes_on(notebook, tmp_path) -> None:
     """It stands at its first epoch when the browser of runs is made, and goes on in a thread of the kernel's."""
-    later = "import threading\nthreading.Timer(20, lambda: train(7)).start()"
-    cells = [TRAIN.format(folder=str(tmp_path)), later, "lab.widgets.RunBrowser()"]
+    seen = tmp_path / "seen"
+    cells = [TRAIN.format(folder=str(tmp_path / "runs")), GO_ON.format(seen=str(seen)), "lab.widgets.RunBrowser()"]
     page = notebook("under_way", cells)
     page.see("tbody", "1 of 4, under way")
+    seen.touch()
     page.see("tbody", "2 of 4, under way")
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
@@ -315,7 +315,7 @@ def test_dropout_acts_between_layers_in_training_alone():
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     name=st.sampled_from([name for name in UNITS if name != "HierarchicalRNN"]),
     sizes=st.tuples(*[st.integers(1, 4)] * 5),

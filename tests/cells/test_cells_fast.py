@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -40,7 +40,7 @@ def difference(left: list[Tensor], right: list[Tensor]) -> float:
     return max(float((a - b).detach().abs().max()) for a, b in zip(left, right, strict=True))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     unit=st.sampled_from([NestedLSTM, NestedLSTM, LSTM]),
     depth=st.integers(1, 4),

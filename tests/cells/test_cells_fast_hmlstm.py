@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -58,7 +58,7 @@ def everything(unit: HMLSTM, x: Tensor, state: tuple[Tensor, ...] | None) -> lis
     return [*results, found.operations.double(), *gradients]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     flags=st.fixed_dictionaries(FLAGS),
     sizes=st.tuples(st.integers(1, 30), st.integers(1, 3), st.integers(1, 4), st.integers(1, 5)),

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nlstm_lab.cells import HMLSTM, HMLSTMCell, Operation
@@ -109,7 +109,7 @@ class TestProperties:
         "dtype": st.sampled_from([torch.float32, torch.float64]),
     }
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(**sizes)
     def test_operations_are_what_the_boundaries_say(self, steps, rows, layers, units, seed, dtype, **flags):
         torch.manual_seed(seed)

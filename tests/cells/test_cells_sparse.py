@@ -2,14 +2,14 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nlstm_lab.cells import HMLSTM
 from nlstm_lab.cells.fast import disabled, sparse
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     seed=st.integers(0, 1000),
     num_layers=st.integers(1, 4),

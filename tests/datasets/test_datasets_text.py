@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nlstm_lab.datasets import registry
@@ -26,7 +26,7 @@ def predicted(batches: list[Batch]) -> list[tuple[int, int]]:
 
 @pytest.mark.slow
 @given(st.integers(2, 300), st.integers(1, 40), st.integers(1, 40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_streams_predict_every_symbol_but_the_first_exactly_once(size: int, length: int, batch_size: int) -> None:
     batches = list(streams(np.arange(size, dtype=np.uint16), length, batch_size))
     assert sorted(predicted(batches)) == [(k, k + 1) for k in range(size - 1)]
@@ -35,7 +35,7 @@ def test_streams_predict_every_symbol_but_the_first_exactly_once(size: int, leng
 
 @pytest.mark.slow
 @given(st.integers(20, 300), st.integers(1, 20), st.integers(1, 9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_stream_goes_on_where_it_stopped(size: int, length: int, batch_size: int) -> None:
     batches = list(streams(np.arange(size, dtype=np.uint16), length, batch_size))
     for column in range(batches[0].inputs.shape[1]):
@@ -46,7 +46,7 @@ def test_a_stream_goes_on_where_it_stopped(size: int, length: int, batch_size: i
 
 @pytest.mark.slow
 @given(st.integers(2, 300), st.integers(1, 40), st.integers(1, 40), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_streams_entered_in_the_middle_are_read_whole(
     size: int, length: int, batch_size: int, data: st.DataObject
 ) -> None:

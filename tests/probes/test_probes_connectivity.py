@@ -277,7 +277,7 @@ def test_the_published_predictions_say_what_each_network_knows():
 
 
 def test_the_article_has_three_cell_types():
-    with pytest.raises(UsageError, match=r"'rnn'.*'gru'"):
+    with pytest.raises(UsageError, match=r"'gru'.*'rnn'"):
         published_connectivity("rnn")
 
 
