@@ -15,7 +15,7 @@ from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.texts import encode_leniently, windows, words_of
 from nlstm_lab.studies.connectivity.lags import measure, positions
-from nlstm_lab.studies.connectivity.measure import connectivity, together
+from nlstm_lab.studies.connectivity.measure import connectivity
 from nlstm_lab.studies.connectivity.published import published_accuracy, published_connectivity
 from nlstm_lab.studies.words.measure import suggested
 
@@ -63,7 +63,7 @@ def jacobian(model, text, codes):
     ("mode", "unit", "embedded"),
     [
         *(("l2", unit, True) for unit in UNITS),
-        *((mode, "nlstm", embedded) for mode in ("as_coded", "l2", "gradient_x_input") for embedded in (False, True)),
+        *((mode, "nlstm", embedded) for mode in ("l2", "gradient_x_input") for embedded in (False, True)),
     ],
 )
 def test_it_is_autograds_jacobian(mode, unit, embedded):
@@ -71,7 +71,6 @@ def test_it_is_autograds_jacobian(mode, unit, embedded):
     codes = torch.tensor([WORDS.index(word) for word in words_of(TEXT).word])
     gradient, x = jacobian(model, TEXT, codes)
     expected = {
-        "as_coded": gradient.square().sum(-1),
         "l2": gradient.norm(dim=-1),
         "gradient_x_input": (gradient * x).sum(-1),
     }[mode]
@@ -79,47 +78,6 @@ def test_it_is_autograds_jacobian(mode, unit, embedded):
     np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=1e-10)
     assert np.abs(found).max() > 1e-3
     assert not np.triu(found, 1).any()  # exactly 0 in the future
-
-
-@pytest.mark.slow
-def test_integrated_gradients_are_complete():
-    """They sum to the difference between the logit of the text and that of nothing."""
-    model = network(embedded=True, words=True)
-    found = connectivity(model, TEXT, WORDS, given="face", mode="integrated_gradients")["connectivity"].values
-    x = model.embedding(ALPHABET.encode(TEXT))
-    with torch.no_grad():
-        logits = [model.readout(model.recurrent(inputs.unsqueeze(1))[0][:, 0])[:, 5] for inputs in (x, 0 * x)]
-    missing = np.abs(found.sum(1) - (logits[0] - logits[1]).numpy())
-    assert (missing < 0.01 * np.abs(found).sum(1)).all()
-    assert np.median(missing) < 1e-6
-
-
-@pytest.mark.parametrize("memory", ["outer", "inner"])
-def test_connectivity_from_a_memory_is_what_a_nudge_of_it_does(memory):
-    model, s, step = network(words=True), 3, 1e-6
-    data = connectivity(model, TEXT, WORDS, given="dad", memory=memory)
-    x = torch.eye(len(ALPHABET), dtype=torch.float64)[ALPHABET.encode(TEXT)].unsqueeze(1)
-    with torch.no_grad():
-        _, (h, memories), (record,) = model.recurrent.trace(x[: s + 1])
-
-        def logits(outer, inner):
-            if memory == "inner":  # equation 14, then 15
-                outer = record["memory"]["o"][-1] * torch.tanh(inner)
-            h = record["o"][-1] * torch.tanh(outer)  # equation 6
-            later, _ = model.recurrent(x[s + 1 :], (h[None], torch.stack([outer, inner])[None]))
-            return model.readout(torch.cat([h[None], later]))[:, 0, 4]
-
-        outer, inner = memories[0]
-        assert torch.equal(logits(outer, inner)[0], model.readout(h[0])[0, 4])
-        slopes = []
-        for k in range(7):
-            nudge = step * torch.eye(7, dtype=torch.float64)[k]
-            up = logits(outer + nudge * (memory == "outer"), inner + nudge * (memory == "inner"))
-            down = logits(outer - nudge * (memory == "outer"), inner - nudge * (memory == "inner"))
-            slopes.append((up - down) / (2 * step))
-    expected = torch.stack(slopes).norm(dim=0)
-    np.testing.assert_allclose(data["connectivity"].values[s:, s], expected.numpy(), atol=1e-8)
-    assert not np.triu(data["connectivity"].values, 1).any()
 
 
 def test_targets_are_the_true_word_the_predicted_one_or_a_given_one():
@@ -201,8 +159,6 @@ def test_characters_outside_the_vocabulary_are_refused_mapped_or_shown():
         ({"mode": "l1"}, "mode"),
         ({"target": "best"}, "target"),
         ({"unknown": "drop"}, "unknown"),
-        ({"memory": "middle"}, "'middle'.*outer, inner"),
-        ({"memory": "inner", "mode": "integrated_gradients"}, "mode"),
         ({"window": 0}, "window"),
     ],
 )
@@ -287,21 +243,6 @@ def test_a_short_text_gives_no_warning():
         connectivity(network(words=True), TEXT, WORDS)
 
 
-@pytest.mark.parametrize(("unit", "memory"), [("lstm", "layer 2"), ("hmlstm", "layer 1"), ("hrnn", "layer 1")])
-def test_every_memory_of_any_unit_is_heard(unit, memory):
-    values = connectivity(network(unit, words=True), TEXT, WORDS, memory=memory)["connectivity"].values
-    assert np.isfinite(values).all()
-    assert np.tril(values).any()
-    assert not np.triu(values, 1).any()
-    with pytest.raises(UsageError, match="'inner'"):
-        connectivity(network(unit, words=True), TEXT, WORDS, memory="inner")
-
-
-def test_a_unit_without_memory_cells_says_so():
-    with pytest.raises(UsageError, match="'inner'"):
-        connectivity(network("gru", words=True), TEXT, WORDS, memory="inner")
-
-
 def test_only_what_is_asked_for_is_computed():
     model = network("lstm", words=True)
     whole, some = connectivity(model, TEXT, WORDS), connectivity(model, TEXT, WORDS, at=[2, 5])
@@ -311,23 +252,6 @@ def test_only_what_is_asked_for_is_computed():
     assert np.isnan(connectivity(model, TEXT, WORDS, at=())["connectivity"]).all()
     with pytest.raises(UsageError, match=str(len(TEXT))):
         connectivity(model, TEXT, WORDS, at=[len(TEXT)])
-
-
-@pytest.mark.parametrize("unit", ["lstm", "hrnn"])
-def test_many_texts_side_by_side_are_as_one_by_one(unit):
-    model = network(unit, words=True)
-    texts = [TEXT, TEXT[:7], TEXT[3:]]
-    found = together(model, texts, [range(len(text)) for text in texts], WORDS)
-    for text, data in zip(texts, found, strict=True):
-        whole = connectivity(model, text, WORDS).sel(time=data["time"])
-        for name in ("connectivity", "known", "word_start", "window"):
-            np.testing.assert_allclose(data[name].values, whole[name].values, atol=1e-12)
-        assert set(data["time"].values) == {t for t, word in enumerate(words_of(text).word) if word in WORDS}
-    some = together(model, texts, [[5], [], [2, 3]], WORDS)
-    np.testing.assert_allclose(some[0]["connectivity"], found[0]["connectivity"].sel(time=[5]), atol=1e-12)
-    assert some[1].sizes["time"] == 0
-    with pytest.raises(UsageError, match="200"):
-        together(model, [TEXT * 99], [[0]], WORDS)
 
 
 def test_an_accent_of_its_own_splits_no_word():

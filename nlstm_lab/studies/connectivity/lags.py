@@ -17,7 +17,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.statistics import bootstrap
-from nlstm_lab.studies.connectivity.measure import together
+from nlstm_lab.studies.connectivity.measure import connectivity
 
 LAGS = 100  # characters back in a lag profile
 PLACES = 10  # positions of each text whose connectivity stands for all
@@ -102,8 +102,8 @@ def survey(
         raise UsageError("a survey needs at least one text")
     draw = np.random.default_rng(seed)
     at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in texts]
-    measured = together(model, texts, at)
-    frames = [measure(data, lags).assign(text=number) for number, data in enumerate(measured) if data.sizes["time"]]
+    measured = [connectivity(model, text, at=chosen) for text, chosen in zip(texts, at, strict=True)]
+    frames = [measure(data, lags).assign(text=number) for number, data in enumerate(measured) if len(positions(data))]
     if not frames:
         raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
     return pd.concat(frames, ignore_index=True)

@@ -13,7 +13,6 @@ import torch
 import xarray as xr
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from tqdm.auto import tqdm
 
 from nlstm_lab.errors import UsageError
@@ -39,7 +38,6 @@ Target = Literal["true", "predicted"]
 
 NO_CODE = -1
 CHUNK = 50  # targets side by side: bounds the memory
-ROWS = 100  # likewise, of many texts
 TOP = 3  # words that the article shows for every position
 DELAY = 2  # seconds after which a progress bar is worth its line
 
@@ -52,7 +50,6 @@ def connectivity(
     target: Target = "true",
     given: str | None = None,
     mode: Mode = "l2",
-    memory: str | None = None,
     unknown: Unknown = "refuse",
     at: Iterable[int] | None = None,
     window: int = LONGEST,
@@ -69,7 +66,7 @@ def connectivity(
     known), word_start and window (where the word and the window start), all (time). With "map" T counts an accented
     letter once, however it is written (`wording.composed`).
 
-    UsageError: an empty text, an unknown character, word, mode or memory, a network that is not autoregressive.
+    UsageError: an empty text, an unknown character, word or mode, a network that is not autoregressive.
 
     Args:
         words: The names of what is predicted, in the order of their codes (then the true target is the word that a
@@ -77,10 +74,8 @@ def connectivity(
             character.
         target: The "true" word, or the "predicted" one, at every position; or `given`, one word for all of them.
         given: The word that is the target at every position.
-        mode: "l2", the norm that the article writes; "as_coded", the sum of squares that its code returns; or, with
-            their signs, "gradient_x_input" and "integrated_gradients" (from zero vectors).
-        memory: None for the input; or "inner", "outer", "cell", ...: then x_s is the state of that memory after step s
-            (its whole effect, that on the hidden state of the same step included).
+        mode: "l2", the norm that the article writes (its code returns the sum of squares); or "gradient_x_input", which
+            has signs.
         unknown: What happens to characters outside the vocabulary: "refuse", "map", or "show" (not read).
         at: The positions whose connectivity is computed (NaN elsewhere); None for all, and none at all costs a reading.
         window: Longer texts are read in pieces of at most so many characters, each from a zero state; a warning says
@@ -98,7 +93,7 @@ def connectivity(
     vocabulary, words = vocabulary_of(model), model.words if words is None else words
     text = composed(text, unknown)
     codes, read = encode_leniently(vocabulary, text, unknown)
-    attribute = attribution(model, mode, memory)
+    attribute = attribution(model, mode)
     pieces, asked = windows(read, window), _asked(at, len(text))
     if len(pieces) > 1:
         warnings.warn(
@@ -117,48 +112,7 @@ def connectivity(
             here = np.where(asked[start:stop], wanted, NO_CODE)
             values = _matrix(heard, here, attribute, max(1, chunk), done or bar.update)
             described.append(_described(values, logits, names, wanted, start))
-    return _dataset(described, text, read, said, {"model": model.name, "mode": mode, "memory": memory or ""})
-
-
-def together(
-    model: Network,
-    texts: Sequence[str],
-    at: Sequence[Sequence[int]],
-    words: Sequence[str] | None = None,
-) -> list[xr.Dataset]:
-    """`connectivity` of the true target of many texts, at the positions `at` of each alone, side by side: faster.
-
-    texts: none longer than a window. words: as of `connectivity`. Returns a dataset for each text,
-    whose time are those of its positions that have a target: connectivity (time, source), with known, word_start,
-    window.
-    """
-    vocabulary, words = vocabulary_of(model), model.words if words is None else words
-    attribute = attribution(model, "l2", None)
-    if longer := [len(text) for text in texts if len(text) > LONGEST]:
-        raise UsageError(f"texts that are read side by side have at most {LONGEST} characters, not {longer[0]}")
-    heard = [unit_input(model, encode_leniently(vocabulary, text)[0]) for text in texts]
-    with evaluating(model), tqdm(total=sum(map(len, at)), delay=DELAY, leave=False, unit=" characters") as bar:
-        names = _predict(model, tuple(tensor[:1] for tensor in heard[0]), words)[1] if texts else ()
-        known = {name: code for code, name in enumerate(names)}
-        true = [_true(text, words) for text in texts]
-        places = [[t for t in chosen if true[k][t] in known] for k, chosen in enumerate(at)]
-        rows = [(k, t, known[true[k][t]]) for k, chosen in enumerate(places) for t in chosen]
-        matrices: list[list[NDArray[np.float64]]] = [[] for _ in texts]
-        for of, times, codes in (np.array(rows[k : k + ROWS]).T for k in range(0, len(rows), ROWS)):
-            tensors = zip(*([tensor[: times.max() + 1] for tensor in heard[k]] for k in of), strict=True)
-            read = tuple(pad_sequence(list(tensor), batch_first=True) for tensor in tensors)
-            for k, row in zip(of, _attributed(read, times, codes, attribute), strict=True):
-                here = row[: len(texts[k])]
-                matrices[k].append(np.pad(here, (0, len(texts[k]) - len(here))))
-            bar.update(len(of))
-    return [_rows(text, chosen, rows) for text, chosen, rows in zip(texts, places, matrices, strict=True)]
-
-
-def _rows(text: str, places: list[int], rows: list[NDArray[np.float64]]) -> xr.Dataset:
-    said, time, values = words_of(text), np.array(places, int), np.array(rows).reshape(len(rows), len(text))
-    along = {"known": said.known[time], "word_start": said.start[time], "window": np.zeros(len(time), int)}
-    coords = {"time": time, **{name: ("time", one) for name, one in along.items()}}
-    return xr.Dataset({"connectivity": (("time", "source"), values)}, coords)
+    return _dataset(described, text, read, said, {"model": model.name, "mode": mode})
 
 
 def _asked(at: Iterable[int] | None, length: int) -> NDArray[np.bool_]:

@@ -48,7 +48,7 @@ def published_connectivity(unit: Unit) -> xr.Dataset:
             "p": ("time", np.where(hit.any(1), (hit * probability).sum(1), np.nan)),
         },
         {"time": np.arange(len(text)), **{name: ("time", values) for name, values in along.items()}},
-        {"model": f"{unit}, as published", "mode": "l2", "memory": "", "windows": 1},
+        {"model": f"{unit}, as published", "mode": "l2", "windows": 1},
     )
 
 

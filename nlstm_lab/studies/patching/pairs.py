@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-import pandas as pd
-
 NOUNS = """
 company bank market stock price year government trader analyst investor bond fund share rate firm plan official issue
 president maker
@@ -81,8 +79,3 @@ def _parted(one: str, other: str) -> tuple[str, str, str]:
     """What two words begin with alike, and how each goes on."""
     k = next(k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return one[:k], one[k], other[k]
-
-
-def table() -> pd.DataFrame:
-    """Return the pairs as a frame, one row a pair."""
-    return pd.DataFrame(minimal_pairs())
