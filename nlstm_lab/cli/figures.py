@@ -107,16 +107,12 @@ def _shown(outcomes: "list[Outcome]", workers: int | None) -> "Table":
     return table
 
 
-def table(
-    as_json: Annotated[bool, typer.Option("--json", help="The whole frame as JSON, for programs.")] = False,
-) -> None:
+def table() -> None:
     """Every printed number and claim beside ours, with its verdict; in a pipe or a file as Markdown."""
     from nlstm_lab import probes, runs, targets
 
     frame = targets.verdicts(runs.table(), probes.measured_claims())
-    if as_json:
-        typer.echo(frame.to_json(orient="records", indent=1))
-    elif sys.stdout.isatty():
+    if sys.stdout.isatty():
         from rich.markdown import Markdown
 
         tables.console().print(Markdown(targets.readme_block(frame).replace("<br>", " ")))

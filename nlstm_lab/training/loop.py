@@ -18,7 +18,7 @@ from nlstm_lab.cells import fast
 from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Evaluation, Split, Task
-from nlstm_lab.errors import Interrupted, LabError, TrainingFailed
+from nlstm_lab.errors import Interrupted, TrainingFailed
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
@@ -136,14 +136,6 @@ class _Trainer:
         kept = f"saved after {self.state.progress.update} updates" if self.state.file else "nothing was saved"
         raise Interrupted(f"{self.request.name}: {kept}; the same command goes on")
 
-    def out_of_memory(self) -> LabError:
-        progress, file = self.state.progress, self.state.file
-        left = checkpoints.kept(file) if file else "nothing was saved"
-        return LabError(
-            f"the GPU's memory is full after update {progress.update} (epoch {progress.epoch + 1}); {left}. With fewer "
-            "trainings side by side the same command goes on; a smaller batch makes a variation with runs of its own"
-        )
-
     # -- one epoch
 
     def batches(self) -> Iterator[Batch]:
@@ -251,12 +243,9 @@ class _Trainer:
     def run(self, patience: int | None, show: bool) -> Fit:
         state, progress = self.state, self.state.progress
         with listening() as self.request, tqdm(total=self.updates, initial=progress.update, disable=not show) as bar:
-            try:
-                while not self.is_over(patience):
-                    self.epoch(bar)
-                history = progress.history + self.finish()
-            except torch.OutOfMemoryError as error:
-                raise self.out_of_memory() from error
+            while not self.is_over(patience):
+                self.epoch(bar)
+            history = progress.history + self.finish()
         return Fit(
             history, progress.epoch, progress.best_epoch, state.best, state.seconds(), progress.rate(), state.machines
         )
@@ -302,7 +291,7 @@ def fit(
     Raises:
         TrainingFailed: A loss or gradient is not finite; the last good checkpoint stays.
         Interrupted: A signal asked to stop.
-        LabError: The checkpoint cannot be written, or a GPU's memory is full.
+        LabError: The checkpoint cannot be written.
     """
     where = torch.device(device)
     network.to(where)

@@ -279,21 +279,6 @@ def test_a_failure_that_cannot_be_recorded_is_one_sentence(runs_folder: Path, mo
         runs.ensure(f"{NAME}+learning_rate=1e36+clip_norm=null", 0, "smoke", progress=False)
 
 
-def test_a_full_gpu_is_one_sentence_and_keeps_the_last_state(
-    runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original, calls = training.TrainingConfig.step, itertools.count(1)
-
-    def step(*arguments: object) -> torch.Tensor:
-        if next(calls) == 3:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-        return original(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(training.TrainingConfig, "step", step)
-    with pytest.raises(LabError, match=r"memory.*update 2"):
-        fit(tmp_path / "checkpoint.pt")
-
-
 def test_a_validation_loss_that_is_not_finite_stops_the_training(
     runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

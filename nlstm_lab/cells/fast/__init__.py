@@ -1,6 +1,6 @@
 """Faster ways to unroll a cell over time; each equals the oracle, the loop over `Cell.recur`.
 
-A way is registered for an exact class: a subclass may change the mathematics, and then has to bring its own.
+A way is entered under an exact class: a subclass may change the mathematics, and then has to bring its own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,30 +18,10 @@ Way = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
 
 Reader = Callable[[Any, Tensor, list[State]], tuple[Tensor, list[State]] | None]
 
-_ways: dict[type, Way] = {}
-_readers: dict[type, Reader] = {}
+ways: dict[type, Way] = {}  # to unroll cells of exactly these classes
+readers: dict[type, Reader] = {}  # to run all layers, together, of exactly these networks
 _enabled: ContextVar[bool] = ContextVar("fast", default=True)
 _notes: ContextVar[list[Any] | None] = ContextVar("notes", default=None)
-
-
-def serves(*cell_classes: type) -> Callable[[Way], Way]:
-    """Register the decorated function as the fast way to unroll cells of exactly these classes."""
-
-    def register(way: Way) -> Way:
-        _ways.update(dict.fromkeys(cell_classes, way))
-        return way
-
-    return register
-
-
-def reads(network_class: type) -> Callable[[Reader], Reader]:
-    """Register the decorated function as the fast way to run all layers, together, of exactly this class."""
-
-    def register(reader: Reader) -> Reader:
-        _readers[network_class] = reader
-        return reader
-
-    return register
 
 
 @contextmanager
@@ -77,14 +57,14 @@ def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     under everything that must see the single operations (compiling, tracing, function transforms, autocast,
     forward-mode gradients).
     """
-    way = _ways.get(type(cell)) if _enabled.get() and not _operations_are_watched(x.device) else None
+    way = ways.get(type(cell)) if _enabled.get() and not _operations_are_watched(x.device) else None
     uniform = way is not None and 0 not in x.shape[:2] and is_uniform((*state, *cell.parameters()), x)
     return way(cell, x, state) if way is not None and uniform else None
 
 
 def read(network: Any, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
     """Run all layers of a network whose layers step together; None where there is no fast way, as above."""
-    reader = _readers.get(type(network)) if _enabled.get() and not _operations_are_watched(x.device) else None
+    reader = readers.get(type(network)) if _enabled.get() and not _operations_are_watched(x.device) else None
     plain = all(map(_is_plain, (x, *(part for state in states for part in state))))
     return reader(network, x, states) if reader is not None and plain else None
 

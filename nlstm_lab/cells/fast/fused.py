@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import State, product
-from nlstm_lab.cells.fast import nested, serves
+from nlstm_lab.cells.fast import nested, ways
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.precision import exact_kernels, product_type
 
@@ -17,7 +17,6 @@ warnings.filterwarnings("ignore", "RNN module weights are not part of", UserWarn
 LARGEST_ONE_HOT = 100  # beyond, the look-up that only our own loop has saves more than the kernel does
 
 
-@serves(LSTMCell)
 def unroll(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """An LSTM layer over all steps: `nlstm_lab.cells.fast.unroll`.
 
@@ -34,3 +33,6 @@ def unroll(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | No
     with exact_kernels():
         hidden, h, c = torch._VF.lstm(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
     return hidden, (h[0], c[0])
+
+
+ways[LSTMCell] = unroll

@@ -22,7 +22,7 @@ from nlstm_lab.cells.fast import (
     differentiate,
     is_uniform,
     memory,
-    reads,
+    readers,
     saves_plainly,
     sparse,
 )
@@ -33,7 +33,6 @@ from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell
 from nlstm_lab.cells.precision import exact_products, product_type, times
 
 
-@reads(HMLSTM)
 def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
     """All layers over all steps, x [T, B, features] or symbols [T, B]: `nlstm_lab.cells.fast.read`.
 
@@ -64,6 +63,9 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
     if (notes := detected()) is not None:
         notes.append(tuple(torch.cat(parts) for parts in zip(*boundaries, strict=True)))
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs), states
+
+
+readers[HMLSTM] = read
 
 
 def _kind(cell: HMLSTMCell, bottom: bool) -> Kind:

@@ -19,7 +19,7 @@ from nlstm_lab.cells.fast import (
     memory,
     pointwise,
     saves_plainly,
-    serves,
+    ways,
 )
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
@@ -52,7 +52,6 @@ def levels(cell: Any) -> list[Level] | None:
     return chain if type(cell) is Addition else None
 
 
-@serves(NestedLSTMCell)
 def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """A layer of Nested LSTM cells over all steps: `nlstm_lab.cells.fast.unroll`."""
     chain = levels(cell)
@@ -72,6 +71,9 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
         hidden, *state = outputs
         pieces.append(hidden)
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces), tuple(state)
+
+
+ways[NestedLSTMCell] = unroll
 
 
 def _table(weight_ih: Tensor, bias: Tensor | None) -> Tensor:
