@@ -65,7 +65,7 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
     table = _table(cell.weight_ih, cell.bias) if looked_up else None
     pieces = []
     for piece in [x] if keep else torch.split(x, UNSAVED_STEPS):
-        source = cell.project(piece) if table is None else table
+        source = _share(cell, piece, options.dtype) if table is None else table
         from_input = source, piece, cell.weight_ih, cell.bias
         outputs = Unrolled.apply(options, *from_input, *state, *tensors)  # type: ignore[no-untyped-call]
         hidden, *state = outputs
@@ -74,6 +74,15 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
 
 
 ways[NestedLSTMCell] = unroll
+
+
+def _share(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """`cell.project(x)`, a product of factors of type `dtype`."""
+    if x.dtype == dtype or not x.is_floating_point():
+        share: Tensor = cell.project(x)
+        return share
+    share = product(x.to(dtype), cell.weight_ih.to(dtype)).to(x.dtype)
+    return share if cell.bias is None else share + cell.bias
 
 
 def _table(weight_ih: Tensor, bias: Tensor | None) -> Tensor:
