@@ -43,8 +43,9 @@ function addressed(model, looks) {
     } catch { return now; }
   };
   const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-  const follow = () => new URLSearchParams(location.hash.slice(1)).forEach((word, name) => { if (names.includes(name)) model.set(name, said(name, word)); });
-  const write = settled(() => location.replace(`#${new URLSearchParams(names.map((name) => [name, written(model.get(name))]))}`), 300);
+  let own = null; // the address that this page wrote itself says nothing new, and may be older than what is looked at
+  const follow = () => location.hash === own || new URLSearchParams(location.hash.slice(1)).forEach((word, name) => { if (names.includes(name)) model.set(name, said(name, word)); });
+  const write = settled(() => { own = `#${new URLSearchParams(names.map((name) => [name, written(model.get(name))]))}`; location.replace(own); }, 300);
   follow();
   addEventListener("hashchange", follow);
   names.forEach((name) => model.on(`change:${name}`, write));
