@@ -17,7 +17,7 @@ function ticks(low, high, count) {
  */
 function chart({ height = 150, label, hover = null, press = null, key = null }) {
   const node = make("div", { class: "nl-chart" });
-  const edge = { left: 46, right: 10, top: 8, bottom: 34 }; // px; more at the top where marks are named
+  const edge = { left: 46, right: 16, top: 8, bottom: 34 }; // px; more at the top where marks are named
   let plot = null, place = null;
   const observer = new ResizeObserver(framed(() => plot && draw()));
   observer.observe(node);
