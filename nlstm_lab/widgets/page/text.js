@@ -10,7 +10,6 @@ function textView({ label, hover = () => {}, select = () => {}, lock = () => {},
     class: "nl-text", role: "listbox", tabindex: "0", "aria-label": label, dir: "auto",
     pointerover: (event) => { const at = stepOf(event.target); if (at !== null) { hover(at); if (event.buttons === 1) extend(at); } },
     pointerdown: (event) => { anchor = stepOf(event.target); dragged = false; if (span && event.pointerType === "mouse") event.preventDefault(); node.focus({ preventScroll: true }); },
-    pointerup: () => { anchor = null; }, // the page may move under a pointer whose button still counts as pressed
     pointerleave: () => hover(null),
     click: (event) => { const at = stepOf(event.target); if (at !== null && !dragged) { choose(at); lock(at); } },
     keydown: key,
