@@ -66,6 +66,16 @@ def test_a_cell_is_live_on_the_first_page(page: Page) -> None:
     widget.locator(".nl-readout h3", has_text="21 of").first.wait_for()
 
 
+def test_a_frame_is_as_high_as_its_widget(page: Page) -> None:
+    page.tab.goto((SITE / "widgets.html").as_uri())
+    frame = page.tab.locator("iframe[title^=AutocompleteDemo]")
+    frame.scroll_into_view_if_needed()
+    body = page.tab.frame_locator("iframe[title^=AutocompleteDemo]").locator("html")
+    body.locator(".nl-notes").wait_for()
+    page.tab.wait_for_timeout(500)
+    assert 0 <= frame.evaluate("frame => frame.clientHeight") - body.evaluate("page => page.offsetHeight") < 10
+
+
 def test_the_evidence_of_a_finding_is_two_clicks_away(page: Page) -> None:
     page.tab.goto((SITE / "index.html").as_uri())
     page.tab.get_by_role("link", name="Evidence").first.click()

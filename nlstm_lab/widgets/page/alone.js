@@ -54,3 +54,8 @@ function addressed(model, looks) {
 
 const kept = { ...stored(), _alone: true };
 start(addressed(standIn(kept), kept._looks), document.getElementById("widget"), render);
+
+// Within another page: how high this one is, so that its frame is not higher.
+if (parent !== window) {
+  new ResizeObserver(() => parent.postMessage({ height: document.documentElement.offsetHeight }, "*")).observe(document.body);
+}
