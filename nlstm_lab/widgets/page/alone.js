@@ -57,5 +57,6 @@ start(addressed(standIn(kept), kept._looks), document.getElementById("widget"), 
 
 // Within another page: how high this one is, so that its frame is not higher.
 if (parent !== window) {
-  new ResizeObserver(() => parent.postMessage({ height: document.documentElement.offsetHeight }, "*")).observe(document.body);
+  const main = document.getElementById("widget");
+  new ResizeObserver(() => parent.postMessage({ height: main.offsetTop + main.offsetHeight }, "*")).observe(main);
 }
