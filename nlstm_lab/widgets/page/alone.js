@@ -53,7 +53,7 @@ function addressed(model, looks) {
 }
 
 const kept = { ...stored(), _alone: true };
-start(addressed(standIn(kept), kept._looks), document.getElementById("widget"), render);
+start(addressed(standIn(kept), kept._looks ?? {}), document.getElementById("widget"), render);
 
 // Within another page: how high this one is, so that its frame is not higher.
 if (parent !== window) {
