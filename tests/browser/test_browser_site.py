@@ -68,12 +68,13 @@ def test_a_cell_is_live_on_the_first_page(page: Page) -> None:
 
 def test_a_frame_is_as_high_as_its_widget(page: Page) -> None:
     page.tab.goto((SITE / "widgets.html").as_uri())
-    frame = page.tab.locator("iframe[title^=AutocompleteDemo]")
-    frame.scroll_into_view_if_needed()
-    body = page.tab.frame_locator("iframe[title^=AutocompleteDemo]").locator("main")
-    body.locator(".nl-notes").wait_for()
-    page.tab.wait_for_timeout(500)
-    assert 0 <= frame.evaluate("frame => frame.clientHeight") - body.evaluate("main => main.offsetHeight") < 60
+    page.tab.locator("iframe[title^=AutocompleteDemo]").scroll_into_view_if_needed()
+    main = page.tab.frame_locator("iframe[title^=AutocompleteDemo]").locator("main")
+    main.locator(".nl-notes").wait_for()
+    page.tab.wait_for_function(
+        "height => document.querySelector('iframe[title^=AutocompleteDemo]').clientHeight === height",
+        arg=main.evaluate("main => main.offsetHeight"),
+    )
 
 
 def test_the_evidence_of_a_finding_is_two_clicks_away(page: Page) -> None:

@@ -58,5 +58,5 @@ start(addressed(standIn(kept), kept._looks ?? {}), document.getElementById("widg
 // Within another page: how high this one is, so that its frame is not higher.
 if (parent !== window) {
   const main = document.getElementById("widget");
-  new ResizeObserver(() => parent.postMessage({ height: main.offsetTop + main.offsetHeight }, "*")).observe(main);
+  new ResizeObserver(() => parent.postMessage({ height: main.offsetHeight }, "*")).observe(main);
 }
