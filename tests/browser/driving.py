@@ -171,6 +171,12 @@ class Page:
         """Wait until what a selector finds first in a widget holds these words."""
         self.widget(number).locator(selector).filter(has_text=words).first.wait_for()
 
+    def filled(self, label: str) -> str:
+        """The text of a box, once it has one: a folded panel fills its boxes after it has opened."""
+        box = self.tab.get_by_label(label, exact=True)
+        self.tab.wait_for_function("(box) => box.value", arg=box.element_handle())
+        return str(box.input_value())
+
     def error(self) -> str:
         """The sentence that a widget says an error with, once there is one."""
         said = self.tab.locator(".nl-error:visible").first

@@ -100,9 +100,9 @@ def test_the_page(page, tmp_path) -> None:
     page.tab.keyboard.press("Home")
     page.tab.get_by_text("Copy for a paper").click()
     scope: dict = {}
-    exec(page.tab.get_by_label("Python", exact=True).input_value(), scope)
+    exec(page.filled("Python"), scope)
     assert set(lab.figures.data(scope["figure"])["unit"]) == {0}
-    assert run.result["commit"][:10] in page.tab.get_by_label("Caption", exact=True).input_value()
+    assert run.result["commit"][:10] in page.filled("Caption")
     page.tab.get_by_role("button", name="copy BibTeX").click()
     page.see("button", "Copied")
     page.look_around("explorer-paper", (1280, 400))
