@@ -47,8 +47,7 @@ def check(
     from nlstm_lab.datasets import registry
 
     damaged = False
-    here = [row.name for row in registry.status() if row.state != "absent"]
-    for each in here if name is None else [name]:
+    for each in [row.name for row in registry.status() if row.state != "absent"] if name is None else [name]:
         row = registry.check(each)
         typer.echo(f"{row.name}: {row.state}, {row.detail}")
         damaged = damaged or row.state != "present"
