@@ -4,7 +4,8 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,6 +97,26 @@ def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     import forking
 
     forking.forked_workers(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def kernel_address() -> Iterator[str]:
+    """Where one asks for a forked kernel; a short path, since it is a socket's."""
+    import forking
+
+    with tempfile.TemporaryDirectory(prefix="lab-") as folder:
+        process = forking.started(forking.kernels, f"{folder}/kernels")
+        yield f"{folder}/kernels"
+        process.kill()
+        process.join()
+
+
+@pytest.fixture
+def forked_kernels(monkeypatch: pytest.MonkeyPatch, kernel_address: str) -> None:
+    """Notebooks are executed in kernels forked off a process that has imported everything."""
+    import forking
+
+    forking.forked_kernels(monkeypatch, kernel_address)
 
 
 @pytest.fixture

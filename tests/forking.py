@@ -1,7 +1,8 @@
 """Processes forked off one that has imported everything: each costs a fraction of a second, and starts as a fresh one.
 
 That one is started by whoever needs it first in a process of pytest. Workers of dask are forked off it, too, where a
-test asks for it with `forked_workers`, and the kernels of JupyterLab (`kernels`).
+test asks for it with `forked_workers`, and kernels (`kernels`): those of JupyterLab, and those of the executor and its
+workers where a test asks for it with `forked_kernels`.
 """
 
 import json
@@ -81,6 +82,10 @@ def _enter(environment: dict[str, str], folder: str) -> None:
     import torch
 
     torch.set_num_threads(1)
+    if address := os.environ.get(ADDRESS):
+        from nlstm_lab.notebooks.kernel import Here
+
+        Here.get_kernel_spec = kernel_of(address)  # type: ignore[method-assign]
 
 
 def command_line(*arguments: str) -> None:
@@ -96,27 +101,46 @@ def command_line(*arguments: str) -> None:
 
 ASK = """
 import json, os, socket, sys, time
-address, file = sys.argv[1:]
+address, *words = sys.argv[1:]
 with socket.socket(socket.AF_UNIX) as asking:
     while asking.connect_ex(address):
         time.sleep(0.1)
-    asking.sendall(json.dumps([file, dict(os.environ), os.getcwd()]).encode() + b"\\n")
+    asking.sendall(json.dumps([words, dict(os.environ), os.getcwd()]).encode() + b"\\n")
     raise SystemExit(int(asking.recv(16) or 1))
 """
 
 
-def kernelspec(folder: Path, address: str) -> None:
-    """Write the kernelspec `python3` whose kernels are forked by `kernels(address)`; for JUPYTER_PATH."""
-    spec = {
+ADDRESS = "NLSTM_LAB_TESTS_KERNELS"  # the environment variable that tells forked workers of `forked_kernels`
+
+
+def _spec(address: str) -> dict[str, Any]:
+    return {
         "argv": [sys.executable, "-ISc", ASK, address, "{connection_file}"],
         "display_name": "Python 3 (ipykernel)",
         "language": "python",
         "interrupt_mode": "message",
         "metadata": {"debugger": True},
     }
+
+
+def kernelspec(folder: Path, address: str) -> None:
+    """Write the kernelspec `python3` whose kernels are forked by `kernels(address)`; for JUPYTER_PATH."""
     file = folder / "kernels" / "python3" / "kernel.json"
     file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(spec))
+    file.write_text(json.dumps(_spec(address)))
+
+
+def kernel_of(address: str) -> Callable[..., Any]:
+    """The executor's kernelspec, of kernels that `kernels(address)` forks."""
+    from jupyter_client.kernelspec import KernelSpec
+
+    return lambda manager, name: KernelSpec(**_spec(address))
+
+
+def forked_kernels(monkeypatch: "pytest.MonkeyPatch", address: str) -> None:
+    """Until the test ends, the executor's kernels are forked, here and in dask's forked workers."""
+    monkeypatch.setenv(ADDRESS, address)
+    monkeypatch.setattr("nlstm_lab.notebooks.kernel.Here.get_kernel_spec", kernel_of(address))
 
 
 def kernels(address: str) -> None:
@@ -136,12 +160,12 @@ def kernels(address: str) -> None:
 
 def _watch(asking: socket.socket) -> None:
     """Fork the kernel, wait until it or who asked for it has ended, and end the other."""
-    file, environment, folder = json.loads(asking.makefile().readline())
+    words, environment, folder = json.loads(asking.makefile().readline())
     kernel = os.fork()
     if not kernel:
         asking.close()
         _enter(environment, folder)
-        _serve(file)
+        _serve(words)
         os._exit(0)
     ended = os.pidfd_open(kernel)
     if asking in select.select([asking, ended], [], [])[0]:
@@ -153,11 +177,11 @@ def _watch(asking: socket.socket) -> None:
         os._exit(0)
 
 
-def _serve(file: str) -> None:
+def _serve(words: list[str]) -> None:
     import matplotlib
     from ipykernel.kernelapp import IPKernelApp
 
     app = IPKernelApp.instance()
-    app.initialize(["-f", file])
+    app.initialize(["-f", *words, "--HistoryManager.enabled=False", "--log-level=CRITICAL"])
     matplotlib.use("module://matplotlib_inline.backend_inline")  # what a kernel names before it is imported
     app.start()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from nlstm_lab import cli, committed, notebooks, paths, probes
 
 Write = Callable[..., notebooks.Job]
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("forked_workers", "forked_kernels")
 PARAMETERS = 'text: str = "to be"\nseeds: list[int] = [0, 1]'
 FIGURE, TABLE, CLAIM = "nlstm_fig1_architecture", "nested_lstm_table1", "nested_lstm.inner_slower_than_outer"
 CELLS = [

@@ -95,6 +95,7 @@ def test_an_unknown_notebook_is_refused(write):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_kernels")
 @pytest.mark.parametrize(
     ("cell", "named", "timeout"),
     [
@@ -115,6 +116,7 @@ def test_a_failure_is_one_sentence_and_leaves_the_earlier_copy(write, cell, name
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_kernels")
 def test_a_folder_that_cannot_be_written_is_one_sentence(write):
     job = write("10_a")
     paths.executed().write_text("a file where the folder should be")

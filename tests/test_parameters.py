@@ -1,16 +1,16 @@
 """In a notebook: one cell gives parameters their declared types, also under plain papermill; errors are sentences."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
+from click.testing import CliRunner
+from forking import kernelspec
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook
+from papermill.cli import papermill
 
-from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
 
 PARAMETERS = """seeds: list[int] = [5]
@@ -65,16 +65,17 @@ def test_a_name_that_is_not_declared_is_refused_where_papermill_injected_it(shel
 
 
 @pytest.mark.slow
-def test_papermill_itself(tmp_path: Path) -> None:
+def test_papermill_itself(kernel_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}), new_code_cell(CHECK),
              new_code_cell("assert seeds == [5], seeds")]  # fmt: skip
     notebook = new_notebook(cells=cells)
     notebook.metadata.kernelspec = {"name": "python3", "language": "python", "display_name": "Python 3"}
     nbformat.write(notebook, tmp_path / "in.ipynb")
-    environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent)}
-    words = [sys.executable, "-m", "papermill", "in.ipynb", "out.ipynb", "-p", "seeds", "5"]
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    kernelspec(tmp_path / "share", kernel_address)
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share"))
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(papermill, ["in.ipynb", "out.ipynb", "-p", "seeds", "5"])
+    assert done.exit_code == 0, done.output
 
 
 def test_an_error_of_the_lab_is_one_sentence_in_a_notebook(

@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from typing import Any
 import nbformat
 import pytest
 from driving import SCREENSHOTS, START, Desk, Page
-from forking import kernels, kernelspec, started
+from forking import kernelspec
 
 from nlstm_lab import notebooks, paths
 
@@ -59,16 +58,6 @@ def chromium() -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=found, args=FLAGS)
         yield browser
         browser.close()
-
-
-@pytest.fixture(scope="package")
-def kernel_address() -> Iterator[str]:
-    """Where JupyterLab asks for a kernel; a short path, since it is a socket's."""
-    with tempfile.TemporaryDirectory(prefix="lab-") as folder:
-        process = started(kernels, f"{folder}/kernels")
-        yield f"{folder}/kernels"
-        process.kill()
-        process.join()
 
 
 @pytest.fixture(scope="package")
