@@ -12,22 +12,26 @@ from nlstm_lab import paths
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
 
-DRAW = """
+USED = """
+import sys
+from nlstm_lab import cli
+
+def say(*words):
+    sys.argv = ["nlstm-lab", *words]
+    try:
+        cli.main()
+    except SystemExit as ended:
+        print(words[0], "ended with", ended.code or 0, flush=True)
+
+for command in ("doctor", "table", "figures"):
+    say(command)
+say("train", "ptb_char_nlstm", "--scale", "smoke", "--corpus", "mine.txt", "--normalization", "text8")
+
 import nlstm_lab as lab
 run = lab.runs.load("ptb_char_nlstm+corpus=mine.txt+normalization=text8", scale="smoke")
 trace = lab.probes.trace(run.model(), "the cat sat on the mat", run=run.name)
 lab.probes.state_timescales(trace)
 print(lab.figures.save(lab.figures.cell_activations(trace, units=3), "my_cells", runs=[run]))
-"""
-SAY = """
-import sys
-from nlstm_lab import cli
-for command in ("doctor", "table", "figures"):
-    sys.argv = ["nlstm-lab", command]
-    try:
-        cli.main()
-    except SystemExit as ended:
-        print(command, "ended with", ended.code, flush=True)
 """
 
 
@@ -76,16 +80,16 @@ def test_it_brings_everything_but_modules(do) -> None:
     assert {path for path in wanted if not (where / path).is_file()} == set()
 
 
-def test_a_text_of_ones_own_is_trained_on_probed_and_drawn_in_the_working_folder(do, tmp_path: Path) -> None:
+def test_a_text_of_ones_own_is_trained_on_probed_and_drawn_and_what_needs_the_repository_says_so(
+    do, tmp_path: Path
+) -> None:
+    """In the working folder, by one process that does all of it."""
     (tmp_path / "mine.txt").write_text("the cat sat on the mat, and the bat sat on the hat.\n" * 400)
-    words = ["--scale", "smoke", "--corpus", "mine.txt", "--normalization", "text8"]
-    assert "recorded as" in do("nlstm-lab", "train", "ptb_char_nlstm", *words)
-    do("python", "-c", DRAW)
+    assert do("nlstm-lab", "--version").startswith("nlstm-lab ")
+    said = do("python", "-c", USED)
+    for command, code in {"doctor": 0, "table": 1, "figures": 2, "train": 0}.items():
+        assert f"{command} ended with {code}" in said
+    assert "clone" in said
+    assert "recorded as" in said
     for suffix in ("pdf", "svg", "png", "csv", "json"):
         assert (tmp_path / "figures" / f"my_cells.{suffix}").stat().st_size > 100
-
-
-def test_the_doctor_finds_everything_and_what_needs_the_repository_says_so(do) -> None:
-    said = do("python", "-c", SAY)
-    assert all(ended in said for ended in ("doctor ended with 0", "table ended with 1", "figures ended with 2"))
-    assert "clone" in said
