@@ -52,7 +52,7 @@ browser: .venv/ready  ## what the browser tests need, installed where that is po
 	|| echo "There is no Chromium here and it cannot be installed: the browser tests are skipped."
 
 browser-test: browser  ## of the tests, the widgets in JupyterLab and Chromium; screenshots in tests/browser/screenshots
-	$(PYTEST) -rs -m "browser and not soak" tests/browser
+	SCREENSHOTS=1 $(PYTEST) -rs -m "browser and not soak" tests/browser
 
 pages: .venv/ready  ## FINDINGS.md, VERDICTS.md, the list of notebooks and the README's numbers, from the records
 	$(BIN) docs/written.py

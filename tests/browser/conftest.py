@@ -1,6 +1,6 @@
 """JupyterLab, opened once for all tests, and headless Chromium; a test that cannot have them says why and is skipped.
 
-Screenshots of every stage lie in `screenshots/`, for a person to look at.
+Screenshots lie in `screenshots/`: with SCREENSHOTS=1, as `make browser-test` sets it, of every stage, for a person.
 """
 
 import ast

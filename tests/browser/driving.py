@@ -1,10 +1,12 @@
 """What a person does in a browser, in words: open, run, look, click, press, resize, change the theme."""
 
+import os
 import statistics
 from pathlib import Path
 from typing import Any, NamedTuple
 
 SCREENSHOTS = Path(__file__).parent / "screenshots"
+ASKED = bool(os.environ.get("SCREENSHOTS"))  # whether a person is going to look at pictures that no test compares
 HARMLESS = ("favicon", "ResizeObserver loop")  # what says nothing of a widget
 SECOND = 1000  # milliseconds
 PATIENCE = 300  # seconds until an answer counts as none: machines may be busy
@@ -106,6 +108,7 @@ class Page:
     def open_notebook(self, name: str) -> None:
         self.errors.clear()  # of JupyterLab's own start
         self.tab.set_viewport_size({"width": 1280, "height": 1200})
+        self.tab.mouse.move(0, 0)  # where the last test left it, a widget might come to lie under it
         self.execute("apputils:change-theme", theme="JupyterLab Light")
         self.execute("docmanager:open", path=f"notebooks/{name}.ipynb")
         for there in ("context?.isReady", "sessionContext.session?.kernel?.status === 'idle'"):
@@ -174,7 +177,7 @@ class Page:
     def filled(self, label: str) -> str:
         """The text of a box, once it has one: a folded panel fills its boxes after it has opened."""
         box = self.tab.get_by_label(label, exact=True)
-        self.tab.wait_for_function("(box) => box.value", arg=box.element_handle())
+        self.until("(box) => box.value", arg=box.element_handle())
         return str(box.input_value())
 
     def error(self) -> str:
@@ -233,23 +236,33 @@ class Page:
     # --- pictures
 
     def look(self, name: str, number: int = 0) -> bytes:
-        """A screenshot of a widget, kept under this name; equal bytes are an equal picture."""
+        """A screenshot of a widget, kept under this name, to compare: equal bytes are an equal picture."""
         SCREENSHOTS.mkdir(exist_ok=True)
         self.still()
         picture: bytes = self.widget(number).screenshot(path=SCREENSHOTS / f"{name}.png", animations="disabled")
         return picture
 
+    def show(self, name: str, number: int = 0) -> None:
+        """A screenshot for a person alone, taken where SCREENSHOTS=1 asks for it; elsewhere the widget comes to rest."""
+        if ASKED:
+            self.look(name, number)
+        else:
+            self.widget(number)
+            self.still()
+
     def look_around(self, name: str, widths: tuple[int, ...] = (1280, 620), number: int = 0) -> None:
-        """The widget light and dark, wide and narrow: each its own picture, in which nothing is cut off."""
-        pictures = set()
+        """The widget light and dark, wide and narrow: each another paper or width, and nothing is cut off."""
+        seen = set()
         for dark in (False, True):
             self.theme(dark)
             for width in widths:
                 self.resize(width, 1900)
-                cut_off = self.widget(number).evaluate(CUT_OFF)
-                pictures.add(self.look(f"{name}-{'dark' if dark else 'light'}-{width}", number))
+                widget = self.widget(number)
+                cut_off = widget.evaluate(CUT_OFF)
+                seen.add(widget.evaluate("(root) => `${getComputedStyle(root).backgroundColor} ${root.clientWidth}`"))
                 assert not cut_off, (width, cut_off)
-        assert len(pictures) == 2 * len(widths)
+                self.show(f"{name}-{'dark' if dark else 'light'}-{width}", number)
+        assert len(seen) == 2 * len(widths)
 
     # --- what it costs
 

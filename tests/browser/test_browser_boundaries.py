@@ -67,7 +67,7 @@ def test_in_jupyterlab(notebook) -> None:
     assert (
         page.tab.locator(".nl-facts h3").inner_text().startswith("Character 22 of 100: “i”")
     )  # the pointer rests on the one before
-    page.look("boundaries-word-ends")
+    page.show("boundaries-word-ends")
 
     page.widget().get_by_text("Another text").click()
     page.widget().get_by_label("What the network reads").fill("<script>window.hacked=1</script> É 👩 שלום 漢字")
@@ -78,7 +78,7 @@ def test_in_jupyterlab(notebook) -> None:
     page.widget().get_by_label("What the network reads").fill("")
     page.widget().get_by_role("button", name="Read it").click()
     assert "the text is empty" in page.error()
-    page.look("boundaries-error")
+    page.show("boundaries-error")
 
 
 def test_the_page_judges_as_the_probes_do(page, tmp_path) -> None:

@@ -53,7 +53,7 @@ def test_in_jupyterlab(notebook, capsys) -> None:
     page.tab.keyboard.press("ArrowDown")
     page.tab.keyboard.press("ArrowRight")
     assert page.tab.evaluate("document.activeElement.className") == "nl-completion"
-    page.look("completion-keys")
+    page.show("completion-keys")
     page.tab.keyboard.press("Escape")
     assert page.tab.evaluate("document.activeElement.tagName") == "TEXTAREA"
 
@@ -62,7 +62,7 @@ def test_in_jupyterlab(notebook, capsys) -> None:
     page.idle()
     assert "read as “ script window" in page.widget().locator(".nl-column").first.inner_text()
     assert page.tab.evaluate("window.hacked") is None
-    page.look("completion-hostile")
+    page.show("completion-hostile")
     last = words(page)
     page.tab.keyboard.press("Home")
     page.idle()

@@ -56,7 +56,7 @@ def test_in_jupyterlab(notebook) -> None:
     text.locator("[data-step='25']").hover()
     assert selected(page) == 30
     assert "5 back: " in facets.first.locator(".nl-facet-number").inner_text()
-    page.look("connectivity-locked")
+    page.show("connectivity-locked")
     page.tab.keyboard.press("ArrowLeft")
     assert "of its largest" in facets.first.locator(".nl-facet-number").inner_text()
     text.locator("[data-step='30']").click()
@@ -72,12 +72,12 @@ def test_in_jupyterlab(notebook) -> None:
     page.idle()
     page.widget().get_by_role("radio", name="of each one's largest").check()
     assert "−1" in page.widget().locator(".nl-legend").first.inner_text()
-    page.look("connectivity-signed")
+    page.show("connectivity-signed")
     page.widget().get_by_label("Asked for").select_option("one word")
     page.tab.keyboard.type("grammer")  # the field is in focus
     page.tab.keyboard.press("Enter")
     assert "did you mean 'grammar'" in page.error()
-    page.look("connectivity-error")
+    page.show("connectivity-error")
     page.widget().get_by_label("Which word").fill("grammar")
     page.tab.keyboard.press("Enter")
     page.idle()
@@ -103,7 +103,7 @@ def test_any_text_is_text(notebook) -> None:
     assert page.widget().locator(".nl-facet:first-child [data-step]").count() == len(read) < len(hostile)
     assert page.widget().locator(".nl-facet .nl-text").first.inner_text().startswith("a<script>")
     assert page.tab.evaluate("window.hacked") is None
-    page.look("connectivity-hostile")
+    page.show("connectivity-hostile")
 
 
 def test_the_page_shows_the_figures_shades(page, tmp_path) -> None:

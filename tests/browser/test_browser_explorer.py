@@ -35,7 +35,7 @@ def test_notebook_12(notebook) -> None:
     page.widget().locator("canvas").first.click(position={"x": 60, "y": 35})
     page.see("h3", "inner memory, unit 44:")
     page.see(".nl-unit h3", "Unit 44 of the inner memory")
-    page.look("explorer-unit-page")
+    page.show("explorer-unit-page")
     page.widget().get_by_label("Find units").select_option("slowest first")
     page.see(".nl-score", "1 of")
     third = page.look("explorer-slowest")
@@ -44,12 +44,12 @@ def test_notebook_12(notebook) -> None:
     # values: printed, tanh, raw
     page.widget().get_by_role("radio", name="raw", exact=True).check()
     page.see(".nl-legend", "the maps end at")
-    page.look("explorer-raw")
+    page.show("explorer-raw")
 
     # another run, and another text: Python answers
     page.widget().get_by_role("button", name="show as printed").click()
     page.see("h3", "units are latched here")
-    page.look("explorer-as-printed")
+    page.show("explorer-as-printed")
     page.widget().get_by_label("Run").select_option("stacked LSTM, as printed, seed 1")
     page.see("h3", "layer 2, unit")
     page.widget().get_by_label("Text: type").fill("another text")
@@ -65,7 +65,7 @@ def test_notebook_12(notebook) -> None:
     page.see(".nl-unit h3", "“another”")
     page.tab.keyboard.press("Shift+ArrowLeft")
     page.idle()
-    page.look("explorer-phrase")
+    page.show("explorer-phrase")
     assert text.locator("[data-span]").count() > 1
     page.widget().get_by_role("button", name="clear the phrase").click()
     page.idle()
@@ -76,7 +76,7 @@ def test_notebook_12(notebook) -> None:
     page.see("p", "read as “uber”")
     page.widget().get_by_label("Text: type").fill("")
     assert "empty" in page.error()
-    page.look("explorer-error")
+    page.show("explorer-error")
     page.widget().get_by_label("Text: type").fill("back again on monday")
     page.see(".nl-text", "back again on monday")
     page.no_error()
@@ -211,7 +211,7 @@ def test_any_text_is_text(notebook) -> None:
     assert page.widget().locator(".nl-text").first.locator("[data-step]").count() > 30
     assert page.widget().get_by_label("Run").inner_text().startswith("<img src=x")
     assert page.tab.evaluate("window.hacked") is None
-    page.look("explorer-hostile")
+    page.show("explorer-hostile")
 
 
 @pytest.mark.soak
@@ -238,14 +238,14 @@ def test_six_hundred_units_and_five_hundred_characters(notebook, capsys) -> None
         "piece.dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))"
     )
     took = {"unit": page.milliseconds(unit), "character": page.milliseconds(hover)}
-    page.look("explorer-600-units")
+    page.show("explorer-600-units")
 
     # what takes long says so, and can be ended: then all is as before
     text = page.widget().get_by_label("Text: type")
     before = text.input_value()
     text.fill("quite another text " * 50)
     page.see(".nl-progress", "600 units reads the text")
-    page.look("explorer-progress")
+    page.show("explorer-progress")
     page.widget().get_by_role("button", name="Cancel").click()
     page.idle()
     assert text.input_value() == before

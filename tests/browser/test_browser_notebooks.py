@@ -27,8 +27,8 @@ def sort(page: Page) -> None:
     page.see(".nl-text", "script", 1)
     page.widget().get_by_label("pick ptb_char_nlstm/small-seed0").uncheck()
     page.see("select", "output bias", 2)
-    page.look("dashboard", 1)
-    page.look("dashboard-cut", 2)
+    page.show("dashboard", 1)
+    page.show("dashboard-cut", 2)
 
 
 def move_the_threshold(page: Page) -> None:

@@ -30,12 +30,12 @@ def test_in_a_notebook(notebook) -> None:
     page.see(".nl-sum", "before “h” (2 of 3)")
     assert page.look("patching-square") != first
     widget.get_by_role("radio", name="first order", exact=True).check()
-    page.look("patching-first-order")
+    page.show("patching-first-order")
 
     # other texts, other answers, another network; an error is a sentence
     widget.get_by_label("Corrupted text").fill("the rates ho")
     assert "end alike" in page.error()
-    page.look("patching-error")
+    page.show("patching-error")
     widget.get_by_label("Corrupted text").fill("the company ha")
     page.see(".nl-sum", "of 3")
     page.no_error()

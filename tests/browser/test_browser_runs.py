@@ -10,7 +10,7 @@ def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
         "runs",
         [
             "import nlstm_lab as lab",
-            "browser = lab.widgets.RunBrowser('ptb_char_*', pick=['ptb_char_nlstm/small-seed0'])\nbrowser",
+            "browser = lab.widgets.RunBrowser('ptb_char_[ln]*', pick=['ptb_char_nlstm/small-seed0'])\nbrowser",
             "lab.widgets.CellExplorer(browser, 'the bank of the west fell sharply on monday')",
         ],
     )
