@@ -93,11 +93,15 @@ class Page:
         if message.type == "error" and not any(word in message.text for word in HARMLESS):
             self.errors.append(message.text)
 
+    def until(self, condition: str, arg: object = None, timeout: int = PATIENCE * SECOND) -> None:
+        """Wait until a condition holds; asked twenty times a second, and not in every frame."""
+        self.tab.wait_for_function(condition, arg=arg, timeout=timeout, polling=50)
+
     # --- notebooks and files
 
     def open_jupyterlab(self, desk: Desk) -> None:
         self.tab.goto(f"{desk.address}/lab?token={desk.token}&reset", timeout=START * SECOND)
-        self.tab.wait_for_function("window.jupyterapp?.shell.currentWidget", timeout=START * SECOND)
+        self.until("window.jupyterapp?.shell.currentWidget", timeout=START * SECOND)
         self.execute("application:toggle-left-area")
 
     def execute(self, command: str, **arguments: object) -> None:
@@ -113,9 +117,7 @@ class Page:
         self.execute("docmanager:open", path=f"notebooks/{name}.ipynb")
         for there in ("context?.isReady", "sessionContext.session?.kernel?.status === 'idle'"):
             opened = f"window.jupyterapp.shell.currentWidget?.context?.path.endsWith('/{name}.ipynb')"
-            self.tab.wait_for_function(
-                f"{opened} && window.jupyterapp.shell.currentWidget.{there}", timeout=START * SECOND
-            )
+            self.until(f"{opened} && window.jupyterapp.shell.currentWidget.{there}", timeout=START * SECOND)
 
     def run_all(self) -> None:
         """Run all cells and wait; an error in any of them fails the test."""
@@ -125,7 +127,7 @@ class Page:
                 window.jupyterapp.commands.execute('notebook:run-all-cells').finally(() => { window.ranAll = true; });
             }"""
         )
-        self.tab.wait_for_function("window.ranAll", timeout=START * SECOND)
+        self.until("window.ranAll", timeout=START * SECOND)
         failed = self.tab.evaluate(
             """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
                 .filter((cell) => cell.type === 'code').flatMap((cell) => cell.outputs.toJSON())
@@ -187,11 +189,11 @@ class Page:
         return str(said.inner_text())
 
     def no_error(self) -> None:
-        self.tab.wait_for_function("[...document.querySelectorAll('.nl-error')].every((node) => node.hidden)")
+        self.until("[...document.querySelectorAll('.nl-error')].every((node) => node.hidden)")
 
     def idle(self) -> None:
         """Until no widget waits for Python, and what it answered is drawn."""
-        self.tab.wait_for_function("!document.querySelector('.nl-widget[aria-busy]')")
+        self.until("!document.querySelector('.nl-widget[aria-busy]')")
         self.still()
 
     def still(self) -> None:
@@ -220,7 +222,7 @@ class Page:
                 f"() => {{ window.jupyterapp.commands.execute('apputils:change-theme', {{theme: '{name}'}}); }}"
             )
         self.tab.wait_for_selector(f".nl-widget[data-theme='{'dark' if dark else 'light'}']")
-        self.tab.wait_for_function(  # the style itself comes later
+        self.until(  # the style itself comes later
             """(dark) => {
                 const paper = getComputedStyle(document.querySelector('.nl-widget')).backgroundColor;
                 return (Number(/\\d+/.exec(paper)[0]) < 128) === dark;
@@ -243,7 +245,7 @@ class Page:
         return picture
 
     def show(self, name: str, number: int = 0) -> None:
-        """A screenshot for a person alone, taken where SCREENSHOTS=1 asks for it; elsewhere the widget comes to rest."""
+        """A screenshot for a person alone, where SCREENSHOTS=1 asks for it; elsewhere the widget comes to rest."""
         if ASKED:
             self.look(name, number)
         else:

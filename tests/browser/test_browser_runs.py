@@ -10,7 +10,7 @@ def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
         "runs",
         [
             "import nlstm_lab as lab",
-            "browser = lab.widgets.RunBrowser('ptb_char_[ln]*', pick=['ptb_char_nlstm/small-seed0'])\nbrowser",
+            "browser = lab.widgets.RunBrowser('ptb_char_[ln]*[2m]', pick=['ptb_char_nlstm/small-seed0'])\nbrowser",
             "lab.widgets.CellExplorer(browser, 'the bank of the west fell sharply on monday')",
         ],
     )
@@ -20,7 +20,7 @@ def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
     assert page.walk() >= 3
     first = page.look("runs-before")
     page.widget().get_by_label("Find runs").fill("lstm2 seed1")
-    page.see(".nl-controls", "2 of")
+    page.see(".nl-controls", "1 of")
     page.widget().get_by_label("pick ptb_char_lstm2/small-seed1").check()
     page.see(".nl-names", "ptb_char_lstm2/small-seed1")
     page.see(".nl-about", "ptb_char_lstm2/small-seed1")
