@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from nlstm_lab import cli, committed, notebooks, paths, probes
 
 Write = Callable[..., notebooks.Job]
-pytestmark = pytest.mark.usefixtures("forked_workers", "forked_kernels")
 PARAMETERS = 'text: str = "to be"\nseeds: list[int] = [0, 1]'
 FIGURE, TABLE, CLAIM = "nlstm_fig1_architecture", "nested_lstm_table1", "nested_lstm.inner_slower_than_outer"
 CELLS = [
@@ -40,7 +39,9 @@ def in_jupyterlab(monkeypatch: pytest.MonkeyPatch, *cells: str) -> None:
 
 
 @pytest.fixture
-def drawn(write: Write, once: Callable[..., Path], tmp_path: Path) -> dict[str, bytes]:
+def drawn(
+    forked_workers: None, forked_kernels: None, write: Write, once: Callable[..., Path], tmp_path: Path
+) -> dict[str, bytes]:
     """What a notebook with its own parameters leaves, executed once in a session."""
     write("10_a", *CELLS, parameters=PARAMETERS)
 

@@ -4,9 +4,10 @@ import ast
 import json
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import heads
 import nbformat
@@ -160,27 +161,52 @@ def run_cells(name: str) -> None:
 GIVEN = {"01_your_own": "epochs, updates_per_epoch = 2, 10"}
 
 
+def _contents(folder: Path) -> dict[Path, bytes]:
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {file: file.read_bytes() for file in files if file.suffix != ".lock"}  # which stay, and which git ignores
+
+
+class Copies(NamedTuple):
+    folder: Path
+    contents: dict[Path, bytes]
+
+    def now(self) -> dict[Path, bytes]:
+        return _contents(self.folder)
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Copies]]:
+    """Copies of figures and of what probes recorded, with their contents: of this module, until a test changes them."""
+    made: list[Copies] = []
+    folder = tmp_path_factory.mktemp("copies")
+
+    def unchanged() -> Copies:
+        if not made or made[0].now() != made[0].contents:
+            shutil.rmtree(folder)
+            for kind in ("figures", "probes"):
+                ignored = shutil.ignore_patterns("manifest.json")
+                shutil.copytree(getattr(paths, kind)(), folder / kind, ignore=ignored)
+            made[:] = [Copies(folder, _contents(folder))]
+        return made[0]
+
+    yield unchanged
+    shutil.rmtree(folder)
+
+
 @pytest.mark.slow
 @each
 def test_executed_again_it_changes_no_committed_figure(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, copies: Callable[[], Copies], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor what probes recorded: a notebook may write tables and claims, too."""
-    copies = {kind: tmp_path / kind for kind in ("figures", "probes")}
-    for kind, copy in copies.items():
-        shutil.copytree(getattr(paths, kind)(), copy, ignore=shutil.ignore_patterns("manifest.json"))
-        monkeypatch.setenv(f"NLSTM_LAB_{kind.upper()}", str(copy))
-    before = _contents(copies.values())
+    copy = copies()
+    for kind in ("figures", "probes"):
+        monkeypatch.setenv(f"NLSTM_LAB_{kind.upper()}", str(copy.folder / kind))
     monkeypatch.chdir(paths.notebooks())
     process = started(run_cells, name, output=tmp_path / "said")
     process.join()
     assert process.exitcode == 0, (tmp_path / "said").read_text()
-    (copies["figures"] / "manifest.json").unlink(missing_ok=True)
-    after = _contents(copies.values())
+    (copy.folder / "figures" / "manifest.json").unlink(missing_ok=True)
+    before, after = copy.contents, copy.now()
     assert sorted(after) == sorted(before)
     assert [path.name for path in after if after[path] != before[path]] == []
-
-
-def _contents(folders: Iterable[Path]) -> dict[Path, bytes]:
-    files = (file for folder in folders for file in folder.rglob("*") if file.is_file())
-    return {file: file.read_bytes() for file in files if file.suffix != ".lock"}  # which stay, and which git ignores
