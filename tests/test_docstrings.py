@@ -15,7 +15,11 @@ EXAMPLES = sorted(
     for module in pkgutil.walk_packages(lab.__path__, "nlstm_lab.")
     if ">>> " in Path(module.module_finder.find_spec(module.name).origin).read_text(encoding="utf-8")
 )
-TAKE_LONG = ("figures.saving", "lens.measure", "targets.grouped", "targets.report", "timescales.measure", "together")
+TAKE_LONG = (
+    *("activations.draw_all", "figures.saving", "fixed_points.measure", "interventions.measure", "lens.measure"),
+    *("nlstm_lab.probes", "targets.comparison", "targets.grouped", "targets.report", "targets.verdicts"),
+    *("timescales.measure", "together"),
+)
 MET_FIRST = [
     *(getattr(lab.cells, name) for name in ("HMLSTM", "LSTM", "GRU", "RNN", "NestedLSTM", "NestedLSTMCell")),
     *(getattr(lab.cells, name) for name in ("ClockworkRNN", "HierarchicalRNN", "LayerNormLSTM")),

@@ -115,6 +115,7 @@ def test_the_commit_of_an_installed_package_is_unknown(repository: Path, monkeyp
     assert (told["commit"], told["dirty"]) == (git(repository, "rev-parse", "HEAD"), False)
 
 
+@pytest.mark.slow
 def test_the_history_is_read_back_as_it_was_written(run: runs.Run) -> None:
     assert list(run.history.columns) == ["epoch", "update", "split", "evaluation", "metric", "value"]
     assert records.summary(run.history) == run.result["metrics"]

@@ -78,6 +78,7 @@ def test_a_second_start_does_only_what_is_missing_and_a_failed_run_stops_no_othe
     assert [job.status for job in sweep.run(sweep.plan(NAME, [0, 1], "smoke"))] == ["recorded"] * 2
 
 
+@pytest.mark.slow
 def test_a_record_of_another_configuration_fails_in_the_plan(recorded: Callable[..., runs.Run]) -> None:
     run = recorded(NAME)
     config = run.folder / "config.json"

@@ -267,6 +267,7 @@ def test_triton_needs_a_c_compiler_and_headers_as_well(monkeypatch, tmp_path):
     assert look("cuda") == "a C compiler"
 
 
+@pytest.mark.slow
 def test_layers_do_not_share_the_buffers_that_are_used_again():
     """Large ones, two layers, and a graph that waits while another is walked."""
     torch.manual_seed(0)

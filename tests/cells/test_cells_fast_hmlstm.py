@@ -58,6 +58,7 @@ def everything(unit: HMLSTM, x: Tensor, state: tuple[Tensor, ...] | None) -> lis
     return [*results, found.operations.double(), *gradients]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     flags=st.fixed_dictionaries(FLAGS),

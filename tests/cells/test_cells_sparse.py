@@ -9,6 +9,7 @@ from nlstm_lab.cells import HMLSTM
 from nlstm_lab.cells.fast import disabled, sparse
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     seed=st.integers(0, 1000),

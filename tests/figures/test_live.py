@@ -73,13 +73,10 @@ FIGURES = {
     "norms": (boundaries, lambda found: figures.hidden_norms(found, row=9)),
     "connectivity": (connectivity, lambda found: connectivity_sentence({"nlstm": found}, 10, "log")),
 }
-QUICK = ("norms",)  # the others take seconds
-each = pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FIGURES]
-)
 
 
-@each
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FIGURES)
 def test_other_last_digits_change_no_file_and_more_than_a_stored_digit_does(name: str, folder: Path) -> None:
     """Every live value moved by 1e-5 of itself, as between processors; then by more than half a stored digit."""
     found, draw = FIGURES[name]
@@ -92,6 +89,7 @@ def test_other_last_digits_change_no_file_and_more_than_a_stored_digit_does(name
     assert {key for key in after if after[key] != before[key]} >= {"lab_live_figure.csv", "lab_live_figure.json"}
 
 
+@pytest.mark.slow
 def test_a_recorded_number_is_drawn_anew_where_its_last_stored_digit_changes(folder: Path) -> None:
     """A record is the same everywhere: only the last place of a double may differ."""
     record = pd.DataFrame({"step": [1, 2, 3], "value": [0.1234567, 1234.567, 0.0]})

@@ -47,6 +47,7 @@ def saved(trace, folder, once):
     return Path(shutil.copytree(once("saved", make), folder, dirs_exist_ok=True))
 
 
+@pytest.mark.slow
 def test_the_same_data_gives_the_same_bytes(trace, saved):
     first = contents(saved)
     for path in saved.iterdir():

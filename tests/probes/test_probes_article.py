@@ -27,6 +27,7 @@ def network(tmp_path, monkeypatch):
     return build(ModelConfig("gru", 6, embedding_size=6), ends, seed=0).eval()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", ["context_accuracy", "repetition", "connectivity_lags", "gradients"])
 def test_a_study_is_measured_once(study, network, monkeypatch):
     first = getattr(probes, study)(network, SEQUENCES)

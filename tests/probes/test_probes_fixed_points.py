@@ -103,6 +103,7 @@ def test_slow_modes_has_a_row_for_every_memory(network, text):
     assert gru["saturated"].isna().all()
 
 
+@pytest.mark.slow
 def test_what_has_no_smooth_step_or_too_little_text_is_refused(network, text):
     with pytest.raises(UsageError, match="boundaries"):
         fixed_points(network(HMLSTM, num_layers=2), text)

@@ -75,6 +75,7 @@ def test_pieces_change_nothing(network, text, monkeypatch):
     np.testing.assert_allclose(part, whole.isel(time=slice(100, 199)), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_copy_keeps_everything_and_flush_nothing(network, text):
     model = network(HMLSTM, num_layers=3, scale=3.0)
     trace = probes.trace(model, text)

@@ -1,5 +1,6 @@
 """Reading leaves a network as it was, part by part."""
 
+import pytest
 import torch
 
 from nlstm_lab.cells.hmlstm import HMLSTM
@@ -19,6 +20,7 @@ def test_every_part_keeps_its_own_mode(network) -> None:
     assert len(set(before.values())) == 2
 
 
+@pytest.mark.slow
 def test_sampled_boundaries_are_the_same_at_every_reading_and_draw_no_numbers(network, text) -> None:
     model = network(HMLSTM, num_layers=3, boundary="sample")
     before = torch.get_rng_state()

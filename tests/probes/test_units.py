@@ -45,6 +45,7 @@ def test_labels_places_and_histograms_of_known_units(known) -> None:
     assert table["histogram"][0][0] == "j"
 
 
+@pytest.mark.slow
 def test_a_network_is_its_own_counterpart_in_another_order(known, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
     shuffled = lab.probes.untrained(known)

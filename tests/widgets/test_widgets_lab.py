@@ -37,6 +37,7 @@ def test_the_explorer_holds_the_trace() -> None:
     assert widget.squashed == [True, False]
 
 
+@pytest.mark.slow
 def test_the_explorer_tells_recorded_timescales() -> None:
     run = lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small")
     widget = lab.widgets.CellExplorer(run, TEXT)
@@ -112,6 +113,7 @@ def test_runs_are_called_as_in_the_figures_and_know_their_twins() -> None:
     assert (titles[rescued["twin"]], titles[printed["twin"]], stacked["twin"]) == (printed, rescued, "")
 
 
+@pytest.mark.slow
 def test_the_explorer_opens_on_a_living_unit_that_follows_spaces() -> None:
     run = lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small")
     widget = lab.widgets.CellExplorer(run, TEXT)
@@ -123,6 +125,7 @@ def test_the_explorer_opens_on_a_living_unit_that_follows_spaces() -> None:
     assert r[widget.unit] == pytest.approx(np.nanmax(r), abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_page_of_a_unit_is_what_was_recorded_of_it(tmp_path) -> None:
     run = lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small")
     excerpt = lab.datasets.Excerpt("ptb", "valid", 30_000)
@@ -193,6 +196,7 @@ def driven():
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zero", "freeze", "swap"])
 def test_units_are_ranked_by_what_cutting_each_alone_costs(kind: str) -> None:
     widget = lab.widgets.InterventionLab(driven(), TEXT, other=TEXT[::-1], memory="inner", kind=kind, moment=20)
@@ -206,6 +210,7 @@ def test_units_are_ranked_by_what_cutting_each_alone_costs(kind: str) -> None:
     assert costs.max() > 1e-5
 
 
+@pytest.mark.slow
 def test_intact_and_cut_networks_write_on_with_the_same_draws() -> None:
     model = driven()
     widget = lab.widgets.InterventionLab(model, TEXT, other=TEXT, memory="inner", kind="swap", moment=20)

@@ -30,6 +30,7 @@ def trained(name):
     return network.eval(), task
 
 
+@pytest.mark.slow
 def test_what_is_recorded_is_the_training_of_a_run():
     record = probes.first_updates(NAMES[0], TEXT, scale="smoke")
     assert record["update"].tolist() == [0, 1, 2, 3, 5]
