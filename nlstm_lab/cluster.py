@@ -35,9 +35,11 @@ def client(scheduler: str | None, workers: int) -> Iterator[Any]:
     try:
         yield connected
     except BaseException:
-        with uninterrupted(), contextlib.suppress(Exception):
-            _kill_workers(connected)
-            connected.close(timeout=PATIENCE)
+        with uninterrupted():
+            with contextlib.suppress(Exception):
+                _kill_workers(connected)
+                connected.close(timeout=PATIENCE)
+            connected.status = "closed"  # or one that did not end in time would be waited for anew when it is collected
         raise
     connected.close()
 

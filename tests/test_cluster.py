@@ -59,6 +59,23 @@ def test_an_interrupt_ends_the_workers_whatever_they_do() -> None:
     assert signal.getsignal(signal.SIGINT) == before
 
 
+def test_a_client_that_does_not_close_in_time_is_not_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As distributed's own does when it is collected, unless it counts as closed."""
+
+    class Stuck:
+        cluster, status = None, "running"
+
+        def close(self, timeout: float) -> None:
+            self.status = "closing"
+            raise TimeoutError
+
+    stuck = Stuck()
+    monkeypatch.setattr(cluster, "_connected", lambda *_: stuck)
+    with pytest.raises(KeyboardInterrupt), cluster.client(None, 1):
+        raise KeyboardInterrupt
+    assert stuck.status == "closed"
+
+
 def alive(process: int) -> bool:
     try:
         os.kill(process, 0)
