@@ -15,6 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from nlstm_lab import committed, paths
 from nlstm_lab.errors import LabError, UsageError
@@ -137,9 +139,21 @@ def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
             drawn = io.BytesIO()
             dpi = None if suffix == "png" else FINE
             figure.savefig(drawn, format=suffix, dpi=dpi, metadata=metadata[suffix])
-            contents[suffix] = drawn.getvalue()
+            contents[suffix] = _of_few_colors(drawn) if suffix == "png" else drawn.getvalue()
     files = {suffix: _store(target.with_suffix(f".{suffix}"), content) for suffix, content in contents.items()}
     _store(target.with_suffix(".json"), as_json(record | {"files": files}))
+
+
+def _of_few_colors(png: io.BytesIO) -> bytes:
+    """The picture with a palette of 256 colors, a third of its size: pdf and svg have all of them."""
+    picture, texts = Image.open(png), PngInfo()
+    for key, text in picture.info.items():
+        if isinstance(key, str) and isinstance(text, str):  # title and description; others are its format's
+            texts.add_text(key, text)
+    small = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
+    stored = io.BytesIO()
+    small.save(stored, format="png", optimize=True, dpi=picture.info["dpi"], pnginfo=texts)
+    return stored.getvalue()
 
 
 def update_manifest(folder: Path) -> None:
