@@ -88,14 +88,15 @@ class Network(nn.Module):
         self.missing_weights = MissingWeights(digest, message)
         return self.to("meta")
 
-    def _refuse_without_weights(self) -> None:
+    def require_weights(self) -> None:
+        """Refuse to go on, with MissingRun, where the weights are not kept."""
         if self.missing_weights:
             raise MissingRun(self.missing_weights.message)
 
     @property
     def device(self) -> torch.device:
         """Where the weights lie; MissingRun where they are not kept."""
-        self._refuse_without_weights()
+        self.require_weights()
         return next(self.parameters()).device
 
     @property
@@ -106,7 +107,7 @@ class Network(nn.Module):
 
     def inputs(self, inputs: Tensor) -> Tensor:
         """What the recurrent layers read: symbols as they are (one-hot vectors are looked up), or their embedding."""
-        self._refuse_without_weights()
+        self.require_weights()
         return inputs if self.embedding is None else self.embedding(inputs)
 
     def recurrent_arguments(self, inputs: Tensor) -> tuple[Tensor, ...]:

@@ -14,7 +14,8 @@ from nlstm_lab import probes
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.datasets.base import Vocabulary
-from nlstm_lab.errors import UsageError
+from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models import MixtureDensity, Network
 from nlstm_lab.studies.boundaries.measure import OPERATIONS, described, from_rows, rows_of
 from nlstm_lab.studies.boundaries.segments import judged, text_truths
@@ -154,6 +155,15 @@ def test_a_browser_and_a_record_get_the_same(hierarchical, text):
 def test_bad_wishes_are_refused(hierarchical, text, options):
     with pytest.raises(UsageError, match=next(iter(options))):
         probes.boundaries(hierarchical(), text, **options)
+
+
+def test_a_network_without_weights_is_refused(hierarchical, text):
+    """The slope of its detectors is not known either, even where a record has its boundaries."""
+    network = hierarchical().drop_weights("0123", "the weights are not kept")
+    with pytest.raises(MissingRun):
+        probes.boundaries(network, Excerpt("ptb", "valid", 270))
+    with pytest.raises(MissingRun):
+        probes.boundaries(network, text)
 
 
 def test_networks_without_detectors_are_refused(network, text):

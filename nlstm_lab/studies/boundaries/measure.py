@@ -153,6 +153,7 @@ def described(model: Network, threshold: float | None, slope: float | None, run:
         if threshold is not None or slope is not None:
             raise UsageError(f"{named} has no detectors, its boundaries are given: it takes no threshold and no slope")
         return attributes | {"boundary": "given", "threshold": None, "slope": None}
+    model.require_weights()  # the slope is one of them
     cell = _cells(unit)[0]
     return attributes | {
         "boundary": cell.boundary if threshold is None else "step",
