@@ -1,4 +1,4 @@
-"""The collection on a cluster of real processes, really killed: what was finished stays, and nothing else is left."""
+"""The collection in real processes, really killed: what was finished stays, and nothing else is left."""
 
 import os
 import random
@@ -10,12 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import distributed
 import nbformat
 import pytest
 
-from nlstm_lab import cli, cluster, notebooks, paths
-from nlstm_lab.errors import LabError
+from nlstm_lab import cli, notebooks, paths
 from nlstm_lab.notebooks.inputs import Inputs, stamp, unchanged
 
 Write = Callable[..., notebooks.Job]
@@ -25,7 +23,6 @@ DRAWN = {
     "11_b": DRAW.format("computational_graphs", "nlstm_fig2_graphs"),
     "12_c": DRAW.format("unit_diagrams", "madsen_units_lstm_gru_nlstm"),
 }
-pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 def left_behind(folder: Path | None = None) -> list[str]:
@@ -52,13 +49,13 @@ def runs(process: int) -> bool:
 
 
 def processes(path: Path) -> list[int]:
-    """The kernel's process and the worker's, once a cell of `tell_processes` has written them."""
+    """The kernel's process and its parent's, once a cell of `tell_processes` has written them."""
     text = path.read_text() if path.is_file() else ""
     return [int(process) for process in text.split()] if text.endswith("\n") else []
 
 
 def tell_processes(path: Path) -> str:
-    """A cell that writes its kernel's process and the worker's."""
+    """A cell that writes its kernel's process and its parent's."""
     return f"import os, pathlib\npathlib.Path({str(path)!r}).write_text(f'{{os.getpid()}} {{os.getppid()}}\\n')"
 
 
@@ -140,14 +137,8 @@ def test_a_notebook_that_reads_all_claims_depends_on_them(write: Write) -> None:
 def test_where_nothing_changed_nothing_is_started(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     job = write("10_a", "1 + 1")
     pretend(job)
-    monkeypatch.setattr(distributed, "Client", None)
+    monkeypatch.setattr("nlstm_lab.notebooks.collection.execute", None)
     assert [outcome.status for outcome in notebooks.execute_all([job])] == ["unchanged"]
-
-
-def test_a_scheduler_that_does_not_answer_is_named(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
-    with pytest.raises(LabError, match=r"tcp://127.0.0.1:9"):
-        notebooks.execute_all([write("10_a", "1")], scheduler="tcp://127.0.0.1:9")
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
@@ -182,31 +173,16 @@ def test_time_left_is_judged_by_the_last_time(write: Write) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_workers_notebook_starts_again_and_what_fails_stops_nobody_else(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_what_fails_stops_nobody_else(
+    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a scheduler that was there before: two workers, one of them killed while it executes."""
-    here, seen = tmp_path / "processes", tmp_path / "seen"
-    wait = f"import time\nif not pathlib.Path({str(seen)!r}).exists():\n    time.sleep(3600)"
-    jobs = [write("10_a", tell_processes(here), wait)]
-
-    def kill_once(outcomes: list[notebooks.Outcome]) -> None:
-        if processes(here) and not seen.exists():
-            seen.touch()
-            os.kill(processes(here)[1], signal.SIGKILL)
-
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local:
-        outcomes = notebooks.execute_all(jobs, scheduler=local.scheduler_address, watch=kill_once)
-        assert seen.exists()
-        assert [(outcome.status, outcome.error) for outcome in outcomes] == [("done", "")]
-
-        write("12_wrong", "1 / 0")
-        write("13_killed", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
-        write("14_good", "1 + 1")
-        words = ["nlstm-lab", "figures", "--scheduler", local.scheduler_address]
-        monkeypatch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit, match="1"):
-            cli.main()
+    pretend(write("10_a", "1 + 1"))
+    write("12_wrong", "1 / 0")
+    write("13_killed", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
+    write("14_good", "1 + 1")
+    monkeypatch.setattr(sys, "argv", ["nlstm-lab", "figures", "--workers", "2"])
+    with pytest.raises(SystemExit, match="1"):
+        cli.main()
     assert left_behind() == ["10_a.ipynb", "14_good.ipynb"]
     output, error = capsys.readouterr()
     assert "1 done, 1 unchanged, 2 failed" in output
@@ -234,7 +210,7 @@ def test_ctrl_c_ends_its_kernels_and_keeps_what_was_finished(write: Write, tmp_p
 def test_killed_in_the_middle_of_a_figure_it_ends_at_the_bytes_of_one_that_was_not(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By two workers, after one that was killed; against one notebook after the other, without a cluster."""
+    """Two at a time, after a start that was killed; against one notebook after the other."""
     drawn = {name: DRAWN[name] for name in ("10_a", "11_b")}
     monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path / "alone"))
     for name, cell in drawn.items():
@@ -251,7 +227,7 @@ def test_killed_in_the_middle_of_a_figure_it_ends_at_the_bytes_of_one_that_was_n
     until(lambda: processes(tmp_path / "processes"), process)
     process.kill()
     process.communicate()
-    until(lambda: not any(map(runs, processes(tmp_path / "processes"))))  # workers and kernels end by themselves
+    until(lambda: not any(map(runs, processes(tmp_path / "processes"))))  # kernels end by themselves
     assert left_behind() == ["10_a.ipynb"]
     assert [name for name in left_behind(paths.figures()) if name.startswith(".")]
 

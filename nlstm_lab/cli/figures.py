@@ -8,7 +8,6 @@ import typer
 
 from nlstm_lab import paths
 from nlstm_lab.cli import tables
-from nlstm_lab.cli.training import Scheduler, Workers
 from nlstm_lab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,8 +29,7 @@ def figures(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace committed figures that were drawn with other parameters.")
     ] = False,
-    scheduler: Scheduler = None,
-    workers: Workers = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Notebooks at a time; one a processor.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that one cell may take.")] = 600.0,
 ) -> None:
     """Execute the notebooks that changed; each draws its figures from committed records.
@@ -56,7 +54,7 @@ def figures(
                 live.update(_shown(outcomes, workers), refresh=True)
 
         try:
-            execute_all(jobs, workers=workers, scheduler=scheduler, timeout=timeout, everything=everything, watch=watch)
+            execute_all(jobs, workers=workers, timeout=timeout, everything=everything, watch=watch)
         finally:
             live.update("", refresh=True)
             if last:

@@ -23,16 +23,12 @@ START = 300  # seconds that a kernel may take to start, on a busy machine
 
 
 def execute(
-    job: Job,
-    timeout: float | None = None,
-    threads: int = 0,
-    on_cell: Callable[..., Any] | None = None,
-    owner: str = "",
+    job: Job, timeout: float | None = None, threads: int = 0, on_cell: Callable[..., Any] | None = None
 ) -> Path:
     """Run one notebook to its end; returns the executed copy, which says what it was made from.
 
     An earlier copy stays where this fails. timeout: seconds that one cell may take. threads: of the numerical libraries, 0
-    for their own choice. on_cell: called after each code cell, for progress. owner: whose kernel it is.
+    for their own choice. on_cell: called after each code cell, for progress.
     LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
     """
     for talkative in ("papermill", "tornado.general"):  # what goes wrong is reported once, by us; a dying kernel's channel too
@@ -52,7 +48,7 @@ def execute(
                 # a widget's state would make readers of the copy look for a kernel: its picture is in the output
                 config=Config(
                     {
-                        "Kernel": {"threads": threads, "owner": owner, "replace": job.replace, "notebook": job.name},
+                        "Kernel": {"threads": threads, "replace": job.replace, "notebook": job.name},
                         "NotebookClient": {"store_widget_state": False},
                     }
                 ),

@@ -27,7 +27,6 @@ class Kernel(AsyncKernelManager):
     """One notebook's kernel, started in the notebooks' folder as JupyterLab would."""
 
     threads = Integer(0, help="threads of the numerical libraries; 0 leaves them alone").tag(config=True)
-    owner = Unicode("", help="who may end it with `kill_all`").tag(config=True)
     notebook = Unicode("", help="which notebook is executed").tag(config=True)
     replace = Bool(False, help="whether committed figures of other parameters may be replaced").tag(config=True)
     alive: ClassVar[set["Kernel"]] = set()
@@ -55,9 +54,9 @@ class Kernel(AsyncKernelManager):
         await super().cleanup_resources(restart=restart)
 
     @classmethod
-    def kill_all(cls, owner: str) -> None:
-        """End every kernel of this process and owner at once; the notebooks that they ran fail."""
-        for kernel in [kernel for kernel in cls.alive if kernel.owner == owner]:
+    def kill_all(cls) -> None:
+        """End every kernel of this process at once; the notebooks that they ran fail."""
+        for kernel in list(cls.alive):
             pid = getattr(kernel.provisioner, "pid", None)
             if pid and getattr(kernel.provisioner, "has_process", False):
                 os.kill(pid, signal.SIGKILL)
