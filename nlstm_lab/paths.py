@@ -74,11 +74,6 @@ def notebooks() -> Path:
     return root() / "notebooks"
 
 
-def checksums() -> Path:
-    """The sha256 of data sets that were published without one, committed once they are known."""
-    return data() / "checksums.json"
-
-
 def executed() -> Path:
     """Executed copies of the notebooks, kept for reading (ignored by git)."""
     return root() / "executed"

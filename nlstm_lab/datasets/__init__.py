@@ -9,18 +9,7 @@ What these arguments mean wherever they are taken:
     task: The config of a task.
 """
 
-from typing import TYPE_CHECKING, Any
+from nlstm_lab.door import door
 
-if TYPE_CHECKING:
-    from nlstm_lab.datasets.excerpt import Excerpt, KnownText, Lines, Sequences
-
-__all__ = ["Excerpt", "KnownText", "Lines", "Sequences"]
-
-
-def __getattr__(name: str) -> Any:
-    """What is exported, on first use: it needs torch, and listing data sets does not."""
-    if name in __all__:
-        from nlstm_lab.datasets import excerpt
-
-        return getattr(excerpt, name)
-    raise AttributeError(f"module 'nlstm_lab.datasets' has no attribute {name!r}")
+# on first use: it needs torch, and listing data sets does not
+__getattr__, __all__ = door(__name__, {"datasets.excerpt": ["Excerpt", "KnownText", "Lines", "Sequences"]})

@@ -58,17 +58,12 @@ def _load(entry: Path) -> Parsed | None:
     """The entry, or None where there is none or a damaged one."""
     try:
         manifest = json.loads((entry / "manifest.json").read_text(encoding="utf-8"))
-        arrays = {name: _map(entry / f"{name}.npy") for name in manifest["arrays"]}
-        if any(list(array.shape) != manifest["arrays"][name] for name, array in arrays.items()):
-            return None
+        arrays = {
+            name: np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in manifest["arrays"]
+        }
         return Parsed(arrays, manifest["facts"])
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
-
-
-def _map(path: Path) -> np.ndarray:
-    array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    return array
 
 
 def _store(entry: Path, parsed: Parsed) -> None:
@@ -77,12 +72,12 @@ def _store(entry: Path, parsed: Parsed) -> None:
     try:
         for name, array in parsed.arrays.items():
             np.save(aside / f"{name}.npy", array, allow_pickle=False)
-        shapes = {name: list(array.shape) for name, array in parsed.arrays.items()}
-        manifest = json.dumps({"arrays": shapes, "facts": dict(parsed.facts)}, ensure_ascii=False, indent=1)
+        known = {"arrays": list(parsed.arrays), "facts": dict(parsed.facts)}
+        manifest = json.dumps(known, ensure_ascii=False, indent=1)
         (aside / "manifest.json").write_text(manifest, encoding="utf-8")
         aside.chmod(0o755)
         if entry.exists() and _load(entry) is None:
-            entry.rename(aside / "damaged")  # it goes with the temporary folder, or comes to no harm
+            shutil.rmtree(entry, ignore_errors=True)
         try:
             aside.rename(entry)
         except OSError:  # another process was faster, and its entry is the same
@@ -90,4 +85,3 @@ def _store(entry: Path, parsed: Parsed) -> None:
                 raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-        shutil.rmtree(entry / "damaged", ignore_errors=True)

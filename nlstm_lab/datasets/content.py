@@ -16,7 +16,6 @@ from nlstm_lab.errors import DamagedFile, LabError
 
 PACKINGS = ("", ".gz", ".xz", ".zip")
 CHUNK = 1 << 22
-LARGEST = 1 << 30  # bytes of a content of unstated size, and of all members of an archive together
 
 
 @contextmanager
@@ -53,67 +52,38 @@ def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     return files[0]
 
 
-def read(path: Path, most: int | None = None) -> bytes:
-    """All of a file's content; DamagedFile where that is more than `most` bytes, LARGEST where none are stated."""
-    with opened(path) as stream:
-        return _at_most(stream, most or LARGEST, path)
-
-
-def beginning(path: Path, length: int) -> bytes:
-    """The first `length` bytes of a file's content."""
+def read(path: Path, length: int = -1) -> bytes:
+    """The first `length` bytes of a file's content, all of it where none is given."""
     with opened(path) as stream:
         return stream.read(length)
 
 
-def _at_most(stream: IO[bytes], most: int, origin: Path | str) -> bytes:
-    content = stream.read(most + 1)
-    if len(content) > most:
-        raise _too_large(origin, most)
-    return content
-
-
-def _too_large(origin: Path | str, most: int) -> DamagedFile:
-    return DamagedFile(f"{origin} holds more than the {most:,} bytes that are read of it; get it again, or cut it")
-
-
-def digests(stream: IO[bytes], most: int | None = None, origin: Path | str = "the content") -> dict[str, str | int]:
-    """`size` in bytes, `sha256` and `md5` of a stream, in pieces; as `read`, DamagedFile where it holds too much."""
+def digests(stream: IO[bytes]) -> dict[str, str | int]:
+    """`size` in bytes, `sha256` and `md5` of a stream, in pieces."""
     size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     while piece := stream.read(CHUNK):
         size += len(piece)
-        if size > (most or LARGEST):
-            raise _too_large(origin, most or LARGEST)
         sha256.update(piece)
         md5.update(piece)
     return {"size": size, "sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
 
 
-def members(
-    path: Path, wanted: Callable[[str], bool] = lambda name: True, most: int | None = None
-) -> Iterator[tuple[str, bytes]]:
+def members(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> Iterator[tuple[str, bytes]]:
     """Name and content of each regular file that is wanted, of a zip archive or a tar archive, however compressed.
 
-    Nothing is extracted to disk and no link is followed. DamagedFile where it is no archive, or a truncated one, or
-    where what is wanted of it is more than `most` bytes, LARGEST where none are stated.
+    Nothing is extracted to disk and no link is followed. DamagedFile where it is no archive, or a truncated one.
     """
-    left = most = most or LARGEST
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 for entry in archive.infolist():
                     link = stat.S_ISLNK(entry.external_attr >> 16)
                     if not entry.is_dir() and not link and wanted(entry.filename):
-                        with archive.open(entry) as zipped:
-                            content = _at_most(zipped, left, path)
-                        left -= len(content)
-                        yield entry.filename, content
+                        yield entry.filename, archive.read(entry)
         else:
             with opened(path, "") as stream, tarfile.open(fileobj=stream, mode="r|*") as tar:
                 for member in tar:
                     if member.isfile() and wanted(member.name) and (file := tar.extractfile(member)):
-                        if member.size > left:
-                            raise _too_large(path, most)
-                        left -= member.size
                         yield member.name, file.read()
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:  # RuntimeError: encrypted
         raise DamagedFile(f"{path} is no archive, or a truncated one ({error}); get it again") from error

@@ -96,12 +96,8 @@ def open_corpus(source: TextSource) -> Corpus:
         raise UsageError(f"the shares of train, valid and test are whole percents that add to 100: {source.share}")
     name, own = source.corpus, source.corpus not in names()
     files, texts = _own(source) if own else (_topics_file(), _topics) if name == "python_docs" else _named(name)
-    settings: dict[str, Any] = {
-        "normalization": source.normalization,
-        "share": source.share,
-        "encoding": source.encoding,
-    }
-    if own and _only_beginning.get() and len(content.beginning(files[0], BEGINNING + 1)) > BEGINNING:
+    settings: dict[str, Any] = {name: getattr(source, name) for name in ("normalization", "share", "encoding")}
+    if own and _only_beginning.get() and len(content.read(files[0], BEGINNING + 1)) > BEGINNING:
         warnings.warn(f"smoke scale reads the first {BEGINNING:,} bytes of {source.corpus} alone", stacklevel=4)
         settings["beginning"] = BEGINNING
     parsed = cached("corpus", files, lambda: _encode(texts(), source, own), corpus="" if own else name, **settings)
@@ -187,7 +183,7 @@ def _counts(text: str) -> np.ndarray:
 
 
 def _decode(path: Path, encoding: str, cut: bool) -> str:
-    data = content.beginning(path, BEGINNING + 1) if cut else content.read(path)
+    data = content.read(path, BEGINNING + 1 if cut else -1)
     whole = len(data) <= BEGINNING or not cut  # or its last character may be half of one
     try:
         text: str = codecs.getincrementaldecoder(encoding)().decode(data if whole else data[:BEGINNING], final=whole)
@@ -195,22 +191,10 @@ def _decode(path: Path, encoding: str, cut: bool) -> str:
     except LookupError:
         raise UsageError(f"there is no encoding {encoding!r}") from None
     except UnicodeDecodeError as error:
-        likely = _likely_encoding(data)
         raise UsageError(
-            f"{path} is not {encoding} text (byte {data[error.start]:#04x} at {error.start}); it may be {likely}: try "
-            f"--encoding {likely}, or encoding={likely!r} in Python"
+            f"{path} is not {encoding} text (byte {data[error.start]:#04x} at {error.start}): try --encoding cp1252 "
+            'or utf-16, or encoding="cp1252" in Python'
         ) from None
-
-
-def _likely_encoding(data: bytes) -> str:
-    """A guess for bytes that are no UTF-8: UTF-16 by its first two, else what most older western texts are in."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    try:
-        data.decode("cp1252")
-    except UnicodeDecodeError:
-        return "latin-1"
-    return "cp1252"
 
 
 def _ptb(files: list[bytes]) -> list[str]:

@@ -19,20 +19,20 @@ def fetch(name: str, progress: bool = True) -> list[Path]:
     A UsageError says how a set is had that may not be downloaded, a LabError what every mirror answered, or that the
     disk is full. What was there before stays until a verified file replaces it.
     """
-    dataset = registry.get(name)
+    dataset, folder = registry.get(name), paths.data()
     if not all(file.urls for file in dataset.files):
         raise UsageError(
             f"{dataset.title} cannot be fetched: it is {dataset.how}, with `nlstm-lab data import {name} PATH`"
         )
-    with _working_folder() as folder:
-        downloads: dict[str, Path] = {}
-        wanted = [file for file in dataset.files if not _sound(file)]
-        return [_fetch(dataset, file, Path(folder), downloads, progress) for file in wanted]
+    with storing.saying_why(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as aside:
+            wanted = [file for file in dataset.files if not _sound(file)]
+            return [_fetch(dataset, file, Path(aside), progress) for file in wanted]
 
 
 def _sound(file: File) -> bool:
-    path = registry.find(file)
-    if path is None:
+    if (path := registry.find(file)) is None:
         return False
     try:
         registry.verify(file, path, registry.measure(file, path))
@@ -41,53 +41,40 @@ def _sound(file: File) -> bool:
     return True
 
 
-def _working_folder() -> tempfile.TemporaryDirectory[str]:
-    """Beside the data, so that a full disk shows before anything is replaced."""
-    try:
-        paths.data().mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryDirectory(prefix=".fetching-", dir=paths.data())
-    except OSError as error:
-        raise _refused(error) from error
-
-
-def _fetch(dataset: Dataset, file: File, folder: Path, downloads: dict[str, Path], progress: bool) -> Path:
+def _fetch(dataset: Dataset, file: File, folder: Path, progress: bool) -> Path:
     """The file from the first mirror that has it as it was published; an archive is downloaded once."""
     import requests
 
     failures = []
     for url in file.urls:
         address, member = urldefrag(url)
+        download = folder / Path(urlparse(address).path).name
         for _ in range(TRIES):
             try:
-                if address not in downloads:
-                    downloads[address] = _download(address, folder, progress)
-                return _place(file, downloads[address], member)
+                _download(address, download, progress)
+                return _place(file, download, member)
             except requests.HTTPError as error:
                 failures.append(str(error))  # status, reason and address
                 break
             except requests.RequestException as error:
-                failures.append(f"{address}: {_reason(error)}")
+                failures.append(f"{address}: {type(error).__name__}")
             except DamagedFile as error:
-                downloads.pop(address).unlink(missing_ok=True)
+                download.unlink()
                 failures.append(f"{address}: {error}")
                 break
-            except OSError as error:
-                if isinstance(error, LabError):
-                    raise
-                raise _refused(error) from error
     raise LabError(
         f"no mirror had {file.name} of {dataset.title} ({'; '.join(dict.fromkeys(failures))}); behind a firewall "
         f"download it elsewhere and take it over with `nlstm-lab data import {dataset.name} PATH`"
     )
 
 
-def _download(address: str, folder: Path, progress: bool) -> Path:
+def _download(address: str, download: Path, progress: bool) -> None:
+    """Into `download`, unless it is there."""
     import pooch
 
     pooch.get_logger().setLevel("WARNING")  # it would announce each file
     downloader = pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT, chunk_size=1 << 16)
-    name = Path(urlparse(address).path).name
-    return Path(pooch.retrieve(address, known_hash=None, fname=name, path=folder, downloader=downloader))
+    pooch.retrieve(address, known_hash=None, fname=download.name, path=download.parent, downloader=downloader)
 
 
 def _place(file: File, download: Path, member: str) -> Path:
@@ -97,15 +84,3 @@ def _place(file: File, download: Path, member: str) -> Path:
     if (source := storing.in_archive(file, download)) is None:
         raise DamagedFile(f"{download.name} holds no {file.name}")
     return storing.place(file, source)
-
-
-def _refused(error: OSError) -> LabError:
-    why = paths.reason(error)
-    return LabError(
-        f"{paths.data()} cannot be written ({why}); nothing was changed; NLSTM_LAB_ROOT can name another folder"
-    )
-
-
-def _reason(error: Exception) -> str:
-    """The last link of the chain in words, without addresses of objects."""
-    return type(error).__name__ if " object at 0x" in str(error) else str(error)

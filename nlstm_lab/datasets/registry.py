@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,38 +61,20 @@ def contents(name: str) -> list[bytes]:
     """The content of each file of a data set, verified; DamagedFile where it is not what was published."""
     everything = []
     for file, path in zip(get(name).files, locate(name), strict=True):
-        data = content.read(path, file.size)
-        verify(file, path, content.digests(io.BytesIO(data), file.size, path))
+        data = content.read(path)
+        verify(file, path, content.digests(io.BytesIO(data)))
         everything.append(data)
     return everything
 
 
 def verify(file: File, path: Path | str, measured: Mapping[str, str | int]) -> None:
     """Compare what was measured of a content with the record; DamagedFile says what differs."""
-    first = {"sha256": _first_seen().get(file.path)} if file.md5 else {}
     for what in ("size", "sha256", "md5", "members"):
-        if (expected := getattr(file, what) or first.get(what)) is not None and measured[what] != expected:
+        if (expected := getattr(file, what)) is not None and measured[what] != expected:
             raise DamagedFile(
                 f"{path} is not {file.name} as it was published ({what} {measured[what]}, expected {expected}); "
                 f"remove it and get it again"
             )
-
-
-def remember(file: File, measured: Mapping[str, str | int]) -> None:
-    """Note the sha256 of a content that was verified by its MD5 alone, for whoever gets it again."""
-    if file.md5 and not file.sha256:
-        known = json.dumps({**_first_seen(), file.path: measured["sha256"]}, indent=1, sort_keys=True)
-        paths.write(paths.checksums(), f"{known}\n")
-
-
-def _first_seen() -> dict[str, str]:
-    """The sha256 of contents by their paths, noted when they were first fetched."""
-    try:
-        return dict(json.loads(paths.checksums().read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise DamagedFile(f"{paths.checksums()} is not JSON ({error}); restore it with git") from error
 
 
 def measure(file: File, path: Path, packing: str | None = None) -> dict[str, str | int]:
@@ -101,7 +82,7 @@ def measure(file: File, path: Path, packing: str | None = None) -> dict[str, str
     if file.members is not None:
         return {"members": sum(1 for _ in content.members(path))}
     with content.opened(path, packing) as stream:
-        return content.digests(stream, file.size, path)
+        return content.digests(stream)
 
 
 def status() -> list[Status]:

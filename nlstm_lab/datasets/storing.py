@@ -14,8 +14,6 @@ from nlstm_lab.datasets import content, registry
 from nlstm_lab.datasets.records import File
 from nlstm_lab.errors import LabError, UsageError
 
-PACKED_MORE = 1 << 20  # bytes by which what does not compress may be larger when it is packed
-
 
 class Source(NamedTuple):
     """Where a file's content comes from: a stream, packed so; origin: what a message calls it."""
@@ -64,8 +62,7 @@ def in_archive(file: File, path: Path) -> Source | None:
 
     Members are found by their bare name, never extracted: a path that leads outside or a link cannot do harm.
     """
-    most = file.size and file.size + PACKED_MORE
-    for name, data in content.members(path, lambda name: _packing(file, PurePosixPath(name).name) is not None, most):
+    for name, data in content.members(path, lambda name: _packing(file, PurePosixPath(name).name) is not None):
         return Source(io.BytesIO(data), _packing(file, PurePosixPath(name).name) or "", f"{name} in {path}")
     return None
 
@@ -85,13 +82,11 @@ def _source(file: File, path: Path, alone: bool) -> Source | None:
 def _copied(file: File, source: Source) -> Iterator[Path]:
     """Where the file belongs; the verified content takes that place when the block ends well."""
     target = paths.data() / f"{file.path}{source.packing}"
-    with source.stream, _writing(target) as partial:
+    with source.stream, saying_why(target), paths.atomic(target) as partial:
         with partial.open("wb") as out:
             shutil.copyfileobj(source.stream, out, content.CHUNK)
-        measured = registry.measure(file, partial, source.packing)
-        registry.verify(file, source.origin, measured)
+        registry.verify(file, source.origin, registry.measure(file, partial, source.packing))
         yield target
-    registry.remember(file, measured)
 
 
 def _uncover(file: File, target: Path) -> None:
@@ -112,10 +107,10 @@ def _is_archive(path: Path) -> bool:
 
 
 @contextmanager
-def _writing(target: Path) -> Iterator[Path]:
+def saying_why(target: Path) -> Iterator[None]:
+    """Turn a failed write to `target` into one sentence."""
     try:
-        with paths.atomic(target) as partial:
-            yield partial
+        yield
     except OSError as error:
         if isinstance(error, LabError) or error.errno is None:
             raise

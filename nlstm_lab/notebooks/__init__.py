@@ -3,11 +3,9 @@
 outcomes = execute_all(plan(["12"], {"seeds": "0,1"}))
 """
 
-from typing import Any
-
 from nlstm_lab.door import door
 
-_get, __all__ = door(
+__getattr__, __all__ = door(
     __name__,
     {
         "notebooks.collection": ["Outcome", "execute_all", "time_left"],
@@ -15,10 +13,6 @@ _get, __all__ = door(
         "notebooks.jobs": ["Job", "names", "plan", "resolve"],
     },
 )
-
-
-def __getattr__(name: str) -> Any:
-    return _get(name)
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nlstm_lab import experiments
-from nlstm_lab.datasets import content, corpora
+from nlstm_lab.datasets import corpora
 from nlstm_lab.datasets.corpora import UNSEEN, Corpus, TextSource, open_corpus, text8_rules
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.errors import DamagedFile, MissingData, UsageError
@@ -65,17 +65,6 @@ def test_an_edited_text_is_read_anew(home: Path) -> None:
     assert spelled(second) == "abc" * 100
     assert first.fingerprint != second.fingerprint
     assert spelled(first) == "ab" * 100  # who has the old one open keeps it
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_text_that_unpacks_to_more_than_is_read_stops(
-    home: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
-) -> None:
-    monkeypatch.setattr(content, "LARGEST", 1000)
-    file = home / ("text.txt.gz" if packed else "text.txt")
-    file.write_bytes(gzip.compress(b"ab" * 10_000) if packed else b"ab" * 10_000)
-    with pytest.raises(DamagedFile, match=file.name):
-        open_corpus(TextSource(str(file)))
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -148,8 +137,7 @@ def test_named_corpora_that_are_not_here_say_how_to_get_them(home: Path) -> None
     [
         (b"", UsageError, "text.txt"),
         (b"abc\xff" * 99, UsageError, "0xff.*--encoding cp1252"),
-        (b"\xff\xfea\x00b\x00" * 99, UsageError, "--encoding utf-16"),
-        (b"abc\x81" * 99, UsageError, "--encoding latin-1"),
+        (b"\xff\xfea\x00b\x00" * 99, UsageError, "--encoding.*utf-16"),
         (b"short", UsageError, "text.txt"),
     ],
 )

@@ -1,10 +1,7 @@
 """Importing what was obtained by hand: files, archives, folders, and malice in them."""
 
-import dataclasses
 import gzip
-import hashlib
 import io
-import json
 import os
 import tarfile
 import zipfile
@@ -13,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nlstm_lab.datasets import registry, storing
-from nlstm_lab.datasets.records import File
+from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.storing import import_
 from nlstm_lab.errors import DamagedFile, UsageError
 
@@ -109,33 +105,6 @@ def test_truncated_archives_are_refused(home: Path, publish: Publish) -> None:
     whole.write_bytes(whole.read_bytes()[:5000])
     with pytest.raises(DamagedFile):
         import_("poetry", whole)
-
-
-@pytest.mark.parametrize("make", [tar, zipped])
-def test_a_member_that_is_larger_than_published_is_not_read_to_its_end(
-    home: Path, publish: Publish, monkeypatch: pytest.MonkeyPatch, make: Callable[..., Path]
-) -> None:
-    publish("text8", [b"text"], store=False)
-    monkeypatch.setattr(storing, "PACKED_MORE", 100)
-    with pytest.raises(DamagedFile, match="104"):
-        import_("text8", make(home / ("data.tar.gz" if make is tar else "data.zip"), {"text8": bytes(10_000_000)}))
-    packed = home / "text8.gz"
-    packed.write_bytes(gzip.compress(bytes(10_000_000)))
-    with pytest.raises(DamagedFile):
-        import_("text8", packed)
-    assert not [path for path in (home / "data").rglob("*") if path.is_file()]
-
-
-def test_a_content_without_a_sha256_has_it_noted_at_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = File("text8/text8", 4, md5=hashlib.md5(b"text").hexdigest())
-    monkeypatch.setitem(registry.DATASETS, "text8", dataclasses.replace(registry.DATASETS["text8"], files=(first,)))
-    (home / "text8").write_bytes(b"text")
-    import_("text8", home / "text8")
-    noted = json.loads((home / "data" / "checksums.json").read_text())
-    assert noted == {"text8/text8": hashlib.sha256(b"text").hexdigest()}
-    (home / "data" / "checksums.json").write_text(json.dumps({"text8/text8": "0" * 64}))
-    with pytest.raises(DamagedFile, match="sha256"):
-        import_("text8", home / "text8")
 
 
 def test_members_that_point_outside_land_where_they_belong(home: Path, publish: Publish) -> None:
