@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
 from nlstm_lab.cells.arguments import OfClass, document, entries, signature
-from nlstm_lab.cells.checks import checked_input, checked_state, positive, switch
-from nlstm_lab.errors import UsageError
+from nlstm_lab.cells.checks import checked_input, checked_state, positive
 
 State = tuple[Tensor, ...]
 Device = torch.device | str | int | None
@@ -78,17 +77,7 @@ def look_up(table: Tensor, symbols: Tensor, out: Tensor | None = None) -> Tensor
         raise ValueError(f"input must hold symbols from 0 to {len(table) - 1}, not others") from None
 
 
-class Unscripted(nn.Module):
-    """A module that says why `torch.jit.script` cannot take it, alone or inside another."""
-
-    def __prepare_scriptable__(self) -> None:
-        raise UsageError(
-            f"{type(self).__name__} cannot be scripted, as its steps are Python: take torch.compile, torch.export or "
-            "torch.jit.trace"
-        )
-
-
-class Cell(Unscripted, ABC):
+class Cell(nn.Module, ABC):
     """One step of a recurrent network: x_t and the last state in, the new state out.
 
     Shapes: input [B, input_size] (or [input_size], or integer symbols [B] or []), each part of the state [B,
@@ -188,13 +177,6 @@ class Cell(Unscripted, ABC):
         last = self.recur(self.project(x), first, **beside)
         return self.pack(tuple(tensor[0] for tensor in last) if single else last)
 
-    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *rest: Any) -> None:
-        """Raise ValueError before weights are loaded that would silently turn every output into NaN."""
-        for name, _parameter in self.named_parameters():
-            if torch.isnan(state_dict.get(prefix + name, torch.zeros(()))).any():
-                raise ValueError(f"{prefix}{name} must hold numbers, but NaN is among those to load")
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}"
 
@@ -231,7 +213,7 @@ class GatedCell(Cell):
         rows = len(self.gates) * hidden_size + further_rows
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size, **new))
         self.weight_hh = nn.Parameter(torch.empty(rows, hidden_size, **new))
-        self.bias = nn.Parameter(torch.empty(rows, **new)) if switch("bias", bias) else None
+        self.bias = nn.Parameter(torch.empty(rows, **new)) if bias else None
 
     def fans(self) -> list[int]:
         """Of each block of rows, the inputs and outputs of its kernel (`initialization.fill`): here one for all."""

@@ -12,7 +12,6 @@ def memory_names(num_layers: int, depth: int) -> list[str]:
         num_layers: Number of layers.
         depth: Memories of a layer.
 
-
     >>> memory_names(1, 1), memory_names(2, 1), memory_names(1, 3)
     (['cell'], ['layer 1', 'layer 2'], ['outer', 'middle', 'inner'])
     >>> memory_names(2, 2), memory_names(1, 4)[1:]

@@ -74,9 +74,6 @@ class MultiscaleCell(GatedCell):
         (zeros if None), and z_t [B] of the layer itself where that is known.
         """
 
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}{', top' if self.top else ''}"
-
 
 class Multiscale(Recurrent):
     """Unrolls layers that step through time together; h and c [num_layers, B, hidden_size], z [num_layers, B]."""

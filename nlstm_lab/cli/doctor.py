@@ -145,7 +145,7 @@ def compiler() -> Finding:
 
     if not (lack := lacking("cuda" if torch.cuda.is_available() else "cpu")):
         return Finding("compiler", "found")
-    return Finding("compiler", f"needs {lack}", "long trainings run uncompiled, and slower")
+    return Finding("compiler", lack, "long trainings run uncompiled, and slower")
 
 
 def data_sets() -> Iterator[Finding]:

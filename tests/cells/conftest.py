@@ -9,4 +9,4 @@ from nlstm_lab.cells.fast.compiling import lacking
 def compiler() -> None:
     """Skips where inductor cannot compile; asked by the test, since the answer takes seconds of importing."""
     if what := lacking("cpu"):
-        pytest.skip(f"inductor finds here no {what}")
+        pytest.skip(f"inductor does not compile here: {what}")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled, fused
-from nlstm_lab.cells.fast.compiling import compiled, lacking
+from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import exact_kernels, exact_products, has_bf16, onednn_is_exact, times
 from nlstm_lab.errors import UsageError
 
@@ -249,22 +249,6 @@ def test_the_kernel_is_given_contiguous_states(monkeypatch):
     LSTM(5, 6)(torch.randn(4, 3, 5), (first, first))
     assert given
     assert all(part.is_contiguous() for part in given)
-
-
-def test_triton_needs_a_c_compiler_and_headers_as_well(monkeypatch, tmp_path):
-    """It builds its driver at its first kernel, which is the first update of a training."""
-    monkeypatch.setattr("torch.utils._triton.has_triton", lambda: True)
-    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
-    look = lacking.__wrapped__  # anew each time
-    assert look("cuda") == "Python's headers"
-    (tmp_path / "Python.h").touch()
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CC", raising=False)
-    assert look("cuda") == "a C compiler"
-    (tmp_path / "gcc").touch(0o755)
-    assert look("cuda") == ""
-    monkeypatch.setenv("CC", "another")
-    assert look("cuda") == "a C compiler"
 
 
 @pytest.mark.slow

@@ -50,8 +50,7 @@ def detected() -> list[Any] | None:
 
 
 def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
-    """One layer over all steps, x [T, B, features] or symbols [T, B] to h [T, B, hidden_size] and the
-    last state.
+    """One layer over all steps, x [T, B, features] or symbols [T, B] to h [T, B, hidden_size] and the last state.
 
     None where there is no fast way: for another cell, type or device, an empty batch, tensors that are not plain, and
     under everything that must see the single operations (compiling, tracing, function transforms, autocast,

@@ -1,20 +1,14 @@
 """Pure pointwise functions whose results go into given buffers, eagerly or compiled into one loop.
 
-Compiling pays where a training repeats one shape for minutes, and costs seconds for each new shape, so a caller asks
-for it with `compiled()`. The code is made by inductor (C++ on a CPU, Triton on CUDA) from the same functions that run
-eagerly. It is called without the guards of `torch.compile`, which would cost as much as the loop: a `Runner` is looked
-up by everything that the code depends on, once for all steps.
+Compiling costs seconds for each new shape, so a caller asks for it with `compiled()`. The code is called without the
+guards of `torch.compile`, which would cost as much as the loop: a `Runner` is looked up by everything that the code
+depends on, once for all steps.
 """
 
 import functools
-import os
-import re
-import shutil
-import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,8 +23,7 @@ _runners: dict[tuple[Any, ...], Runner] = {}
 
 @contextmanager
 def compiled(on: bool = True) -> Iterator[None]:
-    """Compile the pointwise functions of the fast paths that run forward in the block, where a compiler
-    is present."""
+    """Compile the pointwise functions of the fast paths that run forward in the block, where there is a compiler."""
     token = _asked.set(on)
     try:
         yield
@@ -39,8 +32,7 @@ def compiled(on: bool = True) -> Iterator[None]:
 
 
 def wanted(device: torch.device) -> bool:
-    """Whether the functions are to be compiled; asked in the forward, as the backward may run in another
-    thread."""
+    """Whether the functions are to be compiled; asked in the forward, as the backward may run in another thread."""
     return _asked.get() and has_compiler(device.type)
 
 
@@ -51,42 +43,17 @@ def has_compiler(device_type: str) -> bool:
 
 @functools.cache
 def lacking(device_type: str) -> str:
-    """What inductor needs and does not find here, or nothing.
-
-    For CUDA Triton, which builds its driver at its first kernel, with a C compiler and Python's headers. For a CPU a
-    C++ compiler, Python's headers, and torch in a folder whose path, which goes to the linker without quotes, holds no
-    space.
-    """
-    headers = Path(sysconfig.get_path("include"), "Python.h").is_file()
-    if device_type != "cpu":
-        from torch.utils._triton import has_triton
-
-        return "Triton" if not has_triton() else "Python's headers" if not headers else _lacking_c_compiler()
-    if re.search(r"\s", torch.__file__):
-        return "a path to torch without a space"
-    return "Python's headers" if not headers else _lacking_cpp_compiler()
-
-
-def _lacking_c_compiler() -> str:
-    """Triton's own search."""
-    named = os.environ.get("CC")
-    present = any(map(shutil.which, ("gcc", "clang") if named is None else (named,)))
-    return "" if present else "a C compiler"
-
-
-def _lacking_cpp_compiler() -> str:
-    from torch._inductor.cpp_builder import get_cpp_compiler
-    from torch._inductor.exc import InvalidCxxCompiler
-
+    """Why inductor compiles nothing here, found by a trial with one small function, or nothing."""
     try:
-        return "" if get_cpp_compiler() else "a C++ compiler"
-    except InvalidCxxCompiler:
-        return "a C++ compiler"
+        x = torch.zeros(2, device=device_type)
+        _compile(lambda y: (y + 1,), [x.clone()], [x])([x.clone()], [x])
+    except Exception as error:  # whatever inductor, Triton or a compiler raises
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return ""
 
 
 class Runners:
-    """Runs pointwise functions into buffers; a function and its place in the step keep one layout over
-    all steps.
+    """Runs pointwise functions into buffers; a function and its place in the step keep one layout over all steps.
 
     A buffer must not be an input as well: compiled code may write it before it reads it.
     """
@@ -119,8 +86,7 @@ def _runner(function: Function, buffers: Sequence[Tensor], inputs: Sequence[Tens
 
 
 def _compile(function: Function, buffers: Sequence[Tensor], inputs: Sequence[Tensor]) -> Runner:
-    """Trace and compile with tensors of the same layouts whose memory does not overlap, as the buffers'
-    may not.
+    """Trace and compile with tensors of the same layouts whose memory does not overlap, as the buffers' may not.
 
     The code is called as inductor leaves it: what `torch.compile` and its autograd would check at every call, the key
     of the runner has settled.

@@ -1,5 +1,4 @@
-"""The Nested LSTM of any depth (depth 1 is the LSTM), unrolled by one autograd function with a derived
-backward.
+"""The Nested LSTM of any depth (depth 1 is the LSTM), unrolled by one autograd function with a derived backward.
 
 The time loops keep only what a step must wait for: one product a level, and two runs of pointwise functions around it.
 The input's products come for all steps at once from `Cell.project`; the gates are saved, and each weight's gradient is
@@ -30,8 +29,7 @@ WEIGHED_STEPS = 25  # in the backward, those whose deeper gradients are held unt
 
 
 class Level(NamedTuple):
-    """One affine map of the nest, rows [i | f | g | o], and its candidate; x_t's share comes apart, for
-    all steps."""
+    """One affine map of the nest, rows [i | f | g | o], and its candidate; x_t's share comes apart, for all steps."""
 
     weight: Tensor
     bias: Tensor | None
@@ -101,8 +99,7 @@ class Options(NamedTuple):
 
 
 class Unrolled(torch.autograd.Function):
-    """All steps of a nest: h of all steps, and the last state, from x's share of the outermost
-    pre-activations.
+    """All steps of a nest: h of all steps, and the last state, from x's share of the outermost pre-activations.
 
     That share is the source [T, B, 4H] or, with symbols [T, B], their rows of the source [size, 4H]. It comes from x,
     weight_ih and bias, which are there for `replay` alone and get their gradients through the source. The tensors that

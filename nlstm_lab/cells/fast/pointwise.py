@@ -17,8 +17,7 @@ def gates_of(product: Tensor, addend: Tensor, tanh: bool) -> Tensors:
 
 
 def enter(product: Tensor, addend: Tensor, memory: Tensor, *, tanh: bool) -> Tensors:
-    """The way in, one level: its gates, and the x~ = i * g and h~ = f * c of equations 8 and 7 for the
-    next level."""
+    """The way in, one level: its gates, and the x~ = i * g and h~ = f * c of equations 8 and 7 for the next level."""
     i, f, g, o = gates_of(product, addend, tanh)
     return i, f, g, o, i * g, f * memory
 
@@ -55,8 +54,7 @@ def leave_backward(d_product: Tensor, d_hidden: Tensor, memory: Tensor, *rest: T
 
 
 def enter_backward(d_z: Tensor, memory: Tensor, i: Tensor, f: Tensor, g: Tensor, *, tanh: bool) -> Tensors:
-    """Backward of `enter`, without o: the blocks of i, f, g, and the gradient of `memory`, the step
-    before's."""
+    """Backward of `enter`, without o: the blocks of i, f, g, and the gradient of `memory`, the step before's."""
     d_x, d_h = d_z.to(memory.dtype).chunk(2, 1)
     return *_gates_backward(d_x, d_h, memory, i, f, g, tanh), d_h * f
 
