@@ -37,7 +37,9 @@ def _read(
 ) -> tuple[Tensor, list[State]] | None:
     if torch.is_grad_enabled() or x.device.type != "cpu" or x.shape[1] != 1 or (network.dropout and network.training):
         return None  # before any look at values, for which a GPU would have to be waited for
-    cells = [cell for cell in network.cells if type(cell) is HMLSTMCell and _is_sparse(cell)]
+    cells = [
+        cell for cell in network.cells if type(cell) is HMLSTMCell and cell.boundary == "step" and not is_joint(cell)
+    ]
     hard = all(bool(((z == 0) | (z == 1)).all()) for _, _, z in states)
     if not hard or bool(states[-1][2].any()) or len(cells) < network.num_layers:
         return None
@@ -70,9 +72,9 @@ def _over_steps(
     return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers]
 
 
-def _is_sparse(cell: HMLSTMCell) -> bool:
-    joint = cell.norm is not None and cell.norm.normalized_shape[0] > 4 * cell.hidden_size
-    return cell.boundary == "step" and not joint
+def is_joint(cell: HMLSTMCell) -> bool:
+    """Whether the boundaries are normalized together with the gates."""
+    return cell.norm is not None and cell.norm.normalized_shape[0] > 4 * cell.hidden_size
 
 
 class Layer:
