@@ -7,9 +7,11 @@ JupyterLab and under plain papermill, which injects values of any type and undec
 import ast
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from pydantic import TypeAdapter
 
 from nlstm_lab.errors import LabError, UsageError, hint
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 TYPES = {"bool": bool, "int": int, "float": float, "str": str, "list": list, "Literal": Literal}
-TRUTH = {"true": True, "false": False}
 INJECTED = "# Parameters\n"  # how the cell that papermill writes begins
 
 
@@ -95,40 +96,16 @@ def known(name: str, names: Iterable[str], where: str) -> None:
 
 
 def _converted(value: Any, kind: Any) -> Any:
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        matching = [option for option in inner if str(option) == str(value)]
-        return matching[0] if matching else _refuse(value)
-    if origin is UnionType:
-        return _first(value, sorted(inner, key=lambda option: option is str))  # any text is a str: asked last
-    if origin is list:
+    if get_origin(kind) is list:
         items = value.strip("[] ").split(",") if isinstance(value, str) else value
         items = items if isinstance(items, list | tuple) else [items]
         items = [item.strip(" '\"") if isinstance(item, str) else item for item in items]
-        return [_converted(item, inner[0]) for item in items if item != ""]
-    if isinstance(value, str) and kind is not str:
-        return _from_text(value, kind)
-    if kind is float and type(value) is int:
-        return float(value)
-    return value if type(value) is kind else _refuse(value)
-
-
-def _from_text(text: str, kind: Any) -> Any:
-    if kind is bool and text.lower() in TRUTH:
-        return TRUTH[text.lower()]
-    if kind is NoneType and text.lower() == "none":
-        return None
-    return kind(text) if kind in (int, float) else _refuse(text)
-
-
-def _first(value: Any, kinds: list[Any]) -> Any:
-    for kind in kinds:
-        try:
-            return _converted(value, kind)
-        except (ValueError, TypeError):
-            continue
-    _refuse(value)
-
-
-def _refuse(value: Any) -> NoReturn:
-    raise ValueError(f"{value!r} is not of the type")
+        return [_converted(item, get_args(kind)[0]) for item in items if item != ""]
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    if isinstance(value, str):
+        with suppress(
+            ValueError, TypeError, SyntaxError
+        ):  # what it says, where that is of the kind; else the text itself
+            if not isinstance(said := ast.literal_eval(value.capitalize()), str):
+                return adapter.validate_python(said, strict=True)
+    return adapter.validate_python(value, strict=True)

@@ -20,7 +20,6 @@ from filelock import FileLock, Timeout
 from nlstm_lab.errors import LabError, UsageError
 
 PACKAGE = Path(__file__).resolve().parent
-PARTIAL = re.compile(r"\..+\.(\d+)\.[a-z0-9_]{8}")  # `.<target>.<process>.<random>`: what is being written
 
 
 def root() -> Path:
@@ -121,7 +120,7 @@ def atomic(target: Path) -> Iterator[Path]:
     ['result.json']
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.{os.getpid()}.", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     os.close(handle)
     partial = Path(name)
     try:
@@ -203,14 +202,6 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-def tidy(folder: Path) -> None:
-    """Remove what processes of this machine that were killed inside `atomic` have left in a folder."""
-    for partial in folder.glob(".*.*.*"):
-        process = PARTIAL.fullmatch(partial.name)
-        if process and not _alive(int(process[1])):
-            partial.unlink(missing_ok=True)
-
-
 def redirected() -> list[str]:
     """Which of $NLSTM_LAB_RUNS, _PROBES and _FIGURES name a folder that is not the one of `root`."""
     given = {name: (_given(name), own) for name, own in _own().items()}
@@ -226,13 +217,3 @@ def _given(name: str) -> Path | None:
     """The folder that an environment variable of this project names, where there is one."""
     given = os.environ.get(f"NLSTM_LAB_{name}")
     return Path(given).expanduser() if given else None
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True

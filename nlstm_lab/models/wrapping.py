@@ -81,23 +81,18 @@ def _from_torch(rnn: nn.Module) -> cells.Recurrent:
 @torch.no_grad()
 def _check_sizes(network: Network) -> None:
     """Raise ValueError unless every symbol reaches the layers, and every name has an output."""
-    known, width = network.vocabulary, network.recurrent.input_size
+    known, recurrent = network.vocabulary, network.recurrent
     symbols = torch.arange(len(known) if known else 1, device=network.device)
-    if network.embedding is None:
-        if len(symbols) > width:
-            raise ValueError(f"vocabulary must hold at most the {width} symbols that rnn reads, not {len(symbols)}")
-    else:
+    if network.embedding is None and len(symbols) > recurrent.input_size:
+        raise ValueError(f"vocabulary must hold at most the {recurrent.input_size} symbols that rnn reads")
+    names = network.words or (known.symbols if known else ())
+    hidden = recurrent.cells[0].like.new_zeros(1, 1, recurrent.output_size)
+    for part, given, wanted in (("embedding", symbols, recurrent.input_size), ("readout", hidden, len(names))):
+        if (module := getattr(network, part)) is None:
+            continue
         try:
-            embedded = network.embedding(symbols)
-        except (IndexError, RuntimeError) as error:
-            raise ValueError(f"embedding must know the {len(symbols)} symbols of the vocabulary: {error}") from error
-        if embedded.shape != (len(symbols), width):
-            raise ValueError(f"embedding must give the {width} values that rnn reads, not {list(embedded.shape[1:])}")
-    hidden = network.recurrent.cells[0].like.new_zeros(1, 1, network.recurrent.output_size)
-    try:
-        outputs = network.readout(hidden).shape[-1]
-    except (IndexError, RuntimeError, ValueError) as error:
-        raise ValueError(f"readout must take the {hidden.shape[-1]} values that rnn gives: {error}") from error
-    names = network.words or (known.symbols if known else None)
-    if names is not None and outputs != len(names):
-        raise ValueError(f"readout must give one output for each of the {len(names)} names, not {outputs}")
+            size = module(given).shape[-1]
+        except (IndexError, RuntimeError, ValueError) as error:
+            raise ValueError(f"{part} must take the symbols, or the h, that it is given: {error}") from error
+        if wanted and size != wanted:
+            raise ValueError(f"{part} must give {wanted} values, not {size}")

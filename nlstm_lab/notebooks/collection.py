@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Literal
 
-from nlstm_lab import cluster, paths
+from nlstm_lab import cluster
 from nlstm_lab.errors import Interrupted
 from nlstm_lab.notebooks.executor import execute
 from nlstm_lab.notebooks.inputs import Inputs, reads_claims, stamped, unchanged
@@ -63,9 +63,6 @@ def execute_all(
                 _run(waiting, cluster.workers_for(len(waiting), workers), timeout, lambda: watch(outcomes))
     except KeyboardInterrupt:
         raise Interrupted("stopped: what was finished stays, and the same command does the rest") from None
-    finally:
-        for folder in (paths.figures(), paths.probes(), paths.executed()):
-            paths.tidy(folder)
     watch(outcomes)
     return outcomes
 

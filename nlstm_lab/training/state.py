@@ -17,7 +17,6 @@ from nlstm_lab.training import checkpoint
 from nlstm_lab.training.machine import machine
 
 NOTHING = (0.0,) * len(Score._fields)
-KEPT = ("network", "optimizer", "progress", "best", "precision")  # by every checkpoint that can be gone on with
 Row = tuple[int, int, str, str, str, float]
 COLUMNS = ("epoch", "update", "split", "evaluation", "metric", "value")
 Random = dict[str, Tensor]  # generator states by device type
@@ -68,9 +67,9 @@ class State:
     def restore(self) -> None:
         """Go on from the file, where there is one; a machine that took no part before is warned of.
 
-        UsageError: another precision.
+        UsageError: another precision, or another network's weights.
         """
-        saved = checkpoint.load(self.file, self.wrong) if self.file else None
+        saved = checkpoint.load(self.file) if self.file else None
         if saved is None:
             self.take_part([])
             return
@@ -80,28 +79,18 @@ class State:
                 "was begun"
             )
         self.take_part(saved.get("machines", [{}]))
-        self.network.load_state_dict(saved["network"])
+        try:
+            self.network.load_state_dict(saved["network"])
+        except RuntimeError as error:
+            raise UsageError(f"{self.file} holds the weights of another network: name another file") from error
         self.optimizer.load_state_dict(saved["optimizer"])
         self.progress = Progress(**saved["progress"])
         self.began -= self.progress.seconds
         self.best = {name: value.to(self.device) for name, value in saved["best"].items()}
-        (own,) = saved.get("processes", [saved])  # older checkpoints hold a list, of one
-        self.carried = mapped(own["carried"], lambda tensor: tensor.to(self.device))
-        torch.set_rng_state(own["random"]["cpu"])
-        if self.device.type == "cuda" and "cuda" in own["random"]:
-            torch.cuda.set_rng_state(own["random"]["cuda"], self.device)
-
-    def wrong(self, saved: dict[str, Any]) -> str:
-        """What keeps a checkpoint from being gone on with, in words, or nothing."""
-        if lacking := [name for name in KEPT if name not in saved]:
-            return f"it holds no {lacking[0]}"
-        if unknown := saved["progress"].keys() - vars(Progress()).keys():
-            return f"its progress holds an unknown {min(unknown)}"
-        own = _shapes(self.network.state_dict())
-        if _shapes(saved["network"]) != own or _shapes(saved["best"] or saved["network"]) != own:
-            return "its weights are another network's"
-        nan = [name for part in ("network", "best") for name, value in saved[part].items() if value.isnan().any()]
-        return f"its {nan[0]} holds NaN" if nan else ""
+        self.carried = mapped(saved["carried"], lambda tensor: tensor.to(self.device))
+        torch.set_rng_state(saved["random"]["cpu"])
+        if self.device.type == "cuda" and "cuda" in saved["random"]:
+            torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
 
     def take_part(self, before: list[dict[str, Any]]) -> None:
         """Add the machine of this attempt to those of the attempts before."""
@@ -146,10 +135,6 @@ class State:
     def log(self, epoch: int, split: str, evaluation: str, values: dict[str, float]) -> list[Row]:
         """Rows of the history, not yet in it."""
         return [(epoch, self.progress.update, split, evaluation, name, value) for name, value in values.items()]
-
-
-def _shapes(weights: dict[str, Tensor]) -> dict[str, torch.Size]:
-    return {name: value.shape for name, value in weights.items()}
 
 
 def mapped(state: Any, change: Any) -> Any:

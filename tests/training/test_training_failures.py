@@ -1,16 +1,14 @@
 """What goes wrong ends in one sentence, keeps the last good state, and never leaves a record that claims success."""
 
 import errno
-import io
 import itertools
 import resource
 import shutil
 import subprocess
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -140,22 +138,8 @@ def finished(folders: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
         return folder, fit(folder / "checkpoint.pt")
 
 
-def without(name: str) -> Callable[[dict[str, Any]], object]:
-    return lambda state: state.pop(name)
-
-
-SPOILT: dict[str, Callable[[dict[str, Any]], object]] = {
-    "no optimizer": without("optimizer"),
-    "no progress": without("progress"),
-    "an unknown field": lambda state: state["progress"].update(mood=3),
-    "NaN": lambda state: next(iter(state["network"].values())).fill_(float("nan")),
-    "NaN in the best": lambda state: next(iter(state["best"].values())).fill_(float("nan")),
-    "another network": lambda state: state["network"].popitem(),
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", ["cut", "empty", "foreign", "older", "both", "flipped", *SPOILT])
+@pytest.mark.parametrize("damage", ["cut", "empty", "foreign", "older", "both", "flipped"])
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
     damage: str, finished: tuple[Path, training.Fit], runs_folder: Path, tmp_path: Path
 ) -> None:
@@ -165,12 +149,6 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
     flipped = bytearray(content)
     flipped[len(content) // 2] ^= 1
     file.write_bytes({"cut": content[: len(content) // 2], "foreign": b"hello", "flipped": flipped}.get(damage, b""))
-    if damage in SPOILT:
-        state = torch.load(io.BytesIO(content), weights_only=True)
-        SPOILT[damage](state)
-        checkpoint.previous(file).rename(tmp_path / "before")
-        checkpoint.save(file, state)
-        (tmp_path / "before").rename(checkpoint.previous(file))
     if damage == "older":
         torch.save({"format": 0, "network": {}}, file)
     if damage == "both":
@@ -182,28 +160,23 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
         assert checkpoint.load(file) is not None  # written anew
 
 
-@pytest.mark.slow
-def test_a_checkpoint_of_before_there_were_digests_is_gone_on_with(
-    finished: tuple[Path, training.Fit], runs_folder: Path, tmp_path: Path
-) -> None:
-    before, whole = finished
-    file = Path(shutil.copytree(before, tmp_path / "attempt")) / "checkpoint.pt"
-    file.write_bytes(file.read_bytes().rpartition(checkpoint.MARK)[0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert fit(file).history == whole.history
-    assert checkpoint.peek(before / "checkpoint.pt") is not None
-
-
 def test_a_checkpoint_never_runs_code(tmp_path: Path) -> None:
     class Harm:
         def __reduce__(self) -> tuple[object, tuple[str]]:
             return (Path.touch, (tmp_path / "harm",))  # type: ignore[return-value]
 
-    torch.save({"format": checkpoint.FORMAT, "network": Harm()}, tmp_path / "checkpoint.pt")
+    checkpoint.save(tmp_path / "checkpoint.pt", {"network": Harm()})
     with pytest.warns(UserWarning, match="checkpoint"):
         assert checkpoint.load(tmp_path / "checkpoint.pt") is None
     assert not (tmp_path / "harm").exists()
+
+
+def test_a_checkpoint_of_another_network_is_refused(
+    finished: tuple[Path, training.Fit], runs_folder: Path, tmp_path: Path
+) -> None:
+    file = Path(shutil.copytree(finished[0], tmp_path / "attempt")) / "checkpoint.pt"
+    with pytest.raises(UsageError, match=file.name):
+        fit(file, "ptb_char_nlstm")
 
 
 def test_an_unreadable_checkpoint_is_an_error_and_stays(tmp_path: Path) -> None:
