@@ -1,7 +1,6 @@
 """What is committed is replaced only by what was made with the same parameters; anything else goes to a workspace.
 
-A notebook's parameters are the typed names of its namespace: only its parameters cell has types. So they are known
-however it is run, in JupyterLab or by papermill, and with the values that were run.
+A notebook's parameters are the typed names of its namespace, however it is run.
 """
 
 import json
@@ -23,10 +22,7 @@ def parameters() -> dict[str, Any]:
 
 
 def changed(made_with: Mapping[str, Any]) -> dict[str, Any]:
-    """Today's parameters that are not those that something committed was `made_with`; none where it may be replaced.
-
-    What names no parameters may always be replaced, and everything where `$NLSTM_LAB_REPLACE` is set.
-    """
+    """Today's parameters that are not those of `made_with`; none where it may be replaced, as by $NLSTM_LAB_REPLACE."""
     if not made_with or os.environ.get("NLSTM_LAB_REPLACE"):
         return {}
     now = parameters()
@@ -35,10 +31,7 @@ def changed(made_with: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def place(target: Path, made_with: Mapping[str, Any]) -> Path:
-    """Where to write a figure or table: `target`, or `workspaces/figures` where other parameters made what is there.
-
-    That is printed. What lies in a workspace already is replaced by anything.
-    """
+    """Where to write: `target`, or `workspaces/figures`, which is said, where other parameters made what is there."""
     other = changed(made_with)
     if not other or target.is_relative_to(paths.workspaces()):
         return target

@@ -6,15 +6,7 @@ from typing import Any
 
 
 def door(package: str, places: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], list[str]]:
-    """Build the `__getattr__` and the `__all__` of a package (PEP 562).
-
-    Args:
-        package: The package's `__name__`.
-        places: The public names of each module, by the module's path below `nlstm_lab`.
-
-    Returns:
-        What the package defines as `__getattr__`, and its public names in alphabetical order.
-    """
+    """The `__getattr__` and `__all__` of a package, given its public names by module path (PEP 562)."""
     module_of = {name: module for module, names in places.items() for name in names}
 
     def get(name: str) -> Any:

@@ -1,8 +1,4 @@
-"""The errors that a user can cause or meet, each one sentence that says what to do.
-
-The command line prints the sentence alone and exits with `exit_code`; `--debug` adds the traceback. A notebook shows
-the sentence alone, too, where `%debug` looks into what happened.
-"""
+"""The errors that a user can cause or meet, each one sentence that says what to do; `--debug` shows more."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

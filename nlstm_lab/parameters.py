@@ -1,8 +1,4 @@
-"""The typed parameters cell of a notebook, and values that are checked against it.
-
-Our own executor checks before a notebook starts; `check_parameters()`, in a cell after the parameters, does so in
-JupyterLab and under plain papermill, which injects values of any type and undeclared names.
-"""
+"""The typed parameters cell of a notebook, and values that are checked against it, by our executor or in a cell."""
 
 import ast
 import sys
@@ -33,10 +29,7 @@ class Parameter:
 
 
 def declared(notebook: "NotebookNode") -> dict[str, Parameter]:
-    """What can be set: the typed assignments of the cell that is tagged `parameters`.
-
-    LabError: that cell holds anything else, or no Python, an unknown type, or a default that is not of its type.
-    """
+    """What can be set: the typed assignments of the cell tagged `parameters`; LabError: it holds anything else."""
     cells = [cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     parameters = {}
     try:
@@ -60,10 +53,7 @@ def declared(notebook: "NotebookNode") -> dict[str, Parameter]:
 
 
 def convert(value: Any, parameter: Parameter) -> Any:
-    """`value`, or what it says as text (`0,1` or `[0, 1]` for a list), in the parameter's type.
-
-    UsageError: it is nothing of the kind.
-    """
+    """`value`, or what it says as text (`0,1` or `[0, 1]` for a list), in the parameter's type, or UsageError."""
     try:
         return _converted(value, parameter.kind)
     except (ValueError, TypeError) as error:

@@ -135,11 +135,7 @@ def atomic(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(target: Path, waiting: str) -> Iterator[None]:
-    """Hold the lock of `target`, a file or a folder; a second process says that it is `waiting`, and waits.
-
-    The lock, `.<target>.lock` beside it, ends with the process that holds it, however that ends. Raises LabError where
-    the folder cannot be written to.
-    """
+    """Hold the lock of `target`, which ends with this process; a second one says that it is `waiting`, and waits."""
     writable(target.parent)
     lock = FileLock(target.with_name(f".{target.name}.lock"))
     try:
@@ -168,10 +164,7 @@ def write(target: Path, text: str) -> bool:
 
 
 def writable(folder: Path) -> None:
-    """Make a folder and try whether files can be written there, before what belongs there takes its time.
-
-    LabError: the system refuses; the sentence says why, and what to do.
-    """
+    """Make a folder and try whether files can be written there; LabError: the system refuses."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

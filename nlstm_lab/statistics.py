@@ -145,10 +145,7 @@ def least(compared: Iterable[Compared]) -> Compared:
 
 
 def p_value(interval: Interval, df: float, bound: float = 0.0) -> float:
-    """The two-sided p of the t test that belongs to an interval: how likely so large a distance from `bound` is.
-
-    NaN where there is no interval.
-    """
+    """The two-sided p of the t test of `bound` that belongs to an interval; NaN where there is no interval."""
     if not np.isfinite([*interval, df]).all():
         return float("nan")
     error = (interval.high - interval.low) / 2 / stats.t.ppf(0.975, df)

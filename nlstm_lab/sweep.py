@@ -1,7 +1,6 @@
 """Many runs through dask.distributed: on this machine by default, on any scheduler by its address.
 
-A run is a task. A killed worker's run goes on from its checkpoint in another worker; what is recorded is not trained
-again, so a second start of a sweep does what is missing.
+A killed worker's run goes on from its checkpoint in another worker; what is recorded is not trained again.
 """
 
 import threading

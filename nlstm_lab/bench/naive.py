@@ -10,10 +10,7 @@ from nlstm_lab.cells import LSTMCell, NestedLSTM, NestedLSTMCell
 
 
 class NaiveNestedLSTM(nn.Module):
-    """Depth 2, one layer, with the parameters of `network` (not copies): what every step costs a plain loop.
-
-    Shapes: input [T, B, input_size] to h of every step, [T, B, hidden_size].
-    """
+    """Depth 2, one layer, with the parameters of `network`: input [T, B, input_size] to h of every step."""
 
     def __init__(self, network: NestedLSTM) -> None:
         super().__init__()

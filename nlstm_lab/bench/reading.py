@@ -49,10 +49,7 @@ def read(
 def network_with_rates(
     hidden_size: int, rates: tuple[float, ...], steps: int
 ) -> tuple[HMLSTM, Tensor, tuple[float, ...]]:
-    """An HM-LSTM, an input [steps, 1, hidden_size], and the rates of z = 1 on it in all layers but the top.
-
-    From the lowest layer up, the detector's bias is halved in on: the more it is, the more often z = 1.
-    """
+    """An HM-LSTM, an input, and its rates of z = 1; the detectors' biases are halved in on, lowest layer first."""
     torch.manual_seed(0)
     network, x = HMLSTM(hidden_size, hidden_size, len(rates) + 1), torch.randn(steps, 1, hidden_size)
     for k, rate in enumerate(rates):

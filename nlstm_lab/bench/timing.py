@@ -14,13 +14,7 @@ PEAK_SIZE = {"cpu": 1024, "cuda": 8192}  # rows and columns: of a GPU's time for
 
 
 def alternate(steps: Sequence[Callable[[], Any]], rounds: int, device: torch.device) -> list[list[float]]:
-    """Seconds of each step in each of `rounds` rounds; every step runs once a round.
-
-    Before the first round each is run alone, once on a CPU and five times on a GPU, where kernels are chosen and graphs
-    recorded meanwhile.
-
-    On a shared machine the rounds differ more than the steps do: compare within a round.
-    """
+    """Seconds of each step in each of `rounds` rounds, after a run alone; compare within a round."""
     for step in steps:
         for _ in range(5 if device.type == "cuda" else 1):
             step()

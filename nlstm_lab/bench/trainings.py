@@ -57,10 +57,8 @@ class Drawn:
 def hours(experiment: Experiment, device: str = "cpu") -> float:
     """About how long its training takes on `device`, by a few updates on short random sequences.
 
-    Too long, since what an update costs beside its steps is shared by fewer of them: on one thread by a tenth for an
-    HM-LSTM on the Penn Treebank, a third for table 1's Nested LSTM, a half for its stack of two. Too short by what the
-    readings take, and by the padding of handwriting, whose lines wait for the longest beside them. NaN for a text of
-    unknown length.
+    Too long by up to a half for small networks, since what an update costs beside its steps is shared by fewer of them;
+    too short by the readings, and by the padding of handwriting. NaN for a text of unknown length.
     """
     task = Drawn(experiment, UPDATES[device])
     network = models.build(experiment.model, models.Interface.of(task), seed=0)
@@ -71,10 +69,7 @@ def hours(experiment: Experiment, device: str = "cpu") -> float:
 
 
 def measured(pattern: str = "*") -> Iterator[tuple[str, float]]:
-    """Each experiment that has a paper scale, and its hours: on the GPU where there is one, or else on the CPU.
-
-    UsageError: none matches the pattern, or one reads a text that is not here.
-    """
+    """Each experiment with a paper scale that matches, and its hours on the GPU, or else the CPU."""
     names = [name for name in experiments.names(pattern) if "paper" in experiments.scales(name)]
     if not (distinct := [name for name in names if not name.endswith(SAME)]):
         raise UsageError(

@@ -16,13 +16,7 @@ def arguments(local: dict[str, Any]) -> dict[str, Any]:
 
 
 def signature(constructor: Any, *handed_to: type, only: Container[str] | None = None) -> inspect.Signature:
-    """The signature of a constructor, where its `**options` are the keyword-only arguments of classes.
-
-    Args:
-        constructor: An `__init__`.
-        handed_to: The classes whose constructors its options reach; of one name the first counts.
-        only: Those of their arguments that are shown; None for all.
-    """
+    """The signature of a constructor, its `**options` those of the classes `handed_to`; `only`: those shown."""
     parameters = dict(inspect.signature(constructor).parameters)
     del parameters["self"]
     if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):

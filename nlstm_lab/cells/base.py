@@ -59,10 +59,7 @@ def noted(record: Record | None, **values: Tensor) -> tuple[Tensor, ...]:
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """W x + b for any number of steps at once: x [..., columns] of `weight` [rows, columns].
-
-    Integer symbols [...] stand for one-hot vectors; the product with one is a look-up of one column.
-    """
+    """W x + b for any number of steps, x [..., columns]; integer symbols [...] are looked up, as one-hot vectors."""
     if x.is_floating_point():
         return F.linear(x, weight, bias)
     columns = look_up(weight.t(), x)

@@ -35,10 +35,7 @@ def autocasts(device: torch.device) -> bool:
 
 
 def checked_input(input: Any, input_size: int, like: Tensor, *forms: str) -> Tensor:
-    """`input`, if it is floating and of the type of `like`, or integer symbols, in one of the `forms`.
-
-    A form is the leading dimensions, a letter each, as "TB" for [T, B, input_size].
-    """
+    """`input` if it is of the type of `like`, or symbols, and in one of the `forms`: "TB" is [T, B, input_size]."""
     if not isinstance(input, Tensor):
         raise TypeError(f"input must be a tensor, not {type(input).__name__}")
     if input.dtype == torch.bool or input.is_complex():

@@ -9,10 +9,7 @@ from nlstm_lab.cells.recurrent import Recurrent
 
 
 class Exchangeable(Recurrent):
-    """A network with a counterpart in `torch.nn` that computes the same.
-
-    Torch keeps two biases where one would do; here only their sum is kept, where they act as a sum.
-    """
+    """A network with a counterpart in `torch.nn`, whose two biases are kept as their sum where they act as one."""
 
     torch_class: ClassVar[Any]  # of nn.RNN, nn.LSTM and nn.GRU
     two_biases: ClassVar[bool] = False  # whether the second bias is kept as `bias_hh`

@@ -1,7 +1,4 @@
-"""The hierarchical RNN with given boundaries, the oracle of learned ones.
-
-Figure 1 (a) and section 3.1 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016).
-"""
+"""The hierarchical RNN with given boundaries, the oracle of learned ones (Chung, Ahn & Bengio 2016, figure 1 a)."""
 
 from collections.abc import Sequence
 from typing import Any, Unpack

@@ -1,7 +1,4 @@
-"""Layers of different timescales: equation 1 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016).
-
-At step t a layer reads h and z of the layer below at t, and h of the layer above at t - 1: all step together.
-"""
+"""Layers of different timescales: equation 1 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016)."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -70,9 +67,7 @@ class MultiscaleCell(GatedCell):
         h_above: Tensor | None = None,
         boundary: Tensor | None = None,
     ) -> State:
-        """The step, given z_t [B] of the layer below (1 if None), h_{t-1} [B, hidden_size] of the layer above
-        (zeros if None), and z_t [B] of the layer itself where that is known.
-        """
+        """The step, given z_t of the layer below (1 if None), h_{t-1} of the one above, and z_t of its own if known."""
 
 
 class Multiscale(Recurrent):

@@ -163,10 +163,7 @@ class Recurrent(nn.Module):
         return output, last, layers
 
     def _forward_packed(self, input: PackedSequence, state: Any, **beside: Any) -> Any:
-        """Runs of steps with equally many sequences, longest first; each hands on the rows that go on.
-
-        `beside`: what else `run` needs, packed as the input is.
-        """
+        """Runs of steps with equally many sequences, longest first; `beside`: what else `run` needs, packed alike."""
         data = checked_input(input.data, self.input_size, self.cells[0].like, "N")
         sizes = cast(list[int], input.batch_sizes.tolist())
         states = self._unpack(state, sizes[0], unbatched=False)

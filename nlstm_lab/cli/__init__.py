@@ -1,8 +1,4 @@
-"""The command line: `nlstm-lab doctor | data | train | sweep | runs | experiments | figures | table | audit |
-bench`.
-
-Commands import what they need when they run, so that `nlstm-lab --help` answers at once.
-"""
+"""The command line; commands import what they need when they run, so that `nlstm-lab --help` answers at once."""
 
 import signal
 import sys
@@ -45,10 +41,7 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; an error is one sentence on standard error.
-
-    Exit code 2 for misuse, 130 for a training stopped by a signal, 1 for every other failure.
-    """
+    """Run the command line; an error is one sentence on standard error, and its exit code that of `LabError`."""
     from nlstm_lab.errors import LabError
 
     debug = "--debug" in sys.argv

@@ -11,10 +11,7 @@ UNBROKEN = 10_000  # characters: what a program reads is not folded
 
 
 def console(stderr: bool = False) -> Console:
-    """Standard output, as wide as the terminal or `$COLUMNS` says, or standard error; all text stays as it is.
-
-    No brackets or colons in it are markup: what is coloured comes as `Text`.
-    """
+    """Standard output, as wide as the terminal or `$COLUMNS` says, or standard error; no text in it is markup."""
     known = stderr or sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if known else UNBROKEN)
 

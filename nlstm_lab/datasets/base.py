@@ -66,10 +66,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Symbols:
-    """One-hot input, or a softmax over as many symbols (or words, or classes). padded: symbol 0 is no symbol.
-
-    names: of words, in the order of their codes; None where the task's vocabulary names the symbols, or nothing does.
-    """
+    """One-hot input, or a softmax over as many symbols (words, classes); padded: 0 is no symbol; names: of words."""
 
     size: int
     padded: bool = False

@@ -1,8 +1,4 @@
-"""Parsed data sets, kept as memory-mapped arrays beside a manifest, so that opening one costs nothing.
-
-A cache entry is a folder that appears at once (built aside, then renamed): a reader never sees half of one,
-two processes that build the same entry do not disturb each other, and a failure leaves what was there before.
-"""
+"""Parsed data sets as memory-mapped arrays beside a manifest, in folders that appear whole, by a rename."""
 
 import hashlib
 import json
@@ -30,10 +26,7 @@ class Parsed:
 
 
 def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed], /, **settings: object) -> Parsed:
-    """What `build` returns, from the cache where sources (path, size, every time of change) and settings agree.
-
-    A LabError says how to choose another folder where the cache cannot be written.
-    """
+    """What `build` returns, from the cache where sources (path, size, every time of change) and settings agree."""
     entry = paths.cache() / f"{entry_name}-{_digest(sources, settings)}"
     if (cached := _load(entry)) is not None:
         return cached

@@ -20,11 +20,7 @@ CHUNK = 1 << 22
 
 @contextmanager
 def opened(path: Path, packing: str | None = None) -> Iterator[IO[bytes]]:
-    """The unpacked bytes of a file as a stream; the suffix says how it is packed unless `packing` does.
-
-    A zip archive must hold exactly one file. Truncated or damaged packings become a DamagedFile while they are read,
-    unreadable files a LabError.
-    """
+    """The unpacked bytes of a file as a stream, packed as its suffix or `packing` says; a zip holds one file."""
     packing = path.suffix if packing is None else packing
     try:
         if packing == ".gz":
@@ -69,10 +65,7 @@ def digests(stream: IO[bytes]) -> dict[str, str | int]:
 
 
 def members(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each regular file that is wanted, of a zip archive or a tar archive, however compressed.
-
-    Nothing is extracted to disk and no link is followed. DamagedFile where it is no archive, or a truncated one.
-    """
+    """Name and content of each regular file that is wanted of a zip or tar archive; nothing is extracted to disk."""
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:

@@ -1,8 +1,7 @@
 """A text as symbols: named corpora and a reader's own file, encoded once and memory-mapped from then on.
 
-A corpus comes as three texts or as one that is cut into contiguous shares. Which symbols the vocabulary has:
-for a named corpus all that occur in it (published parameter counts demand that); for a reader's own text those of
-the training split, and one more, U+FFFD, for whatever valid and test have besides, if they have anything.
+The vocabulary of a named corpus are all its symbols (published parameter counts demand that); of a reader's own text
+those of the training split, and U+FFFD for whatever valid and test have besides.
 """
 
 import codecs
@@ -87,11 +86,7 @@ def names() -> tuple[str, ...]:
 
 
 def open_corpus(source: TextSource) -> Corpus:
-    """The corpus, encoded on the first opening.
-
-    MissingData where a named one is not on this machine; a UsageError for an unknown name, an empty text, another
-    encoding than stated, or shares that do not make sense.
-    """
+    """The corpus, encoded on the first opening; MissingData or UsageError where it cannot be read as stated."""
     if len(source.share) != 3 or sum(source.share) != 100 or min(source.share) < 1:
         raise UsageError(f"the shares of train, valid and test are whole percents that add to 100: {source.share}")
     name, own = source.corpus, source.corpus not in names()
@@ -198,10 +193,7 @@ def _decode(path: Path, encoding: str, cut: bool) -> str:
 
 
 def _ptb(files: list[bytes]) -> list[str]:
-    """The word files, sentence by sentence: words with single spaces between, a newline at the end.
-
-    An unknown word stays what it is in them, the five characters `<unk>`: so do the distributed char files.
-    """
+    """The word files, a newline after each sentence; an unknown word stays `<unk>`, as in the char files."""
     return ["".join(f"{line.strip()}\n" for line in data.decode("ascii").splitlines()) for data in files]
 
 

@@ -106,10 +106,7 @@ class HandwritingTask:
         return torch.cat([batch.inputs, batch.targets[-1:]])[:, 0]
 
     def raw_units_nats(self, split: Split) -> float:
-        """What to add to the mean log-likelihood of a line to have it in the tablet's units instead of normalized.
-
-        A density in normalized units is divided by the deviations once a point.
-        """
+        """What to add to a line's mean log-likelihood to have it in the tablet's units instead of normalized."""
         predictions = float((self.sizes[self.lines[split]] - 1).mean())
         return -predictions * log(float(self.deviation.prod()))
 

@@ -24,10 +24,9 @@ class Source(NamedTuple):
 
 
 def import_(name: str, path: Path) -> list[Path]:
-    """Take over a data set's files from a file, an archive (tar, zip) or a folder, however they lie in it.
+    """Take over a data set's files from a file, an archive (tar, zip) or a folder, all of those found there or none.
 
-    Returns where they were put. A UsageError says what was looked for where nothing is found, a DamagedFile what
-    differs where a file is not what was published; then nothing has been changed.
+    Returns where they were put. UsageError: nothing is found; DamagedFile: one is not what was published.
     """
     dataset = registry.get(name)
     path = path.expanduser()
@@ -47,10 +46,7 @@ def import_(name: str, path: Path) -> list[Path]:
 
 
 def place(file: File, source: Source) -> Path:
-    """Copy a content to where the file belongs, packed as it comes, once it is verified.
-
-    It takes the place of the same file in other packings; a DamagedFile names a copy in NLSTM_LAB_DATA that hides it.
-    """
+    """Copy a verified content to where the file belongs; DamagedFile: a copy in NLSTM_LAB_DATA hides it."""
     with _copied(file, source) as target:
         pass
     _uncover(file, target)
@@ -58,10 +54,7 @@ def place(file: File, source: Source) -> Path:
 
 
 def in_archive(file: File, path: Path) -> Source | None:
-    """The member of an archive that is the file, wherever it lies there; None where there is no such member.
-
-    Members are found by their bare name, never extracted: a path that leads outside or a link cannot do harm.
-    """
+    """The member of an archive that is the file, by its bare name and never extracted; None where there is none."""
     for name, data in content.members(path, lambda name: _packing(file, PurePosixPath(name).name) is not None):
         return Source(io.BytesIO(data), _packing(file, PurePosixPath(name).name) or "", f"{name} in {path}")
     return None

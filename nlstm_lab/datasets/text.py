@@ -130,10 +130,7 @@ def cut(codes: np.ndarray, length: int) -> np.ndarray:
 
 
 def blocks(codes: np.ndarray, length: int, batch_size: int, order: np.ndarray) -> Iterator[Batch]:
-    """Blocks in the given order, side by side: inputs and targets [length - 1, B], each from a cold state.
-
-    The last batch may be smaller. The symbols after the last whole block (fewer than `length`) are never read.
-    """
+    """Blocks in the given order, side by side: inputs and targets [length - 1, B], each from a cold state."""
     table = cut(codes, length)
     for start in range(0, len(order), batch_size):
         rows = torch.from_numpy(table[order[start : start + batch_size]].astype(np.int64)).T.contiguous()

@@ -1,8 +1,7 @@
 """Sequences packed from whole words, as in Madsen's article: autocomplete and text8 generation.
 
 A sequence takes words, each after a space, as long as it stays within its length; it is read from a cold state.
-The sequences are split at random, 90/5/5, under the article's seed. Code 0 is the padding, a zero row of the
-embedding; everything else that a batch needs is looked up in the flat text, so that nothing is stored padded.
+The sequences are split at random, 90/5/5, under the article's seed. Code 0 is the padding.
 """
 
 from abc import ABC, abstractmethod
@@ -182,10 +181,7 @@ class GenerationTask(PackedTask):
 
 
 def pack(starts: np.ndarray, end: int, length: int) -> Parsed:
-    """`firsts` (words) and `sizes` (characters) of the sequences, greedily; words longer than a sequence are left out.
-
-    starts: where each word's space is, in a flat text that ends at `end`.
-    """
+    """`firsts` (words) and `sizes` of the sequences, greedily; starts: where words begin in a flat text up to `end`."""
     ends = np.append(starts[1:], end)
     beyond = np.searchsorted(ends, starts.astype(np.int64) + length, "right").tolist()
     firsts, word = [], 0

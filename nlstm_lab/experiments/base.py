@@ -119,15 +119,7 @@ class Registry:
 
 
 def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
-    """Set one field of an experiment's task, model, cell type or training to another value.
-
-    Args:
-        flag: The field.
-        value: Its new value.
-
-    Raises:
-        UsageError: There is no such field, or no such cell type in this process.
-    """
+    """Set one field of an experiment's task, model, cell type or training; UsageError: there is no such field."""
     name = f"{experiment.name}+{flag}={_format(value)}"
     changed: dict[str, Any] = {"name": name, "printed": None, "printed_parameters": None}
     flag = next((now for now, recorded in RECORDED_AS.items() if recorded == flag), flag)

@@ -25,10 +25,7 @@ OPERATIONS_PER_SECOND = {"cpu": 2e10, "cuda": 2e12}  # of trainings, as recorded
 
 
 def ends(task: Any) -> tuple[Symbols | Vectors, Symbols | Mixture]:
-    """What a task's config puts into a network and asks of it.
-
-    Published counts stand in for the documents' data sets; another text has to be opened (MissingData, UsageError).
-    """
+    """What a task's config puts into a network and asks of it: by published counts, or else by opening the text."""
     match task:
         case MNISTGlimpses():
             return Vectors(PIXELS), Symbols(CLASSES)
@@ -83,15 +80,7 @@ def symbols_read(experiment: Experiment) -> float:
 
 
 def hours(experiment: Experiment, device: str = "cpu") -> float:
-    """A rough estimate of how long a training takes, from its parameters and symbols.
-
-    Args:
-        experiment: What is trained.
-        device: "cpu", of which one core is meant, or "cuda".
-
-    Returns:
-        Hours, on a CPU within a factor of four of those recorded; NaN for a text of unknown length.
-    """
+    """Hours of a training on one core ("cpu") or "cuda", within a factor of four; NaN for a text of unknown length."""
     symbols = symbols_read(experiment)
     if math.isnan(symbols):
         return symbols

@@ -8,10 +8,7 @@ from torch import Tensor, nn
 
 
 class PaddedEmbedding(nn.Module):
-    """Vectors [..., width] for symbols [...] of which 0 is the padding, a row of zeros (Madsen's article).
-
-    The other rows start uniform within 1 / sqrt(symbols - 1).
-    """
+    """Vectors [..., width] for symbols [...] of which 0 is the padding, a row of zeros (Madsen's article)."""
 
     def __init__(self, symbols: int, width: int) -> None:
         super().__init__()

@@ -58,16 +58,10 @@ def metrics(sums: Sequence[float], metric: str) -> dict[str, float]:
 
 
 def nats_of_many(layer: nn.Linear, hidden: Tensor, targets: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """A dense layer's cross-entropy in nats, summed where `mask` is true, and which predictions are hits.
+    """A dense layer's cross-entropy in nats, summed where `mask` [N] is true, and which predictions are hits.
 
-    The same as `cross_entropy` of the layer's outputs, but these are made, read and turned into gradients a few rows at
-    a time, while they lie in the cache, which takes half the time for Chinese poetry's. A hit is a target that nothing
-    surpasses.
-
-    Args:
-        layer: The readout.
-        hidden: [N, inputs].
-        targets, mask: [N].
+    The same as `cross_entropy` of the layer's outputs for hidden [N, inputs], but made a few rows at a time, while they
+    lie in the cache, which takes half the time for Chinese poetry's.
     """
     if not torch.is_grad_enabled():
         nats, hits, *_ = _in_pieces(layer.weight, layer.bias, hidden, targets, mask, with_gradients=False)

@@ -1,8 +1,6 @@
 """What an executed notebook was made from and what it left: whether it has to be executed again.
 
-Its inputs are its source, its parameters, the package that it draws with (all of it but what runs notebooks), the
-libraries, and all records of runs, probes and benchmarks and targets. So a new run asks for every notebook: that
-costs minutes, and nobody has to say which notebook reads what.
+A new run or record asks for every notebook: that costs minutes, and nobody has to say which notebook reads what.
 """
 
 import ast
@@ -74,10 +72,7 @@ def unchanged(job: Job, inputs: str) -> bool:
 
 
 def left(job: Job) -> dict[str, str]:
-    """The digests of a notebook's figures and tables: of all files there that it calls by their name, literally.
-
-    Those that were made with other parameters than the committed ones count where the job has parameters.
-    """
+    """The digests of all figures and tables that a notebook names literally; of trials where it has parameters."""
     plain = TransformerManager().transform_cell  # type: ignore[no-untyped-call]  # what IPython makes of %magics and !commands
     cells = [ast.parse(plain(cell.source)) for cell in job.read().cells if cell.cell_type == "code"]
     literals = {node.value for cell in cells for node in ast.walk(cell) if isinstance(node, ast.Constant)}

@@ -45,8 +45,7 @@ class Attempt:
     def begin(self, experiment: Experiment, data: str, again: bool) -> None:
         """Go on with the attempt that is there, or start one. data: the fingerprint of what the task reads.
 
-        Raises StaleRun where the one that is there was begun with another configuration or on other data, or does not
-        say with which, unless it is to be `again`.
+        StaleRun: the one that is there was begun otherwise, unless it is to be `again`.
         """
         config = self.path / "config.json"
         if config.exists() and (differing := _difference(config, experiment, data)):
@@ -107,8 +106,5 @@ def _difference(file: Path, experiment: Experiment, data: str) -> str:
 
 
 def alone(folder: Path) -> AbstractContextManager[None]:
-    """Hold the lock of the run at `folder`; a second process says that it waits, and waits until the first has ended.
-
-    As `paths.locked`: LabError where the folder cannot be written to.
-    """
+    """Hold the lock of the run at `folder`; a second process says that it waits until the first has ended."""
     return paths.locked(folder, f"another process is training {folder.parent.name}/{folder.name}")

@@ -20,14 +20,7 @@ KEY = ["evaluation", "metric", "split"]
 
 @dataclass(frozen=True)
 class Audited:
-    """What became of a run's record.
-
-    Attributes:
-        run: Its name.
-        recomputed: Scores that were computed anew from the weights.
-        lacking: Why none was, or "".
-        wrong: What does not agree, a sentence each.
-    """
+    """What became of a run's record: how many scores were recomputed, why none was, and what does not agree."""
 
     run: str
     recomputed: int
@@ -36,12 +29,7 @@ class Audited:
 
 
 def audit(run: Run, weights: bool = True) -> Audited:
-    """Recompute a run's result from its history and, where they are kept and its data is here, its weights.
-
-    Args:
-        run: The record.
-        weights: Whether to evaluate its weights, too.
-    """
+    """Recompute a run's result from its history and, where asked for and possible, its `weights`."""
     recorded = pd.DataFrame(run.result["metrics"]).set_index(KEY)
     history = pd.DataFrame(records.summary(run.history)).set_index(KEY)
     wrong = _differing(run, history["value"], recorded["value"], 1e-6, "its history has")
@@ -64,11 +52,7 @@ def audit(run: Run, weights: bool = True) -> Audited:
 
 
 def recomputed(run: Run) -> "pd.Series[float]":
-    """Every score of a run's weights on validation and test, by evaluation, metric and split.
-
-    Raises:
-        MissingData: Its data is not on this machine.
-    """
+    """Every score of a run's weights on validation and test, by evaluation, metric and split; MissingData: no data."""
     task, network, training = run.experiment.task.load(), run.model(), run.experiment.training
     rows = []
     for evaluation, split in product(task.evaluations, ("valid", "test")):

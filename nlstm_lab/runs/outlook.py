@@ -15,16 +15,7 @@ HOURS_IN_NOTEBOOK = 1.0  # a longer training is not started from a notebook's ce
 
 
 def refuse_in_notebook(experiment: Experiment, seed: int, device: str) -> None:
-    """Refuse to start a training of hours from a notebook's cell.
-
-    Args:
-        experiment: What would be trained.
-        seed: Its seed.
-        device: "cpu" or "cuda".
-
-    Raises:
-        MissingRun: It takes longer than `HOURS_IN_NOTEBOOK`; the message has the command and its hours.
-    """
+    """Refuse to start a training of hours from a notebook's cell: MissingRun, with the command and its hours."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is None:
         return

@@ -62,13 +62,7 @@ def read_result(file: Path) -> dict[str, Any]:
 
 
 def read_history(file: Path, result: Mapping[str, Any], epochs: int) -> pd.DataFrame:
-    """A run's history from `file`, its columns by their current names; DamagedFile where anything is not whole.
-
-    Args:
-        file: The history.
-        result: Of the same run; whatever it says has a row.
-        epochs: How many were trained. All of them have as many rows.
-    """
+    """A run's history of so many `epochs`, its columns by their current names; DamagedFile where `result` says more."""
     kinds = {"epoch": int, "update": int, "value": str}  # as text first: pandas' reading may be off in the last digit
     try:
         content = file.read_bytes()
@@ -115,11 +109,7 @@ def write_history(file: Path, history: pd.DataFrame) -> None:
 
 
 def difference(recorded: dict[str, Any], experiment: Experiment) -> str:
-    """The first field in which a recorded configuration is not today's, as a sentence, or nothing.
-
-    A field that a config class has got since counts as recorded with its default: the default of an added
-    field means what was done before.
-    """
+    """The first field in which a recorded configuration is not today's; a new field counts by its default."""
     then, now = dict(recorded), experiment.config()
     for section in ("task", "model", "training"):
         if isinstance(then.get(section), dict):

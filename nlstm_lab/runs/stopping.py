@@ -1,8 +1,4 @@
-"""The stopping rule of a run: it may end when its validation loss has not improved for so many epochs (`patience`).
-
-The rule belongs to the run and not to the experiment: it is fixed before, and recorded with, what it ended. Such a
-record keeps its checkpoint, which git ignores, so that the run can go on to its last epoch.
-"""
+"""The stopping rule of a run (`patience`), which belongs to the run and is recorded with what it ended."""
 
 from typing import Any
 
@@ -22,13 +18,8 @@ def check(experiment: Experiment, patience: Any) -> None:
 def settled(experiment: Experiment, seed: int, patience: int | None, finish: bool) -> Run | None:
     """The recorded run, or None where there is something to train.
 
-    Args:
-        patience: of the rule that is asked for; a longer one than that which ended the run lets it go on.
-        finish: without a rule, a run that one has ended goes on to its last epoch.
-
-    Raises:
-        UsageError: a rule is asked for, and the run is finished without it.
-        LabError: the run would go on, and its checkpoint is not here.
+    A longer patience, or none and `finish`, lets a run that a rule has ended go on. UsageError: a rule is asked for,
+    and the run is finished without it; LabError: it would go on, and its checkpoint is not here.
     """
     try:
         run = load(experiment, seed)

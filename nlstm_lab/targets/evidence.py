@@ -56,11 +56,7 @@ class Runs:
 
 
 def measurements(claims: pd.DataFrame | None, documents: Iterable[Document]) -> dict[str, dict[str, dict[str, float]]]:
-    """Claims' measurements by name, then scale.
-
-    claims: one row a claim and scale, with the columns of `CLAIMS`. UsageError: a column is lacking, a row is there
-    twice, or the claim is not registered.
-    """
+    """Claims' measurements by name, then scale; UsageError: a column is lacking, or a claim is not registered."""
     if claims is None or claims.empty:
         return {}
     _check(claims, CLAIMS, CLAIMS[:2], "the frame of claims")

@@ -1,10 +1,8 @@
 """Which memory cells are alive, by their states and gates; logged in training, used by the probes.
 
-A memory cell can die in two ways. *Latched*: candidate, input and forget gate are pinned, the cell counts
-away from zero without bound, and the tanh that the rest of the network sees stands at 1 or -1. *Silent*: what
-the network sees of the cell is practically the same number at every step of every text. Both remember nothing,
-though both look infinitely slow. Only the second half of the sequences is judged: from a zero state every
-cell first has to move.
+A memory cell dies *latched*: its gates are pinned, it counts away from zero without bound, and its tanh stands at 1
+or -1; or *silent*: what the network sees of it is practically constant. Both look infinitely slow and remember nothing.
+Only the second half of the sequences is judged: from a zero state every cell first has to move.
 """
 
 from collections.abc import Sequence
@@ -69,14 +67,8 @@ def shares(network: Network, inputs: Tensor) -> dict[str, float]:
 def detectors(records: Sequence[Record], inputs: Tensor) -> dict[str, float]:
     """What the boundary detectors of an HM-LSTM do on one batch, layer by layer but the top one.
 
-    Args:
-        records: What each layer recorded, z and z_tilde [T, B] among it.
-        inputs: Symbols [T, B], or vectors, which explain nothing.
-
-    Returns:
-        boundary_rate/layer 1, the mean of z; clamped_share/layer 1, of the z~ at 0 or 1, where the clamped
-        straight-through gradient is zero; and explained_share/layer 1, the mutual information of z (above 1/2) and the
-        current symbol by the entropy of z, NaN where z is always the same. Nothing for a cell type without detectors.
+    boundary_rate/layer 1, the mean of z; clamped_share, of the z~ at 0 or 1, where the straight-through gradient is
+    zero; explained_share, the mutual information of z and the current symbol by the entropy of z, NaN where that is 0.
     """
     named = {}
     for k, record in enumerate(records[:-1], 1):

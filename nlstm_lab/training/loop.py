@@ -216,10 +216,7 @@ class _Trainer:
         progress.history += self.state.log(0, "early", evaluation, self.liveness())
 
     def finish(self) -> list[Row]:
-        """The task's other evaluations, with the weights of the best epoch.
-
-        Neither is saved: the checkpoint stays the last epoch's, from which a run that a rule has ended can go on.
-        """
+        """The task's other evaluations, with the weights of the best epoch; the checkpoint stays the last epoch's."""
         if self.state.progress.finished:
             return []
         self.network.load_state_dict(self.state.best)

@@ -11,15 +11,8 @@ from nlstm_lab.errors import UsageError
 def ratio_loss(notes: Sequence[tuple[Tensor, Tensor]], lengths: Sequence[float]) -> Tensor:
     """The ratio loss of dynamic chunking (Hwang, Wang & Gu 2025, arXiv 2507.07955), summed over the layers.
 
-    N / (N - 1) ((N - 1) F G + (1 - F)(1 - G)), N the mean length of a segment, F the mean of z, without a gradient, and
-    G that of z~: 1 where both are 1 / N.
-
-    Args:
-        notes: z and z~ of one pass, [T, layers, B], as `cells.fast.detecting` gathers them.
-        lengths: N of every layer but the top one, which has no detector.
-
-    Raises:
-        UsageError: No detectors, or another number of them.
+    N / (N - 1) ((N - 1) F G + (1 - F)(1 - G)), N the mean length of a segment (`lengths`, of every layer but the top
+    one), F the mean of z, without a gradient, and G that of z~ in `notes`: 1 where both are 1 / N.
     """
     count = notes[0][0].shape[1] - 1 if notes else 0
     if count != len(lengths):

@@ -21,10 +21,7 @@ class Request:
 
 @contextmanager
 def listening() -> Iterator[Request]:
-    """Take signals as a request while the block runs; in another than the main thread nothing is taken.
-
-    A closed terminal sends SIGHUP; under `nohup`, which ignores it, the training goes on.
-    """
+    """Take signals as a request while the block runs; in another than the main thread nothing is taken."""
     request = Request()
     before: dict[signal.Signals, Any] = {}
 

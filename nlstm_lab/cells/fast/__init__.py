@@ -1,7 +1,4 @@
-"""Faster ways to unroll a cell over time; each equals the oracle, the loop over `Cell.recur`.
-
-A way is entered under an exact class: a subclass may change the mathematics, and then has to bring its own.
-"""
+"""Faster ways to unroll cells of exactly some classes over time; each equals the oracle, the loop over `Cell.recur`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,8 +50,7 @@ def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """One layer over all steps, x [T, B, features] or symbols [T, B] to h [T, B, hidden_size] and the last state.
 
     None where there is no fast way: for another cell, type or device, an empty batch, tensors that are not plain, and
-    under everything that must see the single operations (compiling, tracing, function transforms, autocast,
-    forward-mode gradients).
+    under everything that must see the single operations.
     """
     way = ways.get(type(cell)) if _enabled.get() and not _operations_are_watched(x.device) else None
     uniform = way is not None and 0 not in x.shape[:2] and is_uniform((*state, *cell.parameters()), x)

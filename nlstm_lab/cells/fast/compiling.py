@@ -86,11 +86,7 @@ def _runner(function: Function, buffers: Sequence[Tensor], inputs: Sequence[Tens
 
 
 def _compile(function: Function, buffers: Sequence[Tensor], inputs: Sequence[Tensor]) -> Runner:
-    """Trace and compile with tensors of the same layouts whose memory does not overlap, as the buffers' may not.
-
-    The code is called as inductor leaves it: what `torch.compile` and its autograd would check at every call, the key
-    of the runner has settled.
-    """
+    """Trace and compile with tensors of the same layouts whose memory does not overlap, as the buffers' may not."""
     from torch._inductor import config
     from torch._inductor.compile_fx import compile_fx_inner
     from torch._inductor.decomposition import select_decomp_table

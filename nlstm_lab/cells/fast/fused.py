@@ -18,10 +18,7 @@ LARGEST_ONE_HOT = 100  # beyond, the look-up that only our own loop has saves mo
 
 
 def unroll(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
-    """An LSTM layer over all steps: `nlstm_lab.cells.fast.unroll`.
-
-    The kernel is exact fp32; its bf16 keeps the cell state in bf16 too, and it has no fp64.
-    """
+    """An LSTM layer over all steps; the kernel has no fp64, and its bf16 keeps the cell state in bf16."""
     symbols = not x.is_floating_point()
     if product_type(state[0]) != torch.float32 or (symbols and cell.input_size > LARGEST_ONE_HOT):
         return nested.unroll(cell, x, state)

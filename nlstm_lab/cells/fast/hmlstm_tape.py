@@ -112,10 +112,7 @@ def _section(name: str, kind: Kind, size: int) -> slice:
 
 
 class Backward:
-    """One layer on the way back: what it hands to the step before, its sums, and its part of the weights' gradient.
-
-    Of what every step hands on there are two, for even and for odd steps.
-    """
+    """One layer on the way back; of what every step hands on there are two, for even and for odd steps."""
 
     def __init__(self, tape: Tape, layer: Named, last: Sequence[Tensor], held: bool, options: Options) -> None:
         self.tape, self.layer = tape, layer

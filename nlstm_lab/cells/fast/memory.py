@@ -1,8 +1,4 @@
-"""Large buffers that are used again, step after step.
-
-A CPU's allocator gives large blocks back to the system, and every page of a new one is cleared and mapped anew at first
-touch: up to a sixth of a training step. On CUDA torch's own allocator keeps them.
-"""
+"""Large buffers that are used again: a CPU's allocator would clear and map every page anew."""
 
 import math
 from collections import OrderedDict

@@ -1,8 +1,6 @@
 """The Nested LSTM of any depth (depth 1 is the LSTM), unrolled by one autograd function with a derived backward.
 
-The time loops keep only what a step must wait for: one product a level, and two runs of pointwise functions around it.
-The input's products come for all steps at once from `Cell.project`; the gates are saved, and each weight's gradient is
-one product over all steps.
+The time loops keep only what a step must wait for; each weight's gradient is one product over all steps.
 """
 
 from typing import Any, NamedTuple

@@ -1,7 +1,6 @@
 """Reading one text with an HM-LSTM, computing only what UPDATE and FLUSH need (equation 2 of the HM-RNN paper).
 
-A layer that copies only looks at its own h again, whose verdict on a boundary stands until h changes. A layer that acts
-multiplies only what reaches it: the layer below where a segment ended there, the layer above after a FLUSH.
+A layer that copies only looks at its own h again, whose verdict on a boundary stands until h changes.
 """
 
 from typing import NamedTuple
