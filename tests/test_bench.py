@@ -7,9 +7,8 @@ import torch
 
 from nlstm_lab import paths
 from nlstm_lab.bench import Reading, Size, bench, recorded, report, save, table
-from nlstm_lab.bench.naive import NaiveNestedLSTM
 from nlstm_lab.bench.reading import network_with_rates
-from nlstm_lab.bench.steps import variants
+from nlstm_lab.bench.steps import NaiveNestedLSTM, variants
 from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
 from nlstm_lab.cells import LSTM, NestedLSTM
 from nlstm_lab.errors import UsageError

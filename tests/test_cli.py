@@ -1,6 +1,5 @@
 """The command line as a person meets it: one sentence for every mistake, the right exit code, nothing half-written."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -166,14 +165,6 @@ def test_debug_shows_the_traceback(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["nlstm-lab", "train", "nobody", "--debug"])
     with pytest.raises(experiments.base.UsageError):
         cli.main()
-
-
-@pytest.mark.slow
-def test_experiments_can_be_read_by_a_program(say):
-    code, out, _ = say("experiments", "--json")
-    assert code == 0
-    rows = {row["name"]: row for row in json.loads(out)}
-    assert rows["ptb_char_nlstm"]["cell_type"] == "nlstm"
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from nlstm_lab.bench.steps import Size, variants
 from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
 from nlstm_lab.bench.trainings import recorded_hours
 from nlstm_lab.errors import UsageError
-from nlstm_lab.training.machine import machine
+from nlstm_lab.training.state import machine
 
 SIZES = (Size(), Size(hidden_size=200), Size(hidden_size=100, vocabulary=49, batch=128, steps=20))
 # shares of boundaries in layers 1 and 2 of an HM-LSTM that reads: many, those of figure 4 of its paper, few
@@ -151,7 +151,7 @@ class Record:
     """What `nlstm-lab bench --record NAME` left of a machine.
 
     Args:
-        machine: `training.machine`.
+        machine: `training.state.machine`.
         training, reading: Frames, one row a variant, and one a pair of rates.
     """
 

@@ -13,7 +13,7 @@ from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Mixture, Split, S
 from nlstm_lab.datasets.glimpses import MNISTGlimpses
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import Experiment, sizes
-from nlstm_lab.training.machine import machine
+from nlstm_lab.training.state import machine
 
 STEPS = 20  # of a drawn sequence: the rows' own have up to 649, and an update of theirs takes up to half a minute
 UPDATES = {"cpu": 3, "cuda": 300}  # on a GPU as many as its kernels are compiled for

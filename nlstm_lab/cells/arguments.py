@@ -10,11 +10,6 @@ EXAMPLE = ">>>"  # begins one
 ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
-def arguments(local: dict[str, Any]) -> dict[str, Any]:
-    """What a constructor was called with, from its `locals()`, to hand on to that of the class above."""
-    return {name: value for name, value in local.items() if name not in ("self", "__class__")}
-
-
 def signature(constructor: Any, *handed_to: type, only: Container[str] | None = None) -> inspect.Signature:
     """The signature of a constructor, its `**options` those of the classes `handed_to`; `only`: those shown."""
     parameters = dict(inspect.signature(constructor).parameters)

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.arguments import arguments
 from nlstm_lab.cells.base import Device, GatedCell, Record, Start, State, noted
 from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.exchange import Exchangeable
@@ -73,7 +72,8 @@ class RNN(Exchangeable):
         device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(**arguments(locals()))
+        given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        super().__init__(**given)
 
     @classmethod
     def options_of(cls, module: nn.RNNBase) -> dict[str, Any]:

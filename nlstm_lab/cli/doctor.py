@@ -12,7 +12,6 @@ from nlstm_lab import paths
 from nlstm_lab.cli import tables
 from nlstm_lab.errors import LabError
 
-PYTHONS = ((3, 11), (3, 13))  # the tested range, both ends included
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DISPENSABLE = ("captum", "papermill", "ipykernel", "jupyterlab", "ipywidgets", "anywidget", "distributed", "pooch")
 
@@ -46,7 +45,6 @@ def doctor() -> None:
 
 def examine() -> Iterator[Finding]:
     """Every finding, the essential first; a check that fails is a finding, too."""
-    yield python(sys.version_info[:2])
     yield from packages()
     for name, check in (("networks", networks), ("folder", folder), ("records", records)):
         yield _essential(name, check)
@@ -55,13 +53,6 @@ def examine() -> Iterator[Finding]:
         yield compiler()
     yield from data_sets()
     yield browser()
-
-
-def python(version: tuple[int, ...]) -> Finding:
-    """This Python, which the tests may not have been run with."""
-    shown = ".".join(map(str, version))
-    tried = PYTHONS[0] <= version <= PYTHONS[1]
-    return Finding("Python", shown, "" if tried else "not tried: 3.11 to 3.13 are")
 
 
 def packages() -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from urllib.parse import urldefrag, urlparse
 
 from nlstm_lab import paths
 from nlstm_lab.datasets import content, registry, storing
-from nlstm_lab.datasets.records import Dataset, File
+from nlstm_lab.datasets.registry import Dataset, File
 from nlstm_lab.errors import DamagedFile, LabError, UsageError
 
 TRIES = 2  # per mirror; a cut connection starts over

@@ -11,7 +11,7 @@ from typing import IO, NamedTuple
 
 from nlstm_lab import paths
 from nlstm_lab.datasets import content, registry
-from nlstm_lab.datasets.records import File
+from nlstm_lab.datasets.registry import File
 from nlstm_lab.errors import LabError, UsageError
 
 

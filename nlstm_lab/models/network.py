@@ -12,8 +12,7 @@ from nlstm_lab import cells
 from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.errors import MissingRun
 from nlstm_lab.models.config import Interface, ModelConfig
-from nlstm_lab.models.inputs import PaddedEmbedding
-from nlstm_lab.models.readouts import MixtureDensity, OutputModule, dense
+from nlstm_lab.models.readouts import MixtureDensity, OutputModule, PaddedEmbedding, dense
 from nlstm_lab.models.scoring import MANY, Score, nats_of_many
 
 CELL_TYPES: dict[str, type[cells.Recurrent]] = {

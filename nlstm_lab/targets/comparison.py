@@ -163,20 +163,11 @@ def digits(verdicts: pd.DataFrame) -> "pd.Series[str]":
     return verdicts["as_printed"].where(verdicts["as_printed"].ne(""), alike)
 
 
-def decimals(as_printed: str) -> int:
-    """Digits after the point of a printed number.
-
-    >>> decimals("1.480"), decimals("1081")
-    (3, 0)
-    """
-    return len(as_printed.partition(".")[2])
-
-
 def number(value: float, as_printed: str = "") -> str:
     """`value` with one digit more than the printed number, four significant ones where nothing is printed."""
     if pd.isna(value):
         return ""
-    return f"{value:.{decimals(as_printed) + 1}f}" if as_printed else f"{value:.4g}"
+    return f"{value:.{len(as_printed.partition('.')[2]) + 1}f}" if as_printed else f"{value:.4g}"
 
 
 def interval(low: float, high: float, as_printed: str = "") -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from nlstm_lab.statistics import holm
+from nlstm_lab.targets.comparison import shown
 from nlstm_lab.targets.documents import load
 from nlstm_lab.targets.evidence import ENOUGH
 from nlstm_lab.targets.verdicts import printed_numbers
@@ -17,6 +18,8 @@ OUTCOMES = {  # column of the report: the verdicts that it counts, worded as the
     "inconclusive": {"inconclusive": "inconclusive"},
     "not run": {"not run": "not run", "smaller scale": "only at smaller scale", "few": "with too few seeds"},
 }
+
+COLUMNS = ["verdict", "", "metric", "split", "printed", "ours", "95 % interval", "scale"]
 
 
 def report(frame: pd.DataFrame) -> str:
@@ -31,7 +34,8 @@ def report(frame: pd.DataFrame) -> str:
     counted = counted.assign(verdict=counted["verdict"].mask(few, "few"))
     lines = ["| | on | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 2) + "|"]
     for label, rows in _families(counted):
-        lines += [_line("" if k else label, split, part) for k, (split, part) in enumerate(_of_splits(rows))]
+        parts = {split: part for split in SPLITS if len(part := rows[rows["split"] == split])}
+        lines += [_line("" if k else label, *one) for k, one in enumerate(parts.items())]
     lacking = counted["verdict"].isin(OUTCOMES["not run"]) & counted["kind"].ne("claim")
     corrected = "In brackets: how many remain after Holm's correction at 5 % for the comparisons in their row."
     return "\n".join([*lines, "", corrected, "", *_rest(counted[lacking])]) + "\n"
@@ -46,13 +50,6 @@ def _families(counted: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
         yield f"**{title}**, orderings and claims", counted[mine & ~numbers]
     if own.any():
         yield "**Questions of our own**", counted[own]
-
-
-def _of_splits(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The rows of each split that has some: validation, test, then what probes measured, which has none."""
-    for split in ("valid", "test", ""):
-        if len(part := rows[rows["split"] == split]):
-            yield split, part
 
 
 def _line(label: str, split: str, rows: pd.DataFrame) -> str:
@@ -85,3 +82,25 @@ def _rest(lacking: pd.DataFrame) -> list[str]:
         "--scale paper --seeds 0-4`, where the pattern is one of "
         f"{', '.join(dict.fromkeys(patterns))}."
     ]
+
+
+def grouped(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Split the frame of `verdicts` into tables, in its order, for `lab.figures.folded`.
+
+    Returns:
+        Tables of text, the verdict first, by their title: how often each verdict falls, where it is printed, and the
+        sentence that they judge.
+
+    >>> import nlstm_lab as lab
+    >>> tables = lab.targets.grouped(lab.targets.verdicts(lab.runs.table("ptb_char_*")))
+    >>> any("Nested LSTMs, Table 1" in name for name in tables)
+    True
+    """
+    sentences = verdicts["says"].where(~verdicts["kind"].isin(["number", "reference"]), "")
+    tables = {}
+    for (document, where, sentence), rows in verdicts.groupby(["document", "where", sentences], sort=False):
+        source = "Our own question" if rows["own"].all() else load(str(document)).title
+        counts = rows.loc[rows["verdict"] != "", "verdict"].value_counts()
+        falls = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        tables[": ".join(filter(None, (falls, f"{source}, {where}", str(sentence))))] = shown(rows)[COLUMNS]
+    return tables

@@ -1,6 +1,7 @@
 """Everything that a stopped training must know to go on exactly: parameters, optimizer, progress, random states."""
 
 import math
+import platform
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from nlstm_lab.cells.precision import Precision
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Score
 from nlstm_lab.training import checkpoint
-from nlstm_lab.training.machine import machine
 
 NOTHING = (0.0,) * len(Score._fields)
 Row = tuple[int, int, str, str, str, float]
@@ -142,3 +142,23 @@ def mapped(state: Any, change: Any) -> Any:
     if isinstance(state, tuple):
         return tuple(mapped(item, change) for item in state)
     return None if state is None else change(state)
+
+
+def machine() -> dict[str, Any]:
+    """The processor, the instructions and threads that torch uses, the GPUs, and torch's version."""
+    cards = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+    return {
+        "processor": _processor(),
+        "threads": torch.get_num_threads(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "cuda": cards,
+        "torch": str(torch.__version__),  # a plain string, as checkpoints hold
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

@@ -10,12 +10,12 @@ import pytest
 
 import nlstm_lab
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.records import ALL, Dataset
+from nlstm_lab.datasets.registry import DATASETS, Dataset
 
 README = Path(nlstm_lab.__file__).parents[1] / "data" / "README.md"
 
 
-@pytest.mark.parametrize("dataset", ALL, ids=lambda dataset: dataset.name)
+@pytest.mark.parametrize("dataset", DATASETS.values(), ids=lambda dataset: dataset.name)
 def test_every_record_is_complete(dataset: Dataset) -> None:
     assert all([dataset.title, dataset.origin, dataset.licence, dataset.citation, dataset.how, dataset.files])
     for file in dataset.files:
@@ -25,7 +25,7 @@ def test_every_record_is_complete(dataset: Dataset) -> None:
         assert len(file.md5 or "0" * 32) == 32
 
 
-@pytest.mark.parametrize("dataset", ALL, ids=lambda dataset: dataset.name)
+@pytest.mark.parametrize("dataset", DATASETS.values(), ids=lambda dataset: dataset.name)
 def test_the_readme_says_what_the_record_says(dataset: Dataset) -> None:
     text = README.read_text(encoding="utf-8")
     assert f"## {dataset.name}" in text
@@ -45,7 +45,7 @@ def test_what_has_no_sha256_comes_by_https_alone() -> None:
 
 
 def test_substitutes_never_pass_for_what_they_stand_for() -> None:
-    for dataset in ALL:
+    for dataset in DATASETS.values():
         if dataset.name.startswith("enwiki2015"):
             assert "substitute" in dataset.note
             assert not {dataset.files[0].sha256} & {

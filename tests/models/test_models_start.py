@@ -6,7 +6,7 @@ import torch
 from nlstm_lab import models
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.models import Interface, ModelConfig
-from nlstm_lab.models.inputs import PaddedEmbedding
+from nlstm_lab.models.readouts import PaddedEmbedding
 
 ABC = Vocabulary(tuple(" abc."))
 
