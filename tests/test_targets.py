@@ -13,7 +13,6 @@ from scipy import stats
 import nlstm_lab as lab
 from nlstm_lab import settings, targets
 from nlstm_lab.errors import DamagedFile, UsageError
-from nlstm_lab.targets import documents
 from nlstm_lab.targets.evidence import Runs
 from nlstm_lab.targets.tolerances import discriminations, tolerance
 
@@ -623,11 +622,11 @@ rows = [{ experiment = "e", model = "M", layers = 1, units = 2, bpc = { valid = 
 )
 def test_a_document_that_is_not_what_it_should_be_is_refused(tmp_path: Path, old, new, message):
     (tmp_path / "madsen.toml").write_text(MINIMAL)
-    assert len(documents.load("madsen", tmp_path).places["table1"].numbers) == 2
+    assert len(targets.load("madsen", tmp_path).places["table1"].numbers) == 2
     assert old in MINIMAL
     (tmp_path / "madsen.toml").write_text(MINIMAL.replace(old, new))
     with pytest.raises(DamagedFile, match=message):
-        documents.load("madsen", tmp_path)
+        targets.load("madsen", tmp_path)
 
 
 @pytest.mark.parametrize("name", targets.DOCUMENTS)
@@ -657,7 +656,7 @@ def test_what_a_document_holds_fits_together(name):
 
 def test_a_missing_document_says_so(tmp_path):
     with pytest.raises(DamagedFile, match="madsen"):
-        documents.load("madsen", tmp_path)
+        targets.load("madsen", tmp_path)
 
 
 # The README's block

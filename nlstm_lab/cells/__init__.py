@@ -14,7 +14,7 @@ What these arguments mean wherever they are taken:
 
 from nlstm_lab.cells.base import Cell, Record, Records, noted
 from nlstm_lab.cells.clockwork import ClockworkRNN, ClockworkRNNCell
-from nlstm_lab.cells.fast import fused, hmlstm  # noqa: F401  (the fast ways register themselves)
+from nlstm_lab.cells.fast import hmlstm  # noqa: F401  (the fast ways register themselves)
 from nlstm_lab.cells.gru import GRU, GRUCell
 from nlstm_lab.cells.hierarchical import HierarchicalRNN, HierarchicalRNNCell
 from nlstm_lab.cells.hmlstm import HMLSTM, Boundaries, HMLSTMCell, Operation

@@ -1,6 +1,7 @@
 """A network: one-hot or embedded input, recurrent layers, and a readout."""
 
 import hashlib
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from nlstm_lab import cells
 from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
-from nlstm_lab.errors import MissingRun
+from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models.config import Interface, ModelConfig
 from nlstm_lab.models.readouts import MixtureDensity, OutputModule, PaddedEmbedding, dense
 from nlstm_lab.models.scoring import MANY, Score, nats_of_many
@@ -218,6 +219,38 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return _assemble(config, ends, name)
+
+
+def cell_type(name: str) -> str:
+    """Register a cell type of your own, so that it is trained, probed and drawn like the others.
+
+    Args:
+        name: "module:Class", a subclass of `lab.cells.Recurrent`; a key of `CELL_TYPES` is returned as it is.
+
+    Returns:
+        The name, for `lab.experiments.variant(..., cell_type=...)`.
+
+    Raises:
+        UsageError: There is no such cell type, module or class, or the class is no Recurrent.
+
+    >>> cell_type("nlstm")
+    'nlstm'
+    """
+    if name in CELL_TYPES:
+        return name
+    module, separator, attribute = name.partition(":")
+    if not separator:
+        raise UsageError(
+            f"there is no cell type {name!r}; there are {', '.join(CELL_TYPES)}, and your own as module:Class"
+        )
+    try:
+        own = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"the cell type {name!r} cannot be imported: {error}") from error
+    if not (isinstance(own, type) and issubclass(own, cells.Recurrent)):
+        raise UsageError(f"the cell type {name!r} must be a subclass of nlstm_lab.cells.Recurrent with a cell_class")
+    CELL_TYPES[name] = own
+    return name
 
 
 def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:

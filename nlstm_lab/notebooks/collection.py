@@ -8,10 +8,9 @@ from typing import Literal
 
 from nlstm_lab import cluster
 from nlstm_lab.errors import Interrupted
-from nlstm_lab.notebooks.executor import execute
+from nlstm_lab.notebooks.executor import Kernel, execute
 from nlstm_lab.notebooks.inputs import Inputs, reads_claims, stamped, unchanged
 from nlstm_lab.notebooks.jobs import Job
-from nlstm_lab.notebooks.kernel import Kernel
 
 Status = Literal["waits", "runs", "done", "unchanged", "failed"]
 USUAL = 15.0  # seconds of a notebook that was never executed here

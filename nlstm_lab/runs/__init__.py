@@ -35,9 +35,18 @@ from nlstm_lab.errors import TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records, stopping
 from nlstm_lab.runs.attempt import Attempt, alone
-from nlstm_lab.runs.outlook import outlook, refuse_in_notebook
 from nlstm_lab.runs.run import Run, check_text, folder_of, load, resolve
-from nlstm_lab.runs.together import curves, dead_shares, failures, histories, recorded, setting, table
+from nlstm_lab.runs.together import (
+    curves,
+    dead_shares,
+    failures,
+    histories,
+    outlook,
+    recorded,
+    refuse_in_notebook,
+    setting,
+    table,
+)
 from nlstm_lab.runs.under_way import PartialRun, under_way
 from nlstm_lab.training.checkpoint import writing
 from nlstm_lab.training.state import COLUMNS

@@ -11,7 +11,7 @@ from nlstm_lab.errors import DamagedFile, MissingData
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run
 from nlstm_lab.runs.together import VALUE
-from nlstm_lab.training.evaluation import evaluate
+from nlstm_lab.training import evaluate
 
 ROUNDING = 5e-4  # share of a score by which half-precision weights may change it
 POINTS = 0.05  # of accuracy, which a few predictions near a tie change

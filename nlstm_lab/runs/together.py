@@ -3,23 +3,26 @@
 import fnmatch
 import math
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from nlstm_lab import experiments, paths
 from nlstm_lab.datasets.registry import DATASETS
-from nlstm_lab.errors import UsageError
+from nlstm_lab.errors import MissingRun, UsageError
+from nlstm_lab.experiments import Experiment, sizes
 from nlstm_lab.runs import records
-from nlstm_lab.runs.run import Run, is_known, load, seeds_of
+from nlstm_lab.runs.run import Run, command, is_known, load, seeds_of
 from nlstm_lab.runs.under_way import under_way
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # what a history calls the shares of training.liveness
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
 RUN = ["experiment", "scale", "seed", "parameters", "best_epoch"]  # of a result, in every row of a table
 VALUE = ["evaluation", "metric", "split", "epoch", "value"]
+HOURS_IN_NOTEBOOK = 1.0  # a longer training is not started from a notebook's cell
 KEYS = ("setting", "experiment", "model", "start", "seed", "memory", "update")
 
 
@@ -228,3 +231,32 @@ def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFr
     )
     shares = latched.merge(silent, on=keys, validate="one_to_one")
     return shares.assign(dead=shares["latched"] + shares["silent"])
+
+
+def refuse_in_notebook(experiment: Experiment, seed: int, device: str) -> None:
+    """Refuse to start a training of hours from a notebook's cell: MissingRun, with the command and its hours."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is None:
+        return
+    if (hours := sizes.hours(experiment, device)) > HOURS_IN_NOTEBOOK:
+        raise MissingRun(
+            f"no run of {experiment.name} with seed {seed} at {experiment.scale} scale is recorded; train it in a "
+            f"terminal with `{command(experiment, seed)}`, about {math.ceil(hours)} hours on this machine's {device}"
+        )
+
+
+def outlook(runs: Sequence[Run], pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:
+    """List what lacks runs: one row an experiment, with the `seeds` that lack and the `command`.
+
+    Args:
+        runs: All that are recorded here.
+    """
+    done = {(run.experiment.name, run.experiment.scale, run.seed) for run in runs}
+    rows = []
+    for name in experiments.names(pattern):
+        lacking = [str(seed) for seed in seeds if (name, scale, seed) not in done]
+        if scale in experiments.scales(name) and lacking:
+            missing = ",".join(lacking)
+            command = f"nlstm-lab sweep {name} --scale {scale} --seeds {missing}"
+            rows.append({"experiment": name, "seeds": missing, "command": command})
+    return pd.DataFrame(rows, columns=["experiment", "seeds", "command"])

@@ -26,8 +26,7 @@ What these arguments mean wherever they are taken:
 """
 
 from nlstm_lab.targets.comparison import Comparison, booktabs, compare, shown
-from nlstm_lab.targets.documents import DOCUMENTS, load
-from nlstm_lab.targets.entries import Claim, Document, Number, Ordering, Place, Tolerance
+from nlstm_lab.targets.entries import DOCUMENTS, Claim, Document, Number, Ordering, Place, Tolerance, load
 from nlstm_lab.targets.readme import readme_block
 from nlstm_lab.targets.report import grouped, report
 from nlstm_lab.targets.verdicts import printed_numbers, verdicts

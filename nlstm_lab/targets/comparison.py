@@ -12,7 +12,7 @@ import pandas as pd
 from nlstm_lab import committed, paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.runs.records import commit
-from nlstm_lab.targets.documents import load
+from nlstm_lab.targets.entries import load
 from nlstm_lab.targets.evidence import Runs
 from nlstm_lab.targets.tolerances import discriminations
 from nlstm_lab.targets.verdicts import frame, judge

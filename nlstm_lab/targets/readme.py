@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from nlstm_lab.targets.comparison import digits, notes, number
-from nlstm_lab.targets.documents import load
+from nlstm_lab.targets.entries import load
 from nlstm_lab.targets.tolerances import discriminations
 
 STATEMENT = ["where", "says", "note", "metric", "split", "scale", "setting"]  # what one line of claims is about

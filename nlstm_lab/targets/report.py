@@ -6,7 +6,7 @@ import pandas as pd
 
 from nlstm_lab.statistics import holm
 from nlstm_lab.targets.comparison import shown
-from nlstm_lab.targets.documents import load
+from nlstm_lab.targets.entries import load
 from nlstm_lab.targets.evidence import ENOUGH
 from nlstm_lab.targets.verdicts import printed_numbers
 

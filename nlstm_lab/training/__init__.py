@@ -7,7 +7,6 @@ What these arguments mean wherever they are taken:
 """
 
 from nlstm_lab.training.config import TrainingConfig
-from nlstm_lab.training.evaluation import evaluate
-from nlstm_lab.training.loop import Fit, fit
+from nlstm_lab.training.loop import Fit, evaluate, fit
 
 __all__ = ["Fit", "TrainingConfig", "evaluate", "fit"]

@@ -18,11 +18,10 @@ from nlstm_lab.cells import fast
 from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Evaluation, Split, Task
-from nlstm_lab.errors import Interrupted, TrainingFailed
+from nlstm_lab.errors import Interrupted, LabError, TrainingFailed
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
-from nlstm_lab.training.evaluation import evaluate
 from nlstm_lab.training.liveness import shares
 from nlstm_lab.training.rates import ratio_loss
 from nlstm_lab.training.signals import Request, listening
@@ -62,6 +61,30 @@ class Fit:
     seconds: float
     tokens_per_second: float
     machines: list[dict[str, Any]]
+
+
+@torch.inference_mode()
+def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, metric: str) -> dict[str, float]:
+    """Compute metrics over all predictions of batches, with the state carried where a batch says so.
+
+    Args:
+        batches: The batches to read.
+        metric: The metric's name, with its unit, such as "bpc".
+
+    Raises:
+        LabError: There is no batch.
+    """
+    network.eval()
+    state, sums = None, None
+    for batch in batches:
+        score, state = network.score(batch.to(device), None if batch.fresh else state)
+        scored = torch.stack([value.double() for value in score])
+        sums = scored if sums is None else sums + scored
+    if sums is None:
+        raise LabError(
+            "there is nothing to evaluate: the split is shorter than one block; choose a shorter length or longer text"
+        )
+    return metrics(sums.tolist(), metric)
 
 
 class _Trainer:

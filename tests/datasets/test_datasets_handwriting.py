@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from nlstm_lab.datasets import iamondb, registry
+from nlstm_lab.datasets import handwriting, registry
 from nlstm_lab.datasets.base import Batch, Mixture, Task, Vectors
 from nlstm_lab.datasets.handwriting import Handwriting, trajectory
 from nlstm_lab.errors import DamagedFile
@@ -59,7 +59,7 @@ def forms(count: int = 40) -> bytes:
 
 def test_points_strokes_and_transcripts_are_read(publish: Publish) -> None:
     publish("iamondb", [archive(lines(40)), forms(40)])
-    parsed = iamondb.lines()
+    parsed = handwriting.lines()
     assert parsed.facts["names"][:2] == ["a01-000u-01", "a01-000u-02"]
     assert parsed.facts["transcripts"][0] == "line 1"
     assert parsed.facts["transcripts"][-1] == ""  # the form's text is one line short
@@ -120,7 +120,7 @@ def test_in_the_tablets_units_a_density_is_the_normalized_one_over_the_deviation
 def test_damaged_lines_are_named(publish: Publish, content: bytes) -> None:
     publish("iamondb", [archive(lines(40) | {"lineStrokes/a/a01-000u-05.xml": content}), forms(40)])
     with pytest.raises(DamagedFile, match=r"a01-000u-05.xml"):
-        iamondb.lines()
+        handwriting.lines()
 
 
 def test_a_truncated_archive_is_refused(home: Path, publish: Publish) -> None:
@@ -130,7 +130,7 @@ def test_a_truncated_archive_is_refused(home: Path, publish: Publish) -> None:
     file.unlink()
     file.with_name("lineStrokes-all.tar.gz").write_bytes(packed[: len(packed) // 2])
     with pytest.raises(DamagedFile, match="lineStrokes-all"):
-        iamondb.lines()
+        handwriting.lines()
 
 
 @pytest.mark.data

@@ -3,6 +3,7 @@
 The time loops keep only what a step must wait for; each weight's gradient is one product over all steps.
 """
 
+import warnings
 from typing import Any, NamedTuple
 
 import torch
@@ -20,8 +21,13 @@ from nlstm_lab.cells.fast import (
 )
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
-from nlstm_lab.cells.precision import exact_products, product_type, times
+from nlstm_lab.cells.precision import exact_kernels, exact_products, product_type, times
 
+# On a GPU torch advises the caller, who is always one of our modules, to lay out the weights as those of its own. They
+# are a cell's, each in its place; the results are the same, and no user could act upon it.
+warnings.filterwarnings("ignore", "RNN module weights are not part of", UserWarning, r"nlstm_lab\.cells\.fast\.")
+
+LARGEST_ONE_HOT = 100  # beyond, the look-up that only our own loop has saves more than the kernel does
 UNSAVED_STEPS = 64  # without gradients, the steps whose gates are held at a time
 WEIGHED_STEPS = 25  # in the backward, those whose deeper gradients are held until their product with the input is taken
 
@@ -70,6 +76,24 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
 
 
 ways[NestedLSTMCell] = unroll
+
+
+def unroll_lstm(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
+    """An LSTM layer over all steps; the kernel has no fp64, and its bf16 keeps the cell state in bf16."""
+    symbols = not x.is_floating_point()
+    if product_type(state[0]) != torch.float32 or (symbols and cell.input_size > LARGEST_ONE_HOT):
+        return unroll(cell, x, state)
+    dense = product(x, torch.eye(cell.input_size, dtype=cell.like.dtype, device=x.device)) if symbols else x
+    weights: list[Tensor] = [cell.weight_ih, cell.weight_hh]
+    if cell.bias is not None:
+        weights += [cell.bias, torch.zeros_like(cell.bias)]
+    first = [tensor.contiguous().unsqueeze(0) for tensor in state]  # cuDNN refuses any other
+    with exact_kernels():
+        hidden, h, c = torch._VF.lstm(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
+    return hidden, (h[0], c[0])
+
+
+ways[LSTMCell] = unroll_lstm
 
 
 def _share(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
