@@ -13,8 +13,7 @@ from scipy import stats
 import nlstm_lab as lab
 from nlstm_lab import settings, targets
 from nlstm_lab.errors import DamagedFile, UsageError
-from nlstm_lab.targets.evidence import Runs
-from nlstm_lab.targets.tolerances import discriminations, tolerance
+from nlstm_lab.targets.evidence import Runs, discriminations, tolerance
 
 # Typed from the documents' tables, row by row: experiment -> metric -> the printed values, valid before test.
 NESTED_LSTM = {

@@ -1,6 +1,5 @@
 """What the arguments of cells and networks may be: each check names the argument that is wrong."""
 
-from numbers import Real
 from typing import Any
 
 import torch
@@ -20,13 +19,6 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-
-
-def probability(name: str, value: Any) -> float:
-    """`value` as a number from 0 to 1; else ValueError that calls it `name`."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
-        raise ValueError(f"{name} must be a probability between 0 and 1, not {value!r}")
-    return float(value)
 
 
 def autocasts(device: torch.device) -> bool:

@@ -15,6 +15,7 @@ from torch import Tensor
 from nlstm_lab.errors import UsageError
 
 Precision = Literal["fp32", "bf16"]
+MATMUL: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # "bf16" sends fp32 products to oneDNN
 
 _current: ContextVar[Precision] = ContextVar("precision", default="fp32")
 
@@ -78,7 +79,7 @@ def product_type(like: Tensor) -> torch.dtype:
 def exact_products(device: torch.device) -> AbstractContextManager[None]:
     """Send fp32 products on a CPU to oneDNN while the block runs, where it is the faster library and exact."""
     onednn = device.type == "cpu" and onednn_is_faster() and onednn_is_exact()
-    return _switched(_products(), "bf16") if onednn else nullcontext()
+    return _switched(MATMUL, "bf16") if onednn else nullcontext()
 
 
 def times(weight: Tensor, dtype: torch.dtype, rows: int, out: Tensor | None = None) -> Callable[[Tensor], Tensor]:
@@ -114,12 +115,7 @@ def onednn_is_exact() -> bool:
         return False
     generator = torch.Generator().manual_seed(0)
     left, right = (torch.randn(*shape, generator=generator) for shape in ((32, 600), (600, 2400)))
-    with _switched(_products(), "bf16"):
+    with _switched(MATMUL, "bf16"):
         product = left @ right
     truth = left.double() @ right.double()
     return bool((product - truth).abs().max() < 1e-5 * truth.abs().max())
-
-
-def _products() -> Any:
-    """The owner of the attribute `fp32_precision`: "bf16" sends fp32 products to oneDNN."""
-    return torch.backends.mkldnn.matmul  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import PackedSequence
 from nlstm_lab.cells import fast
 from nlstm_lab.cells.arguments import OfClass, document, entries, signature
 from nlstm_lab.cells.base import Cell, Record, Records, Start, State
-from nlstm_lab.cells.checks import checked_input, checked_state, positive, probability
+from nlstm_lab.cells.checks import checked_input, checked_state, positive
 
 
 class Recurrent(nn.Module):
@@ -72,7 +72,9 @@ class Recurrent(nn.Module):
         super().__init__()
         positive("num_layers", num_layers)
         positive("hidden_size", hidden_size)
-        if probability("dropout", dropout) and num_layers == 1:
+        if type(dropout) not in (int, float) or not 0 <= dropout <= 1:
+            raise ValueError(f"dropout must be a probability between 0 and 1, not {dropout!r}")
+        if dropout and num_layers == 1:
             warnings.warn("dropout acts between layers, and there is only one: it does nothing", stacklevel=2)
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.all_layers = bias, batch_first, dropout, all_layers

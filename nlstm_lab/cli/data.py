@@ -24,9 +24,9 @@ def status(context: typer.Context) -> None:
 @app.command()
 def fetch(name: Name) -> None:
     """Download a data set and verify it."""
-    from nlstm_lab.datasets import fetching
+    from nlstm_lab.datasets import storing
 
-    for path in fetching.fetch(name):
+    for path in storing.fetch(name):
         typer.echo(f"{name}: {path}")
 
 

@@ -140,23 +140,18 @@ def compiler() -> Finding:
 
 
 def data_sets() -> Iterator[Finding]:
-    """A line for the data sets that are here, one for each damaged one, one for each way to get the absent ones."""
+    """The data sets that are here, each damaged one, and those that are absent."""
     from nlstm_lab.datasets import registry
 
     states = registry.status()
     here = [row.name for row in states if row.state == "present"]
     yield Finding("data", ", ".join([*here, "python_docs (in every Python)"]))
-    ways: dict[str, list[str]] = {"fetch NAME": [], "import NAME PATH": []}
     for row in states:
         if row.state == "damaged":
             yield Finding("data", f"{row.name} is damaged", row.detail)
-        elif row.state == "absent":
-            fetched = any(file.urls for file in registry.get(row.name).files)
-            ways["fetch NAME" if fetched else "import NAME PATH"].append(row.name)
-    for way, absent in ways.items():
-        if absent:
-            cost = f"no runs on them; `nlstm-lab data {way}`"
-            yield Finding("data", f"absent: {', '.join(absent)}", cost)
+    if absent := ", ".join(row.name for row in states if row.state == "absent"):
+        cost = "no runs on them; `nlstm-lab data fetch NAME`, or import NAME PATH"
+        yield Finding("data", f"absent: {absent}", cost)
 
 
 def browser() -> Finding:

@@ -27,8 +27,7 @@ What these arguments mean wherever they are taken:
 
 from nlstm_lab.targets.comparison import Comparison, booktabs, compare, shown
 from nlstm_lab.targets.entries import DOCUMENTS, Claim, Document, Number, Ordering, Place, Tolerance, load
-from nlstm_lab.targets.readme import readme_block
-from nlstm_lab.targets.report import grouped, report
+from nlstm_lab.targets.report import grouped, readme_block, report
 from nlstm_lab.targets.verdicts import printed_numbers, verdicts
 
 __all__ = [

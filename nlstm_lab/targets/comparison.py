@@ -13,8 +13,7 @@ from nlstm_lab import committed, paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.runs.records import commit
 from nlstm_lab.targets.entries import load
-from nlstm_lab.targets.evidence import Runs
-from nlstm_lab.targets.tolerances import discriminations
+from nlstm_lab.targets.evidence import Runs, discriminations
 from nlstm_lab.targets.verdicts import frame, judge
 
 MADE_WITH = "% made with "  # how the last line of a LaTeX table begins

@@ -11,8 +11,7 @@ import pandas as pd
 from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES
 from nlstm_lab.statistics import Interval, compare, p_value, t_interval
 from nlstm_lab.targets.entries import DOCUMENTS, Claim, Document, Number, Ordering, Place, Tolerance, load
-from nlstm_lab.targets.evidence import ENOUGH, Runs, measurements
-from nlstm_lab.targets.tolerances import tolerance
+from nlstm_lab.targets.evidence import ENOUGH, Runs, measurements, tolerance
 
 Kind = Literal["number", "reference", "ordering", "claim"]
 NOT_RUN, SMALLER = "not run", "smaller scale"  # a printed number is judged at paper scale alone

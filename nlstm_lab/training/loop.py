@@ -22,8 +22,7 @@ from nlstm_lab.errors import Interrupted, LabError, TrainingFailed
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig, set_slope
-from nlstm_lab.training.liveness import shares
-from nlstm_lab.training.rates import ratio_loss
+from nlstm_lab.training.liveness import ratio_loss, shares
 from nlstm_lab.training.signals import Request, listening
 from nlstm_lab.training.state import NOTHING, Random, Row, State, mapped
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from nlstm_lab.cells import LSTM, NestedLSTM, precision
-from nlstm_lab.cells.fast import disabled, fused
+from nlstm_lab.cells.fast import disabled, nested
 from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import exact_kernels, exact_products, has_bf16, onednn_is_exact, times
 from nlstm_lab.errors import UsageError
@@ -226,12 +226,12 @@ def test_compiled_functions_give_the_same(unit, name, dtype, tolerance):
         assert (result - true).norm() <= tolerance * true.norm()
 
 
-@pytest.mark.parametrize(("caller", "told"), [("nlstm_lab.cells.fast.fused", 0), ("somebody.elses", 1)])
+@pytest.mark.parametrize(("caller", "told"), [("nlstm_lab.cells.fast.nested", 0), ("somebody.elses", 1)])
 def test_torch_advises_users_on_their_own_weights_alone(caller, told):
     advice = UserWarning("RNN module weights are not part of single contiguous chunk of memory. This means ...")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        importlib.reload(fused)  # pytest puts back the filters that imports set
+        importlib.reload(nested)  # pytest puts back the filters that imports set
         warnings.warn_explicit(advice, UserWarning, "a file", 1, module=caller)
     assert len(said) == told
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.fetching import fetch
+from nlstm_lab.datasets.storing import fetch
 from nlstm_lab.errors import LabError, UsageError
 
 CONTENT = b" a text of twenty-six" * 5000

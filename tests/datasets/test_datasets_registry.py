@@ -91,7 +91,7 @@ def test_the_real_files_are_what_was_published() -> None:
 def test_training_needs_no_pooch_and_listing_needs_no_torch() -> None:
     lines = (
         "import sys; sys.modules['pooch'] = sys.modules['requests'] = None",
-        "from nlstm_lab.datasets import registry, storing, fetching",
+        "from nlstm_lab.datasets import registry, storing",
         "assert 'torch' not in sys.modules",
         "from nlstm_lab.datasets import synthetic",
     )

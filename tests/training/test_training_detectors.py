@@ -11,8 +11,7 @@ from nlstm_lab.datasets.base import Symbols
 from nlstm_lab.datasets.synthetic import NestedLanguage
 from nlstm_lab.errors import UsageError
 from nlstm_lab.training import TrainingConfig
-from nlstm_lab.training.liveness import detectors, shares
-from nlstm_lab.training.rates import ratio_loss
+from nlstm_lab.training.liveness import detectors, ratio_loss, shares
 
 
 def test_what_is_logged_of_known_boundaries():
