@@ -1,7 +1,4 @@
-"""What is committed is replaced only by what was made with the same parameters; anything else goes to a workspace.
-
-A notebook's parameters are the typed names of its namespace, however it is run.
-"""
+"""What is committed is replaced only by what was made with the same parameters; else it goes to a workspace."""
 
 import json
 import os

@@ -40,10 +40,7 @@ class StaleRun(LabError):
 
 
 class TrainingFailed(LabError):
-    """Training cannot go on (NaN loss, exploding gradient); the last good state is kept.
-
-    what, update: the "loss" or "gradient" that was not finite, and after how many updates that was seen.
-    """
+    """The loss or gradient (`what`) was not finite, seen after so many updates; the last good state is kept."""
 
     def __init__(self, message: str, what: str = "", update: int = 0) -> None:
         super().__init__(message)
@@ -57,9 +54,7 @@ class Interrupted(LabError):
 
 
 def hint(wanted: str, names: Iterable[str], otherwise: str = "") -> str:
-    """The end of a sentence about a name that is not there: the one that may be meant, or those that there are.
-
-    otherwise: said where none is near, in place of a long list.
+    """The end of a sentence about a name that is not there: the one that may be meant, `otherwise`, or those there are.
 
     >>> hint("ptv", ["ptb", "text8"]), hint("wikipedia", ["ptb", "text8"])
     ('did you mean ptb?', 'there are: ptb, text8')

@@ -1,8 +1,7 @@
 """Where things lie. No other module knows a directory.
 
-In a checkout everything lies in the checkout. An installed package (a wheel) reads and writes in the working folder
-instead, so that its users' runs and figures are theirs. `NLSTM_LAB_ROOT` names another folder for all of it,
-`NLSTM_LAB_DATA` one more place to look for data sets.
+In a checkout everything lies there; an installed package (a wheel) reads and writes in the working folder instead.
+`NLSTM_LAB_ROOT` names another folder for all of it, `NLSTM_LAB_DATA` one more place to look for data sets.
 """
 
 import contextlib
@@ -111,13 +110,6 @@ def atomic(target: Path) -> Iterator[Path]:
     """A temporary path beside `target` that takes its name when the block ends well, and is removed when it does not.
 
     The content is on the disk before it takes the name, and the name when this returns: a power cut takes neither.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with atomic(folder / "result.json") as partial:
-    ...     _ = partial.write_text("{}")
-    >>> [path.name for path in folder.iterdir()]
-    ['result.json']
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -1,7 +1,9 @@
 """What the fields of a config may hold, by their annotations; the scales, and which metrics are better high."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, fields
 from numbers import Integral, Real
 from os import PathLike
@@ -24,6 +26,16 @@ METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll
 HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct", "log_likelihood_nats"})
 
 
+@contextmanager
+def held(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Give a context variable a value while the block runs."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
 def plain(config: Any) -> dict[str, Any]:
     """The fields of a dataclass as records have them: plain values, `RECORDED_AS`, no `ADDED` one at its default."""
     values = asdict(config)
@@ -39,15 +51,9 @@ def recorded_as(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(config: Any, zero: Collection[str] = ("seed",)) -> None:
-    """Refuse a dataclass in which a choice, a number or a text is none; other types are not checked.
+    """Refuse a dataclass in which a choice, a number or a text is none: UsageError, which names the field.
 
-    Numbers must be above zero, and the fields that `zero` names at least zero. Raises UsageError, which names the
-    field, what it may be and what it is.
-
-    >>> from nlstm_lab.training import TrainingConfig
-    >>> TrainingConfig(epochs=1, learning_rate=0.1, optimizer="adagrad")
-    Traceback (most recent call last):
-    nlstm_lab.errors.UsageError: optimizer must be adam or rmsprop or radam or sgd, not 'adagrad'
+    Numbers must be above zero, and the fields that `zero` names at least zero.
     """
     for field in fields(config):
         value = getattr(config, field.name)

@@ -41,10 +41,7 @@ def t_interval(values: Iterable[float], confidence: float = 0.95) -> Interval:
 
 
 class Compared(NamedTuple):
-    """A difference over seeds, and whether the first is the larger one.
-
-    seeds: how many the side with fewer has. df: degrees of freedom of the interval, NaN where there is none.
-    """
+    """A difference over seeds, whether the first is larger, seeds of the side with fewer, and degrees of freedom."""
 
     difference: Interval
     seeds: int

@@ -1,7 +1,4 @@
-"""Many runs through dask.distributed: on this machine by default, on any scheduler by its address.
-
-A killed worker's run goes on from its checkpoint in another worker; what is recorded is not trained again.
-"""
+"""Many runs through dask.distributed; what is recorded is not trained again, and a killed run goes on elsewhere."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -15,7 +12,7 @@ import torch
 from nlstm_lab import cluster, experiments, runs
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.errors import Interrupted, LabError, MissingRun, UsageError
-from nlstm_lab.runs import stopping
+from nlstm_lab.runs.attempt import check_patience, settled
 
 Status = Literal["recorded", "waits", "runs", "failed"]
 
@@ -66,7 +63,7 @@ def plan(pattern: str, seeds: Sequence[int], scale: str, patience: int | None = 
     names = names or matching[:1]  # none has it: the error of the first says what it has instead
     jobs = [Job(experiments.get(name, scale), seed) for seed in seeds for name in names]
     for job in jobs:
-        stopping.check(job.experiment, patience)
+        check_patience(job.experiment, patience)
         try:
             if run := _settled(job, patience):
                 runs.check_text(run)
@@ -78,7 +75,7 @@ def plan(pattern: str, seeds: Sequence[int], scale: str, patience: int | None = 
 
 def _settled(job: Job, patience: int | None) -> runs.Run | None:
     try:
-        return stopping.settled(job.experiment, job.seed, patience, finish=True)
+        return settled(job.experiment, job.seed, patience, finish=True)
     except UsageError:  # the rule comes too late for it
         return runs.load(job.experiment, job.seed)
 

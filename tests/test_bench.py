@@ -8,8 +8,7 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.bench import Reading, Size, bench, recorded, report, save, table
 from nlstm_lab.bench.reading import network_with_rates
-from nlstm_lab.bench.steps import NaiveNestedLSTM, variants
-from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
+from nlstm_lab.bench.steps import NaiveNestedLSTM, alternate, peak_memory, product_peak, variants
 from nlstm_lab.cells import LSTM, NestedLSTM
 from nlstm_lab.errors import UsageError
 
@@ -51,7 +50,7 @@ def test_a_round_runs_every_step_in_turn():
 
 @pytest.mark.parametrize(("device", "size"), [("cpu", 1024), ("cuda", 8192)])
 def test_the_peak_is_that_of_a_product_which_fills_the_device(device, size, monkeypatch):
-    monkeypatch.setattr("nlstm_lab.bench.timing.alternate", lambda steps, rounds, device: [[1.0]])
+    monkeypatch.setattr("nlstm_lab.bench.steps.alternate", lambda steps, rounds, device: [[1.0]])
     monkeypatch.setattr(torch, "randn", lambda *shape, device: torch.empty(shape, device="meta"))
     assert product_peak("fp32", torch.device(device)) == 2 * size**3 / 1e9
 

@@ -24,8 +24,7 @@ import torch
 
 from nlstm_lab import paths
 from nlstm_lab.bench.reading import Reading, read
-from nlstm_lab.bench.steps import Size, variants
-from nlstm_lab.bench.timing import alternate, peak_memory, product_peak
+from nlstm_lab.bench.steps import Size, alternate, peak_memory, product_peak, variants
 from nlstm_lab.bench.trainings import recorded_hours
 from nlstm_lab.errors import UsageError
 from nlstm_lab.training.state import machine
@@ -123,14 +122,11 @@ def table(frame: pd.DataFrame) -> str:
 
 def report(readings: Sequence[Reading]) -> str:
     """A line for each reading of one text with an HM-LSTM."""
-    return "\n".join(_line(reading) for reading in readings)
-
-
-def _line(reading: Reading) -> str:
-    rates = " and ".join(f"{rate:.3f}" for rate in reading.rates)
-    return (
-        f"HM-LSTM reading one text, 3 x {reading.hidden_size}, boundary rates {rates}: sparse {reading.ratio:.2f} "
-        f"times as fast as dense ({reading.sparse_ms_per_step:.3f} and {reading.dense_ms_per_step:.3f} ms a step)"
+    return "\n".join(
+        f"HM-LSTM reading one text, 3 x {one.hidden_size}, boundary rates "
+        f"{' and '.join(f'{rate:.3f}' for rate in one.rates)}: sparse {one.ratio:.2f} times as fast as dense "
+        f"({one.sparse_ms_per_step:.3f} and {one.dense_ms_per_step:.3f} ms a step)"
+        for one in readings
     )
 
 

@@ -6,7 +6,7 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from nlstm_lab.bench.timing import alternate
+from nlstm_lab.bench.steps import alternate
 from nlstm_lab.cells import HMLSTM, HMLSTMCell
 from nlstm_lab.cells.fast import disabled
 

@@ -1,8 +1,4 @@
-"""What the single steps of all cell types share.
-
-A step is written once, readably, in `Cell.recur`, which every faster path must equal. A state is a flat tuple of
-tensors (h, memory, deeper memory, ...), batch first; `pack` and `unpack` translate it to what users see.
-"""
+"""What the steps of all cell types share: `Cell.recur`, written once, readably, which every faster path equals."""
 
 import math
 from abc import ABC, abstractmethod
@@ -174,9 +170,6 @@ class Cell(nn.Module, ABC):
         last = self.recur(self.project(x), first, **beside)
         return self.pack(tuple(tensor[0] for tensor in last) if single else last)
 
-    def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}"
-
 
 class GatedCell(Cell):
     """A cell whose gates are row blocks of one matrix for the input, one for the hidden state, and one bias.
@@ -230,6 +223,3 @@ class GatedCell(Cell):
 
     def project(self, x: Tensor) -> Tensor:
         return product(x, self.weight_ih, self.bias)
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}{'' if self.bias is not None else ', bias=False'}"

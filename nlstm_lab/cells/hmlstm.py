@@ -81,10 +81,6 @@ class HMLSTMCell(MultiscaleCell):
             raise ValueError("normalize_boundary needs layer_norm and a detector in the pre-activation")
         if not 0 <= threshold < 1:
             raise ValueError(f"threshold must be from 0 to below 1, not {threshold!r}")
-        if gradient_limit is not None and not gradient_limit > 0:
-            raise ValueError(f"gradient_limit must be positive, or None for none, not {gradient_limit!r}")
-        if not detector_scale > 0:
-            raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")
         slice_rows = int(detect_from == "preactivation" and not self.top)
         super().__init__(input_size, hidden_size, bias, forget_bias, top_down, further_rows=slice_rows, **start)
         self.boundary, self.straight_through, self.selection = boundary, straight_through, selection

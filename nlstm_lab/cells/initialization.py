@@ -38,8 +38,7 @@ def fill(
 ) -> None:
     """Fill `matrix` [gates * hidden_size, columns] in place, one gate block after the other.
 
-    fans: of each block in turn, the inputs plus the outputs of the kernel that it is part of; None where the matrix is
-    a kernel by itself. Half precision is drawn in float32 and rounded: torch has no QR decomposition in it.
+    fans: of each block in turn, inputs plus outputs of its kernel; half precision is drawn in float32 and rounded.
     """
     if matrix.dtype in (torch.float16, torch.bfloat16):
         drawn = matrix.float()

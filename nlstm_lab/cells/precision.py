@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import held
 
 Precision = Literal["fp32", "bf16"]
 MATMUL: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # "bf16" sends fp32 products to oneDNN
@@ -36,12 +37,8 @@ def precision(name: Precision) -> Iterator[None]:
         raise UsageError(f"precision must be one of {get_args(Precision)}, not {name!r}")
     if name == "bf16" and not (has_bf16(torch.device("cpu")) or has_bf16(torch.device("cuda"))):
         raise UsageError("this machine has no bf16 instructions, so bf16 would be slower by far: use fp32")
-    token = _current.set(name)
-    try:
-        with exact_kernels():
-            yield
-    finally:
-        _current.reset(token)
+    with held(_current, name), exact_kernels():
+        yield
 
 
 @contextmanager

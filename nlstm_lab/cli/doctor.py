@@ -10,7 +10,6 @@ import typer
 
 from nlstm_lab import paths
 from nlstm_lab.cli import tables
-from nlstm_lab.errors import LabError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DISPENSABLE = ("captum", "papermill", "ipykernel", "jupyterlab", "ipywidgets", "anywidget", "distributed", "pooch")
@@ -46,7 +45,7 @@ def doctor() -> None:
 def examine() -> Iterator[Finding]:
     """Every finding, the essential first; a check that fails is a finding, too."""
     yield from packages()
-    for name, check in (("networks", networks), ("folder", folder), ("records", records)):
+    for name, check in (("folder", folder), ("records", records)):
         yield _essential(name, check)
     if "torch" in sys.modules:
         yield gpu()
@@ -81,21 +80,6 @@ def packages() -> Iterator[Finding]:
             yield Finding(name, version, f"not tried: the project asks for {requirement.specifier}")
     torch = "".join(f", {each}" for each in good if each.startswith("torch "))
     yield Finding("packages", f"{len(good)} of {len(asked)} as asked for{torch}")
-
-
-def networks() -> str:
-    """A Nested LSTM runs forward and backward, and its fast loop agrees with the readable step."""
-    import torch
-
-    from nlstm_lab.cells import NestedLSTM
-
-    network = NestedLSTM(3, 5)
-    x = torch.randn(4, 2, 3)
-    output, _ = network(x)
-    output.sum().backward()
-    if not torch.allclose(output, network.trace(x)[0], atol=1e-5):
-        raise LabError("the fast loop and the readable one disagree")
-    return "NestedLSTM runs, forward and backward"
 
 
 def folder() -> str:

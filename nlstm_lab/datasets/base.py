@@ -37,11 +37,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Symbols in their order; the position is the code.
-
-    >>> Vocabulary(("\\n", "a", "b")).encode("ab").tolist()
-    [1, 2]
-    """
+    """Symbols in their order; the position is the code."""
 
     symbols: tuple[str, ...]
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any
 
 from nlstm_lab.errors import DamagedFile, LabError
 
@@ -23,18 +23,13 @@ def opened(path: Path, packing: str | None = None) -> Iterator[IO[bytes]]:
     """The unpacked bytes of a file as a stream, packed as its suffix or `packing` says; a zip holds one file."""
     packing = path.suffix if packing is None else packing
     try:
-        if packing == ".gz":
-            with gzip.open(path) as unpacked:
-                yield cast(IO[bytes], unpacked)
-        elif packing == ".xz":
-            with lzma.open(path) as unxzed:
-                yield unxzed
-        elif packing == ".zip":
+        if packing == ".zip":
             with zipfile.ZipFile(path) as archive, archive.open(_only_member(archive)) as member:
                 yield member
         else:
-            with path.open("rb") as plain:
-                yield plain
+            unpacking: Any = {".gz": gzip.open, ".xz": lzma.open}.get(packing, open)
+            with unpacking(path, "rb") as stream:
+                yield stream
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedFile(f"{path} is truncated or damaged ({error}); get it again") from error
     except (PermissionError, IsADirectoryError) as error:

@@ -9,7 +9,7 @@ import hashlib
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from nlstm_lab.datasets import content, registry
 from nlstm_lab.datasets.base import Split, Vocabulary
 from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.errors import MissingData, UsageError
-from nlstm_lab.settings import check
+from nlstm_lab.settings import check, held
 
 Normalization = Literal["none", "text8"]
 Shares = tuple[int, int, int]
@@ -36,14 +36,9 @@ BEGINNING = 1 << 20  # bytes of a reader's own text that a run at smoke scale re
 _only_beginning: ContextVar[bool] = ContextVar("only_beginning", default=False)
 
 
-@contextmanager
-def only_beginning(wanted: bool = True) -> Iterator[None]:
+def only_beginning(wanted: bool = True) -> AbstractContextManager[None]:
     """Of a reader's own text its first BEGINNING bytes alone are read while the block runs, and a warning says so."""
-    token = _only_beginning.set(wanted)
-    try:
-        yield
-    finally:
-        _only_beginning.reset(token)
+    return held(_only_beginning, wanted)
 
 
 @dataclass(frozen=True)

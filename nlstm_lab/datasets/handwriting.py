@@ -182,9 +182,7 @@ def _line(data: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
     parser.StartElementHandler, parser.EndElementHandler = start, end
     try:
         parser.Parse(data, True)
-    except KeyError as error:
-        raise DamagedFile(f"{name} has a point without {error.args[0]}; get the archive again") from None
-    except (expat.ExpatError, ValueError) as error:
+    except (expat.ExpatError, KeyError, ValueError) as error:
         raise DamagedFile(f"{name} is no line of strokes ({error}); get the archive again") from None
     if not points:
         raise DamagedFile(f"{name} has no points; get the archive again")

@@ -1,8 +1,4 @@
-"""Sequences packed from whole words, as in Madsen's article: autocomplete and text8 generation.
-
-A sequence takes words, each after a space, as long as it stays within its length; it is read from a cold state.
-The sequences are split at random, 90/5/5, under the article's seed. Code 0 is the padding.
-"""
+"""Sequences of whole words, each after a space, read cold, as in Madsen's article; code 0 is the padding."""
 
 from abc import ABC, abstractmethod
 from collections import Counter

@@ -1,7 +1,4 @@
-"""The strict executor: papermill, but wrong parameters are refused and unfinished notebooks leave no output.
-
-outcomes = execute_all(plan(["12"], {"seeds": "0,1"}))
-"""
+"""The strict executor: papermill, but wrong parameters are refused and unfinished notebooks leave no output."""
 
 from nlstm_lab.door import door
 

@@ -1,7 +1,4 @@
-"""What an executed notebook was made from and what it left: whether it has to be executed again.
-
-A new run or record asks for every notebook: that costs minutes, and nobody has to say which notebook reads what.
-"""
+"""What an executed notebook was made from (a new record asks for all) and what it left."""
 
 import ast
 import hashlib

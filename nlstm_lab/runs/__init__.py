@@ -33,8 +33,8 @@ from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Task
 from nlstm_lab.errors import TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
-from nlstm_lab.runs import records, stopping
-from nlstm_lab.runs.attempt import Attempt, alone
+from nlstm_lab.runs import records
+from nlstm_lab.runs.attempt import Attempt, alone, check_patience, settled
 from nlstm_lab.runs.run import Run, check_text, folder_of, load, resolve
 from nlstm_lab.runs.together import (
     curves,
@@ -106,17 +106,17 @@ def ensure(
     experiment = resolve(name, scale)
     if not isinstance(seed, int) or seed < 0:
         raise UsageError(f"seed must be an integer of 0 or more, not {seed!r}")
-    stopping.check(experiment, patience)
+    check_patience(experiment, patience)
     where = check_machine(device, precision)
 
-    def settled() -> Run | None:
-        return None if again else stopping.settled(experiment, seed, patience, finish)
+    def known() -> Run | None:
+        return None if again else settled(experiment, seed, patience, finish)
 
-    if run := settled():
+    if run := known():
         check_text(run)
         return run
     refuse_in_notebook(experiment, seed, where.type)
-    _train(experiment, seed, where, precision, again, patience, settled, progress)
+    _train(experiment, seed, where, precision, again, patience, known, progress)
     return load(experiment, seed)
 
 
@@ -148,7 +148,7 @@ def _train(
     precision: Precision,
     again: bool,
     patience: int | None,
-    settled: Callable[[], Run | None],
+    known: Callable[[], Run | None],
     progress: bool,
 ) -> None:
     task: Task = experiment.load()
@@ -159,7 +159,7 @@ def _train(
         raise UsageError(f"{experiment.name} cannot be built: {error}") from error
     attempt = Attempt(folder_of(experiment, seed))
     with alone(attempt.folder):
-        if settled():
+        if known():
             return  # another process has finished it before this one held the lock
         attempt.begin(experiment, task.fingerprint, again)
         about = {

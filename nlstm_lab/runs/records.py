@@ -141,10 +141,7 @@ def _first_difference(then: Any, now: Any, path: str = "") -> str:
 
 
 def summary(history: pd.DataFrame) -> list[dict[str, Any]]:
-    """Each evaluation's metrics at the epoch of that metric's own best validation value, on all three splits.
-
-    Selection looks at validation alone. Readings that were taken once (streaming) stand at the epoch they were taken.
-    """
+    """Each evaluation's metrics at the epoch of that metric's own best validation value, on all three splits."""
     rows = []
     valid = history[(history.split == "valid") & ~history.metric.str.contains("/")]
     for (evaluation, metric), group in valid.groupby(["evaluation", "metric"], sort=False):

@@ -2,10 +2,6 @@
 
 The entries lie in `data/targets/*.toml`, tolerances included, and were written before anything was run.
 
-    compare("nested_lstm.table1", table)   a printed table beside ours; .save() as CSV and LaTeX
-    verdicts(table, claims)                every entry of every document
-    readme_block(verdicts(...))            all of them as Markdown
-
 What these arguments mean wherever they are taken:
 
     table: `lab.runs.table(...)`.

@@ -1,6 +1,5 @@
 """What verdicts rest on: values of our runs and measurements of probes, from checked frames, and tolerances."""
 
-import difflib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +8,7 @@ from statistics import median, stdev
 
 import pandas as pd
 
-from nlstm_lab.errors import UsageError
+from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.settings import SCALES, UNDER_WAY
 from nlstm_lab.targets.entries import Document, Number, Ordering, Place, Tolerance
 
@@ -20,10 +19,7 @@ ENOUGH = 3  # seeds for an interval
 
 @dataclass(frozen=True)
 class Runs:
-    """Measured values by (experiment, evaluation, metric, split), then scale, then seed.
-
-    ended: how a rule ended a run, by experiment, scale and seed.
-    """
+    """Measured values by (experiment, evaluation, metric, split), scale, seed; ended: how a rule ended a run."""
 
     values: Mapping[tuple[str, str, str, str], dict[str, dict[int, float]]] = field(default_factory=dict)
     ended: Mapping[tuple[str, str, int], str] = field(default_factory=dict)
@@ -66,8 +62,7 @@ def measurements(claims: pd.DataFrame | None, documents: Iterable[Document]) -> 
     measured: dict[str, dict[str, dict[str, float]]] = {}
     for claim, scale, *numbers in claims[CLAIMS].itertuples(index=False):
         if claim not in known:
-            close = difflib.get_close_matches(str(claim), known, n=3) or known
-            raise UsageError(f"no document registers the claim {claim!r}; there are {', '.join(close)}")
+            raise UsageError(f"no document registers the claim {claim!r}; {hint(str(claim), known)}")
         if pd.isna(numbers[0]):
             continue  # there was too little to measure
         measured.setdefault(claim, {})[scale] = dict(zip(CLAIMS[2:], map(float, numbers), strict=True))
@@ -109,11 +104,7 @@ def _scatter(rows: list[Number], runs: Runs) -> float:
 
 @dataclass(frozen=True)
 class Discrimination:
-    """What a tolerance distinguishes in one metric and split of a table.
-
-    printed_pairs: ordered pairs of different rows with different printed numbers; printed_close: how many are close.
-    our_pairs: our rows beside the printed numbers of other rows; our_close: how many would pass there.
-    """
+    """What a tolerance distinguishes: pairs of different rows, printed and ours, and how many would pass as close."""
 
     place: str
     metric: str

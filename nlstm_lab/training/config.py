@@ -125,9 +125,3 @@ def _output_bias(network: nn.Module) -> nn.Parameter:
     if bias is None:
         raise UsageError("output_bias_rate and output_bias_first need a readout with a bias, and this one has none")
     return bias
-
-
-def set_slope(recurrent: Any, slope: float | None) -> None:
-    """Set the slope of recurrent layers where the schedule names one."""
-    if slope is not None:
-        recurrent.slope = slope

@@ -21,7 +21,7 @@ from nlstm_lab.datasets.base import Batch, Evaluation, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training import checkpoint as checkpoints
-from nlstm_lab.training.config import TrainingConfig, set_slope
+from nlstm_lab.training.config import TrainingConfig
 from nlstm_lab.training.liveness import ratio_loss, shares
 from nlstm_lab.training.signals import Request, listening
 from nlstm_lab.training.state import NOTHING, Random, Row, State, mapped
@@ -167,7 +167,8 @@ class _Trainer:
         return islice(self.task.train(generator), progress.batch, self.config.updates_per_epoch)
 
     def epoch(self, bar: "tqdm[Any]") -> None:
-        set_slope(self.network.recurrent, self.config.slope_at(self.state.progress.epoch))
+        if (slope := self.config.slope_at(self.state.progress.epoch)) is not None:
+            self.network.recurrent.slope = slope  # type: ignore[assignment]
         if self.state.progress.update == 0:
             self.log_early()
         self.looked = time.monotonic()

@@ -65,10 +65,7 @@ class State:
         self.began = self.saved = time.monotonic()
 
     def restore(self) -> None:
-        """Go on from the file, where there is one; a machine that took no part before is warned of.
-
-        UsageError: another precision, or another network's weights.
-        """
+        """Go on from the file, where there is one; UsageError: another precision, or another network's weights."""
         saved = checkpoint.load(self.file) if self.file else None
         if saved is None:
             self.take_part([])

@@ -1,7 +1,7 @@
 """Faster ways to unroll cells of exactly some classes over time; each equals the oracle, the loop over `Cell.recur`."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells.base import State
 from nlstm_lab.cells.checks import autocasts
+from nlstm_lab.settings import held
 
 Way = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
 
@@ -21,24 +22,16 @@ _enabled: ContextVar[bool] = ContextVar("fast", default=True)
 _notes: ContextVar[list[Any] | None] = ContextVar("notes", default=None)
 
 
-@contextmanager
-def disabled() -> Iterator[None]:
+def disabled() -> AbstractContextManager[None]:
     """Run every cell through the oracle while the block runs."""
-    token = _enabled.set(False)
-    try:
-        yield
-    finally:
-        _enabled.reset(token)
+    return held(_enabled, False)
 
 
 @contextmanager
 def detecting() -> Iterator[list[Any]]:
     """A list to which layers that detect boundaries add their (z, z~) [T, layers, B] while the block runs."""
-    token = _notes.set([])
-    try:
+    with held(_notes, []):
         yield detected()  # type: ignore[misc]
-    finally:
-        _notes.reset(token)
 
 
 def detected() -> list[Any] | None:

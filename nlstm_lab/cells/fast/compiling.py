@@ -1,18 +1,15 @@
-"""Pure pointwise functions whose results go into given buffers, eagerly or compiled into one loop.
-
-Compiling costs seconds for each new shape, so a caller asks for it with `compiled()`. The code is called without the
-guards of `torch.compile`, which would cost as much as the loop: a `Runner` is looked up by everything that the code
-depends on, once for all steps.
-"""
+"""Pure pointwise functions whose results go into given buffers, eagerly or compiled into one loop, without guards."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from nlstm_lab.settings import held
 
 Function = Callable[..., Sequence[Tensor]]
 Runner = Callable[[Sequence[Tensor], Sequence[Tensor]], None]  # buffers, inputs
@@ -21,14 +18,9 @@ _asked: ContextVar[bool] = ContextVar("compiled", default=False)
 _runners: dict[tuple[Any, ...], Runner] = {}
 
 
-@contextmanager
-def compiled(on: bool = True) -> Iterator[None]:
+def compiled(on: bool = True) -> AbstractContextManager[None]:
     """Compile the pointwise functions of the fast paths that run forward in the block, where there is a compiler."""
-    token = _asked.set(on)
-    try:
-        yield
-    finally:
-        _asked.reset(token)
+    return held(_asked, on)
 
 
 def wanted(device: torch.device) -> bool:
@@ -53,10 +45,7 @@ def lacking(device_type: str) -> str:
 
 
 class Runners:
-    """Runs pointwise functions into buffers; a function and its place in the step keep one layout over all steps.
-
-    A buffer must not be an input as well: compiled code may write it before it reads it.
-    """
+    """Runs pointwise functions into buffers, none of them an input as well; each place in the step keeps one layout."""
 
     def __init__(self, compile: bool) -> None:
         self.compile = compile

@@ -1,8 +1,7 @@
 """The HM-LSTM, all layers over all steps, by one autograd function with a derived backward.
 
-A layer's step is one product and one run of pointwise functions. The product takes h of the layer, z h of the layer
-below and z h of the layer above side by side, as the boundaries gate them (equations 5 to 7); they are written there by
-the steps before, and each weight's gradient is one product over many steps.
+A layer's step is one product, of h of the layer, z h of the layer below and z h of the layer above side by side, and
+one run of pointwise functions; each weight's gradient is one product over many steps.
 """
 
 import itertools

@@ -40,10 +40,7 @@ class Options(NamedTuple):
 
 
 class Tape:
-    """What one layer leaves for the backward; of h, c, z and `factors` place t is before step t, and T the last.
-
-    buffers: h before the first step, then what `empty` makes. h of every step, which users get, is there after `see`.
-    """
+    """What one layer leaves for the backward; of h, c, z and `factors` place t is before step t, and T the last."""
 
     def __init__(self, kind: Kind, gamma: int, buffers: Sequence[Tensor]) -> None:
         self.kind, self.gamma, self.buffers = kind, gamma, tuple(buffers)

@@ -99,8 +99,7 @@ ways[LSTMCell] = unroll_lstm
 def _share(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
     """`cell.project(x)`, a product of factors of type `dtype`."""
     if x.dtype == dtype or not x.is_floating_point():
-        share: Tensor = cell.project(x)
-        return share
+        return cell.project(x)  # type: ignore[no-any-return]
     share = product(x.to(dtype), cell.weight_ih.to(dtype)).to(x.dtype)
     return share if cell.bias is None else share + cell.bias
 

@@ -1,8 +1,6 @@
 """The pointwise halves of a Nested LSTM step, forward and backward: pure functions of tensors [B, H].
 
-Pre-activations come as one row of blocks [i | f | g | o]. A level k of the nest has the memory c_k, outermost first;
-the innermost memory function is an LSTM's. Level 0 emits h_t, a deeper level k emits c_{k-1} (equation 15). The
-backward halves take what the forward ones saved, and give the gradients of the pre-activations, block by block.
+Pre-activations come as one row of blocks [i | f | g | o]. A level k has the memory c_k, outermost first.
 """
 
 from torch import Tensor

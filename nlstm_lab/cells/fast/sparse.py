@@ -21,19 +21,14 @@ class Step(NamedTuple):
     operation: int
 
 
-def read(network: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
+def read(
+    network: HMLSTM, x: Tensor, states: list[State], steps: list[list[Step]] | None = None
+) -> tuple[Tensor, list[State]] | None:
     """All layers over all steps, x [T, 1, features] or symbols [T, 1]: `nlstm_lab.cells.fast.read`.
 
-    None where every step needs everything: with gradients, several texts, dropout, and boundaries that the step
-    function does not decide or that are normalized together with the gates; and for a state that was given a boundary
-    in the top layer, which has none.
+    None where every step needs everything: with gradients, several texts, dropout, boundaries that the step function
+    does not decide or that are normalized together with the gates, and one that was given to the top layer.
     """
-    return _read(network, x, states, None)
-
-
-def _read(
-    network: HMLSTM, x: Tensor, states: list[State], steps: list[list[Step]] | None
-) -> tuple[Tensor, list[State]] | None:
     if torch.is_grad_enabled() or x.device.type != "cpu" or x.shape[1] != 1 or (network.dropout and network.training):
         return None  # before any look at values, for which a GPU would have to be waited for
     cells = [
@@ -42,23 +37,7 @@ def _read(
     hard = all(bool(((z == 0) | (z == 1)).all()) for _, _, z in states)
     if not hard or bool(states[-1][2].any()) or len(cells) < network.num_layers:
         return None
-    return _over_steps(network, x, [Layer(cell, state) for cell, state in zip(cells, states, strict=True)], steps)
-
-
-def read_steps(network: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State], list[list[Step]]] | None:
-    """As `read`, with what every layer does at every step, [num_layers][T]; None also where COPY detects nothing."""
-    steps: list[list[Step]] = [[] for _ in network.cells]
-    if not all(isinstance(cell, HMLSTMCell) and cell.detect_on_copy for cell in network.cells):
-        return None
-    done = _read(network, x, states, steps)
-    return None if done is None else (*done, steps)
-
-
-def _over_steps(
-    network: HMLSTM, x: Tensor, layers: list["Layer"], steps: list[list[Step]] | None
-) -> tuple[Tensor, list[State]]:
-    cells = [layer.cell for layer in layers]
-    output = []
+    layers, output = [Layer(cell, state) for cell, state in zip(cells, states, strict=True)], []
     for projected in cells[0].project(x)[:, 0].unbind():
         share: Tensor | None = projected  # "the input should not be omitted": z of layer 0 is 1
         for k, layer in enumerate(layers):
@@ -69,6 +48,15 @@ def _over_steps(
                 steps[k].append(Step(layer.h, float(layer.z), layer.z_tilde, layer.operation))
         output.append(torch.cat([layer.h for layer in layers]) if network.all_layers else layers[-1].h)
     return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers]
+
+
+def read_steps(network: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State], list[list[Step]]] | None:
+    """As `read`, with what every layer does at every step, [num_layers][T]; None also where COPY detects nothing."""
+    steps: list[list[Step]] = [[] for _ in network.cells]
+    if not all(isinstance(cell, HMLSTMCell) and cell.detect_on_copy for cell in network.cells):
+        return None
+    done = read(network, x, states, steps)
+    return None if done is None else (*done, steps)
 
 
 def is_joint(cell: HMLSTMCell) -> bool:
