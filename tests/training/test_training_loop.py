@@ -16,7 +16,7 @@ from nlstm_lab import models, training
 from nlstm_lab.datasets.base import Batch, Symbols
 from nlstm_lab.datasets.text import blocks, streams
 from nlstm_lab.models import Interface, ModelConfig, Network
-from nlstm_lab.training import TrainingConfig, evaluate
+from nlstm_lab.training import TrainingConfig, checkpoint, evaluate
 
 LOOP: Any = importlib.import_module("nlstm_lab.training.loop")  # what the package calls so is its function
 PRECISION: Any = importlib.import_module("nlstm_lab.cells.precision")  # likewise
@@ -305,7 +305,7 @@ def test_a_checkpoint_that_names_no_machine_goes_on(trained: tuple[Path, trainin
     file, first = trained
     state = torch.load(file, weights_only=True)
     del state["machines"]
-    torch.save(state, file)
+    checkpoint.save(file, state)
     second = go_on(file)
     assert second.machines == [{}, *first.machines]
     assert len(second.history) > len(first.history)
