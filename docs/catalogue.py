@@ -97,7 +97,7 @@ def _statement(rows: pd.DataFrame) -> Statement:
     found = rows["verdict"].value_counts(sort=False)
     ours = ""
     if least["scale"]:
-        digits = lab.targets.comparison.decimals(least["as_printed"]) + 1 if least["as_printed"] else 3
+        digits = len(least["as_printed"].partition(".")[2]) + 1 if least["as_printed"] else 3
         ours = numbers.ci(numbers.Interval(least["ours"], least["low"], least["high"]), digits)
         ours = f"{ours} {least['metric']}".strip() + (" (smallest)" if len(rows) > 1 else "")
     return Statement(
