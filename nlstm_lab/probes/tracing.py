@@ -1,8 +1,11 @@
 """Every state and gate of a network along a text, or several, as a labelled dataset."""
 
+import base64
+import io
 import math
 import tempfile
 from collections.abc import Callable, Sequence
+from html import escape
 from itertools import takewhile
 from operator import eq
 from typing import Any
@@ -11,6 +14,7 @@ import numpy as np
 import torch
 import xarray as xr
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -18,7 +22,6 @@ from nlstm_lab.cells.base import Record
 from nlstm_lab.cells.memories import memories
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import CHUNK, WATCHED, Texts, encode_all, names, reading, state_of, symbols_of
-from nlstm_lab.probes.showing import Trace
 
 GATES = ("c", "i", "f", "g", "o")
 CHOICES = ("z", "active")  # one number a layer and step
@@ -173,3 +176,44 @@ def labelled(
     data = {name: (dims[name], array) for name, array in arrays.items()}
     attributes = {"model": model.name, "run": run, "depth": len(leaks) // unit.num_layers}
     return Trace(data, coords, attributes).transpose("text", "time", ..., missing_dims="ignore")
+
+
+UNITS, STEPS = 24, 160  # of each memory, and of the text, that the picture has
+BLUE, RED = (33, 102, 172), (178, 24, 43)  # above and below 0
+
+
+class Trace(xr.Dataset):  # type: ignore[no-untyped-call]
+    """A dataset whose first lines in a notebook say what was read, with a picture of the memories."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        full = super()._repr_html_()
+        if "h" not in self or self.sizes.get("time", 0) == 0:
+            return full
+        names = (
+            [str(name) for name in self["memory"].values] if "c" in self else [f"h {k}" for k in self["layer"].values]
+        )
+        first = self.isel(text=0) if "text" in self.dims else self
+        read = "".join(map(str, first["symbol"].values[:STEPS])) if "symbol" in first.coords else ""
+        texts = f"{self.sizes['text']} texts of up to " if "text" in self.dims else ""
+        about = f"{self.attrs.get('run') or self.attrs.get('model', '')}: {texts}{self.sizes['time']} steps"
+        size = f"{', '.join(names)}, {self.sizes['unit']} units each"
+        return (
+            f"<p><b>{escape(about)}</b>; {escape(size)}</p><pre>{escape(read)}</pre>"
+            f'<img alt="tanh of the states, a band a memory" style="width: 100%; max-width: 50em; height: '
+            f'{4 * len(names)}em; image-rendering: pixelated" src="data:image/png;base64,{_picture(first)}">'
+            f"<details><summary>variables</summary>{full}</details>"
+        )
+
+
+def _picture(trace: xr.Dataset) -> str:
+    """The first units of each memory, a band each, against time: a PNG."""
+    states: xr.DataArray = np.tanh(trace["c"]) if "c" in trace else trace["h"]  # type: ignore[assignment]
+    values = np.nan_to_num(states.transpose(..., "unit", "time").values[:, :UNITS, :STEPS])
+    gap = np.zeros((len(values), 1, values.shape[-1]))
+    bands = np.concatenate([values, gap], 1).reshape(-1, values.shape[-1])[:, :, None]
+    ends = np.where(bands > 0, np.array(BLUE), np.array(RED))
+    file = io.BytesIO()
+    Image.fromarray((255 + (ends - 255) * np.abs(bands).clip(0, 1)).astype(np.uint8)).save(file, "PNG")
+    return base64.b64encode(file.getvalue()).decode()

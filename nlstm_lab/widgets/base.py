@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from nlstm_lab.errors import LabError
 from nlstm_lab.figures.style import context
 from nlstm_lab.runs import Run
-from nlstm_lab.widgets import pages, paper, source
+from nlstm_lab.widgets import pages, source
 
 Step = Callable[[float, str], None]  # (share of the work that is done, what is being done); raises Cancelled
 
@@ -102,7 +102,7 @@ class LabWidget(anywidget.AnyWidget):
         """Write one self-contained page that shows the current state in any browser, without Python or a network."""
         self.wait()
         picture = self._png()
-        copied = {"picture": picture, "table": paper.table(self.made_of())} if self.snippet else {}
+        copied = {"picture": picture, "table": pages.table(self.made_of())} if self.snippet else {}
         state = {"_looks": self._looked(), **self.shown(), **copied}
         return pages.write(Path(path), self.title, state, source.page(self.scripts), picture)
 
@@ -117,7 +117,7 @@ class LabWidget(anywidget.AnyWidget):
         return self._made_of
 
     def _paper(self) -> dict[str, Any]:
-        return paper.about(self.title, self.caption, self.snippet, self.made_of())
+        return pages.about(self.title, self.caption, self.snippet, self.made_of())
 
     def _looked(self) -> dict[str, Any]:
         """The traits that a page's address may set, with the values that they may have, or else their kind."""
@@ -216,7 +216,7 @@ class LabWidget(anywidget.AnyWidget):
         if content == "picture":
             try:
                 self.picture = self._png()
-                self.table = self.table or paper.table(self.made_of())
+                self.table = self.table or pages.table(self.made_of())
             except LabError as error:
                 self.error = str(error)
         if content == "cancel":

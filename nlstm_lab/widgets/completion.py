@@ -13,7 +13,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.probes.texts import LONGEST, encode_leniently
 from nlstm_lab.runs import Run
 from nlstm_lab.studies.words.completion import Completer
-from nlstm_lab.studies.words.draw_completions import completions
+from nlstm_lab.studies.words.draw import completions
 from nlstm_lab.widgets.base import LabWidget, Step
 
 

@@ -17,8 +17,7 @@ from nlstm_lab.studies.activations.draw import activation_frame, cell_activation
 from nlstm_lab.studies.activations.measure import contrast, values_of
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.halves import portable
-from nlstm_lab.widgets.networks import Given
-from nlstm_lab.widgets.reading import ReadingWidget, next_symbols, surprise
+from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, surprise
 from nlstm_lab.widgets.units import UnitRecords, quoted
 
 GATES = ("i", "f", "g", "o")

@@ -10,13 +10,12 @@ from torch import Tensor
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.edits import BEFORE, Edit, changed, chosen
 from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, rows, state_of
+from nlstm_lab.probes.running import BEFORE, Edit, changed, chosen
 from nlstm_lab.studies.interventions.draw import cut_along_text, effect_frame
 from nlstm_lab.studies.interventions.measure import refuse_sampling
 from nlstm_lab.widgets.base import Step, clamped
-from nlstm_lab.widgets.networks import Given
-from nlstm_lab.widgets.reading import ReadingWidget, next_symbols, surprise
+from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, surprise
 
 DISTANCE = 60  # predictions that are made after a cut: few networks remember it longer
 TRIED = 8  # moments, of which the first view shows the one that changes most

@@ -1,12 +1,16 @@
-"""A widget as one page that needs nothing: its state, its script and its style in one file."""
+"""A widget as one page that needs nothing, and what a paper takes from it: caption, citation, call and table."""
 
 import base64
 import json
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from nlstm_lab import paths
+import pandas as pd
+
+from nlstm_lab import paths, runs, targets
+from nlstm_lab.runs import Run
 from nlstm_lab.widgets import source
 
 # nothing may be fetched, whatever a text or a name in the state says
@@ -59,3 +63,29 @@ def _bytes(value: Any) -> dict[str, str]:
     if not isinstance(value, (bytes, bytearray, memoryview)):
         raise TypeError(f"{type(value).__name__} is nothing that a page can hold")
     return {"base64": base64.b64encode(bytes(value)).decode()}
+
+
+def about(title: str, caption: str, snippet: str, shown: dict[str, Run]) -> dict[str, Any]:
+    """The templates, and of each run that may be shown its call and its commit; nothing without a snippet."""
+    loads = {
+        name: {"load": _call(run), "commit": run.result.get("commit", "")[:10]} for name, run in shown.items()
+    }  # fmt: skip
+    known = {"title": title, "caption": caption, "snippet": snippet, "version": version("nlstm-lab")}
+    return {**known, "runs": loads} if snippet else {}
+
+
+def table(shown: dict[str, Run]) -> str:
+    """The rows of the documents' tables that these runs are of, printed beside ours, for LaTeX; "" without any."""
+    known = targets.verdicts(runs.table(""))
+    known = known[known["kind"].eq("number")].set_index(["document", "place", "subject"])
+    rows = known.index.isin(known.index[known["experiment"].isin({run.experiment.name for run in shown.values()})])
+    if not rows.any():
+        return ""
+    measured = pd.concat([runs.table(name) for name in known.loc[rows, "experiment"].unique()])
+    judged = targets.verdicts(measured)
+    return targets.booktabs(judged[judged["kind"].eq("number")][rows].assign(verdict=""))
+
+
+def _call(run: Run) -> str:
+    """The call that loads a run."""
+    return f'lab.runs.load("{run.experiment.name}", seed={run.seed}, scale="{run.experiment.scale}")'

@@ -11,8 +11,7 @@ from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.studies.patching.draw import KINDS, patch_map
 from nlstm_lab.widgets.base import Step, clamped
-from nlstm_lab.widgets.networks import Given
-from nlstm_lab.widgets.reading import ReadingWidget, next_symbols
+from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols
 
 LONGEST = 120  # characters that both texts may end with: the work grows with the square
 

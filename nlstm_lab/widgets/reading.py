@@ -1,22 +1,166 @@
-"""Reading a text with one of several networks: progress is shown, and what was read last is kept."""
+"""The networks among which a user chooses, and reading a text with one: what was read last is kept."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import torch
 import traitlets
 import xarray as xr
 from numpy.typing import NDArray
 
 from nlstm_lab import probes
-from nlstm_lab.datasets.base import Vocabulary
-from nlstm_lab.errors import UsageError
+from nlstm_lab.datasets.base import Symbols, Vocabulary
+from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.figures.style import look
+from nlstm_lab.models import Interface, Network
 from nlstm_lab.probes.reading import predicts_symbols
 from nlstm_lab.probes.texts import encode_leniently
 from nlstm_lab.probes.tracing import beginning
-from nlstm_lab.runs import Run
+from nlstm_lab.runs import Run, load
+from nlstm_lab.runs.run import seeds_of
+from nlstm_lab.runs.together import about
 from nlstm_lab.widgets.base import LabWidget, Step
-from nlstm_lab.widgets.networks import Given, Networks
+from nlstm_lab.widgets.runs import RunBrowser
+
+START = {"zero": "as printed", "log_frequencies": "output bias at log-frequencies"}
+Given = Run | Network | RunBrowser | Iterable[Run | Network]
+
+
+class Networks:
+    """Runs and networks by name; a run's weights are read when it is first chosen."""
+
+    def __init__(self, given: Given) -> None:
+        self._browser = given if isinstance(given, RunBrowser) else None
+        self._read: dict[str, Network] = {}
+        self._given: dict[str, Run | Network] = {}
+        self._offer(given)
+
+    def _offer(self, given: Given) -> None:
+        if isinstance(given, Run | Network):
+            each: list[Run | Network] = [given]
+        elif isinstance(given, RunBrowser):
+            each = [run for run in given.chosen() if run.has_weights and _foretells(run)]
+        else:
+            each = [one for one in given if isinstance(one, Network) or one.has_weights]
+        if not each:
+            raise UsageError(
+                "there is no run to choose from that has its weights and predicts the characters of a text: hand one "
+                "in, or pick one"
+            )
+        name, times = Counter(one.name for one in each).most_common(1)[0]
+        if times > 1:
+            raise UsageError(f"{times} networks are called {name!r}, and a name chooses one: name them apart")
+        self._given = {one.name: one for one in each}
+
+    def follow(self, widget: Any) -> None:
+        """Let a widget with `runs` and `run` offer what is picked in the browser, if its networks come from one.
+
+        What cannot be offered becomes the widget's `error`, and it keeps what it had. A closed widget follows no more.
+        """
+        browser = self._browser
+        if browser is None:
+            return
+
+        def changed(_: Any) -> None:
+            before = self._given
+            with widget.hold_sync():
+                try:
+                    self._offer(browser)
+                    if widget.run not in self.names:
+                        widget.run = self.names[0]
+                    widget.error = ""
+                except LabError as error:
+                    self._given, widget.error = before, str(error)
+                widget.runs, widget.titles, widget.paper = self.names, self.titles, widget._paper()
+
+        def closed(change: Any) -> None:
+            if change.new is None:
+                browser.unobserve(changed, "picked")
+
+        browser.observe(changed, "picked")
+        widget.observe(closed, "comm")
+
+    @property
+    def names(self) -> list[str]:
+        """All names, in the order in which they were given."""
+        return list(self._given)
+
+    @property
+    def runs(self) -> dict[str, Run]:
+        """What was given as recorded runs, by name."""
+        return {name: one for name, one in self._given.items() if isinstance(one, Run)}
+
+    @property
+    def titles(self) -> dict[str, dict[str, str]]:
+        """By name: its label, as figures call it, and its twin, which differs in the start of its output bias alone."""
+        known = {name: _about(one) for name, one in self.runs.items()}
+        labels = {
+            name: f"{look(model).label}, {START[start]}, seed {seed}" for name, (model, start, seed) in known.items()
+        }
+        times = Counter(labels.values())
+        titles = {name: {"label": name, "twin": ""} for name in self.names}
+        for name, (model, start, seed) in known.items():
+            if times[labels[name]] == 1:  # a label chooses one
+                twins = [other for other, about in known.items() if about[::2] == (model, seed) and about[1] != start]
+                titles[name] = {"label": labels[name], "twin": twins[0] if len(twins) == 1 else ""}
+        return titles
+
+    def __getitem__(self, name: str) -> Network:
+        """The network of that name; UsageError where it was not given."""
+        one = self._of(name)
+        if isinstance(one, Network):
+            return one
+        if name not in self._read:
+            self._read[name] = _laid_out(one.model())
+        return self._read[name]
+
+    def siblings(self, name: str) -> dict[str, Network]:
+        """The networks of a run's experiment whose weights are kept, by name; none of a network of one's own."""
+        one = self._of(name)
+        if not isinstance(one, Run):
+            return {}
+        every = [load(one.experiment, seed) for seed in seeds_of(one.experiment)]
+        return {run.name: run.model() for run in every if run.has_weights}
+
+    def seed(self, name: str) -> int:
+        """The seed of a run, 0 for a network of one's own."""
+        one = self._of(name)
+        return one.seed if isinstance(one, Run) else 0
+
+    def _of(self, name: str) -> Run | Network:
+        if name not in self._given:
+            raise UsageError(f"there is no run {name!r} to choose here; there is {', '.join(self._given)}")
+        return self._given[name]
+
+
+def _about(run: Run) -> tuple[str, str, int]:
+    known = about(run)
+    return known["model"], known["start"], known["seed"]
+
+
+def _foretells(run: Run) -> bool:
+    """`predicts_symbols` of a run, without reading its weights."""
+    ends = Interface.from_record(run.result["interface"])
+    if ends.vocabulary is None or ends.per_sequence or not isinstance(ends.output, Symbols):
+        return False
+    symbols = ends.vocabulary.symbols
+    return ends.output.size == len(symbols) and ends.output.names in (None, symbols)
+
+
+def _laid_out(network: Network) -> Network:
+    """The same network, its matrices lying the other way round in memory.
+
+    A text is read one step at a time, and a step multiplies a single row: so it takes half as long. A network that
+    was handed in stays as it is, since others hold it too.
+    """
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.dim() == 2:
+                parameter.data = parameter.data.t().contiguous().t()
+    return network
+
 
 LIKELIEST = 5  # characters that are shown of a prediction
 KEPT = 4  # traces

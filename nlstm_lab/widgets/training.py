@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs.run import resolve
-from nlstm_lab.studies.activations.draw_all import all_cells
-from nlstm_lab.studies.death.watched import LEVELS, first_updates, unpacked_cells
+from nlstm_lab.studies.activations.draw import all_cells
+from nlstm_lab.studies.death.measure import LEVELS, first_updates, unpacked_cells
 from nlstm_lab.widgets.base import LabWidget
-from nlstm_lab.widgets.networks import START
+from nlstm_lab.widgets.reading import START
 
 
 class TrainingExplorer(LabWidget):

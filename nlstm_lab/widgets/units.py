@@ -10,7 +10,7 @@ from nlstm_lab.errors import LabError
 from nlstm_lab.studies.activations.measure import BEFORE, find_counterparts, units
 from nlstm_lab.studies.contents.measure import cell_cuts
 from nlstm_lab.studies.timescales.measure import timescales
-from nlstm_lab.widgets.networks import Networks
+from nlstm_lab.widgets.reading import Networks
 
 COLUMNS = ("low", "high", "histogram", "label", "effect", "untrained", "shuffled", "still_since", "places", "courses")
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import logarithmic, seeds_and_mean
-from nlstm_lab.studies.diagrams.draw_unrolled import GATES, INNER, KEPT, LSTM, NESTED, STACKED
+from nlstm_lab.studies.diagrams.draw_units import GATES, KEPT, LSTM, NESTED, STACKED, TILDE
 
 
 def test_learning_curves_show_every_seed_and_the_mean(history):
@@ -109,7 +109,7 @@ def test_the_nested_graph_is_that_of_the_equations():
         c = sigma(oo) * np.tanh(d)
         return {"d": d, "c": c, "h": sigma(o) * np.tanh(c)}
 
-    drawn = {tuple("d" if state == INNER else state for state in pair) for pair in reachable(NESTED[1])}
+    drawn = {tuple("d" if state == TILDE else state for state in pair) for pair in reachable(NESTED[1])}
     assert drawn == jacobian_pattern(step, dict.fromkeys("xhcd", 4))
 
 
@@ -130,7 +130,7 @@ def test_a_memory_has_the_colour_that_it_has_in_every_figure():
 
 def test_only_a_memory_with_a_forget_gate_of_its_own_is_kept():
     kept = [{(edge.source, edge.target) for edge in graph[1] if edge.kind == KEPT} for graph in (LSTM, STACKED, NESTED)]
-    assert kept == [{("c", "c")}, {("c^1", "c^1"), ("c^2", "c^2")}, {(INNER, INNER)}]
+    assert kept == [{("c", "c")}, {("c^1", "c^1"), ("c^2", "c^2")}, {(TILDE, TILDE)}]
     assert ("c", "c", GATES, True) in {edge[:4] for edge in NESTED[1]}
 
 

@@ -9,8 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nlstm_lab import probes
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.studies.boundaries.flushing import flushes
-from nlstm_lab.studies.boundaries.updates import updates
+from nlstm_lab.studies.boundaries.recorded import flushes, updates
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import xarray as xr
 
 from nlstm_lab.datasets.excerpt import KnownText
 from nlstm_lab.datasets.synthetic import WITHIN, WORD, NestedLanguage
-from nlstm_lab.studies.boundaries import ladder, recorded, segments
+from nlstm_lab.studies.boundaries import recorded, segments
 
 TEXT = KnownText(NestedLanguage(words=32, topics=4), "valid", 9_500)
 
@@ -77,4 +77,4 @@ def test_a_detector_that_reads_the_symbol_shares_nothing_beyond_it(monkeypatch: 
 def test_the_verdict_is_the_protocol_s(f1: list[float], bits: list[float], verdict: str) -> None:
     scores = pd.DataFrame({"f1": f1, "bits": bits, "seed": range(len(f1))})
     scores = scores.assign(text="t", setting="s", chance=0.0, shuffled=0.0, rate=0.2)
-    assert ladder.ladder_verdicts(scores)["verdict"].item() == verdict
+    assert recorded.ladder_verdicts(scores)["verdict"].item() == verdict

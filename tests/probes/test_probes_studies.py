@@ -12,7 +12,6 @@ from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.studies.boundaries import recorded
 from nlstm_lab.studies.contents import measure as contents
 from nlstm_lab.studies.contents.measure import VARYING
-from nlstm_lab.studies.interventions import horizons
 from nlstm_lab.studies.interventions import measure as interventions
 
 ABC = Vocabulary(tuple(" abc."))
@@ -24,7 +23,7 @@ def study(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "probes", lambda: tmp_path)
     for name, value in (("BURN_IN", 50), ("MOMENTS", 4), ("DISTANCE", 10)):
         monkeypatch.setattr(interventions, name, value)
-    for module, name, value in ((contents, "MOMENTS", 4), (horizons, "POSITIONS", 10), (recorded, "PIECE", 70)):
+    for module, name, value in ((contents, "MOMENTS", 4), (interventions, "POSITIONS", 10), (recorded, "PIECE", 70)):
         monkeypatch.setattr(module, name, value)
     torch.manual_seed(0)
     model = models.build(ModelConfig("nlstm", 6), Interface(Symbols(5), Symbols(5), ABC), seed=0).eval()

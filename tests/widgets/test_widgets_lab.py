@@ -9,8 +9,7 @@ import torch
 import nlstm_lab as lab
 from nlstm_lab.cells.gru import GRU
 from nlstm_lab.errors import MissingRun, UsageError
-from nlstm_lab.widgets.networks import Networks
-from nlstm_lab.widgets.reading import Reader
+from nlstm_lab.widgets.reading import Networks, Reader
 
 TEXT = "the bank of the west fell sharply on monday"
 LETTERS = sorted(set("abcdefghijklmnopqrstuvwxyz "))

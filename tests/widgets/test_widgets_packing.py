@@ -8,7 +8,7 @@ import xarray as xr
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import connectivity
-from nlstm_lab.widgets.packing import FULL, described, packed
+from nlstm_lab.widgets.connectivity import FULL, described, packed
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,31 @@
-"""Boundaries of recorded networks, judged: every measurement is read from its record, or made and recorded."""
+"""Boundaries of recorded networks, judged: read from records, or made and recorded.
 
+What the ladder changes, its criterion and its predictions were written down before the runs
+(`data/targets/protocol.md`).
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import numpy as np
 import pandas as pd
+import torch
 import xarray as xr
 
+from nlstm_lab.cells.multiscale import MultiscaleCell
 from nlstm_lab.datasets.excerpt import Excerpt, KnownText, Lines
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import encode_symbols, reading, rows, states_at
 from nlstm_lab.probes.records import digest, read, recorded
+from nlstm_lab.probes.seeds import gather
+from nlstm_lab.runs import Run
+from nlstm_lab.statistics import Interval, t_interval
 from nlstm_lab.studies.boundaries import segments
-from nlstm_lab.studies.boundaries.flushing import flushes
-from nlstm_lab.studies.boundaries.measure import together
-from nlstm_lab.studies.boundaries.updates import updates
+from nlstm_lab.studies.boundaries.measure import OPERATIONS, boundaries, together
+from nlstm_lab.studies.boundaries.segments import fires
+from nlstm_lab.studies.interventions.measure import ROWS, continuations, effect, predictions
 
 PIECE = 500  # characters that are judged in one piece, from a zero state, side by side with the others
 MOMENTS, DISTANCE = 60, 20  # at which a FLUSH is turned, and predictions after that
@@ -123,3 +136,151 @@ def _read_once(known: _Known, place: Excerpt | KnownText | Lines) -> Readings:
     whole = segments.text_truths(text) if isinstance(place, Excerpt) else segments.known_truths(place)
     truths = [{name: flags[start : start + PIECE] for name, flags in whole.items()} for start in cuts]
     return together(model, [text[start : start + PIECE] for start in cuts]), truths, dict(segments.WINDOWS)
+
+
+def updates(model: Network, data: xr.Dataset) -> pd.DataFrame:
+    """One row a layer: what it did along a text, and what that costs beside doing it at every step.
+
+    data: `boundaries(model, text)`. Columns: layer, steps; updates, the steps at which it did not COPY, and of these
+    `flushes`; multiply-adds of matrices with states, in all: `sparse`, where a layer that copies computes nothing, one
+    that acts hears the layer below where z of that is 1 and the layer above where it flushes (equations 5 to 7), a
+    detector looks once at an h that stays; `dense`, all three products at every step; `stack`, an LSTM of as many
+    units. Embedding and output module are left out, and products with gates. UsageError: a network without boundaries.
+    """
+    table = []
+    for k, cell in enumerate(model.recurrent.cells):
+        if not isinstance(cell, MultiscaleCell):
+            raise UsageError(
+                f"{model.name or 'this network'} has no boundaries to count updates by: hand in the network whose "
+                "boundaries were read"
+            )
+        operation = data["operation"].values[:, k]
+        acts, flushed = operation != OPERATIONS.index("COPY"), operation == OPERATIONS.index("FLUSH")
+        heard = int(acts.sum()) if k == 0 else int((data["z"].values[:, k - 1] > 0).sum())
+        rows, units = cell.weight_hh.shape
+        below, own = cell.weight_ih.numel(), cell.weight_hh.numel()
+        above = 0 if cell.weight_th is None else cell.weight_th.numel()
+        steps, number, anew = len(operation), int(acts.sum()), int(flushed.sum())
+        # where boundaries are given, a new segment has h of the layer above in the place of its own
+        given = data.attrs["boundary"] == "given"
+        stands = int((acts[:-1] & ~acts[1:]).sum()) * (rows - 4 * units) * units  # of a new h, at its first COPY
+        table.append(
+            {
+                "layer": k + 1,
+                "steps": steps,
+                "updates": number,
+                "flushes": anew,
+                "sparse": heard * below + (number - (anew if given else 0)) * own + anew * above + stands,
+                "dense": steps * (below + own + above),
+                "stack": steps * 4 * units * (cell.input_size + units),
+            }
+        )
+    return pd.DataFrame(table)
+
+
+NEAR = 0.05  # F1 above chance: boundaries whose interval ends below do not fall on words
+
+
+def ladder_scores(
+    runs: Mapping[tuple[str, str], Iterable[Run]], places: Mapping[str, Excerpt | KnownText]
+) -> pd.DataFrame:
+    """Gather `word_alignment` over the seeds of every setting.
+
+    Args:
+        runs: Of each text and setting; an empty list is left out.
+        places: Which part of each text is read.
+
+    Returns:
+        A row a run: its columns and those of `word_alignment`, text and setting.
+    """
+    networks = {key: [(run, run.model()) for run in some] for key, some in runs.items()}
+    frames = [
+        gather(some, word_alignment, places[text]).assign(text=text, setting=setting)
+        for (text, setting), some in networks.items()
+        if some
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def ladder_verdicts(scores: pd.DataFrame) -> pd.DataFrame:
+    """Judge whether the first layer's boundaries fall on words, for every setting and text.
+
+    Args:
+        scores: Of `ladder_scores`.
+
+    Returns:
+        Index text and setting; seeds, rate; f1 (above chance), f1_low and f1_high; bits (of the ends of words given
+        the current symbol, above shuffled), bits_low and bits_high: means and t intervals over seeds; verdict: "yes",
+        "no" or "inconclusive".
+    """
+    rows = []
+    for (text, setting), seeds in scores.groupby(["text", "setting"], sort=False):
+        f1, bits = t_interval(seeds["f1"] - seeds["chance"]), t_interval(seeds["bits"] - seeds["shuffled"])
+        row = {"text": text, "setting": setting, "seeds": len(seeds), "rate": seeds["rate"].mean()}
+        row |= dict(zip(("f1", "f1_low", "f1_high"), f1, strict=True))
+        row |= dict(zip(("bits", "bits_low", "bits_high"), bits, strict=True))
+        rows.append(row | {"verdict": _verdict(f1, bits)})
+    return pd.DataFrame(rows).set_index(["text", "setting"])
+
+
+def _verdict(f1: Interval, bits: Interval) -> str:
+    """By the protocol; fewer than three seeds have no interval, and all comparisons with it fail."""
+    if f1.low > 0 and bits.low > 0:
+        return "yes"
+    return "no" if f1.high < NEAR else "inconclusive"
+
+
+KINDS = {"withheld": 1.0, "forced": 0.0}  # what z was before it was turned
+
+
+def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distance: int = 50) -> pd.DataFrame:
+    """Turn z_{t-1} of a layer before step t, at moments spread over a text, and read on with and without that.
+
+    withheld: z was 1 and is made 0, so that in the place of a FLUSH comes an UPDATE, or a COPY, by z of the layer below
+    (equation 2), and nothing comes down (equation 6). forced: z was 0 and is made 1. One row a kind and distance (0 is
+    the prediction at step t itself): kl, the divergence of the turned network's prediction from the intact one's, and
+    loss_increase, both in nats and means over `moments`, as many of each kind as the text has; number, how many.
+
+    UsageError: a layer without a detector, a network whose boundaries are not decided by a step function or that
+    does not predict the symbols that it reads, no moment or distance, a text too short for the distance.
+
+    Args:
+        layer: The layer, from 1.
+    """
+    if moments < 1 or distance < 1:
+        raise UsageError(f"moments and distance must be positive, not {moments} and {distance}")
+    data = boundaries(model, text)
+    if data.attrs["boundary"] != "step":
+        raise UsageError(
+            f"a FLUSH is withheld where a step function decides on it; here it is {data.attrs['boundary']}"
+        )
+    if layer not in range(1, data.sizes["layer"]):
+        raise UsageError(f"layer {layer} has no detector; layers 1 to {data.sizes['layer'] - 1} have one")
+    codes = encode_symbols(model, text)
+    if len(codes) < distance + 3:
+        raise UsageError(f"{distance} predictions after a FLUSH need a text of {distance + 3} characters at least")
+    before = fires(data, layer)[: len(codes) - distance - 1]  # z_{t-1}, t - 1 = 0, 1, ...
+    frames = []
+    with reading(model):
+        for kind, was in KINDS.items():
+            possible = np.flatnonzero(before == was) + 1
+            chosen = possible[np.linspace(0, len(possible) - 1, min(moments, len(possible))).astype(int)].tolist()
+            pieces = [_turned(model, codes, chosen[k : k + ROWS], layer, distance) for k in range(0, len(chosen), ROWS)]
+            loss, turned, kl = (
+                np.concatenate(column, 1).mean(1) if pieces else np.full(distance, np.nan)
+                for column in (zip(*pieces, strict=True) if pieces else [()] * 3)
+            )
+            columns = {"distance": range(distance), "kl": kl, "loss_increase": turned - loss}
+            frames.append(pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), **columns}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _turned(
+    model: Network, codes: torch.Tensor, moments: list[int], layer: int, distance: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    state = states_at(model, codes, moments)
+    other = rows(state, range(len(moments)))
+    z = other[2][layer - 1]
+    z.copy_(1 - z)
+    x, targets = continuations(codes, moments, distance)
+    return effect(predictions(model, x, state), predictions(model, x, other), targets)

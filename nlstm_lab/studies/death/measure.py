@@ -3,13 +3,28 @@
 The criteria were written down before the runs (`data/targets/protocol.md`).
 """
 
-from collections.abc import Mapping
+import base64
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from numpy.typing import NDArray
 
+from nlstm_lab import models, training
+from nlstm_lab.cells.memories import memories
+from nlstm_lab.experiments import Experiment
+from nlstm_lab.models import Interface, Network
+from nlstm_lab.probes.records import ensure
+from nlstm_lab.probes.tracing import trace
 from nlstm_lab.runs import dead_shares
+from nlstm_lab.runs.run import resolve
 from nlstm_lab.statistics import Compared, Interval, compare, t_interval
+from nlstm_lab.training.liveness import JUDGED, liveness
+from nlstm_lab.training.loop import EARLY as FIRST
 
 ALIVE, HALF = 0.25, 0.5  # at most so many dead on average, and the interval below; it dies where the interval is above
 EARLY, LATER = 10, 0.25  # it dies later where so many fewer, as a share of all cells, are dead after so many updates
@@ -87,3 +102,77 @@ def doubling_slope(shares: pd.DataFrame, by: str, update: int) -> Compared:
     wide = shares[shares["update"] == update].pivot(index=by, columns="seed", values="dead").dropna(axis=1)
     slopes = np.polyfit(np.log2(wide.index), wide.to_numpy(), 1)[0]
     return compare(dict(zip(wide.columns, slopes, strict=True)), dict.fromkeys(wide.columns, 0.0), paired=True)
+
+
+UPDATES = (*FIRST, 1500, 2000, 3000)
+LETTERS = "asl"  # alive, silent, latched
+LEVELS = 32  # of tanh c between 0 and 1
+
+
+def first_updates(
+    name: str | Experiment, text: str, seed: int = 0, scale: str | None = None, updates: Sequence[int] = UPDATES
+) -> pd.DataFrame:
+    """Train a network and read a text after each of some updates; recorded.
+
+    The record holds no weights. The training is that of the run with this seed: same data, order and start.
+
+    Args:
+        name: An experiment whose cell type has memory cells, or its name.
+        scale: Of the experiment; None for the largest that has runs.
+        updates: After which the text is read; those beyond the end of the training are left out.
+
+    Returns:
+        One row an update: `update`; `bits`, the surprisal of each character after the first, separated by spaces;
+        `lives/<memory>`, a letter of `LETTERS` a cell, judged on the first validation batch as in a run's history; and
+        `cells`, tanh c of the innermost memory, which `unpacked_cells` reads.
+    """
+    experiment = resolve(name, scale)
+    about = {"config": experiment.digest(), "seed": seed, "text": text, "updates": list(updates)}
+    return ensure("first_updates", lambda: _watched(experiment, text, seed, updates), **about)
+
+
+def _watched(experiment: Experiment, text: str, seed: int, updates: Sequence[int]) -> pd.DataFrame:
+    task = experiment.load()
+    network = models.build(experiment.model, Interface.of(task), seed=seed, name=experiment.name)
+    batch = next(iter(task.evaluate("valid", task.evaluations[0]))).inputs
+    rows: list[dict[str, Any]] = []
+
+    def look(update: int) -> None:
+        if update in updates:
+            network.eval()
+            rows.append({"update": update, **_lives(network, batch), **_reading(network, text)})
+
+    config = replace(experiment.training, batches_per_reading=1)  # what an epoch ends with is not looked at
+    look(0)
+    training.fit(network, task, config, seed=seed, after_update=look)
+    return pd.DataFrame(rows)
+
+
+@torch.inference_mode()
+def _lives(network: Network, batch: torch.Tensor) -> dict[str, str]:
+    """A letter a cell of every memory."""
+    found = memories(network.trace(batch)[2])
+    return {
+        f"lives/{memory}": "".join(LETTERS[code] for code in liveness(*(record[name] for name in JUDGED)).tolist())
+        for memory, record in found.items()
+    }
+
+
+def _reading(network: Network, text: str) -> dict[str, str]:
+    """The surprisal of what comes next, and the innermost memory's cells."""
+    read = trace(network, text)
+    codes = [list(read["vocabulary"].values).index(symbol) for symbol in read["symbol"].values[1:]]
+    bits = -read["log_p"].values[np.arange(len(codes)), codes] / np.log(2)
+    seen = np.tanh(read["c"].isel(memory=-1).transpose("unit", "time").values)
+    packed = zlib.compress(np.rint(LEVELS * seen).astype(np.int8).tobytes(), 9)
+    return {"bits": " ".join(f"{bit:.2f}" for bit in bits), "cells": base64.b64encode(packed).decode()}
+
+
+def unpacked_cells(record: pd.DataFrame) -> NDArray[np.int8]:
+    """The innermost memory's cells of a record [update, unit, time], in `LEVELS` of tanh c.
+
+    Args:
+        record: `first_updates`.
+    """
+    rows = [np.frombuffer(zlib.decompress(base64.b64decode(cells)), np.int8) for cells in record["cells"]]
+    return np.stack(rows).reshape(len(rows), len(str(record.iloc[0].filter(like="lives/").iloc[-1])), -1)
