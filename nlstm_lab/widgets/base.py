@@ -10,8 +10,7 @@ import io
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -72,7 +71,7 @@ class LabWidget(anywidget.AnyWidget):
     def __init__(self, **state: Any) -> None:
         self._from_browser, self._applying, self._version = False, False, 0
         self._lock, self._worker = threading.Lock(), threading.Thread()
-        super().__init__(**{**state, **self.compute(state, _quietly)})
+        super().__init__(**{**state, **self.compute(state, quietly)})
         self.settled = {name: getattr(self, name) for name in self.inputs}
         self.paper = self._paper()
         self.observe(self._chosen, names=list(self.inputs))
@@ -154,7 +153,7 @@ class LabWidget(anywidget.AnyWidget):
         with self._lock:
             answered = {"error": "", "progress": {}, "answered": self.asked}  # what the browser waits for has ended
             try:
-                results = self.compute({name: getattr(self, name) for name in self.inputs}, _quietly)
+                results = self.compute({name: getattr(self, name) for name in self.inputs}, quietly)
             except Exception:
                 self._apply({**self.settled, **answered})
                 raise
@@ -179,20 +178,15 @@ class LabWidget(anywidget.AnyWidget):
             self._apply({**results, "progress": {}, "answered": asked})
 
     def _apply(self, values: dict[str, Any]) -> None:
-        with self._quiet(), self.hold_sync():
-            for name, value in values.items():
-                setattr(self, name, value)
-        if not self.error:
-            self.settled = {name: getattr(self, name) for name in self.inputs}
-
-    @contextmanager
-    def _quiet(self) -> Iterator[None]:
-        """Inputs that are set inside are results, and ask for nothing."""
-        self._applying = True
+        self._applying = True  # inputs that are set here are results, and ask for nothing
         try:
-            yield
+            with self.hold_sync():
+                for name, value in values.items():
+                    setattr(self, name, value)
         finally:
             self._applying = False
+        if not self.error:
+            self.settled = {name: getattr(self, name) for name in self.inputs}
 
     def _stepper(self, version: int) -> Step:
         """Tells the browser how far a computation is, and ends it where a newer one waits."""
@@ -251,5 +245,5 @@ def clamped(widget: LabWidget, given: dict[str, Any], place: str, last: int) -> 
     return {place: last} if where > last else {}
 
 
-def _quietly(share: float, doing: str) -> None:
+def quietly(share: float, doing: str) -> None:
     """A callback that does nothing."""

@@ -1,7 +1,6 @@
 """BoundaryExplorer: where the layers of an HM-LSTM end a segment, and whether words end there."""
 
 import copy
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import traitlets
@@ -65,19 +64,13 @@ class BoundaryExplorer(LabWidget):
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         text, notice = leniently(vocabulary_of(self.network), given["text"], LONGEST)
-        settings = text, given["threshold"], given["slope"]
-        data = self._read(*settings, watch=lambda share: step(share, "the network reads the text"))
+        chosen = {name: given[name] for name in self.inputs} | {"text": text}
+        data = self._read(**chosen, watch=lambda share: step(share, "the network reads the text"))
         return {"reading": plain(data), "notice": notice, **clamped(self, given, "at", data.sizes["time"] - 1)}
 
-    def _read(
-        self,
-        text: str,
-        threshold: float | None,
-        slope: float | None,
-        watch: Callable[[float], None] | None = None,
-    ) -> xr.Dataset:
+    def _read(self, text: str, **how: Any) -> xr.Dataset:
         read, _ = leniently(vocabulary_of(self.network), text, LONGEST)
-        return boundaries(self.network, read, threshold=threshold, slope=slope, run=self.run, watch=watch)
+        return boundaries(self.network, read, run=self.run, **how)
 
     @property
     def data(self) -> xr.Dataset:
@@ -93,8 +86,8 @@ class BoundaryExplorer(LabWidget):
         state = super().shown()
         if self.trained["boundary"] != "given":
             slopes = sorted({*SLOPES, self.trained["slope"]})
-            settings = [(None, None), *((threshold, slope) for slope in slopes for threshold in THRESHOLDS)]
-            state["readings"] = [plain(self._read(state["text"], threshold, slope)) for threshold, slope in settings]
+            settings = [{}, *({"threshold": threshold, "slope": slope} for slope in slopes for threshold in THRESHOLDS)]
+            state["readings"] = [plain(self._read(state["text"], **how)) for how in settings]
         return state
 
     def describe(self) -> str:

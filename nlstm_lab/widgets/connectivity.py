@@ -16,7 +16,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.runs import Run
 from nlstm_lab.studies.connectivity.draw import Scale, connectivity_sentence
 from nlstm_lab.studies.connectivity.measure import CHUNK, Mode, connectivity
-from nlstm_lab.widgets.base import LabWidget, Step, clamped
+from nlstm_lab.widgets.base import LabWidget, Step, clamped, quietly
 from nlstm_lab.widgets.reading import noticed
 
 LARGEST = 1000  # characters of a window: what a browser holds whole
@@ -88,15 +88,14 @@ class ConnectivityExplorer(LabWidget):
             measured = {**measured, key: self._measure(given["text"], key, step)}
         data = measured[key]
         self._measured, self._of = measured, given["text"]
-        matrices = {_name(each): _bytes(matrix) for each, matrix in measured.items()}
-        about = _about(data)
+        windows = max(int(one.attrs["windows"]) for one in data.values())
         read = ["".join(map(str, one["read"].values)) for one in data.values()]
-        notice = "; ".join(dict.fromkeys(filter(None, (noticed(given["text"], given["text"], each) for each in read))))
+        said = dict.fromkeys(noticed(given["text"], given["text"], each) for each in read)
         return {
-            "about": about,
-            "matrices": matrices,
-            "notice": notice,
-            **clamped(self, given, "at", len(about["symbols"]) - 1),
+            "about": {**described(data), "windows": windows, "longest": LARGEST, "targets": TARGETS, "modes": MODES},
+            "matrices": {" ".join(each): packed(matrix) for each, matrix in measured.items()},
+            "notice": "; ".join(filter(None, said)),
+            **clamped(self, given, "at", len(read[0]) - 1),
         }
 
     def _measure(self, text: str, key: Key, step: Step) -> dict[str, xr.Dataset]:
@@ -127,7 +126,7 @@ class ConnectivityExplorer(LabWidget):
 
     def data(self) -> dict[str, xr.Dataset]:
         """What is shown, by model, as `lab.probes.connectivity` returns it."""
-        self.compute(self.settled, lambda share, doing: None)
+        self.compute(self.settled, quietly)
         measured = self._measured[_key(*(self.settled[name] for name in ("target", "word", "mode")))]
         if self.settled["mode"] != "as_coded":
             return measured
@@ -139,13 +138,13 @@ class ConnectivityExplorer(LabWidget):
     def shown(self) -> dict[str, Any]:
         """Where Python is absent, every target and mode must be there already: they are computed now."""
         # a text that nobody waited for in the end may have been measured last
-        self.compute(self.settled, lambda share, doing: None)
+        self.compute(self.settled, quietly)
         for target in ("true", "predicted"):
             for mode in ("l2", "gradient_x_input"):
                 key = _key(target, "", mode)
                 if key not in self._measured:
-                    self._measured[key] = self._measure(self.settled["text"], key, lambda share, doing: None)
-        self.matrices = {_name(key): _bytes(matrix) for key, matrix in self._measured.items()}
+                    self._measured[key] = self._measure(self.settled["text"], key, quietly)
+        self.matrices = {" ".join(key): packed(matrix) for key, matrix in self._measured.items()}
         return super().shown()
 
     def describe(self) -> str:
@@ -156,20 +155,6 @@ class ConnectivityExplorer(LabWidget):
 def _key(target: str, word: str, mode: str) -> Key:
     """What has to be measured for a choice: the square is computed from the norm."""
     return target, word if target == "given" else "", "l2" if mode == "as_coded" else mode
-
-
-def _name(key: Key) -> str:
-    return " ".join(key)
-
-
-def _about(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
-    windows = int(np.max([one.attrs["windows"] for one in data.values()]))
-    return {**described(data), "windows": windows, "longest": LARGEST, "targets": TARGETS, "modes": MODES}
-
-
-def _bytes(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
-    networks, codes = packed(data)
-    return {"networks": networks, "codes": codes}
 
 
 FULL = 32767  # the code of a position's largest connectivity
@@ -204,12 +189,12 @@ def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     }
 
 
-def packed(data: Mapping[str, xr.Dataset]) -> tuple[list[dict[str, Any]], bytes]:
-    """The matrices of one target and mode: about each network as JSON values, and all of their numbers.
+def packed(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
+    """The matrices of one target and mode: `networks`, in the order of `described`, and all of their `codes` (int16).
 
-    Returns for each network, in the order of `described`, target (the word asked for, "" for none), p (its
-    probability, or None) and largest (of each position, None where nothing was asked for); and the networks' codes
-    (int16, little endian), one after the other, position by position.
+    The future is not sent: a position has as many numbers as there are characters in its window up to itself. Each is
+    the square root of its share of the position's largest, with its sign: three digits hold for whatever is not weaker
+    than a ten thousandth of the largest.
     """
     about, arrays = [], []
     for name in in_order(data):
@@ -222,7 +207,7 @@ def packed(data: Mapping[str, xr.Dataset]) -> tuple[list[dict[str, Any]], bytes]
                 "largest": [None if np.isnan(size) else float(f"{size:.6g}") for size in largest],
             }
         )
-    return about, np.concatenate(arrays).astype("<i2").tobytes()
+    return {"networks": about, "codes": np.concatenate(arrays).astype("<i2").tobytes()}
 
 
 def _codes(one: xr.Dataset) -> tuple[NDArray[np.int16], NDArray[np.float64]]:

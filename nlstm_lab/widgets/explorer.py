@@ -64,8 +64,6 @@ class CellExplorer(ReadingWidget):
     characters = traitlets.Unicode("aeiou").tag(sync=True)  # of the rule "follows these characters"
 
     # results
-    symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    memories = traitlets.List(traitlets.Unicode()).tag(sync=True)  # innermost (or highest) first
     squashed = traitlets.List(traitlets.Bool()).tag(sync=True)  # which of them are printed through tanh
     units = traitlets.Int().tag(sync=True)
     states = traitlets.Bytes().tag(sync=True)  # f2 [memory, unit, time]
@@ -77,9 +75,6 @@ class CellExplorer(ReadingWidget):
     pages = traitlets.Dict().tag(sync=True)  # `UnitRecords.pages`
     contrasts = traitlets.Bytes().tag(sync=True)  # f4 [CONDITIONS, memory, unit] of the span, or empty
     labels = traitlets.Bytes().tag(sync=True)  # f4 [LABELS and surprise, time]
-    vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    likely = traitlets.Bytes().tag(sync=True)  # i2 [time, LIKELIEST]
-    chances = traitlets.Bytes().tag(sync=True)  # f4 [time, LIKELIEST]
     surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next
 
     _records: UnitRecords | None = None
@@ -119,12 +114,10 @@ class CellExplorer(ReadingWidget):
             "states": _half(states),
             "vocabulary": [str(symbol) for symbol in trace["vocabulary"].values],
         }
-        codes, chances = next_symbols(trace)
         bits = surprise(trace)
         labels = probes.labels(text)[list(LABELS)].to_numpy(np.float32).T
-        state |= {"likely": codes.tobytes(), "chances": chances.tobytes(), "surprises": bits.tobytes()}
-        state |= {"labels": np.vstack([labels, bits[None]]).astype("<f4").tobytes()}
-        state |= self._of_cells(trace, memories) if "c" in trace else _without_cells(memories, states.shape[1])
+        state |= {"surprises": bits.tobytes(), "labels": np.vstack([labels, bits[None]]).astype("<f4").tobytes()}
+        state |= next_symbols(trace["log_p"].values) | self._of_cells(trace, memories)
         state |= clamped(self, given, "unit", states.shape[1] - 1)
         state |= clamped(self, given, "step", len(trace["time"]) - 1)
         if self._records is None:
@@ -152,14 +145,15 @@ class CellExplorer(ReadingWidget):
         states = np.frombuffer(self.states, "<f2").astype(float).reshape(len(self.memories), self.units, -1)[0]
         states = np.tanh(states) if self.squashed[0] and self.values != "raw" else states
         wanted = np.frombuffer(self.labels, "<f4").reshape(len(LABELS) + 1, -1)[LABELS.index(label)]
-        centred = states - states.mean(1, keepdims=True)
-        spread = np.linalg.norm(centred, axis=1)
-        alive = (np.frombuffer(self.lives, np.uint8)[: self.units] == 0) & (spread > 1e-6)
-        fit = np.abs(centred @ (wanted - wanted.mean())) / np.where(spread > 0, spread, 1)
-        return int(np.where(alive, fit, -1).argmax())
+        alive = np.flatnonzero((np.frombuffer(self.lives, np.uint8)[: self.units] == 0) & (states.std(1) > 1e-6))
+        fit = np.abs(np.corrcoef(states[alive], wanted)[-1, :-1])
+        return int(alive[fit.argmax()]) if len(alive) else 0
 
     def _of_cells(self, trace: xr.Dataset, memories: list[str]) -> dict[str, Any]:
         """What only memory cells have: gates, a life, and how the paper prints them."""
+        if "c" not in trace:
+            many = len(memories)
+            return {"gates": b"", "lives": bytes(many * trace.sizes["unit"]), "squashed": [False] * many}
         gates = np.stack(
             [trace[gate].sel(memory=memories).transpose("memory", "unit", "time").values for gate in GATES]
         )
@@ -215,10 +209,6 @@ def _states(trace: xr.Dataset) -> tuple[list[str], Array]:
     states = memory_states(trace) or hidden_states(trace)
     memories = [*states][::-1]
     return memories, np.stack([states[memory].transpose("unit", "time").values for memory in memories])
-
-
-def _without_cells(memories: list[str], units: int) -> dict[str, Any]:
-    return {"gates": b"", "lives": bytes(len(memories) * units), "squashed": [False] * len(memories)}
 
 
 def _half(x: Array) -> bytes:

@@ -11,7 +11,7 @@ from torch import Tensor
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, rows, state_of
-from nlstm_lab.probes.running import BEFORE, Edit, changed, chosen
+from nlstm_lab.probes.running import BEFORE, changed, chosen
 from nlstm_lab.studies.interventions.draw import cut_along_text, effect_frame
 from nlstm_lab.studies.interventions.measure import refuse_sampling
 from nlstm_lab.widgets.base import Step, clamped
@@ -62,13 +62,8 @@ class InterventionLab(ReadingWidget):
 
     # results
     cut_at = traitlets.Int().tag(sync=True)  # the moment that these results are of
-    symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    memories = traitlets.List(traitlets.Unicode()).tag(sync=True)
     units = traitlets.Int().tag(sync=True)
-    vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
     surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next, nothing cut
-    likely = traitlets.Bytes().tag(sync=True)  # i2 [time, LIKELIEST]
-    chances = traitlets.Bytes().tag(sync=True)  # f4 [time, LIKELIEST]
     cut_surprises = traitlets.Bytes().tag(sync=True)  # the same after the cut, from time `moment` on
     cut_likely = traitlets.Bytes().tag(sync=True)
     cut_chances = traitlets.Bytes().tag(sync=True)
@@ -118,15 +113,14 @@ class InterventionLab(ReadingWidget):
         costs = np.zeros(0)
         if given["ranking"]:
             costs = self._departure(given, read, memory, moment, step, each=True)[1].mean(1)
-        after = read.isel(time=slice(moment, moment + len(changed)))[["log_p"]]
-        cut = after.assign(log_p=(("time", "vocabulary"), changed))
         # what comes after the last of these is part of the text, unless the text ends there
-        bits = -np.take_along_axis(changed, _next(read, moment, len(changed)), 1)[:, 0] / np.log(2)
-        if moment + len(changed) == len(text):
-            bits[-1] = np.nan
-        codes, chances = next_symbols(read)
-        cut_codes, cut_chances = next_symbols(cut)
+        place = {symbol: code for code, symbol in enumerate(read["vocabulary"].values)}
+        came = [place[symbol] for symbol in read["symbol"].values[moment + 1 : moment + len(changed) + 1]]
+        bits = np.full(len(changed), np.nan)
+        bits[: len(came)] = -changed[np.arange(len(came)), came] / np.log(2)
         return {
+            **next_symbols(read["log_p"].values),
+            **next_symbols(changed, before="cut_"),
             "notice": notice,
             "memory": memory,
             "unit": unit,
@@ -138,11 +132,7 @@ class InterventionLab(ReadingWidget):
             "symbols": [str(symbol) for symbol in read["symbol"].values],
             "vocabulary": [str(symbol) for symbol in read["vocabulary"].values],
             "surprises": surprise(read).tobytes(),
-            "likely": codes.tobytes(),
-            "chances": chances.tobytes(),
             "cut_surprises": bits.astype("<f4").tobytes(),
-            "cut_likely": cut_codes.tobytes(),
-            "cut_chances": cut_chances.tobytes(),
             "divergences": divergence.astype("<f4").tobytes(),
             "costs": costs.astype("<f4").tobytes(),
             "written": self._write(given, read, memory, moment, step) if given["seed"] >= 0 else [],
@@ -165,7 +155,9 @@ class InterventionLab(ReadingWidget):
         texts: Any = codes[moment:]
         if each:
             size = network.recurrent.hidden_size
-            texts, state, edit = [texts] * size, rows(state, [0] * size), _alone(edit, size)
+            one_each, of_all = torch.eye(size, dtype=torch.bool, device=codes.device), edit
+            texts, state = [texts] * size, rows(state, [0] * size)
+            edit = lambda values: torch.where(one_each, of_all(values), values)  # noqa: E731
         when = range(len(codes) - moment) if kind == "freeze" else 0
         where = {(memory + BEFORE, when, units): edit}
         logits: Tensor = probes.run(network, texts, where, keep=[], state=state).logits
@@ -221,15 +213,3 @@ class InterventionLab(ReadingWidget):
         which = memory if unit < 0 else f"{memory}, unit {unit},"
         done = {"zero": "set to zero", "freeze": "frozen", "swap": "swapped with another text's"}[kind]
         return f"{which} {done}"
-
-
-def _alone(edit: Edit, size: int) -> Edit:
-    """An edit of [unit, unit]: in each row one unit is edited, the others are left."""
-    return lambda values: torch.where(torch.eye(size, dtype=torch.bool, device=values.device), edit(values), values)
-
-
-def _next(read: Any, moment: int, distance: int) -> np.ndarray:
-    """The codes [distance, 1] of what came after each step from the moment on; 0 where the text has ended."""
-    place = {symbol: code for code, symbol in enumerate(read["vocabulary"].values)}
-    codes = [place[symbol] for symbol in read["symbol"].values[moment + 1 : moment + distance + 1]]
-    return np.array(codes + [0] * (distance - len(codes)))[:, None]

@@ -42,21 +42,18 @@ PAGE = """<!doctype html>
 
 def write(path: Path, title: str, state: dict[str, Any], script: str, picture: bytes) -> Path:
     """Write the page; returns its path. LabError: it cannot be written."""
+    said = json.dumps(state, default=_bytes, ensure_ascii=False)
     content = PAGE.format(
         policy=POLICY,
         title=escape(title),
         style=source.style(),
         picture=base64.b64encode(picture).decode(),
-        state=_embedded(state),
+        # no text can end it: no `<` is left
+        state=said.replace("<", "\\u003c").replace("\u2028", "\\u2028"),
         script=script,
     )
     paths.write(path, content)
     return path
-
-
-def _embedded(state: dict[str, Any]) -> str:
-    """JSON that no text in it can end: no `<` is left. Bytes become {"base64": ...}."""
-    return json.dumps(state, default=_bytes, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
 
 
 def _bytes(value: Any) -> dict[str, str]:
@@ -67,9 +64,10 @@ def _bytes(value: Any) -> dict[str, str]:
 
 def about(title: str, caption: str, snippet: str, shown: dict[str, Run]) -> dict[str, Any]:
     """The templates, and of each run that may be shown its call and its commit; nothing without a snippet."""
-    loads = {
-        name: {"load": _call(run), "commit": run.result.get("commit", "")[:10]} for name, run in shown.items()
-    }  # fmt: skip
+    loads = {}
+    for name, run in shown.items():
+        call = f'lab.runs.load("{run.experiment.name}", seed={run.seed}, scale="{run.experiment.scale}")'
+        loads[name] = {"load": call, "commit": run.result.get("commit", "")[:10]}
     known = {"title": title, "caption": caption, "snippet": snippet, "version": version("nlstm-lab")}
     return {**known, "runs": loads} if snippet else {}
 
@@ -84,8 +82,3 @@ def table(shown: dict[str, Run]) -> str:
     measured = pd.concat([runs.table(name) for name in known.loc[rows, "experiment"].unique()])
     judged = targets.verdicts(measured)
     return targets.booktabs(judged[judged["kind"].eq("number")][rows].assign(verdict=""))
-
-
-def _call(run: Run) -> str:
-    """The call that loads a run."""
-    return f'lab.runs.load("{run.experiment.name}", seed={run.seed}, scale="{run.experiment.scale}")'

@@ -42,16 +42,11 @@ class PatchLab(ReadingWidget):
     step = traitlets.Int(0).tag(sync=True)
     kind = traitlets.Enum(tuple(KINDS), "patched").tag(sync=True)
 
-    # results
+    # results; symbols are of the common end, predictions those after the clean and corrupted text, then every square's
     answers = traitlets.List(traitlets.Unicode()).tag(sync=True)  # right and wrong, chosen where they were not given
     preferences = traitlets.List(traitlets.Float()).tag(sync=True)  # after the clean and the corrupted text, nats
-    symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)  # of the common end
-    memories = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
     patched = traitlets.Bytes().tag(sync=True)  # f4 [memory, time], nats
     attributed = traitlets.Bytes().tag(sync=True)
-    likely = traitlets.Bytes().tag(sync=True)  # i2 [2 + memory x time, LIKELIEST]: clean, corrupted, every square
-    chances = traitlets.Bytes().tag(sync=True)  # f4, the same
 
     def __init__(self, runs: Given, clean: str, corrupted: str, *, right: str = "", wrong: str = "") -> None:
         super().__init__(runs, clean=clean, corrupted=corrupted, right=right, wrong=wrong)
@@ -73,9 +68,8 @@ class PatchLab(ReadingWidget):
             watch=lambda share: step(share, "patching each memory at each character"),
         )
         squares = found["log_p"].values.reshape(-1, len(symbols))
-        every = xr.Dataset({"log_p": (("time", "vocabulary"), np.concatenate([ends.values, squares]))})
-        codes, chances = next_symbols(every)
         return {
+            **next_symbols(np.concatenate([ends.values, squares])),
             **clamped(self, given, "step", found.sizes["time"] - 1),
             **clamped(self, given, "memory", found.sizes["memory"] - 1),
             "notice": "; ".join(dict.fromkeys(notice for _, notice in read if notice)),
@@ -86,8 +80,6 @@ class PatchLab(ReadingWidget):
             "vocabulary": symbols,
             "patched": found["patched"].values.astype("<f4").tobytes(),
             "attributed": found["attributed"].values.astype("<f4").tobytes(),
-            "likely": codes.tobytes(),
-            "chances": chances.tobytes(),
         }
 
     def draw(self) -> Figure:

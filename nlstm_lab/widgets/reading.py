@@ -95,7 +95,8 @@ class Networks:
     @property
     def titles(self) -> dict[str, dict[str, str]]:
         """By name: its label, as figures call it, and its twin, which differs in the start of its output bias alone."""
-        known = {name: _about(one) for name, one in self.runs.items()}
+        asked = ("model", "start", "seed")
+        known = {name: tuple(about(one)[each] for each in asked) for name, one in self.runs.items()}
         labels = {
             name: f"{look(model).label}, {START[start]}, seed {seed}" for name, (model, start, seed) in known.items()
         }
@@ -103,7 +104,7 @@ class Networks:
         titles = {name: {"label": name, "twin": ""} for name in self.names}
         for name, (model, start, seed) in known.items():
             if times[labels[name]] == 1:  # a label chooses one
-                twins = [other for other, about in known.items() if about[::2] == (model, seed) and about[1] != start]
+                twins = [other for other, one in known.items() if one[::2] == (model, seed) and one[1] != start]
                 titles[name] = {"label": labels[name], "twin": twins[0] if len(twins) == 1 else ""}
         return titles
 
@@ -133,11 +134,6 @@ class Networks:
         if name not in self._given:
             raise UsageError(f"there is no run {name!r} to choose here; there is {', '.join(self._given)}")
         return self._given[name]
-
-
-def _about(run: Run) -> tuple[str, str, int]:
-    known = about(run)
-    return known["model"], known["start"], known["seed"]
 
 
 def _foretells(run: Run) -> bool:
@@ -224,6 +220,13 @@ class ReadingWidget(LabWidget):
     runs = traitlets.List(traitlets.Unicode()).tag(sync=True)
     titles = traitlets.Dict().tag(sync=True)  # of each run: `Networks.titles`
 
+    # results
+    symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    memories = traitlets.List(traitlets.Unicode()).tag(sync=True)  # innermost (or highest) first
+    vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    likely = traitlets.Bytes().tag(sync=True)  # i2 [time, LIKELIEST]
+    chances = traitlets.Bytes().tag(sync=True)  # f4 [time, LIKELIEST]
+
     def __init__(self, runs: Given, **state: Any) -> None:
         self._networks = Networks(runs)
         self._reader = Reader(self._networks)
@@ -235,11 +238,11 @@ class ReadingWidget(LabWidget):
         return self._networks.runs
 
 
-def next_symbols(trace: xr.Dataset) -> tuple[Array, Array]:
-    """The codes (i2) and probabilities (f4) of the `LIKELIEST` next characters, [time, LIKELIEST] each."""
-    log_p = trace["log_p"].values
+def next_symbols(log_p: Array, before: str = "") -> dict[str, bytes]:
+    """The traits `likely` and `chances` (with what stands before their names) of log p [time, vocabulary]."""
     codes = np.argsort(-log_p, axis=1, kind="stable")[:, :LIKELIEST]
-    return codes.astype("<i2"), np.exp(np.take_along_axis(log_p, codes, 1)).astype("<f4")
+    chances = np.exp(np.take_along_axis(log_p, codes, 1))
+    return {f"{before}likely": codes.astype("<i2").tobytes(), f"{before}chances": chances.astype("<f4").tobytes()}
 
 
 def surprise(trace: xr.Dataset) -> Array:

@@ -55,7 +55,9 @@ class RunBrowser(LabWidget):
         if unknown := [name for name in picked if name not in self._runs]:
             raise UsageError(f"there is no run {unknown[0]!r} here; there is {', '.join(self._runs)}")
         first = self._runs[picked[0]] if picked else listed[0]
-        super().__init__(rows=[_row(run) for run in listed], picked=picked, run=first.name, metric=_metric(first))
+        rows = {run.name: _row(run) for run in listed}
+        metric = next(iter(rows[first.name]["metrics"]), "")
+        super().__init__(rows=[*rows.values()], picked=picked, run=first.name, metric=metric)
 
     def look(self) -> None:
         """Show what has been trained since: the epochs of runs that are not done, and the records of those that are."""
@@ -100,10 +102,21 @@ class RunBrowser(LabWidget):
 
 def _row(run: Run) -> dict[str, Any]:
     """What the browser shows of a run."""
-    result, model = run.result, run.experiment.model
+    result, model, task = run.result, run.experiment.model, run.experiment.task
+    settings = [f"{field.name.replace('_', ' ')} {getattr(task, field.name)}" for field in fields(task)]
     history = run.history[~run.history["metric"].str.contains("/")]
     metrics = [name for name in METRICS if name in {row["metric"] for row in result["metrics"]}]
     summary = {metric: _best(result["metrics"], metric) for metric in metrics}
+    made = {}
+    if "commit" in result:  # it is recorded where and with what it was made
+        made = {
+            "device": result["device"],
+            "precision": result.get("precision", "fp32"),
+            "commit": result["commit"] + (" (with changes that were not committed)" if result["dirty"] else ""),
+            "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
+            "configuration": result["config_digest"],
+            "data": f"sha256 {result['data_sha256']}",
+        }
     return {
         "name": run.name,
         "unit": about(run)["model"],
@@ -116,38 +129,15 @@ def _row(run: Run) -> dict[str, Any]:
         "metrics": summary,
         "curves": {metric: _curves(history[history["metric"] == metric]) for metric in metrics},
         "provenance": {
-            "trained on": _task_words(run.experiment.task),
+            "trained on": f"{type(task).__name__}: {', '.join(settings)}",
             "size": f"{model.num_layers} × {model.hidden_size}, {result['parameters']:,} parameters",
             "time": f"{result['seconds']:,.0f} s for {int(history['epoch'].max())} epochs",
             **({} if run.state == "done" else {"state": run.state}),
             "best epoch": result["best_epoch"],
             "tokens a second": result["tokens_per_second"],
-            **(_made(result) if "commit" in result else {}),
+            **made,
         },
     }
-
-
-def _made(result: dict[str, Any]) -> dict[str, str]:
-    """Where and with what a run was made, as its record says."""
-    return {
-        "device": result["device"],
-        "precision": result.get("precision", "fp32"),
-        "commit": result["commit"] + (" (with changes that were not committed)" if result["dirty"] else ""),
-        "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
-        "configuration": result["config_digest"],
-        "data": f"sha256 {result['data_sha256']}",
-    }
-
-
-def _task_words(task: Any) -> str:
-    """A task and its settings, in words."""
-    settings = ", ".join(f"{field.name.replace('_', ' ')} {getattr(task, field.name)}" for field in fields(task))
-    return f"{type(task).__name__}: {settings}"
-
-
-def _metric(run: Run) -> str:
-    known = {row["metric"] for row in run.result["metrics"]}
-    return next((name for name in METRICS if name in known), "")
 
 
 def _best(metrics: list[dict[str, Any]], metric: str) -> dict[str, float]:

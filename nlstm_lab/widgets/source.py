@@ -18,10 +18,9 @@ SHARED = ("dom.js", "colours.js", "text.js", "chart.js", "paper.js", "frame.js")
 SHADES = 256
 
 # on a dark page nothing is dark, and what is large is bright; the hues stay
-DARK = {
-    "diverging": ["#ffd9c9", "#f79a7c", "#c94f38", "#64241a", "#1a1a1a", "#1b3a5c", "#3578b8", "#7fbcec", "#d6eaff"],
-    "strength": ["#1a1a1a", "#1b3a5c", "#3578b8", "#7fbcec", "#d6eaff"],
-}
+BLUE = ["#1a1a1a", "#1b3a5c", "#3578b8", "#7fbcec", "#d6eaff"]
+RED = ["#ffd9c9", "#f79a7c", "#c94f38", "#64241a"]
+DARK_STRENGTH, DARK_DIVERGING = (LinearSegmentedColormap.from_list("dark", each) for each in (BLUE, RED + BLUE))
 
 
 @cache
@@ -54,19 +53,13 @@ def _functions(scripts: tuple[str, ...]) -> str:
 def _constants() -> str:
     """Colour maps, and the labels and colours of memories and models."""
     maps = {
-        "diverging": {"light": _shades(DIVERGING), "dark": _shades(_map(DARK["diverging"]))},
-        "strength": {"light": _shades(STRENGTH), "dark": _shades(_map(DARK["strength"]))},
+        "diverging": {"light": _shades(DIVERGING), "dark": _shades(DARK_DIVERGING)},
+        "strength": {"light": _shades(STRENGTH), "dark": _shades(DARK_STRENGTH)},
         "norms": {"light": _shades(NORMS), "dark": _shades(NORMS.reversed())},
     }
-    looks = {
-        name: {"label": look.label, "colour": look.colour}
-        for name, look in {**MODELS, **MEMORIES, **OPERATIONS}.items()
-    }
+    every = MODELS | MEMORIES | OPERATIONS
+    looks = {name: {"label": look.label, "colour": look.colour} for name, look in every.items()}
     return f"const MAPS = {json.dumps(maps)};\nconst LOOKS = {json.dumps(looks)};"
-
-
-def _map(colours: list[str]) -> Colormap:
-    return LinearSegmentedColormap.from_list("dark", colours)
 
 
 def _shades(colours: Colormap) -> list[str]:

@@ -34,7 +34,7 @@ def unpacked(about: dict, codes: np.ndarray, window: np.ndarray) -> np.ndarray:
 
 
 def again(data: dict[str, xr.Dataset]) -> dict[str, np.ndarray]:
-    about, raw = packed(data)
+    about, raw = packed(data).values()
     codes = np.frombuffer(raw, "<i2").reshape(len(about), -1)
     window = data["gru"]["window"].values
     return {name: unpacked(one, part, window) for name, one, part in zip(("gru", "nlstm"), about, codes, strict=True)}
@@ -54,14 +54,14 @@ def test_three_digits_of_whatever_matters_come_back(read, mode, window):
 
 
 def test_the_future_is_not_sent(read):
-    _, raw = packed(read())
+    raw = packed(read())["codes"]
     length = 36
     assert len(raw) == 2 * 2 * length * (length + 1) // 2
 
 
 def test_a_position_without_a_target_stays_empty(read):
     data = read(target="true")  # of the last character the next is not known
-    about, _ = packed(data)
+    about = packed(data)["networks"]
     assert about[0]["largest"][-1] is None
     assert about[0]["target"][-1] == ""
     assert np.isnan(again(data)["gru"][-1]).all()
@@ -70,7 +70,7 @@ def test_a_position_without_a_target_stays_empty(read):
 def test_words_and_looks_are_plain_json_in_the_order_of_every_figure(read):
     data = read()
     told = json.loads(json.dumps(described(data), allow_nan=False))
-    json.dumps(packed(data)[0], allow_nan=False)
+    json.dumps(packed(data)["networks"], allow_nan=False)
     assert [one["label"] for one in told["networks"]] == ["GRU", "Nested LSTM"]
     assert "".join(told["symbols"]) == " abba hid a badge in a cage, he said"
     assert "".join(told["networks"][0]["read"]) == " abba hid a badge in a cage  he said"
