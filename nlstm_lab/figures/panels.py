@@ -1,6 +1,6 @@
 """Small multiples: panels that share a look, and curves over seeds."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -143,25 +143,46 @@ def memory_handles(frame: pd.DataFrame) -> list[Line2D]:
     return [Line2D([], [], label=memory_label(memory), **memory_style(memory)) for memory in memories(frame)]
 
 
-def networks(frame: pd.DataFrame) -> list[tuple[str, str]]:
-    """The models of a frame, each with its starts of the output bias, in the order of columns of panels."""
-    return [(m, start) for m in in_order(frame["model"])[::-1] for start in starts(frame[frame["model"] == m])]
+def memory_grid(
+    ax: Axes | None,
+    size: tuple[float, float],
+    rows: Mapping[str, tuple[pd.DataFrame, str]],
+    x: str,
+    xlabel: str,
+    log: bool = False,
+    **share: Any,
+) -> tuple[Figure, NDArray[Any]]:
+    """A column of panels for each network, a line of them for each of `rows` (its label; the frame and its y column).
 
-
-def memory_lines(line: Iterable[Axes], frame: pd.DataFrame, columns: Sequence[tuple[str, str]], x: str, y: str) -> None:
-    """In the panel of each network, a line for each of its memories: every seed faint, the mean strong."""
-    for panel, (model, start) in zip(line, columns, strict=True):
-        here = frame[(frame["model"] == model) & (frame["start"] == start)]
-        for memory in reversed(memories(here)):
-            seeds_and_mean(panel, here[here["memory"] == memory], x, y, **memory_style(memory))
-        panel.grid(axis="both")
-
-
-def name_networks(axes: NDArray[Any], columns: Sequence[tuple[str, str]], xlabel: str) -> None:
-    """Name the network above each column of panels, and the horizontal axis below it."""
+    In each panel is a line for each memory: every seed faint, the mean strong; a hidden state is dashed.
+    """
+    every = pd.concat([frame[["model", "start"]] for frame, _ in rows.values()])
+    columns = [(m, start) for m in in_order(every["model"])[::-1] for start in starts(every[every["model"] == m])]
+    figure, axes = panels(ax, len(rows), len(columns), *size, **share)
+    for line, (label, (frame, y)) in zip(axes, rows.items(), strict=True):
+        for panel, (model, start) in zip(line, columns, strict=True):
+            here = frame[(frame["model"] == model) & (frame["start"] == start)]
+            memory_lines(panel, here, x, y, log=log)
+            panel.grid(axis="both")
+        line[0].set_ylabel(label, fontsize=7)
     for top, bottom, (model, start) in zip(axes[0], axes[-1], columns, strict=True):
         top.set_title(f"{look(model).label}\n{STARTS[start]}", fontsize=6.5)
         bottom.set_xlabel(xlabel)
+    return figure, axes
+
+
+def memory_lines(panel: Axes, frame: pd.DataFrame, x: str, y: str, log: bool = False) -> None:
+    """A line for each memory of a frame: every seed faint, the mean strong."""
+    for memory in reversed(memories(frame)):
+        seeds_and_mean(panel, frame[frame["memory"] == memory], x, y, log=log, **memory_style(memory))
+
+
+def name_lines(panel: Axes, names: Sequence[str]) -> None:
+    """A line for each name, from the top, with a grid across."""
+    panel.set_yticks(range(len(names)), names)
+    panel.set_ylim(len(names) - 0.5, -0.5)
+    panel.tick_params(axis="y", length=0)
+    panel.grid(axis="x")
 
 
 def below(figure: Figure, handles: Sequence[Artist], columns: int = 4) -> None:

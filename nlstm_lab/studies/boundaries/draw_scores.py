@@ -1,6 +1,5 @@
 """Boundaries judged: F1 beside detectors that know nothing, lengths of segments, what a FLUSH does, and the ladder."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.panels import below, panels, seeds_and_interval, seeds_and_mean
+from nlstm_lab.figures.panels import below, name_lines, panels, seeds_and_interval, seeds_and_mean
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, look, styled
 from nlstm_lab.statistics import t_interval
@@ -67,10 +66,13 @@ def boundary_scores(scores: pd.DataFrame, within: str = "0", width: float = PAGE
         _layer(panel, frame[frame["layer"] == layer], truths)
         last = f"; {', '.join(rare)}: too rarely to be judged" if rare and layer == judged[-1] else ""
         panel.set(title=f"$z^{layer}$ fires at {_rates(rates[layer])}{last}", xlabel=label)
-    axes[0, 0].set_yticks(range(len(truths)), truths)
     _, colour, *_ = DETECTORS["network"]
     seeds = Line2D([], [], color=colour, marker=".", linestyle="", markersize=4, alpha=0.6, label="z: every seed")
-    own, *rivals = [_handle(*texts[:3]) for texts in DETECTORS.values()]
+    look_alike: dict[str, Any] = {"linestyle": "", "markersize": 4.5, "markeredgewidth": 1.1}
+    own, *rivals = [
+        Line2D([], [], label=label, color=colour, marker=marker, **look_alike)
+        for label, colour, marker, _ in DETECTORS.values()
+    ]
     own.set(linestyle="-", linewidth=1.6)
     below(figure, [own, seeds, *rivals], columns=3)
     return attach(figure, frame.reset_index(drop=True))
@@ -81,10 +83,9 @@ def _layer(panel: Axes, scores: pd.DataFrame, truths: list[str]) -> None:
     for y, truth in enumerate(truths):
         _judged(panel, y, scores[scores["truth"] == truth].set_index("detector")["value"])
         panel.axhline(y + 0.5, color="#e4e4e4", linewidth=0.4, zorder=0)
-    panel.set(xlim=(0, min(1.0, panel.dataLim.xmax * 1.05) or 1.0), ylim=(len(truths) - 0.5, -0.5))
+    panel.set_xlim(0, min(1.0, panel.dataLim.xmax * 1.05) or 1.0)
     panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    panel.tick_params(axis="y", length=0)
-    panel.grid(axis="x")
+    name_lines(panel, truths)
 
 
 def _judged(panel: Axes, y: int, values: pd.Series) -> None:
@@ -107,10 +108,6 @@ def _rates(rates: pd.Series) -> str:
     return f"{texts[0] if len(set(texts)) == 1 else ', '.join(texts)} % of steps"
 
 
-def _handle(label: str, colour: str, marker: str) -> Line2D:
-    return Line2D([], [], color=colour, marker=marker, linestyle="", markersize=4.5, markeredgewidth=1.1, label=label)
-
-
 SERIES = {"layer 1": "segments of layer 1", "layer 2": "segments of layer 2", "word ends": "words"}
 LONGEST = 20
 ENOUGH = 20  # of segments, steps or moments in a run; what was met less often is not drawn
@@ -129,11 +126,7 @@ def segment_lengths(
     the right panel dashes are what was turned.
     """
     figure, axes = panels(ax, 1, 3, width, 2.35)
-    frames = [
-        _lengths(axes[0, 0], lengths),
-        _since(axes[0, 1], since),
-        _turned(axes[0, 2], turned),
-    ]
+    frames = [_lengths(axes[0, 0], lengths), _since(axes[0, 1], since), _turned(axes[0, 2], turned)]
     frame = pd.concat(frames, ignore_index=True)
     below(figure, [_key(name, frame[frame["series"] == name]) for name in SERIES], columns=3)
     return attach(figure, frame)
@@ -156,12 +149,11 @@ def _series(name: str) -> dict[str, Any]:
     return {"color": "#4d4d4d", "linestyle": (0, (3, 1.4))}
 
 
-def _curves(panel: Axes, frame: pd.DataFrame, style: Mapping[str, Any]) -> None:
-    """Columns seed, x, value: every seed faint, the mean strong, where every seed has a value."""
-    wide = frame.pivot(index="x", columns="seed", values="value").sort_index()
-    for seed in wide:
-        panel.plot(wide.index, wide[seed], linewidth=0.5, alpha=0.35, **style)
-    panel.plot(wide.index, wide.mean(axis=1, skipna=False), linewidth=1.4, **style)
+def _curves(panel: Axes, frame: pd.DataFrame) -> None:
+    """Every series that there is: every seed faint, the mean strong, as far as every seed has a value."""
+    for name in SERIES:
+        if (frame["series"] == name).any():
+            seeds_and_mean(panel, frame[frame["series"] == name], "x", "value", zorder=2, **_series(name))
 
 
 def _lengths(panel: Axes, lengths: pd.DataFrame) -> pd.DataFrame:
@@ -172,9 +164,7 @@ def _lengths(panel: Axes, lengths: pd.DataFrame) -> pd.DataFrame:
     runs = rows[["series", "seed"]].drop_duplicates()
     frame = runs.merge(pd.DataFrame({"x": range(1, LONGEST + 1)}), how="cross")
     frame = frame.merge(shares.reset_index(), how="left").fillna({"value": 0.0})
-    for name in SERIES:
-        if (frame["series"] == name).any():
-            _curves(panel, frame[frame["series"] == name], _series(name))
+    _curves(panel, frame)
     panel.set(xlabel="length of a segment (steps)", ylabel="share of segments", ylim=(0, None))
     panel.set_xticks([1, 5, 10, 15, 20], ["1", "5", "10", "15", "20+"])
     panel.grid(axis="y")
@@ -184,9 +174,7 @@ def _lengths(panel: Axes, lengths: pd.DataFrame) -> pd.DataFrame:
 def _since(panel: Axes, since: pd.DataFrame) -> pd.DataFrame:
     since = since[since["count"] >= ENOUGH]
     frame = since.rename(columns={"since": "x", "bits": "value"}).assign(series="layer " + since["layer"].astype(str))
-    for name in SERIES:
-        if (frame["series"] == name).any():
-            _curves(panel, frame[frame["series"] == name], _series(name))
+    _curves(panel, frame)
     panel.set(xlabel="steps since the layer's FLUSH", ylabel="bits, next character")
     panel.grid(axis="y")
     return frame[["series", "seed", "x", "value"]].assign(panel="since")
@@ -198,7 +186,7 @@ def _turned(panel: Axes, turned: pd.DataFrame) -> pd.DataFrame:
     frame["value"] = frame["loss_increase"] / np.log(2)
     frame = frame[frame["x"] <= LONGEST]
     for (name, kind), rows in frame.groupby(["series", "kind"]):
-        _curves(panel, rows, {**_series(str(name)), "linestyle": FLUSHES[str(kind)]})
+        seeds_and_mean(panel, rows, "x", "value", zorder=2, **_series(str(name)) | {"linestyle": FLUSHES[str(kind)]})
     panel.axhline(0, color="#9a9a9a", linewidth=0.6)
     panel.set(xlabel="predictions since the change", ylabel="loss increase (bits)")
     handles = [Line2D([], [], color="#4d4d4d", linestyle=dash, label=f"FLUSH {kind}") for kind, dash in FLUSHES.items()]
@@ -234,10 +222,8 @@ def boundary_ladder(scores: pd.DataFrame, width: float = PAGE, ax: Axes | None =
             for y, setting in enumerate(settings):
                 seeds_and_interval(panel, y, here.loc[here["setting"] == setting, name], color=look("hmlstm").colour)
             panel.axvline(here["base"].mean() if name == "rate" else 0, color="#404040", linewidth=0.8)
-            panel.set(xlabel=label, ylim=(len(settings) - 0.5, -0.5))
-            panel.tick_params(axis="y", length=0)
-            panel.grid(axis="x")
-        line[0].set_yticks(range(len(settings)), settings)
+            panel.set_xlabel(label)
+            name_lines(panel, settings)
         line[0].set_title(text, loc="left")
         line[2].set_title("line: of the words", loc="right", fontsize=6)
     frame = values.melt(["text", "setting", "seed"], list(SHOWN), var_name="quantity")

@@ -18,9 +18,10 @@ from nlstm_lab.figures.panels import (
     memories,
     memory_handles,
     memory_label,
-    memory_style,
+    memory_lines,
     model_handles,
     model_style,
+    name_lines,
     panels,
     seeds_and_interval,
     seeds_and_mean,
@@ -84,8 +85,7 @@ def inner_memory_death(
                     logarithmic(panel)
                     panel.set_ylim(bottom=LEGEND * here["value"].min())
             else:
-                for memory in reversed(memories(here)):
-                    seeds_and_mean(panel, here[here["memory"] == memory], "update", "value", **memory_style(memory))
+                memory_lines(panel, here, "update", "value")
                 _nothing(panel, here)
                 panel.set_ylim(-0.03, 1.03)
                 panel.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
@@ -193,8 +193,7 @@ def _shares(panel: Axes, outcomes: pd.DataFrame, settings: list[str]) -> None:
         seeds_and_interval(panel, y, here["dead"], SEEDS)
     panel.set(xlim=(0, 1), title="dead inner cells")
     panel.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-    panel.set_yticks(range(len(settings)), settings)
-    _rows(panel, len(settings))
+    name_lines(panel, settings)
 
 
 def _costs(panel: Axes, outcomes: pd.DataFrame, settings: list[str]) -> None:
@@ -202,8 +201,7 @@ def _costs(panel: Axes, outcomes: pd.DataFrame, settings: list[str]) -> None:
     for y, setting in enumerate(settings):
         seeds_and_interval(panel, y, outcomes.loc[outcomes["setting"] == setting, "gain"], SEEDS)
     panel.set(title="training BPC", xlabel="difference from\nas printed")
-    panel.set_yticks(range(len(settings)), [""] * len(settings))
-    _rows(panel, len(settings))
+    name_lines(panel, [""] * len(settings))
 
 
 def _order(panel: Axes, order: pd.DataFrame) -> None:
@@ -214,17 +212,10 @@ def _order(panel: Axes, order: pd.DataFrame) -> None:
         for start, seeds in order[order["row"] == row].groupby("start"):
             seeds_and_interval(panel, y, seeds["value"], **_dot(str(start)))
     panel.set(title="table 1, two epochs", xlabel="validation BPC")
-    panel.set_yticks(range(len(best)), best.index)
-    _rows(panel, len(best))
+    name_lines(panel, list(best.index))
 
 
 def _dot(start: str) -> dict[str, Any]:
     """A seed of one start of the output bias: hollow as printed."""
     colour = look("nlstm").colour
     return {"color": colour, "marker": "o", "markerfacecolor": "white" if start == "zero" else colour}
-
-
-def _rows(panel: Axes, count: int) -> None:
-    panel.set_ylim(count - 0.5, -0.5)
-    panel.tick_params(axis="y", length=0)
-    panel.grid(axis="x")

@@ -16,11 +16,9 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import (
     STARTS,
     below,
+    memory_grid,
     memory_handles,
-    memory_lines,
     model_handles,
-    name_networks,
-    networks,
     panels,
     seeds_and_mean,
     starts,
@@ -68,11 +66,11 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
     if drawn.empty:
         raise UsageError(f"there is no cut to draw; kinds are {', '.join(KINDS)}")
     frame = binned(drawn)
-    columns = networks(frame)
-    rows = [(effect, kind) for effect in EFFECTS for kind in KINDS if (frame["kind"] == kind).any()]
-    figure, axes = panels(ax, len(rows), len(columns), width, 0.6 + 1.25 * len(rows), sharex=True, sharey="row")
-    for line, (effect, kind) in zip(axes, rows, strict=True):
-        memory_lines(line, frame[frame["kind"] == kind], columns, "prediction", effect)
+    kinds = [(effect, kind) for effect in EFFECTS for kind in KINDS if (frame["kind"] == kind).any()]
+    rows = {f"{KINDS[kind]}\n{EFFECTS[effect]}": (frame[frame["kind"] == kind], effect) for effect, kind in kinds}
+    size = width, 0.6 + 1.25 * len(rows)
+    figure, axes = memory_grid(ax, size, rows, "prediction", "predictions since the cut", sharex=True, sharey="row")
+    for line, (effect, kind) in zip(axes, kinds, strict=True):
         for panel in line:
             panel.set_xscale("log")
             if effect == "kl":
@@ -83,8 +81,6 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
         positive = frame.loc[(frame["kind"] == kind) & (frame["kl"] > 0), "kl"]
         if effect == "kl" and len(positive):  # a divergence may be nothing at all, which has no logarithm
             line[0].set_ylim(max(FLOOR, 0.7 * positive.min()), 1.4 * positive.max())
-        line[0].set_ylabel(f"{KINDS[kind]}\n{EFFECTS[effect]}", fontsize=7)
-    name_networks(axes, columns, "predictions since the cut")
     for panel in axes[-1]:
         panel.set_xlim(right=LAST)
         panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nlstm_lab.figures.panels import below, memory_handles, memory_lines, name_networks, networks, panels
+from nlstm_lab.figures.panels import below, memory_grid, memory_handles
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, styled
 
@@ -19,13 +19,10 @@ def lens_losses(losses: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
     frame = losses[["model", "start", "seed", "memory", "ahead"]].copy()
     for kind in ("lens", "direct"):
         frame[kind] = losses["frequency"] - losses[kind]
-    columns = networks(frame)
-    figure, axes = panels(ax, 2, len(columns), width, 3.6, sharex=True, sharey="row")
-    for line, (kind, label) in zip(axes, (("lens", "lens"), ("direct", "readout itself")), strict=True):
-        memory_lines(line, frame, columns, "ahead", kind)
-        for panel in line:
-            panel.axhline(0, color="#808080", linewidth=0.6)
-        line[0].set_ylabel(f"{label}\nbits spared", fontsize=7)
-    name_networks(axes, columns, "characters beyond the next")
+    rows = {f"{label}\nbits spared": (frame, kind) for kind, label in (("lens", "lens"), ("direct", "readout itself"))}
+    size = width, 3.6
+    figure, axes = memory_grid(ax, size, rows, "ahead", "characters beyond the next", sharex=True, sharey="row")
+    for panel in axes.flat:
+        panel.axhline(0, color="#808080", linewidth=0.6)
     below(figure, memory_handles(frame))
     return attach(figure, frame)

@@ -1,7 +1,5 @@
 """Patch maps, and what share of a word's effect each memory carries."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -9,15 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.panels import (
-    below,
-    memory_handles,
-    memory_label,
-    memory_lines,
-    name_networks,
-    networks,
-    panels,
-)
+from nlstm_lab.figures.panels import below, memory_grid, memory_handles, memory_label, panels
 from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, styled
 from nlstm_lab.studies.activations.draw import MONO
@@ -71,15 +61,12 @@ def carried(patches: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) 
         raise UsageError("no network can do any of the pairs: there is nothing to draw")
     largest = sums.groupby(["model", "start", "seed", "family"])["effect"].transform("max")
     frame = sums[sums["effect"] >= FEW * largest].assign(share=lambda each: each["patched"] / each["effect"])
-    columns, families = networks(frame), list(dict.fromkeys(frame["family"]))
-    share: dict[str, Any] = {"sharex": True, "sharey": True}
-    figure, axes = panels(ax, len(families), len(columns), width, 0.7 + 1.3 * len(families), **share)
-    for line, family in zip(axes, families, strict=True):
-        memory_lines(line, frame[frame["family"] == family], columns, "time", "share")
-        for panel in line:
-            panel.axhline(0, color="#808080", linewidth=0.6)
-            panel.set_ylim(-0.3, 1.2)
-        line[0].set_ylabel(f"{family}\nrestored share", fontsize=7)
-    name_networks(axes, columns, "characters since the word")
+    families = dict.fromkeys(frame["family"])
+    rows = {f"{family}\nrestored share": (frame[frame["family"] == family], "share") for family in families}
+    size = width, 0.7 + 1.3 * len(families)
+    figure, axes = memory_grid(ax, size, rows, "time", "characters since the word", sharex=True, sharey=True)
+    for panel in axes.flat:
+        panel.axhline(0, color="#808080", linewidth=0.6)
+        panel.set_ylim(-0.3, 1.2)
     below(figure, memory_handles(frame))
     return attach(figure, frame)

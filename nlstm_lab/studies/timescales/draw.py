@@ -16,9 +16,8 @@ from nlstm_lab.figures.panels import (
     memories,
     memory_handles,
     memory_label,
-    memory_style,
+    memory_lines,
     panels,
-    seeds_and_mean,
     start_label,
     starts,
 )
@@ -82,8 +81,7 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
     for line, start in zip(axes, rows, strict=True):
         for panel, name in zip(line, names, strict=True):
             here = frame[(frame["start"] == start) & (frame["quantity"] == name)]
-            for memory in reversed(memories(here)):
-                seeds_and_mean(panel, here[here["memory"] == memory], "x", "share", **memory_style(memory))
+            memory_lines(panel, here, "x", "share")
             if name != "persistence":
                 panel.set_xscale("log")
                 panel.xaxis.set_major_formatter("{x:g}")
