@@ -9,12 +9,10 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.training.liveness import CLASSES, liveness
 
 
-def need(trace: xr.Dataset, memory: str | None = None) -> None:
-    """Raise UsageError unless the trace has memory cells, and the one that is named."""
+def need(trace: xr.Dataset) -> None:
+    """Raise UsageError unless the trace has memory cells."""
     if "c" not in trace:
         raise UsageError(f"the unit of {trace.attrs.get('model', '')!r} has no memory cells, only hidden states h")
-    if memory is not None and memory not in trace.memory.values:
-        raise UsageError(f"there is no memory {memory!r} in this trace; it has: {', '.join(trace.memory.values)}")
 
 
 def classes(trace: xr.Dataset) -> pd.DataFrame:

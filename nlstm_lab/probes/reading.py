@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 import xarray as xr
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nlstm_lab.cells.memories import memory_names
@@ -29,10 +31,7 @@ def reading(model: Network) -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """No dropout inside, and sampled boundaries the same at every reading.
-
-    The network, module by module, and torch's random generator are left as they were.
-    """
+    """No dropout inside, and sampled boundaries the same at every reading; afterwards all is as it was."""
     modes = [(module, module.training) for module in model.modules()]
     device = next(model.parameters()).device
     model.eval()
@@ -57,10 +56,8 @@ def encode(model: Network, text: Text) -> Tensor:
 
 
 def encode_all(model: Network, texts: Texts) -> tuple[Tensor, list[int] | None]:
-    """Texts as the network takes them, [T, B] or [T, B, features], and their lengths: None for one text alone.
-
-    Behind the end of a shorter text stand zeros. UsageError: a text is empty, or there is none.
-    """
+    """Texts as the network takes them, [T, B] or [T, B, features], zeros behind the end of a shorter one, and their
+    lengths: None for one text alone."""
     if not isinstance(texts, list | tuple):
         return encode(model, texts).unsqueeze(1), None
     if not texts:
@@ -93,10 +90,7 @@ def symbols_of(model: Network, codes: Tensor) -> list[Any] | None:
 
 
 def predicts_symbols(model: Network) -> bool:
-    """Whether what a network predicts at every step is the next of the symbols that it reads.
-
-    One that predicts words, a class or points does not; of one without a vocabulary only the words can be asked.
-    """
+    """Whether a network predicts the next of the symbols that it reads: not words, a class or points."""
     if model.density is not None or model.per_sequence:
         return False
     if model.vocabulary is None:
@@ -131,6 +125,12 @@ def hidden_states(trace: xr.Dataset) -> dict[str, xr.DataArray]:
     return {name: trace["h"].sel(layer=k) for name, k in zip(hidden_names(len(layers)), layers, strict=True)}
 
 
+def seen(trace: xr.Dataset) -> dict[str, NDArray[np.float32]]:
+    """What the rest of a network sees of each memory, tanh c, and each hidden state, [time, unit]."""
+    cells = {name: np.tanh(states.values) for name, states in memory_states(trace).items()}
+    return cells | {name: states.values for name, states in hidden_states(trace).items()}
+
+
 def component(unit: Recurrent, state: Any, name: str) -> Tensor:
     """The component of a packed state that is called `name` (a memory or a layer's h), a view [B, hidden_size]."""
     memories, hidden = names(unit), hidden_names(unit.num_layers)
@@ -161,10 +161,7 @@ def rows(state: Any, index: Sequence[int]) -> Any:
 
 
 def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
-    """The packed states with which a network enters the given steps of a text, side by side in that order.
-
-    Read once, in order, from a zero state. UsageError for a moment before the second step or beyond the text.
-    """
+    """The packed states with which a network enters the given steps of a text, side by side in that order."""
     if not len(moments) or min(moments) < 1 or max(moments) > len(codes):
         raise UsageError(f"moments must lie from 1 to {len(codes)} in this text, at least one of them")
     states: dict[int, Any] = {}
@@ -178,7 +175,7 @@ def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
 
 
 def state_of(model: Network, codes: Tensor, read: xr.Dataset, moment: int) -> Any:
-    """The packed state with which a network enters a step of a text, from its trace `read`; see `states_at`."""
+    """The packed state with which a network enters a step of a text, from its trace `read`."""
     if not 1 <= moment <= len(codes):
         raise UsageError(f"moments must lie from 1 to {len(codes)} in this text, and {moment} does not")
     unit = model.recurrent

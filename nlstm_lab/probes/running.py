@@ -159,9 +159,14 @@ def run(
             output, state, layers = model.trace(codes[step : step + 1], state, records)
             plan.check(step, records)
             values = recorded_values(layers)
-            kept.append({name: values[name] for name in _kept(values, keep)})
+            if missing := [name for name in keep or () if name not in values]:
+                known = ", ".join(values)
+                raise UsageError(f"there is no {missing[0]!r} to keep in this network; there are: {known}")
+            kept.append({name: values[name] for name in (values if keep is None else keep)})
             hidden.append(output)
-        logits = _logits(model, torch.cat(hidden), lengths)
+        logits = None if model.readout is None else model.readout(torch.cat(hidden))
+    if logits is not None:
+        logits = logits[:, 0] if lengths is None else logits.transpose(0, 1)
     stacked = {name: torch.cat([values[name] for values in kept]) for name in kept[0]}
     leaks = [not record.get("memory") for record in memories(layers).values()]
     return Reading(logits, stacked, lambda arrays: labelled(model, arrays, codes, lengths, leaks, ""))
@@ -204,20 +209,17 @@ class _Plan:
     """Which edits are made before and inside each step."""
 
     def __init__(self, unit: Recurrent, shape: Sequence[int], edits: Mapping[Where, Edit]) -> None:
-        self.unit, self.batch, self.length = unit, shape[1], shape[0]
+        self.unit, self.batch = unit, shape[1]
         self.at_entry: dict[int, list[tuple[str, Edit]]] = defaultdict(list)
         self.inside: dict[tuple[int, int], dict[int, _Edits]] = defaultdict(dict)
         self.wanted: dict[int, list[tuple[str, int, int, str]]] = defaultdict(list)
         for where, edit in edits.items():
             name, time, units = (*((where,) if isinstance(where, str) else where), None, None)[:3]
-            for step in self._steps(name, time):
+            steps = range(shape[0]) if time is None else time if isinstance(time, range) else [time]
+            if not len(steps) or not all(step in range(shape[0]) for step in steps):
+                raise UsageError(f"{name!r} cannot be edited at {time}: the text has the steps 0 to {shape[0] - 1}")
+            for step in steps:
                 self._plan(name, step, chosen(edit, units, f"{name!r} at step {step}"))
-
-    def _steps(self, name: str, time: Any) -> Iterable[int]:
-        steps = range(self.length) if time is None else time if isinstance(time, range) else [time]
-        if not len(steps) or not all(step in range(self.length) for step in steps):
-            raise UsageError(f"{name!r} cannot be edited at {time}: the text has the steps 0 to {self.length - 1}")
-        return steps
 
     def _plan(self, name: str, step: int, edit: Edit) -> None:
         if name.endswith(BEFORE):
@@ -272,17 +274,3 @@ class _Plan:
                 raise UsageError(self._lacks(name, (each for each in record if each not in ("c", "h", "memory"))))
             if quantity not in record.used:
                 raise UsageError(f"{name!r} cannot be edited: its cell must go on with what `lab.cells.noted` returns")
-
-
-def _kept(values: Mapping[str, Tensor], keep: Sequence[str] | None) -> Iterable[str]:
-    missing = [name for name in keep or () if name not in values]
-    if missing:
-        raise UsageError(f"there is no {missing[0]!r} to keep in this network; there are: {', '.join(values)}")
-    return values if keep is None else keep
-
-
-def _logits(model: Network, hidden: Tensor, lengths: list[int] | None) -> Tensor | None:
-    if model.readout is None:
-        return None
-    logits: Tensor = model.readout(hidden)
-    return logits[:, 0] if lengths is None else logits.transpose(0, 1)

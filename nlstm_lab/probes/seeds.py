@@ -54,14 +54,22 @@ def medians(cells: pd.DataFrame, column: str = "timescale") -> pd.DataFrame:
         column: The column of `cells` whose median is taken.
     """
     kept = [name for name in ("condition", "quantity", "value") if name in cells and name != column]
-    rows = []
-    for key, group in cells.groupby([*RUN, "memory", *kept], sort=False):
+
+    def summary(group: pd.DataFrame) -> dict[str, float]:
         live = group.loc[group["life"] == "alive", column].dropna()
         life = {name: (group["life"] == name).mean() for name in ("latched", "silent")}
-        summary = {"median": live.median() if len(live) >= ENOUGH else float("nan"), "measured": len(live)}
-        rows.append(dict(zip([*RUN, "memory", *kept], key, strict=True)) | summary | life)
-        rows[-1]["dead"] = (group["life"] != "alive").mean()
-    return pd.DataFrame(rows)
+        median = live.median() if len(live) >= ENOUGH else float("nan")
+        return {"median": median, "measured": len(live), **life, "dead": (group["life"] != "alive").mean()}
+
+    return summarized(cells, [*RUN, "memory", *kept], summary)
+
+
+def summarized(
+    frame: pd.DataFrame, by: Iterable[str], summary: Callable[[pd.DataFrame], dict[Any, Any]]
+) -> pd.DataFrame:
+    """One row a group, in the order in which they come: its keys, and what `summary` makes of it."""
+    groups = frame.groupby(by := list(by), sort=False, dropna=False)
+    return pd.DataFrame([dict(zip(by, key, strict=True)) | summary(group) for key, group in groups])
 
 
 def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFrame:
@@ -105,9 +113,16 @@ def compared(frame: pd.DataFrame, column: str, first: Mapping[str, Any], second:
     Raises:
         UsageError: a side has two rows of a seed.
     """
-    sides = [_described(frame, one) for one in (first, second)]
-    one, other = (_by_seed(side, column, described) for side, described in zip(sides, (first, second), strict=True))
-    return compare(one, other, paired=_networks(sides[0]) == _networks(sides[1]))
+    sides, networks = [], []
+    for described in (first, second):
+        side = frame
+        for name, value in described.items():
+            side = side[side[name] == value]
+        sides.append({int(seed): float(value) for seed, value in _of_seeds(side, column, described).items()})  # type: ignore[call-overload]
+        untrained = side.get("condition", pd.Series("", side.index)) == "untrained"
+        columns = side[[name for name in NETWORK if name in side]].assign(untrained=untrained)
+        networks.append(set(columns.itertuples(index=False, name=None)))
+    return compare(*sides, paired=networks[0] == networks[1])
 
 
 def comparisons(
@@ -141,24 +156,6 @@ def comparisons(
             named = {"comparison": name} | ({} if by is None else {by: value})
             rows.append(named | compared(group, column, first, second).row())
     return pd.DataFrame(rows)
-
-
-def _described(frame: pd.DataFrame, described: Mapping[str, Any]) -> pd.DataFrame:
-    for name, value in described.items():
-        frame = frame[frame[name] == value]
-    return frame
-
-
-def _networks(side: pd.DataFrame) -> set[tuple[Any, ...]]:
-    """Which networks the rows of one side are of, apart from their seeds."""
-    untrained = side.get("condition", pd.Series("", side.index)) == "untrained"
-    columns = side[[name for name in NETWORK if name in side]].assign(untrained=untrained)
-    return set(columns.itertuples(index=False, name=None))
-
-
-def _by_seed(side: pd.DataFrame, column: str, described: Mapping[str, Any]) -> dict[int, float]:
-    values = _of_seeds(side, column, described)
-    return {int(seed): float(value) for seed, value in values.items()}  # type: ignore[call-overload]
 
 
 def _of_seeds(frame: pd.DataFrame, column: str, described: Mapping[str, Any]) -> "pd.Series[float]":

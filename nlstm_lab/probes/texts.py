@@ -15,8 +15,7 @@ from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 
-Unknown = Literal["refuse", "map", "show"]
-NOTHING = -1  # the code of a character that is shown and not read: a zero vector
+Unknown = Literal["refuse", "map"]
 LONGEST = 200  # characters of the article's sequences, the longest that its networks were trained on
 
 
@@ -52,16 +51,12 @@ def encode_leniently(vocabulary: Vocabulary, text: str, unknown: Unknown = "refu
     """Codes [T] int64 of `text`, and the text that is read.
 
     Characters outside the vocabulary are refused; or mapped to their lower case, their base letter or, as text8's
-    rules do, a space, after the text was `composed`; or shown in their place but not read (code `NOTHING`). UsageError:
-    an empty text, or a character that is refused or that nothing stands for.
+    rules do, a space, after the text was `composed`.
     """
     if unknown not in get_args(Unknown):
         raise UsageError(f"unknown must be one of {', '.join(map(repr, get_args(Unknown)))}, not {unknown!r}")
     if not text:
         raise UsageError("the text is empty: a probe needs at least one character")
-    if unknown == "show":
-        codes = {symbol: code for code, symbol in enumerate(vocabulary.symbols)}
-        return torch.tensor([codes.get(character, NOTHING) for character in text]), text
     read = composed(text, unknown)
     if unknown == "map":
         read = "".join(_nearest(character, vocabulary) for character in read)
@@ -69,8 +64,7 @@ def encode_leniently(vocabulary: Vocabulary, text: str, unknown: Unknown = "refu
 
 
 def composed(text: str, unknown: Unknown) -> str:
-    """The text; where characters are mapped, a letter and its combining marks as one character (NFC): otherwise a mark
-    would become a space, and split a word."""
+    """The text; where characters are mapped, in NFC: otherwise a combining mark would be a space, and split a word."""
     return unicodedata.normalize("NFC", text) if unknown == "map" else text
 
 
@@ -83,24 +77,16 @@ def _nearest(character: str, vocabulary: Vocabulary) -> str:
 
 
 def unit_input(model: Network, codes: Tensor) -> tuple[Tensor, ...]:
-    """What the unit is called with, [T, features] each: embedded or one-hot symbols, zeros where nothing is read;
-    and the boundaries, where they are given to it."""
+    """What the unit is called with, [T, features] each: embedded or one-hot symbols, and boundaries that are given."""
     like = model.recurrent.cells[0].like
-    codes = codes.to(like.device)
-    symbols = codes.clamp(min=0)
-    x, *given = (tensor.detach() for tensor in model.recurrent_arguments(symbols))
+    x, *given = (tensor.detach() for tensor in model.recurrent_arguments(codes.to(like.device)))
     if model.embedding is None:
         x = torch.nn.functional.one_hot(x, model.recurrent.input_size).to(like.dtype)
-    return x * (codes != NOTHING)[:, None], *given
+    return x, *given
 
 
 def words_of(text: str) -> Words:
-    """The word of every position, as the article's targets have it.
-
-    >>> words = words_of(" of it")
-    >>> words.word, words.start.tolist(), words.known.tolist()
-    (['of', 'of', 'of', 'it', 'it', 'it'], [0, 0, 0, 3, 3, 3], [0, 1, 2, 0, 1, 2])
-    """
+    """The word of every position, as the article's targets have it."""
     cuts = dict.fromkeys([0, *(t for t, character in enumerate(text) if character.isspace()), len(text)])
     names: list[str] = []
     start: list[int] = []
@@ -115,11 +101,7 @@ def words_of(text: str) -> Words:
 
 
 def windows(text: str, longest: int) -> list[tuple[int, int]]:
-    """Consecutive pieces (start, stop) of at most `longest` characters, cut before a space where there is one.
-
-    >>> windows(" one two three", 9)
-    [(0, 8), (8, 14)]
-    """
+    """Consecutive pieces (start, stop) of at most `longest` characters, cut before a space where there is one."""
     if longest < 1:
         raise UsageError(f"a window has at least one character, not {longest}")
     cuts = [0]

@@ -76,7 +76,9 @@ def trace(
     codes, lengths = encode_all(model, text)
     symbols = symbols_of(model, codes[:, 0])
     store: _Store | None = None
-    begun = 0 if known is None or lengths is not None else _shared(known, symbols)
+    begun = 0
+    if known is not None and "symbol" in known.coords and lengths is None and symbols is not None:
+        begun = beginning(known["symbol"].values.tolist(), symbols[:-1])  # the last step is always read
     hidden, chunk = len(codes) < SHOW_PROGRESS, CHUNK if watch is None else WATCHED
     with reading(model), tqdm(total=len(codes) - begun, disable=hidden, leave=False, unit=" steps") as bar:
         state = state_of(model, codes[:, 0], known, begun) if known is not None and begun else None
@@ -115,29 +117,17 @@ class _Store:
 
     def __init__(self, shapes: dict[str, torch.Size], length: int) -> None:
         size = 4 * length * sum(math.prod(shape) for shape in shapes.values())
-        create = _on_disk if size > IN_MEMORY else _in_memory
-        self.arrays = {name: create((length, *shape)) for name, shape in shapes.items()}
+        self.arrays: dict[str, Array] = {}
+        for name, shape in shapes.items():
+            if size <= IN_MEMORY:
+                self.arrays[name] = np.empty((length, *shape), np.float32)
+                continue
+            with tempfile.TemporaryFile() as file:  # it has no name, and goes when the array goes
+                self.arrays[name] = np.memmap(file, np.float32, "w+", shape=(length, *shape))
 
     def write(self, start: int, values: dict[str, Tensor]) -> None:
         for name, value in values.items():
             self.arrays[name][start : start + len(value)] = value.float().cpu().numpy()
-
-
-def _in_memory(shape: tuple[int, ...]) -> Array:
-    return np.empty(shape, np.float32)
-
-
-def _on_disk(shape: tuple[int, ...]) -> Array:
-    """An array in a file without a name, which goes when the array goes."""
-    with tempfile.TemporaryFile() as file:
-        return np.memmap(file, np.float32, "w+", shape=shape)
-
-
-def _shared(known: xr.Dataset, symbols: list[Any] | None) -> int:
-    """How many steps of a text are those of the known one; its last step is always read."""
-    if symbols is None or "symbol" not in known.coords:
-        return 0
-    return beginning(known["symbol"].values.tolist(), symbols[:-1])
 
 
 def beginning(one: Sequence[Any], other: Sequence[Any]) -> int:
@@ -191,9 +181,7 @@ class Trace(xr.Dataset):  # type: ignore[no-untyped-call]
         full = super()._repr_html_()
         if "h" not in self or self.sizes.get("time", 0) == 0:
             return full
-        names = (
-            [str(name) for name in self["memory"].values] if "c" in self else [f"h {k}" for k in self["layer"].values]
-        )
+        names = [*map(str, self["memory"].values)] if "c" in self else [f"h {k}" for k in self["layer"].values]
         first = self.isel(text=0) if "text" in self.dims else self
         read = "".join(map(str, first["symbol"].values[:STEPS])) if "symbol" in first.coords else ""
         texts = f"{self.sizes['text']} texts of up to " if "text" in self.dims else ""

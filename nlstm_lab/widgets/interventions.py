@@ -1,5 +1,6 @@
 """InterventionLab: cut a memory at a moment, and see what the network then predicts."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, rows, state_of
 from nlstm_lab.probes.running import BEFORE, changed, chosen
 from nlstm_lab.studies.interventions.draw import cut_along_text, effect_frame
-from nlstm_lab.studies.interventions.measure import refuse_sampling
+from nlstm_lab.studies.interventions.measure import masked, refuse_sampling
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, surprise
 
@@ -155,9 +156,8 @@ class InterventionLab(ReadingWidget):
         texts: Any = codes[moment:]
         if each:
             size = network.recurrent.hidden_size
-            one_each, of_all = torch.eye(size, dtype=torch.bool, device=codes.device), edit
+            edit = partial(masked, torch.eye(size, dtype=torch.bool, device=codes.device), edit)
             texts, state = [texts] * size, rows(state, [0] * size)
-            edit = lambda values: torch.where(one_each, of_all(values), values)  # noqa: E731
         when = range(len(codes) - moment) if kind == "freeze" else 0
         where = {(memory + BEFORE, when, units): edit}
         logits: Tensor = probes.run(network, texts, where, keep=[], state=state).logits

@@ -118,8 +118,6 @@ def test_bad_requests_are_refused_in_a_sentence(network, text):
         state_timescales(trace, burn_in=400)
     with pytest.raises(UsageError, match="'sinh'"):
         state_timescales(trace, ["sinh"])
-    with pytest.raises(UsageError, match="'innermost'"):
-        liveness.need(trace, "innermost")
 
 
 def test_shares_are_over_all_cells_of_a_memory():

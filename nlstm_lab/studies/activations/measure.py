@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import shuffled, untrained
-from nlstm_lab.probes.reading import BURN_IN, hidden_states, memory_states
+from nlstm_lab.probes.reading import BURN_IN, memory_states, seen
 from nlstm_lab.probes.records import digest, ensure, find, read, recorded
 from nlstm_lab.probes.tracing import trace
 from nlstm_lab.studies.contents.measure import labels
@@ -95,9 +95,8 @@ def units(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int
 
 def values_of(traced: xr.Dataset) -> dict[str, Array]:
     """tanh of each memory's cells, or the hidden states where there are none, [T, unit]."""
-    cells = memory_states(traced)
-    hidden = {} if cells else hidden_states(traced)
-    return {name: np.tanh(x.values) for name, x in cells.items()} | {name: x.values for name, x in hidden.items()}
+    every = seen(traced)
+    return {name: every[name] for name in memory_states(traced) or every}
 
 
 def _effects(states: dict[str, Array], text: str, burn_in: int) -> dict[str, Array]:

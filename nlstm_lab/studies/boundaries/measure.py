@@ -1,8 +1,4 @@
-"""Where the layers of an HM-RNN end a segment, and what they do about it (equations 2, 8 and 9): one labelled object.
-
-Figures and widgets read the same dataset; `plain` is what of it goes through JSON, `rows_of` and `from_rows` through
-a committed record.
-"""
+"""Where the layers of an HM-RNN end a segment, and what they do about it (equations 2, 8 and 9)."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +9,6 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -30,9 +25,6 @@ from nlstm_lab.probes.records import ensure, read
 OPERATIONS = tuple(operation.name for operation in Operation)  # by their codes: COPY, UPDATE, FLUSH
 LAYERWISE = ("z", "z_tilde", "operation", "norm")
 DIGITS = 4  # of what goes through JSON
-
-Array = NDArray[np.float32]
-IntArray = NDArray[np.int8]
 
 
 def boundaries(
@@ -107,17 +99,14 @@ def together(
                 nats.append(torch.full(next_ones.shape[:2], float("nan")))
     arrays = {name: torch.cat([chunk[name] for chunk in chunks]).cpu().numpy() for name in LAYERWISE}
     if attributes["boundary"] == "given":
-        arrays["operation"] = _flushed(arrays["operation"], arrays["z"])
+        last, acts = np.pad(arrays["z"][:-1], ((1, 0), (0, 0), (0, 0))), arrays["operation"] == Operation.UPDATE
+        arrays["operation"][acts & (last > 0)] = Operation.FLUSH  # what acts on the step after a boundary flushes
     surprise = (torch.cat(nats) / math.log(2)).numpy()
-    return [
-        _dataset(
-            {name: array[: len(one), :, k] for name, array in arrays.items()},
-            surprise[: len(one), k],
-            symbols_of(model, one),
-            attributes,
-        )
-        for k, one in enumerate(coded)
-    ]
+    found = []
+    for k, one in enumerate(coded):
+        own = {name: array[: len(one), :, k] for name, array in arrays.items()}
+        found.append(_dataset(own, surprise[: len(one), k], symbols_of(model, one), attributes))
+    return found
 
 
 def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str, Tensor]]:
@@ -198,12 +187,6 @@ def _of_layer(name: str, layer: Record) -> Tensor:
     return value.float()
 
 
-def _flushed(operation: IntArray, z: Array) -> IntArray:
-    """Where a layer acts on the step after a boundary, it flushes."""
-    last = np.concatenate([np.zeros_like(z[:1]), z[:-1]])
-    return np.where((operation == Operation.UPDATE) & (last > 0), np.int8(Operation.FLUSH), operation)
-
-
 def _dataset(
     arrays: dict[str, Any], surprise: Any, symbols: list[Any] | None, attributes: dict[str, Any]
 ) -> xr.Dataset:
@@ -250,11 +233,7 @@ def rows_of(data: xr.Dataset) -> pd.DataFrame:
 def from_rows(table: pd.DataFrame, attributes: dict[str, Any]) -> xr.Dataset:
     """The dataset again, from its rows and its attributes (`described`)."""
     layers = sum(str(name).startswith("norm_") for name in table)
-    arrays = {
-        name: np.stack([table[f"{name}_{k + 1}"] for k in range(layers)], 1).astype(
-            np.int8 if name == "operation" else np.float32
-        )
-        for name in LAYERWISE
-    }
+    arrays = {name: np.stack([table[f"{name}_{k + 1}"] for k in range(layers)], 1) for name in LAYERWISE}
+    arrays = {name: x.astype(np.int8 if name == "operation" else np.float32) for name, x in arrays.items()}
     symbols = list(table["symbol"]) if "symbol" in table else None
     return _dataset(arrays, table["surprise"], symbols, attributes)

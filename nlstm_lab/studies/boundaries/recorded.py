@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-import torch
 import xarray as xr
 
 from nlstm_lab.cells.multiscale import MultiscaleCell
@@ -21,7 +20,7 @@ from nlstm_lab.probes.reading import encode_symbols, reading, rows, states_at
 from nlstm_lab.probes.records import digest, read, recorded
 from nlstm_lab.probes.seeds import gather
 from nlstm_lab.runs import Run
-from nlstm_lab.statistics import Interval, t_interval
+from nlstm_lab.statistics import t_interval
 from nlstm_lab.studies.boundaries import segments
 from nlstm_lab.studies.boundaries.measure import OPERATIONS, boundaries, together
 from nlstm_lab.studies.boundaries.segments import fires
@@ -193,12 +192,10 @@ def ladder_scores(
     Returns:
         A row a run: its columns and those of `word_alignment`, text and setting.
     """
-    networks = {key: [(run, run.model()) for run in some] for key, some in runs.items()}
-    frames = [
-        gather(some, word_alignment, places[text]).assign(text=text, setting=setting)
-        for (text, setting), some in networks.items()
-        if some
-    ]
+    frames = []
+    for (text, setting), some in runs.items():
+        if networks := [(run, run.model()) for run in some]:
+            frames.append(gather(networks, word_alignment, places[text]).assign(text=text, setting=setting))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -219,15 +216,10 @@ def ladder_verdicts(scores: pd.DataFrame) -> pd.DataFrame:
         row = {"text": text, "setting": setting, "seeds": len(seeds), "rate": seeds["rate"].mean()}
         row |= dict(zip(("f1", "f1_low", "f1_high"), f1, strict=True))
         row |= dict(zip(("bits", "bits_low", "bits_high"), bits, strict=True))
-        rows.append(row | {"verdict": _verdict(f1, bits)})
+        # by the protocol; fewer than three seeds have no interval, and all comparisons with it fail
+        verdict = "yes" if f1.low > 0 and bits.low > 0 else "no" if f1.high < NEAR else "inconclusive"
+        rows.append(row | {"verdict": verdict})
     return pd.DataFrame(rows).set_index(["text", "setting"])
-
-
-def _verdict(f1: Interval, bits: Interval) -> str:
-    """By the protocol; fewer than three seeds have no interval, and all comparisons with it fail."""
-    if f1.low > 0 and bits.low > 0:
-        return "yes"
-    return "no" if f1.high < NEAR else "inconclusive"
 
 
 KINDS = {"withheld": 1.0, "forced": 0.0}  # what z was before it was turned
@@ -265,7 +257,13 @@ def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distan
         for kind, was in KINDS.items():
             possible = np.flatnonzero(before == was) + 1
             chosen = possible[np.linspace(0, len(possible) - 1, min(moments, len(possible))).astype(int)].tolist()
-            pieces = [_turned(model, codes, chosen[k : k + ROWS], layer, distance) for k in range(0, len(chosen), ROWS)]
+            pieces = []
+            for k in range(0, len(chosen), ROWS):
+                state = states_at(model, codes, chosen[k : k + ROWS])
+                other = rows(state, range(len(chosen[k : k + ROWS])))
+                other[2][layer - 1] = 1 - other[2][layer - 1]
+                x, targets = continuations(codes, chosen[k : k + ROWS], distance)
+                pieces.append(effect(predictions(model, x, state), predictions(model, x, other), targets))
             loss, turned, kl = (
                 np.concatenate(column, 1).mean(1) if pieces else np.full(distance, np.nan)
                 for column in (zip(*pieces, strict=True) if pieces else [()] * 3)
@@ -273,14 +271,3 @@ def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distan
             columns = {"distance": range(distance), "kl": kl, "loss_increase": turned - loss}
             frames.append(pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), **columns}))
     return pd.concat(frames, ignore_index=True)
-
-
-def _turned(
-    model: Network, codes: torch.Tensor, moments: list[int], layer: int, distance: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    state = states_at(model, codes, moments)
-    other = rows(state, range(len(moments)))
-    z = other[2][layer - 1]
-    z.copy_(1 - z)
-    x, targets = continuations(codes, moments, distance)
-    return effect(predictions(model, x, state), predictions(model, x, other), targets)

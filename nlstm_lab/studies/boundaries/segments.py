@@ -1,8 +1,4 @@
-"""Do segments end where something ends? Boundaries judged against a truth, and against detectors that know nothing.
-
-A boundary may come a little before or after the true one, within a window; each counts once. Several texts (lines of
-handwriting) are judged together, and no boundary is matched across them.
-"""
+"""Boundaries judged against a truth within a window, each counting once, and against detectors that know nothing."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -38,11 +34,7 @@ class Agreement(NamedTuple):
 
 
 def agreement(predicted: Sequence[Flags], true: Sequence[Flags], within: Window = (0, 0)) -> Agreement:
-    """How well boundaries meet the true ones of the same texts, each matched with one at most.
-
-    >>> agreement([np.array([0, 1, 0, 1], bool)], [np.array([0, 1, 1, 0], bool)])
-    Agreement(precision=0.5, recall=0.5, f1=0.5)
-    """
+    """How well boundaries meet the true ones of the same texts, each matched with one at most."""
     hits = sum(matched(mine, theirs, within) for mine, theirs in zip(predicted, true, strict=True))
     fired, there = (int(sum(flags.sum() for flags in many)) for many in (predicted, true))
     precision, recall = hits / fired if fired else math.nan, hits / there if there else math.nan
@@ -98,12 +90,8 @@ def fires(data: xr.Dataset, layer: int) -> Flags:
 def rivals(
     fired: Sequence[Flags], surprise: Sequence[NDArray[np.floating[Any]]], seed: int = 0
 ) -> dict[str, list[list[Flags]]]:
-    """Detectors that fire as often as the network's, each drawn several times (the last one once), for all texts.
-
-    random: the same number of boundaries in each text, at random places. periodic: at equal distances, from random
-    phases. surprise: at the steps where what was read was least expected, a threshold for all texts; left out where
-    no surprise is known.
-    """
+    """Detectors that fire as often as the network's: at random places, at equal distances from random phases (both
+    drawn several times), and at the steps where what was read was least expected, where that is known."""
     generator = np.random.default_rng(seed)
     random = [[generator.permutation(flags) for flags in fired] for _ in range(DRAWS)]
     periodic = [[_periodic(flags, generator.random()) for flags in fired] for _ in range(DRAWS)]
@@ -129,12 +117,8 @@ def judged(
     windows: Mapping[str, Window] = WINDOWS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """z of every layer that has a detector against every truth, the network's beside its rivals'.
-
-    readings: `boundaries` of one text or several; truths: of each text by name (`text_truths`). One row a layer,
-    truth, window and detector ("network", "random", "periodic", "surprise"): rate (boundaries a step), base (true ones
-    a step), precision, recall, f1, over drawn detectors their means.
-    """
+    """z of every layer that has a detector against every truth: one row a layer, truth, window and detector ("network"
+    or a rival): rate and base (boundaries and true ones a step), precision, recall and f1, means over what is drawn."""
     rows: list[dict[str, Any]] = []
     for layer in readings[0]["layer"].values[:-1].tolist():
         fired = [fires(reading, layer) for reading in readings]
@@ -176,17 +160,10 @@ def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 def information(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Flags]], seed: int = 0) -> pd.DataFrame:
-    """What z of every layer that has a detector tells of the truths, in bits a step.
+    """What z of every layer that has a detector tells of the truths, in bits a step, one row a layer and truth.
 
-    Args:
-        readings: `boundaries` of one text or several, of symbols.
-        truths: Of each text by name.
-        seed: Of the order that boundaries are brought into by chance.
-
-    Returns:
-        One row a layer and truth: bits, the mutual information of z with the truth; shuffled, that of the same
-        boundaries in another order, which is what chance leaves; symbol, that of the current symbol with the truth;
-        entropy, the truth's own, which is all there is to tell; rate and base, boundaries and true ones a step.
+    bits: the mutual information of z with the truth; shuffled: that of the same boundaries in another order, which is
+    what chance leaves; symbol: that of the current symbol; entropy: the truth's own; rate and base: as in `judged`.
     """
     generator, rows = np.random.default_rng(seed), []
     symbols = np.concatenate([reading["symbol"].values for reading in readings])
@@ -202,13 +179,7 @@ def information(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Fl
 
 
 def beyond_symbol(readings: Sequence[xr.Dataset], truth: Sequence[Flags], seed: int = 0) -> tuple[float, float]:
-    """Return the bits a step that z of layer 1 and a truth share given the current symbol, and what chance leaves.
-
-    Args:
-        readings: `boundaries` of one text or several, of symbols.
-        truth: Of each text.
-        seed: Of the order that z is brought into among the steps of each symbol, for the second number.
-    """
+    """The bits a step that z of layer 1 and a truth share given the current symbol, and what chance leaves of them."""
     generator = np.random.default_rng(seed)
     symbols = np.unique(np.concatenate([one["symbol"].values for one in readings]), return_inverse=True)[1]
     z, true = np.concatenate([fires(one, 1) for one in readings]), np.concatenate(list(truth))
@@ -240,10 +211,7 @@ def attained(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def lengths(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Flags]] = ()) -> pd.DataFrame:
-    """How long segments are: one row a series ("layer 1", or a truth's name) and length in steps, with their `count`.
-
-    A segment goes from behind one boundary up to the next; what a text begins or ends with unfinished is left out.
-    """
+    """How long whole segments are: one row a series ("layer 1", or a truth's name) and length, with their `count`."""
     detected = {
         f"layer {layer}": [fires(reading, layer) for reading in readings]
         for layer in readings[0]["layer"].values[:-1].tolist()
@@ -260,21 +228,16 @@ def lengths(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Flags]
 def operations(readings: Sequence[xr.Dataset]) -> pd.DataFrame:
     """Every operation's count and share of the steps: one row a layer and operation."""
     codes = np.concatenate([reading["operation"].values for reading in readings])
-    return pd.DataFrame(
-        [
-            {"layer": layer, "operation": name, "count": int(hit.sum()), "share": float(hit.mean())}
-            for k, layer in enumerate(readings[0]["layer"].values.tolist())
-            for code, name in enumerate(OPERATIONS)
-            for hit in (codes[:, k] == code,)
-        ]
-    )
+    rows = []
+    for k, layer in enumerate(readings[0]["layer"].values.tolist()):
+        for code, name in enumerate(OPERATIONS):
+            hit = codes[:, k] == code
+            rows.append({"layer": layer, "operation": name, "count": int(hit.sum()), "share": float(hit.mean())})
+    return pd.DataFrame(rows)
 
 
 def since_flush(readings: Sequence[xr.Dataset]) -> pd.DataFrame:
-    """The surprise of what comes next against the steps since a layer's last FLUSH: layer, since, bits, count.
-
-    since 0: the prediction that is made at the step of the FLUSH itself; longer than `LONGEST` is left out.
-    """
+    """The surprise of what comes next against the steps since a layer's last FLUSH: layer, since, bits, count."""
     frames = []
     for layer in readings[0]["layer"].values[:-1].tolist():
         for reading in readings:

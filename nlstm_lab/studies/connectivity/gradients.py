@@ -80,8 +80,10 @@ def gradients(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -
         network with its parameters drawn anew from `seed`.
     """
     both = {"as initialized": False, "trained": True}
-    frames = [_gradients(model, texts, trained, seed).assign(condition=name) for name, trained in both.items()]
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(
+        [_gradients(model, texts, trained, seed).assign(condition=name) for name, trained in both.items()],
+        ignore_index=True,
+    )
 
 
 @recorded("gradients", by=["trained", "seed"])

@@ -111,7 +111,7 @@ def connectivity(
         given: The word that is the target at every position.
         mode: "l2", the norm that the article writes (its code returns the sum of squares); or "gradient_x_input", which
             has signs.
-        unknown: What happens to characters outside the vocabulary: "refuse", "map", or "show" (not read).
+        unknown: What happens to characters outside the vocabulary: "refuse" or "map".
         at: The positions whose connectivity is computed (NaN elsewhere); None for all, and none at all costs a reading.
         window: Longer texts are read in pieces of at most so many characters, each from a zero state; a warning says
             so.
@@ -129,7 +129,10 @@ def connectivity(
     text = composed(text, unknown)
     codes, read = encode_leniently(vocabulary, text, unknown)
     attribute = attribution(model, mode)
-    pieces, asked = windows(read, window), _asked(at, len(text))
+    pieces, places = windows(read, window), np.arange(len(text)) if at is None else np.array([*at], int)
+    if strange := [int(place) for place in places if not 0 <= place < len(text)]:
+        raise UsageError(f"there is no position {strange[0]}: the text has the positions 0 to {len(text) - 1}")
+    asked = np.isin(np.arange(len(text)), places)
     if len(pieces) > 1:
         warnings.warn(
             f"a text of {len(text)} characters is read in {len(pieces)} windows of at most {window}, each from a "
@@ -138,35 +141,20 @@ def connectivity(
         )
     described: list[dict[str, Any]] = []
     said = words_of(read)
+    true = [*read[1:], ""] if words is None else said.word  # the next character, or the word
     shown: dict[str, Any] = {"delay": DELAY, "leave": False, "unit": " characters", "disable": done is not None}
     with evaluating(model), tqdm(total=int(asked.sum()), **shown) as bar:
         for start, stop in pieces:
             heard = unit_input(model, codes[start:stop])
-            logits, names = _predict(model, heard, words)
-            wanted = _targets(names, _true(read, words)[start:stop], logits, target, given)
+            with torch.inference_mode():
+                hidden = model.recurrent(*(tensor.unsqueeze(1) for tensor in heard))[0]
+                logits: Tensor = model.readout(hidden.squeeze(1))
+            names = outputs_of(model, words, logits.shape[-1])
+            wanted = _targets(names, true[start:stop], logits, target, given)
             here = np.where(asked[start:stop], wanted, NO_CODE)
             values = _matrix(heard, here, attribute, max(1, chunk), done or bar.update)
             described.append(_described(values, logits, names, wanted, start))
     return _dataset(described, text, read, said, {"model": model.name, "mode": mode})
-
-
-def _asked(at: Iterable[int] | None, length: int) -> NDArray[np.bool_]:
-    places = np.arange(length) if at is None else np.array([*at], int)
-    if strange := [int(place) for place in places if not 0 <= place < length]:
-        raise UsageError(f"there is no position {strange[0]}: the text has the positions 0 to {length - 1}")
-    return np.isin(np.arange(length), places)
-
-
-def _predict(model: Network, read: Read, words: Sequence[str] | None) -> tuple[Tensor, Sequence[str]]:
-    """Logits [S, outputs] and what the outputs are called."""
-    with torch.inference_mode():
-        logits: Tensor = model.readout(model.recurrent(*(tensor.unsqueeze(1) for tensor in read))[0].squeeze(1))
-    return logits, outputs_of(model, words, logits.shape[-1])
-
-
-def _true(read: str, words: Sequence[str] | None) -> list[str]:
-    """What is to be predicted at each position: its word, or the next character."""
-    return words_of(read).word if words is not None else [*read[1:], ""]
 
 
 def _targets(
@@ -192,20 +180,12 @@ def _matrix(
     for rows in (places[k : k + chunk] for k in range(0, len(places), chunk)):
         end = rows[-1] + 1
         side_by_side = tuple(tensor[:end].expand(len(rows), -1, -1) for tensor in read)
-        values[rows, :end] = _attributed(side_by_side, rows, wanted[rows], attribute)
+        positions, codes = (torch.from_numpy(tensor).to(read[0].device) for tensor in (rows, wanted[rows]))
+        with torch.backends.cudnn.flags(enabled=False):  # its backward refuses a network in eval mode
+            values[rows, :end] = attribute(side_by_side, positions, codes).double().cpu().numpy()
+        if np.any(np.nan_to_num(values[rows][np.arange(length) > rows[:, None]])):
+            raise UsageError("this network is not autoregressive: a prediction hangs on characters that come after it")
         done(len(rows))
-    return values
-
-
-def _attributed(
-    read: Read, rows: NDArray[np.int_], wanted: NDArray[np.int_], attribute: Attribute
-) -> NDArray[np.float64]:
-    """What `wanted` at the positions `rows` hangs on, [n, S]: one of what was `read`, [n, S, features], for each."""
-    positions, codes = (torch.from_numpy(tensor).to(read[0].device) for tensor in (rows, wanted))
-    with torch.backends.cudnn.flags(enabled=False):  # its backward refuses a network in eval mode
-        values: NDArray[np.float64] = attribute(read, positions, codes).double().cpu().numpy()
-    if np.any(np.nan_to_num(values[np.arange(values.shape[1]) > rows[:, None]])):
-        raise UsageError("this network is not autoregressive: a prediction hangs on characters that come after it")
     return values
 
 

@@ -52,23 +52,6 @@ def published_connectivity(unit: Unit) -> xr.Dataset:
     )
 
 
-def _accuracy() -> pd.DataFrame:
-    """The article's accuracy by characters known: model, top (1, 2, 3), known, accuracy_pct."""
-    table = json.loads(_read("word-length-results.json"))
-    rows = [
-        (model, top, known, 100 * accuracy)
-        for model, tops in table.items()
-        for top, values in enumerate(tops, 1)
-        for known, accuracy in enumerate(values)
-    ]
-    return pd.DataFrame(rows, columns=["model", "top", "known", "accuracy_pct"])
-
-
-def _training() -> pd.DataFrame:
-    """The article's training curves of autocomplete: model, dataset, sec, step, loss (nats), loss smooth."""
-    return pd.read_csv(io.BytesIO(_read("autocomplete-training.csv")))
-
-
 def _read(name: str) -> bytes:
     """One of the files, verified."""
     names = [file.name for file in registry.get("madsen").files]
@@ -89,8 +72,13 @@ def published_accuracy() -> pd.DataFrame:
     """The published accuracy of up to `KNOWN` characters: model, top, known, accuracy_pct."""
 
     def measure() -> pd.DataFrame:
-        accuracy = _accuracy()
-        return accuracy[accuracy["known"] <= KNOWN]
+        rows = [
+            (model, top, known, 100 * accuracy)
+            for model, tops in json.loads(_read("word-length-results.json")).items()
+            for top, values in enumerate(tops, 1)
+            for known, accuracy in enumerate(values[: KNOWN + 1])
+        ]
+        return pd.DataFrame(rows, columns=["model", "top", "known", "accuracy_pct"])
 
     return _as_ours(ensure("published_accuracy", measure, source="the published article, accuracy", known=KNOWN))
 
@@ -100,9 +88,8 @@ def published_training() -> pd.DataFrame:
     value (nats)."""
 
     def measure() -> pd.DataFrame:
-        curves = _training().rename(
-            columns={"dataset": "split", "step": "update", "sec": "seconds", "loss smooth": "value"}
-        )
+        names = {"dataset": "split", "step": "update", "sec": "seconds", "loss smooth": "value"}
+        curves = pd.read_csv(io.BytesIO(_read("autocomplete-training.csv"))).rename(columns=names)
         steps = np.sort(curves["update"].unique())
         wanted = np.unique(np.searchsorted(steps, np.geomspace(1, steps[-1], POINTS)).clip(max=len(steps) - 1))
         curves = curves[curves["update"].isin(steps[wanted])]

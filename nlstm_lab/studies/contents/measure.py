@@ -19,10 +19,10 @@ from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import untrained
-from nlstm_lab.probes.reading import BURN_IN, hidden_states, memory_states
+from nlstm_lab.probes.reading import BURN_IN, seen
 from nlstm_lab.probes.reading import names as memory_names
 from nlstm_lab.probes.records import read, recorded
-from nlstm_lab.probes.seeds import RUN
+from nlstm_lab.probes.seeds import RUN, summarized
 from nlstm_lab.probes.tracing import trace
 from nlstm_lab.studies.interventions.measure import attribute, spread
 
@@ -56,18 +56,19 @@ def labels(text: str) -> pd.DataFrame:
     - word_class: of the last word that is complete: 'function' (a closed list), 'number' (it has a digit, or is the N
       that stands for one), 'ing', 'ed', 'ly' by its ending, else 'other' (as before the first).
     """
-    space = np.array([character.isspace() for character in text], bool)
-    letter = np.array([character.isalnum() for character in text], bool)
     steps = np.arange(len(text))
-    opened = np.array([character in OPENING for character in text]).astype(int)
-    closed = np.array([character in CLOSING for character in text]).astype(int)
+    opened = np.cumsum([(character in OPENING) - (character in CLOSING) for character in text])
+    classes = np.full(len(text), "other", dtype=object)
+    for match in re.finditer(r"\S+", text):
+        classes[match.end() :] = _class(match.group().lower())
     return pd.DataFrame(
         {
-            "position_in_word": steps - _last(~letter),
-            "since_space": steps - _last(space),
+            "position_in_word": steps - _last([not character.isalnum() for character in text]),
+            "since_space": steps - _last([character.isspace() for character in text]),
             "in_quotation": _quoted(text),
-            "in_bracket": _nested(opened - closed) > 0,
-            "word_class": _classes(text),
+            # a closing bracket that none has opened counts for nothing
+            "in_bracket": opened - np.minimum(np.minimum.accumulate(opened), 0) > 0,
+            "word_class": classes.astype(str),
         }
     )
 
@@ -106,7 +107,7 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
     if split < 1:
         raise UsageError(f"a text of {len(text)} characters is too short: a probe is fitted on its first part")
     rows = []
-    for memory, states in _memories(trace).items():
+    for memory, states in seen(trace).items():
         x = _standardized(states.astype(np.float64), split)
         for name in names:
             y = scores[name].to_numpy()
@@ -114,17 +115,13 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
             classes, codes = (np.empty(0), y) if number else np.unique(y, return_inverse=True)
             reason = _reason(x, codes, split, number)
             fit = _r_squared if number else _balanced_accuracy
-            score, control = (np.nan, np.nan) if reason else (fit(x, z, split) for z in (codes, _shifted(codes)))
+            score, control = (
+                (np.nan, np.nan) if reason else (fit(x, z, split) for z in (codes, np.roll(codes, len(codes) // 2)))
+            )
             row = {"memory": memory, "label": name, "metric": "r_squared" if number else "balanced_accuracy"}
             chance = 0.0 if number else 1 / len(classes)
             rows.append(row | {"score": score, "control": control, "chance": chance, "reason": reason})
     return pd.DataFrame(rows)
-
-
-def _memories(trace: xr.Dataset) -> dict[str, Array]:
-    """What the rest of the network sees of each memory, tanh c, and the hidden states, [T, unit] each."""
-    cells = {name: np.tanh(states.values) for name, states in memory_states(trace).items()}
-    return cells | {name: states.values for name, states in hidden_states(trace).items()}
 
 
 def _standardized(x: Array, split: int) -> Array:
@@ -132,10 +129,6 @@ def _standardized(x: Array, split: int) -> Array:
     mean, deviation = x[:split].mean(0), x[:split].std(0)
     moving = ~(deviation <= 1e-6)  # what is not finite stays, and is reported
     return np.hstack([(x[:, moving] - mean[moving]) / deviation[moving], np.ones((len(x), 1))])
-
-
-def _shifted(y: Array) -> Array:
-    return np.roll(y, len(y) // 2)
 
 
 def _reason(x: Array, y: Array, split: int, number: bool) -> str:
@@ -146,7 +139,8 @@ def _reason(x: Array, y: Array, split: int, number: bool) -> str:
         return "the memory does not move"
     if number:
         return "" if y[:split].std() > 0 and y[split:].std() > 0 else "the text does not vary in this"
-    halves = (y[:split], y[split:], _shifted(y)[:split], _shifted(y)[split:])
+    shifted = np.roll(y, len(y) // 2)
+    halves = (y[:split], y[split:], shifted[:split], shifted[split:])
     rarest = min(np.bincount(cumulative, minlength=y.max() + 1).min() for cumulative in halves)
     if y.max() == 0:
         return "the text does not vary in this"
@@ -182,15 +176,9 @@ def _balanced_accuracy(x: Array, y: Array, split: int) -> float:
     return float(np.mean([right[y[split:] == k].mean() for k in range(number)]))
 
 
-def _last(marks: Array) -> Array:
+def _last(marks: list[bool]) -> Array:
     """For each step the last marked one, -1 before the first."""
     return np.maximum.accumulate(np.where(marks, np.arange(len(marks)), -1))
-
-
-def _nested(steps: Array) -> Array:
-    """Running sum that stays at 0 where it would fall below."""
-    total = np.cumsum(steps)
-    return total - np.minimum(np.minimum.accumulate(total), 0)
 
 
 def _quoted(text: str) -> Array:
@@ -202,14 +190,6 @@ def _quoted(text: str) -> Array:
             inside[start + opening.end() : start + closing.start()] = True
         start += len(line)
     return inside
-
-
-def _classes(text: str) -> Array:
-    """The class of the last complete word at each character."""
-    classes = np.full(len(text), "other", dtype=object)
-    for match in re.finditer(r"\S+", text):
-        classes[match.end() :] = _class(match.group().lower())
-    return classes.astype(str)
 
 
 @cache
@@ -229,10 +209,7 @@ def contents(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: 
     start where the statistics do, so that of the first characters the word before is not known.
     """
     both = {"trained": True, "untrained": False}
-    frames = [
-        _contents(model, text, trained, burn_in=burn_in, seed=seed).assign(condition=name)
-        for name, trained in both.items()
-    ]
+    frames = [_contents(model, text, yes, burn_in, seed).assign(condition=name) for name, yes in both.items()]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -280,10 +257,10 @@ def carriers(cells: pd.DataFrame) -> pd.DataFrame:
       memory   kl  half
     0  inner  1.0     2
     """
-    rows = []
-    for key, group in cells.groupby([*RUN, "memory"], sort=False):
+
+    def summary(group: pd.DataFrame) -> dict[str, float]:
         total = group["kl"].sum()
         cumulative = group["kl"].sort_values(ascending=False).cumsum() / total
-        classes = {"kl": total, "half": 1 + (cumulative < 0.5).sum() if total > 0 else float("nan")}
-        rows.append(dict(zip([*RUN, "memory"], key, strict=True)) | classes)
-    return pd.DataFrame(rows)
+        return {"kl": total, "half": 1 + (cumulative < 0.5).sum() if total > 0 else float("nan")}
+
+    return summarized(cells, [*RUN, "memory"], summary)

@@ -33,7 +33,7 @@ from nlstm_lab.probes.reading import (
 )
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.running import Edit, changed, put, zero
-from nlstm_lab.probes.seeds import RUN
+from nlstm_lab.probes.seeds import RUN, summarized
 
 Kind = Literal["zero", "swap"]
 MOMENTS = 100  # at which a memory is cut
@@ -66,7 +66,9 @@ def intervene(
     >>> dict(cut.kl.sizes), bool(cut.kl.max() > 0.01)
     ({'moment': 2, 'distance': 20}, True)
     """
-    codes, names = encode_symbols(model, text), _named(memory)
+    codes, names = encode_symbols(model, text), [memory] if isinstance(memory, str) else [*memory]
+    if not names:
+        raise UsageError("which memory is cut? name at least one")
     _check(model, codes, kind, moments, distance, other)
     pieces = []
     with reading(model):
@@ -126,13 +128,6 @@ def attribute(
     return pd.DataFrame({"memory": memory, "unit": np.arange(size), "kl": kl, "loss_increase": more})
 
 
-def _named(memory: str | Sequence[str]) -> tuple[str, ...]:
-    names = (memory,) if isinstance(memory, str) else tuple(memory)
-    if not names:
-        raise UsageError("which memory is cut? name at least one")
-    return names
-
-
 def refuse_sampling(model: Network) -> None:
     """UsageError where boundaries are sampled: the intact and the cut reading would differ in their draws."""
     if any(
@@ -159,17 +154,14 @@ def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], dis
 def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text | None) -> tuple[Any, Any | None]:
     """The states at the moments, and those that are swapped in."""
     states = states_at(model, codes, moments)
-    return states, None if other is None else states_at(model, _donor(model, other, max(moments)), moments)
-
-
-def _donor(model: Network, other: Text, moment: int) -> Tensor:
-    """The codes of the text whose memory is swapped in; UsageError where it is shorter than what is read before."""
-    codes = encode(model, other)
-    if len(codes) < moment:
+    if other is None:
+        return states, None
+    held, last = encode(model, other), max(moments)
+    if len(held) < last:
         raise UsageError(
-            f"the text `other` has {len(codes)} symbols, and the cut is made after {moment}: hand in a longer one"
+            f"the text `other` has {len(held)} symbols, and the cut is made after {last}: hand in a longer one"
         )
-    return codes
+    return states, states_at(model, held, moments)
 
 
 def continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple[Tensor, Tensor]:
@@ -187,11 +179,12 @@ def _cut(model: Network, state: Any, donor: Any | None, memories: Sequence[str],
     """A copy of a packed state with memories of `donor` in their place, or zeros; mask [B, units]: what is cut."""
     for name in memories:
         edit = zero if donor is None else put(component(model.recurrent, donor, name))
-        state = changed(model.recurrent, state, name, edit if mask is None else partial(_where, mask, edit))
+        state = changed(model.recurrent, state, name, edit if mask is None else partial(masked, mask, edit))
     return state
 
 
-def _where(mask: Tensor, edit: Edit, values: Tensor) -> Tensor:
+def masked(mask: Tensor, edit: Edit, values: Tensor) -> Tensor:
+    """An edit of those values alone for which the mask [B, units] holds."""
     return torch.where(mask, edit(values), values)
 
 
@@ -245,13 +238,13 @@ def lost(cuts: pd.DataFrame) -> pd.DataFrame:
     Columns: `kl` and `loss_increase`, summed over the predictions that followed, in nats, and `lag`: how many
     predictions later a nat of that divergence is paid, on average (1: all of it at once; NaN: none at all).
     """
-    rows = []
-    for key, group in cuts.groupby([*RUN, "memory", "kind"], sort=False):
+
+    def summary(group: pd.DataFrame) -> dict[str, float]:
         paid = group["kl"].sum()
         lag = (group["kl"] * (group["distance"] + 1)).sum() / paid if paid > 0 else float("nan")
-        sums = {"kl": paid, "loss_increase": group["loss_increase"].sum(), "lag": lag}
-        rows.append(dict(zip([*RUN, "memory", "kind"], key, strict=True)) | sums)
-    return pd.DataFrame(rows)
+        return {"kl": paid, "loss_increase": group["loss_increase"].sum(), "lag": lag}
+
+    return summarized(cuts, [*RUN, "memory", "kind"], summary)
 
 
 POSITIONS = 500  # of a text that are predicted
@@ -316,10 +309,11 @@ def reach(horizons: pd.DataFrame) -> pd.DataFrame:
     Columns: `reach`, the shortest context from which on the loss stays within `SETTLED` of that with the longest one,
     and `loss` with the longest. Where that is not finite, there is no reach: NaN.
     """
-    rows = []
-    for key, group in horizons.sort_values("context").groupby(list(RUN), sort=False):
+
+    def summary(group: pd.DataFrame) -> dict[str, float]:
         end = group["loss"].iloc[-1]
         far = group.loc[~((group["loss"] - end).abs() <= SETTLED), "context"]  # NaN is within nothing
         enough = group["context"] if far.empty else group.loc[group["context"] > far.max(), "context"]
-        rows.append(dict(zip(RUN, key, strict=True)) | {"reach": enough.min(), "loss": end})
-    return pd.DataFrame(rows)
+        return {"reach": enough.min(), "loss": end}
+
+    return summarized(horizons.sort_values("context"), RUN, summary)

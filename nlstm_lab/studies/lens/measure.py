@@ -17,7 +17,7 @@ from torch import Tensor
 from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, hidden_states, memory_states, reading
+from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, reading, seen
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.tracing import trace
 
@@ -45,10 +45,9 @@ class Lens:
     scales: dict[str, Tensor]
 
     def read(self, trace: xr.Dataset) -> xr.DataArray:
-        """What each memory of a trace, edited or not, predicts: log p (memory, ahead, time, vocabulary).
+        """What each memory of a `trace`, edited or not, predicts: log p (memory, ahead, time, vocabulary).
 
-        Of several texts there is a dimension `text` before time. `ahead` 0 is the next symbol. UsageError: the trace
-        has other memories.
+        `ahead` 0 is the next symbol. UsageError: the trace has other memories.
         """
         states = _states(trace)
         if list(states) != list(self.weights):
@@ -112,9 +111,7 @@ def _examples(model: Network, text: Text, ahead: Sequence[int], burn_in: int) ->
 
 
 def _states(trace: xr.Dataset) -> dict[str, Tensor]:
-    cells = {name: np.tanh(values.values) for name, values in memory_states(trace).items()}
-    both = cells | {name: values.values for name, values in hidden_states(trace).items()}
-    return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in both.items()}
+    return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in seen(trace).items()}
 
 
 def _scaled(values: Tensor, scale: Tensor) -> Tensor:
@@ -161,25 +158,22 @@ def _readout(model: Network) -> torch.nn.Module:
     return model.readout
 
 
-@recorded("lens", by=["trained_on", "ahead"])
-def lens_losses(
-    model: Network, text: Excerpt, trained_on: int = TRAINED_ON, ahead: tuple[int, ...] = AHEAD
-) -> pd.DataFrame:
+@recorded("lens", trained_on=TRAINED_ON, ahead=AHEAD)
+def lens_losses(model: Network, text: Excerpt) -> pd.DataFrame:
     """Measure what each memory predicts of a text, linearly, by a lens that was trained on the training text.
 
     Args:
         model: The network.
         text: What is predicted; the lens is trained on the beginning of the same corpus's training split.
-        trained_on: Characters of that.
-        ahead: How many characters beyond the next.
 
     Returns:
-        Columns memory, ahead, and in bits a character: `lens`, `direct` (the network's readout of the memory),
-        `frequency` (what the training text's frequencies alone predict).
+        Columns memory, ahead (characters beyond the next), and in bits a character: `lens`, `direct` (the network's
+        readout of the memory), `frequency` (what the training text's frequencies alone predict).
     """
-    learned = lens(model, Excerpt(text.corpus, "train", trained_on).read(), ahead=ahead)
+    training = Excerpt(text.corpus, "train", TRAINED_ON).read()
+    learned = lens(model, training)
     codes = encode_symbols(model, read(text)).cpu()
-    counts = torch.bincount(encode_symbols(model, Excerpt(text.corpus, "train", trained_on).read()).cpu(), minlength=1)
+    counts = torch.bincount(encode_symbols(model, training).cpu())
     traced = trace(model, codes, predictions=False)
     predicted = learned.read(traced)
     common = (F.pad(counts.float(), (0, predicted.sizes["vocabulary"] - len(counts))) + 1).log().log_softmax(-1)
@@ -187,7 +181,7 @@ def lens_losses(
     for name, values in _states(traced).items():
         with reading(model):
             direct = _readout(model)(values.to(model.device)).log_softmax(-1).cpu()
-        for k in ahead:
+        for k in AHEAD:
             here, then = slice(BURN_IN, len(codes) - 1 - k), codes[BURN_IN + 1 + k :]
             guesses = {"lens": torch.from_numpy(predicted.sel(memory=name, ahead=k).values), "direct": direct}
             bits = {kind: F.nll_loss(log_p[here], then).item() / np.log(2) for kind, log_p in guesses.items()}

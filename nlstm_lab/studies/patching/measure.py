@@ -31,7 +31,7 @@ from nlstm_lab.probes.reading import (
 )
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.running import BEFORE, changed, put, run
-from nlstm_lab.probes.seeds import RUN
+from nlstm_lab.probes.seeds import RUN, summarized
 
 NOUNS = """
 company bank market stock price year government trader analyst investor bond fund share rate firm plan official issue
@@ -244,18 +244,15 @@ def _read_on(
     return model.readout(output[0])  # type: ignore[no-any-return]
 
 
-def patches(model: Network, pairs: Sequence[Pair] | None = None) -> pd.DataFrame:
+def patches(model: Network) -> pd.DataFrame:
     """Measure the patch maps of all minimal pairs that a network can do, summed; one row a family, memory and time.
 
     A pair is kept where the clean text's preference is above 0 and above the corrupted text's by `EFFECT`.
 
-    Args:
-        pairs: Pairs of texts.
-
     Columns: family, pairs, kept, memory, time (characters since the texts last differed), `patched`, `attributed` and
     `effect` (the difference of the preferences), sums over the kept pairs that are that long, in nats. Recorded.
     """
-    pairs = minimal_pairs() if pairs is None else pairs
+    pairs = minimal_pairs()
     text = "\n".join("|".join(pair) for pair in pairs)
     return ensure("patches", lambda: _patches(model, pairs), weights=model, text=text, effect=EFFECT)
 
@@ -288,13 +285,13 @@ def restored(patches: pd.DataFrame) -> pd.DataFrame:
     Columns: RUN's, memory, `near` and `far` (before and from `FAR` characters on), `kept`, `pairs`. Where fewer than
     `ENOUGH` pairs were kept there are no shares: NaN.
     """
-    rows = []
-    for key, group in patches.dropna(subset="memory").groupby([*RUN, "memory"], sort=False):
-        counts = group.drop_duplicates("family")[["kept", "pairs"]].sum()
-        row = dict(zip([*RUN, "memory"], key, strict=True)) | counts.to_dict()
+
+    def summary(group: pd.DataFrame) -> dict[Any, Any]:
+        row = group.drop_duplicates("family")[["kept", "pairs"]].sum().to_dict()
         for name, chosen in (("near", group["time"] < FAR), ("far", group["time"] >= FAR)):
             sums = group.loc[chosen, ["patched", "effect"]].sum()
-            enough = counts["kept"] >= ENOUGH and sums["effect"] > 0
+            enough = row["kept"] >= ENOUGH and sums["effect"] > 0
             row[name] = sums["patched"] / sums["effect"] if enough else float("nan")
-        rows.append(row)
-    return pd.DataFrame(rows)
+        return row
+
+    return summarized(patches.dropna(subset="memory"), [*RUN, "memory"], summary)
