@@ -77,6 +77,7 @@ def cell_activations(
     bounded = values != "raw"
     panel = per_line * pitch + PANEL_GAP
     left = width - panel * len(memories) + PANEL_GAP / 2
+    beside: dict[str, Any] = {"ha": "right", "fontsize": 6}
     for k, memory in enumerate(memories):
         x = left + k * panel
         quantity = frame.loc[frame["memory"] == memory, "quantity"].iloc[0]
@@ -90,23 +91,9 @@ def cell_activations(
             _block(ax, x, y, grids[memory][:, start:stop], symbols[start:stop], norm, pitch, font)
             if k == 0:
                 for unit_row, unit in enumerate(shown):
-                    ax.text(
-                        x - 0.03,
-                        y + (unit_row + 0.5) * CELL,
-                        str(unit),
-                        ha="right",
-                        va="center_baseline",
-                        fontsize=6,
-                    )
-                ax.text(
-                    x - 0.05 - DIGIT * len(str(max(shown))),
-                    y + len(shown) * CELL / 2,
-                    "cell",
-                    rotation=90,
-                    ha="right",
-                    va="center",
-                    fontsize=6,
-                )
+                    ax.text(x - 0.03, y + (unit_row + 0.5) * CELL, str(unit), va="center_baseline", **beside)
+                at = x - 0.05 - DIGIT * len(str(max(shown))), y + len(shown) * CELL / 2
+                ax.text(*at, "cell", rotation=90, va="center", **beside)
         if not bounded or k == 0:
             _colour_bar(ax, x + (per_line * pitch - 1.1) / 2 if not bounded else width / 2 - 0.55, height, norm)
     return attach(figure, frame, {"value": LIVE})
@@ -138,18 +125,15 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
         squash = values == "tanh" or (values == "printed" and not gated)
         # what is drawn in a memory's place, such as a hidden state, brings its own symbol
         symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and not gated else "c_t")
-        frames.append(
-            pd.DataFrame(
-                {
-                    "memory": memory,
-                    "unit": np.repeat(wanted, raw.shape[1]),
-                    "time": np.tile(np.arange(raw.shape[1]), len(wanted)),
-                    "symbol": np.tile(trace["symbol"].values.astype(str), len(wanted)),
-                    "quantity": rf"$\tanh({symbol})$" if squash else f"${symbol}$",
-                    "value": (np.tanh(raw) if squash else raw).ravel(),
-                }
-            )
-        )
+        columns = {
+            "memory": memory,
+            "unit": np.repeat(wanted, raw.shape[1]),
+            "time": np.tile(np.arange(raw.shape[1]), len(wanted)),
+            "symbol": np.tile(trace["symbol"].values.astype(str), len(wanted)),
+            "quantity": rf"$\tanh({symbol})$" if squash else f"${symbol}$",
+            "value": (np.tanh(raw) if squash else raw).ravel(),
+        }
+        frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -175,24 +159,14 @@ def activation_summary(traces: Iterable[xr.Dataset]) -> pd.DataFrame:
         for memory, group in frame.groupby("memory", sort=False):
             drawn = group.pivot(index="time", columns="unit", values="value").to_numpy()
             late = drawn[len(drawn) // 2 :]
-            rows.append(
-                {
-                    "model": trace.attrs.get("model", ""),
-                    "run": trace.attrs.get("run", ""),
-                    "memory": memory,
-                    "step": float(np.abs(np.diff(drawn, axis=0)).mean()),
-                    "held": float(((late > 0.99).all(0) | (late < -0.99).all(0)).mean()),
-                }
-            )
+            about = {name: trace.attrs.get(name, "") for name in ("model", "run")} | {"memory": memory}
+            held = ((late > 0.99).all(0) | (late < -0.99).all(0)).mean()
+            rows.append(about | {"step": np.abs(np.diff(drawn, axis=0)).mean(), "held": held})
     return pd.DataFrame(rows)
 
 
 def wrap(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
-    """Break a text into lines (start, stop) of at most `per_line` symbols, after a space where there is one.
-
-    >>> wrap("to be or not", 6)
-    [(0, 6), (6, 12)]
-    """
+    """Break a text into lines (start, stop) of at most `per_line` symbols, after a space where there is one."""
     breaks = [0]
     while len(symbols) - breaks[-1] > per_line:
         start = breaks[-1]
@@ -202,41 +176,23 @@ def wrap(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
 
 
 def balanced(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
-    """As few lines as `wrap` needs, the longest of them as short as it can be.
-
-    >>> wrap("the old man said no", 13), balanced("the old man said no", 13)
-    ([(0, 12), (12, 19)], [(0, 8), (8, 19)])
-    """
+    """As few lines as `wrap` needs, the longest of them as short as it can be."""
     fewest = len(wrap(symbols, per_line))
     shortest = next(width for width in range(1, per_line + 1) if len(wrap(symbols, width)) <= fewest)
     return wrap(symbols, shortest)
 
 
 def _block(
-    ax: Axes,
-    x: float,
-    y: float,
-    grid: np.ndarray,
-    symbols: Sequence[str],
-    norm: Normalize,
-    pitch: float,
-    font: float,
+    ax: Axes, x: float, y: float, grid: np.ndarray, symbols: Sequence[str], norm: Normalize, pitch: float, font: float
 ) -> None:
     """One line of text under its cells: [cells, characters] with the upper left corner at (x, y)."""
     rows, columns = grid.shape
     across, down = x + pitch * np.arange(columns + 1), y + CELL * np.arange(rows + 1)
     ax.pcolormesh(across, down, grid, cmap=DIVERGING, norm=norm, edgecolors="#d9d9d9", linewidth=0.25)
     ax.plot([x, x + columns * pitch], [down[-1] + 0.006] * 2, color="#b0b0b0", linewidth=0.4)
+    how: dict[str, Any] = {"ha": "center", "va": "baseline", "fontsize": font, "family": MONO}
     for k, symbol in enumerate(symbols):
-        ax.text(
-            x + (k + 0.5) * pitch,
-            down[-1] + 0.095,
-            glyph(symbol),
-            ha="center",
-            va="baseline",
-            fontsize=font,
-            family=MONO,
-        )
+        ax.text(x + (k + 0.5) * pitch, down[-1] + 0.095, glyph(symbol), **how)
 
 
 def _colour_bar(ax: Axes, x: float, height: float, norm: Normalize) -> None:
@@ -245,12 +201,8 @@ def _colour_bar(ax: Axes, x: float, height: float, norm: Normalize) -> None:
     shades = np.linspace(norm.vmin, norm.vmax, 128)[None]  # type: ignore[arg-type]
     top = height - BAR + 0.16
     ax.pcolormesh(x + edges, [top, top + 0.07], shades, cmap=DIVERGING, norm=norm, linewidth=0)
-    ax.plot(
-        x + np.array([0, 1.1, 1.1, 0, 0]),
-        top + 0.07 * np.array([0, 0, 1, 1, 0]),
-        color="#808080",
-        linewidth=0.4,
-    )
+    corners = np.array([[0, 0], [1.1, 0], [1.1, 0.07], [0, 0.07], [0, 0]])
+    ax.plot(x + corners[:, 0], top + corners[:, 1], color="#808080", linewidth=0.4)
     ax.text(x + 0.55, top - 0.03, "activation", ha="center", va="baseline", fontsize=7)
     limit = f"{norm.vmax:.3g}"
     for place, text in ((0, f"−{limit}"), (0.55, "0"), (1.1, limit)):

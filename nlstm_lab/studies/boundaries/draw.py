@@ -1,6 +1,7 @@
 """Boundaries along a text: figures 3 and 4 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.plotted import LIVE, attach
@@ -71,7 +71,9 @@ def hidden_norms(
     height = block * len(lines) + KEY + 0.16 * (1 + bool(printed))
     figure, ax = sheet(ax, width, height)
     pitch = (width - MARGIN - RIGHT) / row
-    norms = _since_first_update(data)
+    norms = data["norm"].values.astype(float)
+    began = (data["operation"].values != list(OPERATIONS).index("COPY")).cumsum(0) > 0
+    norms = np.where(began | ~began.any(0), norms, np.nan)  # of a layer without any update, all norms are 0
     low, high = np.nanmin(norms, 0), np.nanmax(norms, 0)
     scaled = (norms - low) / np.maximum(high - low, 1e-6)
     for k, (start, stop) in enumerate(lines):
@@ -87,16 +89,10 @@ def hidden_norms(
             _band(ax, codes, y + BAND, STRIP, pitch, CODES, len(OPERATIONS) - 1)
             _label(ax, y + BAND / 2, rf"$\|h^{layer}\|$")
             y += BAND + STRIP + GAP
-    ranges = {layer: (float(low[layer - 1]), float(high[layer - 1])) for layer in layers}
+    ends = zip(layers, low.tolist(), high.tolist(), strict=True)
+    ranges = {layer: f"{a:.2f}" + (f"–{b:.2f}" if b - a > 0.005 else "") for layer, a, b in ends}
     _foot(ax, height, update_counts(data), printed, ranges)
     return attach(figure, boundary_frame(data), {"z": LIVE, "norm": LIVE})
-
-
-def _since_first_update(data: xr.Dataset) -> NDArray[np.float64]:
-    """The norms [time, layer], NaN before a layer's first update; of a layer without any, all of them, which are 0."""
-    norms = data["norm"].values.astype(float)
-    began = (data["operation"].values != list(OPERATIONS).index("COPY")).cumsum(0) > 0
-    return np.where(began | ~began.any(0), norms, np.nan)
 
 
 def update_counts(data: xr.Dataset) -> dict[int, int]:
@@ -152,9 +148,8 @@ def _band(
 ) -> None:
     """A strip of blocks, one a character, with a thin outline so that white ones are seen."""
     edges = MARGIN + pitch * np.arange(len(values) + 1)
-    ax.pcolormesh(
-        edges, [y, y + height], values[None], cmap=colours, vmin=0, vmax=top, edgecolors="#8c8c8c", linewidth=0.12
-    )
+    how: dict[str, Any] = {"cmap": colours, "vmin": 0, "vmax": top, "edgecolors": "#8c8c8c", "linewidth": 0.12}
+    ax.pcolormesh(edges, [y, y + height], values[None], **how)
     ax.add_patch(Rectangle((MARGIN, y), edges[-1] - MARGIN, height, fill=False, edgecolor="#606060", linewidth=0.35))
 
 
@@ -167,13 +162,7 @@ def _squares(ax: Axes, x: float, y: float) -> float:
     return x
 
 
-def _foot(
-    ax: Axes,
-    height: float,
-    counts: Mapping[int, int],
-    printed: Sequence[int],
-    ranges: Mapping[int, tuple[float, float]],
-) -> None:
+def _foot(ax: Axes, height: float, counts: Mapping[int, int], printed: Sequence[int], norms: dict[int, str]) -> None:
     """Boundaries and operations by their colours, the shades with every layer's range, and the updates a layer."""
     y = height - 0.16 * (1 + bool(printed)) - KEY / 2
     x = _squares(ax, MARGIN, y)
@@ -184,14 +173,10 @@ def _foot(
     shades = np.linspace(0, 1, 65)
     ax.pcolormesh(x + 0.4 * np.linspace(0, 1, 66), [y - 0.04, y + 0.04], shades[None], cmap=NORMS, linewidth=0)
     ax.text(x + 0.46, y, "norm, blank before a first update", va="center", fontsize=6.5)
-    norms = {
-        layer: f"{low:.2f}" + (f"–{high:.2f}" if high - low > 0.005 else "") for layer, (low, high) in ranges.items()
-    }
     paper = dict(zip(counts, printed, strict=False))
     acts = {layer: f"{count}" + (f" (paper {paper[layer]})" if paper else "") for layer, count in counts.items()}
     parts = {"norm": norms, "steps with UPDATE or FLUSH": acts}
-    texts = [
-        f"{name}: " + ", ".join(f"layer {k}: {words}" for k, words in each.items()) for name, each in parts.items()
-    ]
+    by_layer = {name: ", ".join(f"layer {k}: {words}" for k, words in each.items()) for name, each in parts.items()}
+    texts = [f"{name}: {words}" for name, words in by_layer.items()]
     for row, words in enumerate(texts if printed else ["; ".join(texts)], start=1):
         ax.text(MARGIN, y + 0.16 * row, words, va="center", fontsize=6.5)

@@ -231,15 +231,7 @@ def boundary_ladder(scores: pd.DataFrame, width: float = PAGE, ax: Axes | None =
 
 
 def detector_frame(history: pd.DataFrame) -> pd.DataFrame:
-    """What training says of the first layer's detector, long: setting, seed, quantity, update, value.
-
-    Args:
-        history: `lab.runs.histories({setting: runs, ...})`.
-
-    Returns:
-        quantity: the rate of z, the share of z~ that is clamped (where it has no gradient), and the share of z's
-        entropy that the current symbol explains, on validation text after the logged updates.
-    """
+    """What training says of the first layer's detector on validation text: setting, seed, quantity, update, value."""
     named = history["metric"].str.extract(r"(\w+)/layer 1$")[0]
     rows = history.assign(quantity=named)[named.isin(list(QUANTITIES)) & history["split"].isin(["early", "valid"])]
     rows = rows.drop_duplicates(["setting", "seed", "quantity", "update"])

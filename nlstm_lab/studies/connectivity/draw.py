@@ -59,7 +59,11 @@ def connectivity_sentence(
         ax.text(SIDE, top + TITLE - 0.06, look(name).label, color=look(name).colour, fontweight="bold")
         # words are no formula, whatever dollar signs they have
         style: dict[str, Any] = {"ha": "right", "fontsize": 7, "parse_math": False}
-        ax.text(width - SIDE, top + TITLE - 0.06, _predicted(data[name].isel(time=at)), **style)
+        selected = data[name].isel(time=at)
+        likeliest = zip(selected["prediction"].values, selected["probability"].values, strict=True)
+        words = ",  ".join(f"{word} {100 * p:.0f} %" for word, p in likeliest)
+        said = f"target: {selected['target'].item() or 'none'}    likeliest: {words}"
+        ax.text(width - SIDE, top + TITLE - 0.06, said, **style)
         shades = frame.loc[frame["model"] == name, "shade"].to_numpy()
         for row, (start, stop) in enumerate(lines):
             y = top + TITLE + row * LINE
@@ -88,9 +92,8 @@ def sentence_frame(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row"
         here = row["connectivity"].values[: length - start]
         values[start : start + len(here)] = here
         symbols = data[name]["symbol"].values
-        frames.append(
-            pd.DataFrame({"model": name, "time": np.arange(length), "symbol": symbols, "connectivity": values})
-        )
+        about = {"model": name, "time": np.arange(length), "symbol": symbols}
+        frames.append(pd.DataFrame(about | {"connectivity": values}))
     frame = pd.concat(frames, ignore_index=True)
     size = frame["connectivity"].abs()
     largest = size.groupby(frame["model"]).transform("max") if scale == "row" else size.max()
@@ -98,13 +101,6 @@ def sentence_frame(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row"
     if scale == "log":
         strength = np.maximum(1 + np.log10(np.maximum(strength, 10.0**-DECADES)) / DECADES, 0)
     return frame.assign(shade=strength * np.sign(frame["connectivity"].fillna(0).to_numpy()))
-
-
-def _predicted(row: xr.Dataset) -> str:
-    """The target with its three likeliest rivals and their probabilities."""
-    likeliest = zip(row["prediction"].values, row["probability"].values, strict=True)
-    words = ",  ".join(f"{word} {100 * p:.0f} %" for word, p in likeliest)
-    return f"target: {row['target'].item() or 'none'}    likeliest: {words}"
 
 
 def _character(ax: Axes, x: float, y: float, symbol: str, shade: float, place: int) -> None:

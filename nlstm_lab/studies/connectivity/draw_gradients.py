@@ -30,7 +30,14 @@ def vanishing_gradients(means: pd.DataFrame, width: float = COLUMN, ax: Axes | N
 
     UsageError: nothing to draw.
     """
-    frame = _relative(means if "condition" in means else means.assign(condition=""))
+    means = means if "condition" in means else means.assign(condition="")
+    frame = means[(means["where"] == "input") & (means["quantity"] == "log10_gradient")]
+    if frame.empty:
+        raise UsageError("there is nothing to draw: no gradient with respect to the input was measured")
+    first_characters: pd.Series[bool] = frame["lag"] == frame["lag"].max()
+    frame = frame[~first_characters].sort_values("lag", kind="stable").reset_index(drop=True)
+    first = frame.groupby(["condition", "model", "seed"])["value"].transform("first")
+    frame = frame.assign(value=frame["value"] - first, source="ours")
     conditions = list(frame["condition"].unique())
     figure, axes = panels(ax, 1, len(conditions), width, 2.5, sharey=True)
     for panel, condition in zip(axes[0], conditions, strict=True):
@@ -71,7 +78,12 @@ def unrolled_networks(
     for panel, model, frame in zip(axes[0], models, frames, strict=True):
         _unrolled(panel, frame, distances, rows)
         panel.set_title(", ".join([look(model).label, *frame.attrs["conditions"]]), fontsize=7)
-    _key(axes[0, 0])
+    panel, left, y = axes[0, 0], 0.0, -1.35  # what the shades mean
+    shades = np.linspace(0, 1, 128)[None]
+    panel.pcolormesh(np.linspace(left, 2.2, 129), [y, y + 0.25], shades, cmap=STRENGTH, linewidth=0)
+    panel.text(left - 0.1, y + 0.12, f"10$^{{-{DECADES}}}$", ha="right", va="center", fontsize=6)
+    words = "1, gradient relative to the same row's at $t$, logarithmic"
+    panel.text(2.3, y + 0.12, words, va="center", fontsize=6)
     return attach(figure, pd.concat(frames, ignore_index=True))
 
 
@@ -114,31 +126,10 @@ def _unrolled(ax: Axes, frame: pd.DataFrame, distances: Sequence[int], height: i
     ax.text(steps - 1, len(rows) + 0.02, "asked for", ha="center", va="bottom", fontsize=6)
 
 
-def _relative(means: pd.DataFrame) -> pd.DataFrame:
-    """The gradients of the input, each seed's relative to its own at distance 0, as logarithms."""
-    frame = means[(means["where"] == "input") & (means["quantity"] == "log10_gradient")]
-    if frame.empty:
-        raise UsageError("there is nothing to draw: no gradient with respect to the input was measured")
-    first_characters: pd.Series[bool] = frame["lag"] == frame["lag"].max()
-    frame = frame[~first_characters].sort_values("lag", kind="stable").reset_index(drop=True)
-    first = frame.groupby(["condition", "model", "seed"])["value"].transform("first")
-    return frame.assign(value=frame["value"] - first, source="ours")
-
-
 def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], last: bool, dotted: bool = False) -> None:
     """From node to node; faint where nothing is asked for, dotted where steps are left out."""
-    (x, y), (to_x, to_y) = np.array(start), np.array(end)
-    reach = 0.3 * np.array([to_x - x, to_y - y])
+    begin, arrive = np.array(start), np.array(end)
+    reach = 0.3 * (arrive - begin)
     style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0}
     style |= {"color": "#404040" if last else "#d0d0d0", "linestyle": (0, (1, 2)) if dotted else "-"}
-    ax.annotate("", (to_x - reach[0], to_y - reach[1]), (x + reach[0], y + reach[1]), arrowprops=style)
-
-
-def _key(ax: Axes) -> None:
-    """What the shades mean."""
-    left, right, y = 0.0, 2.2, -1.35
-    shades = np.linspace(0, 1, 128)[None]
-    ax.pcolormesh(np.linspace(left, right, 129), [y, y + 0.25], shades, cmap=STRENGTH, linewidth=0)
-    ax.text(left - 0.1, y + 0.12, f"10$^{{-{DECADES}}}$", ha="right", va="center", fontsize=6)
-    words = "1, gradient relative to the same row's at $t$, logarithmic"
-    ax.text(right + 0.1, y + 0.12, words, va="center", fontsize=6)
+    ax.annotate("", tuple(arrive - reach), tuple(begin + reach), arrowprops=style)

@@ -91,23 +91,15 @@ def _rows(panel: Axes, rows: pd.DataFrame, order: list[str]) -> None:
         sns.stripplot(**how, x="score", color=colour, jitter=False, size=2, alpha=0.45)
         point = {"linestyle": "none", "markersize": 3.5, "err_kws": {"linewidth": 1.0, "solid_capstyle": "butt"}}
         inside = {"markerfacecolor": "white", "markeredgewidth": 0.8} if condition == "untrained" else {}
-        sns.pointplot(**how, **point, **inside, x="score", color=colour, errorbar=_ends)
+        sns.pointplot(**how, **point, **inside, x="score", color=colour, errorbar=lambda values: t_interval(values)[1:])
         if condition == "trained":
             sns.pointplot(**how, **point | {"marker": "|"}, x="control", color=GREY, errorbar=None)
     panel.set(xlabel="", ylabel="")
     panel.grid(axis="x")
 
 
-def _ends(values: pd.Series) -> tuple[float, float]:
-    return t_interval(values)[1:]
-
-
 def carried(cells: pd.DataFrame) -> pd.DataFrame:
-    """The share of a memory's summed divergence that its so many weightiest cells carry, for every run.
-
-    cells: `lab.probes.gather(networks, lab.probes.cell_cuts, excerpt)`. Columns: model, start, seed, memory,
-    cells (their share of all), share. A memory whose cells cost nothing has no rows.
-    """
+    """The `share` of a memory's summed divergence that its weightiest cells carry (`cells`: their share of all)."""
     frames = []
     for key, group in cells.groupby(["model", "start", "seed", "memory"], sort=False):
         weights = np.sort(group["kl"])[::-1]

@@ -39,11 +39,7 @@ ROUNDED = 0.005  # a share below this is 0 %
 
 
 def death_frame(history: pd.DataFrame, metric: str = "bpc") -> pd.DataFrame:
-    """What the figure shows, long: model, start, seed, quantity, memory, update, split, value.
-
-    The shares of latched and silent cells on validation blocks, after the logged updates of the first epoch and after
-    each epoch; the loss of the updates since the row before (split "early") and on validation (split "valid").
-    """
+    """What the figure shows, long: model, start, seed, quantity, memory, update, split, value."""
     rows = history[history["split"].isin(["early", "valid"]) & (history["evaluation"] == "blocks")]
     kinds = rows["metric"].str.extract(r"(latched|silent)_share/(.+)").set_axis(["quantity", "memory"], axis=1)
     rows = rows.assign(**kinds)

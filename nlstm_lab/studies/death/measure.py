@@ -22,7 +22,7 @@ from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.tracing import trace
 from nlstm_lab.runs import dead_shares
 from nlstm_lab.runs.run import resolve
-from nlstm_lab.statistics import Compared, Interval, compare, t_interval
+from nlstm_lab.statistics import Compared, compare, t_interval
 from nlstm_lab.training.liveness import JUDGED, liveness
 from nlstm_lab.training.loop import EARLY as FIRST
 
@@ -74,18 +74,14 @@ def remedy_verdicts(outcomes: pd.DataFrame, entropy: float) -> pd.DataFrame:
     for setting, seeds in outcomes.groupby("setting", sort=False):
         dead, gain = t_interval(seeds["dead"]), t_interval(seeds["gain"])
         trained = seeds["bpc"].mean() < entropy + LEARNED
-        verdict = _verdict(dead, seeds["later"].mean() >= LATER) if trained else "not trained"
+        verdict = "inconclusive" if trained else "not trained"
+        if trained and dead.mean <= ALIVE and dead.high < HALF:
+            verdict = "alive"
+        elif trained and dead.low > HALF:
+            verdict = "dies later" if seeds["later"].mean() >= LATER else "dies"
         rows.append((setting, len(seeds), *dead, *gain, verdict))
     columns = ["setting", "seeds", "dead", "low", "high", "gain", "gain_low", "gain_high", "verdict"]
     return pd.DataFrame(rows, columns=columns).set_index("setting")
-
-
-def _verdict(dead: Interval, later: bool) -> str:
-    if dead.mean <= ALIVE and dead.high < HALF:
-        return "alive"
-    if dead.low > HALF:
-        return "dies later" if later else "dies"
-    return "inconclusive"
 
 
 def doubling_slope(shares: pd.DataFrame, by: str, update: int) -> Compared:
@@ -169,10 +165,6 @@ def _reading(network: Network, text: str) -> dict[str, str]:
 
 
 def unpacked_cells(record: pd.DataFrame) -> NDArray[np.int8]:
-    """The innermost memory's cells of a record [update, unit, time], in `LEVELS` of tanh c.
-
-    Args:
-        record: `first_updates`.
-    """
+    """The innermost memory's cells of a record of `first_updates` [update, unit, time], in `LEVELS` of tanh c."""
     rows = [np.frombuffer(zlib.decompress(base64.b64decode(cells)), np.int8) for cells in record["cells"]]
     return np.stack(rows).reshape(len(rows), len(str(record.iloc[0].filter(like="lives/").iloc[-1])), -1)

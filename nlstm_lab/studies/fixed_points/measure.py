@@ -85,7 +85,12 @@ def _found(
     """`fixed_points` along a text that is traced."""
     if not 1 <= starts < len(codes):
         raise UsageError(f"a search from {starts} states needs a longer text than {len(codes)} steps, and one start")
-    along, places = _along(traced)
+    if "z" in traced or "active" in traced:
+        raise UsageError(
+            "a network that chooses when to move has no smooth step: take one without boundaries or clocks"
+        )
+    parts = memory_states(traced) | hidden_states(traced)  # what a network carries
+    along, places = torch.from_numpy(np.concatenate([part.values for part in parts.values()], -1)).double(), [*parts]
     model = copy.deepcopy(model).double()
     with evaluating(model):
         move = _move(model, codes, constant)
@@ -103,18 +108,10 @@ def _found(
         "eigenvalue": (("point", "mode"), np.stack([values for values, _ in modes])),
         "share": (("point", "mode", "memory"), np.stack([shares for _, shares in modes])),
     }
-    data["timescale"] = (("point", "mode"), timescale_of(data["eigenvalue"][1]))
+    size = np.abs(data["eigenvalue"][1])
+    with np.errstate(divide="ignore"):  # steps in which a mode shrinks to 1/e; infinite where it does not
+        data["timescale"] = (("point", "mode"), np.where(size < 1, -1 / np.log(np.minimum(size, 1)), np.inf))
     return xr.Dataset(data, {"memory": places}, {"model": model.name, "step": step})
-
-
-def _along(traced: xr.Dataset) -> tuple[Tensor, list[str]]:
-    """What a network carries along a text, [T, all units], and what its parts are called."""
-    if "z" in traced or "active" in traced:
-        raise UsageError(
-            "a network that chooses when to move has no smooth step: take one without boundaries or clocks"
-        )
-    parts = memory_states(traced) | hidden_states(traced)
-    return torch.from_numpy(np.concatenate([part.values for part in parts.values()], -1)).double(), list(parts)
 
 
 def _move(model: Network, codes: Tensor, constant: str | int | None) -> Map:
@@ -189,13 +186,6 @@ def _modes(jacobian: Tensor, parts: int) -> tuple[np.ndarray, np.ndarray]:
     return values[order], taken / np.maximum(taken.sum(-1, keepdims=True), np.finfo(float).tiny)
 
 
-def timescale_of(eigenvalues: np.ndarray) -> np.ndarray:
-    """Steps in which a mode shrinks to 1/e; infinite where it does not."""
-    size = np.abs(eigenvalues)
-    with np.errstate(divide="ignore"):
-        return np.where(size < 1, -1 / np.log(np.minimum(size, 1)), np.inf)
-
-
 @recorded("modes", by=["starts"])
 def slow_modes(model: Network, text: Text | Excerpt, starts: int = STARTS) -> pd.DataFrame:
     """Measure the slow modes at each point at which a network rests while it reads the mean input of a text.
@@ -213,7 +203,8 @@ def slow_modes(model: Network, text: Text | Excerpt, starts: int = STARTS) -> pd
     codes = encode(model, read(text))
     traced = trace(model, codes, predictions=False)
     found = _found(model, codes, traced, None, starts, STEPS)
-    latched = _latched(traced)
+    lives = liveness.classes(traced).groupby("memory")["life"] if "c" in traced else ()
+    latched = {str(memory): (life == "latched").to_numpy() for memory, life in lives}
     main = found["share"].argmax("memory")
     frames = []
     for k, memory in enumerate(found["memory"].values):
@@ -231,11 +222,3 @@ def slow_modes(model: Network, text: Text | Excerpt, starts: int = STARTS) -> pd
             about["latched"] = np.nan if held is None or not held.any() else at[point][held].mean()
             frames.append(frame.assign(**about))
     return pd.concat(frames, ignore_index=True)
-
-
-def _latched(traced: xr.Dataset) -> dict[str, np.ndarray]:
-    """Which cells of each memory are latched along the text."""
-    if "c" not in traced:
-        return {}
-    grouped = liveness.classes(traced).groupby("memory")["life"]
-    return {str(memory): (lives == "latched").to_numpy() for memory, lives in grouped}

@@ -38,7 +38,9 @@ def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAG
     threshold = written.attrs["threshold"]
     z = written["z"].sel(layer=layer).values > (0.5 if threshold is None else threshold)
     x, y = (written[name].values.astype(float) for name in ("x", "y"))
-    titles = (f"pen lifted: {_count(lifted.sum(), 'time')}", _ends(layer, z))
+    segments = int(z[:-1].sum()) + 1  # a boundary at the last point begins nothing
+    parts = f"{z.sum()} of {_count(len(z), 'point')}: {'one segment' if segments == 1 else f'{segments} segments'}"
+    titles = (f"pen lifted: {_count(lifted.sum(), 'time')}", f"$z^{layer}=1$ at {parts}")
     tall = max((y.max() - y.min()) / max(x.max() - x.min(), 1) * (width - 0.1), 0.2)
     figure, axes = panels(ax, 2, 1, width, 2 * (tall + 0.3), sharex=True, sharey=True)
     for panel, ends, title in zip(axes[:, 0], (lifted, z), titles, strict=True):
@@ -53,13 +55,6 @@ def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAG
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _ends(layer: int, z: NDArray[np.bool_]) -> str:
-    """At how many points a layer's boundaries stand, and into how many colours they part the line."""
-    segments = int(z[:-1].sum()) + 1  # a boundary at the last point begins nothing
-    whole = "one segment" if segments == 1 else f"{segments} segments"
-    return f"$z^{layer}=1$ at {z.sum()} of {_count(len(z), 'point')}: {whole}"
 
 
 def _path(panel: Axes, x: NDArray[np.float64], y: NDArray[np.float64], lifted: NDArray[np.bool_],

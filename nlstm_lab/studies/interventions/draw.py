@@ -33,18 +33,16 @@ DASHES: dict[str, Any] = {"zero": "-", "log_frequencies": (0, (3.5, 1.5))}
 LINEAR = 0.01  # nats; losses may fall, too: within this the axis of the loss is linear
 FLOOR = 1e-5  # nats, the lowest divergence that the axis reaches
 LAST = 40  # predictions after a cut that are drawn: later ones differ by nothing that can be seen
+BINS = 24  # of the distances
 BEFORE = 12  # characters that are drawn before a cut
 GREY = "#ededed"
 INTACT, CUT = "#4d4d4d", "#b2182b"
 
 
-def binned(cuts: pd.DataFrame, bins: int = 24) -> pd.DataFrame:
-    """Means over distances that grow by a constant ratio; the predictions after a cut are counted from 1.
-
-    Columns: model, start, seed, memory, kind, prediction (the geometric middle of its bin), kl, loss_increase.
-    """
+def binned(cuts: pd.DataFrame) -> pd.DataFrame:
+    """Means over distances that grow by a constant ratio; `prediction`, from 1, is the geometric middle of a bin."""
     last = int(cuts["distance"].max()) + 1
-    edges = np.unique(np.geomspace(1, last + 1, bins + 1).round().astype(int))
+    edges = np.unique(np.geomspace(1, last + 1, BINS + 1).round().astype(int))
     middle = [float(np.exp(np.log(np.arange(a, b)).mean())) for a, b in pairwise(edges)]
     place = np.searchsorted(edges, cuts["distance"].to_numpy() + 1, side="right") - 1
     keys = ["model", "start", "seed", "memory", "kind", "prediction"]

@@ -128,13 +128,11 @@ def _looks(history: pd.DataFrame) -> dict[tuple[str, str], tuple[Any, str]]:
         for place, name in enumerate(experiments):
             apart = ", ".join(rows for rows in name.split("+") if rows not in shared)
             label = f"{look(model).label}, {apart}" if apart else look(model).label
-            looks[model, name] = _paler(look(model).colour, place / len(experiments)), label
+            colour: Any = look(model).colour
+            if place:  # paler from one to the next: mixed with white
+                colour = tuple(each + 0.75 * place / len(experiments) * (1 - each) for each in to_rgb(colour))
+            looks[model, name] = colour, label
     return looks
-
-
-def _paler(colour: str, share: float) -> Any:
-    """A colour mixed with white: three quarters of `share` are white."""
-    return tuple(value + 0.75 * share * (1 - value) for value in to_rgb(colour)) if share else colour
 
 
 @styled
@@ -185,8 +183,7 @@ def ablation(
         rows = frame[frame["setting"] == setting]
         colour, (mean, low, high) = look(rows["model"].iloc[0]).colour, intervals[setting]
         if setting == beyond:
-            words = f"{mean:.2f} ({low:.2f} to {high:.2f})"
-            _tell(panel, y, words)
+            _tell(panel, y, f"{mean:.2f} ({low:.2f} to {high:.2f})")
             panel.plot(1, y, ">", color=colour, transform=panel.get_yaxis_transform(), clip_on=False)
             continue
         if lost := int(rows["value"].isna().sum()):
@@ -200,7 +197,13 @@ def ablation(
     panel.set_yticks(range(len(settings)), settings)
     panel.tick_params(axis="y", length=0)
     panel.grid(axis="x")
-    below(figure, _ablation_key(reference), columns=2)
+    dark: dict[str, Any] = {"color": "#4d4d4d"}
+    handles = [
+        Line2D([], [], **dark, marker="o", markersize=4, linewidth=1.4, label="mean, 95 % t interval"),
+        Line2D([], [], **dark, marker=".", markersize=3, linestyle="", alpha=0.6, label="every seed"),
+        Line2D([], [], color="#9a9a9a", linewidth=0.6, label=reference),
+    ]
+    below(figure, handles, columns=2)
     return attach(figure, frame.reset_index(drop=True))
 
 
@@ -220,15 +223,6 @@ def _beyond(intervals: Mapping[str, Interval], reference: str) -> str | None:
 
     others = [name for name in ends.index if name != reference and len(ends) > 2]
     return next((name for name in others if span(ends.drop(name)) < 0.75 * span(ends)), None)
-
-
-def _ablation_key(reference: str) -> list[Line2D]:
-    dark: dict[str, Any] = {"color": "#4d4d4d"}
-    return [
-        Line2D([], [], **dark, marker="o", markersize=4, linewidth=1.4, label="mean, 95 % t interval"),
-        Line2D([], [], **dark, marker=".", markersize=3, linestyle="", alpha=0.6, label="every seed"),
-        Line2D([], [], color="#9a9a9a", linewidth=0.6, label=reference),
-    ]
 
 
 @styled

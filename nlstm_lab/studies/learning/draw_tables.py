@@ -17,22 +17,13 @@ from nlstm_lab.figures.style import MEMORIES, MODELS, PAGE, styled
 from nlstm_lab.settings import HIGHER_IS_BETTER
 from nlstm_lab.studies.learning.draw import AXES, SPLITS
 
-
-class Row(NamedTuple):
-    """How one of the rows that tables 1 to 4 share is drawn."""
-
-    label: str
-    colour: str
-    dashes: Any
-    marker: str
-
-
-ROWS = {  # by the end of an experiment's name; diamonds are what is printed
-    "_lstm1": Row("LSTM, 1 layer", MEMORIES["layer 1"].colour, "-", "o"),
-    "_lstm1_large": Row("LSTM, 1 layer, wider", MEMORIES["layer 1"].colour, (0, (3, 1.2)), "s"),
-    "_lstm2": Row("LSTM, 2 layers", MEMORIES["layer 2"].colour, "-", "P"),
-    "_lstm3": Row("LSTM, 3 layers", MEMORIES["layer 3"].colour, "-", "X"),
-    "_nlstm": Row("Nested LSTM", MODELS["nlstm"].colour, "-", "^"),
+# of tables 1 to 4, by the end of an experiment's name: label, colour, dashes, marker (diamonds are what is printed)
+ROWS: dict[str, tuple[str, str, Any, str]] = {
+    "_lstm1": ("LSTM, 1 layer", MEMORIES["layer 1"].colour, "-", "o"),
+    "_lstm1_large": ("LSTM, 1 layer, wider", MEMORIES["layer 1"].colour, (0, (3, 1.2)), "s"),
+    "_lstm2": ("LSTM, 2 layers", MEMORIES["layer 2"].colour, "-", "P"),
+    "_lstm3": ("LSTM, 3 layers", MEMORIES["layer 3"].colour, "-", "X"),
+    "_nlstm": ("Nested LSTM", MODELS["nlstm"].colour, "-", "^"),
 }
 FEW = 5  # epochs, of which all are shown
 STRIP = 0.17  # of a panel's width: what is printed
@@ -55,7 +46,6 @@ def printed_and_measured(
     history: pd.DataFrame | None,
     metrics: Sequence[str],
     splits: Sequence[str] = ("valid", "test"),
-    evaluation: str = "blocks",
     substitute: str = "",
     each_seed: bool = True,
     width: float = PAGE,
@@ -77,7 +67,14 @@ def printed_and_measured(
             perplexities; only a substitute, and training, which falls lower, have their own.
         each_seed: False leaves the means alone, and a mark at the mean of those epochs.
     """
-    printed, measured = _printed(comparison, metrics), _measured(history, metrics, splits, evaluation)
+    numbers = comparison[(comparison["kind"] == "number") & (comparison["setting"] == "as printed")]
+    numbers = numbers[numbers["metric"].isin(metrics)].assign(row=lambda each: each["experiment"].map(row_of))
+    printed = numbers.assign(value=numbers["printed"], start="zero", seed=-1, epoch=np.nan)
+    measured = pd.DataFrame(columns=COLUMNS)
+    if history is not None:
+        chosen = history["metric"].isin(metrics) & history["split"].isin(splits) & (history["evaluation"] == "blocks")
+        mine = history[chosen].assign(row=history["experiment"].map(row_of))
+        measured = mine[mine["row"] != ""].sort_values(COLUMNS[:-1], ignore_index=True)
     if printed.empty:
         raise UsageError(f"the table prints no {', '.join(metrics)}; it has {', '.join(comparison['metric'].unique())}")
     bands = [band for metric in metrics for band in _bands(metric, starts(measured), substitute)]
@@ -110,10 +107,7 @@ def printed_and_measured(
 def _scale(
     across: Sequence[Axes], splits: Sequence[str], measured: pd.DataFrame, seen: pd.DataFrame, log: bool
 ) -> None:
-    """One axis for the splits that are evaluated, and one for training; numbers at the first panel of each.
-
-    seen: the rows that must be in sight, what is printed among them.
-    """
+    """One axis for the splits that are evaluated, and one for training; what is `seen` must be in sight."""
     for group in ([split for split in splits if split != "train"], ["train"]):
         mine = [panel for panel, split in zip(across, splits, strict=True) if split in group]
         curves, targets = (rows[rows["split"].isin(group)] for rows in (measured, seen))
@@ -145,25 +139,6 @@ def row_of(experiment: str) -> str:
     return next((end for end in sorted(ROWS, key=len, reverse=True) if name.endswith(end)), "")
 
 
-def _printed(comparison: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    numbers = comparison[(comparison["kind"] == "number") & (comparison["setting"] == "as printed")]
-    numbers = numbers[numbers["metric"].isin(metrics)]
-    row = numbers["experiment"].map(row_of)
-    return numbers.assign(row=row, value=numbers["printed"], start="zero", seed=-1, epoch=np.nan)
-
-
-def _measured(
-    history: pd.DataFrame | None, metrics: Sequence[str], splits: Sequence[str], evaluation: str
-) -> pd.DataFrame:
-    if history is None:
-        return pd.DataFrame(columns=COLUMNS)
-    mine = history[
-        history["metric"].isin(metrics) & history["split"].isin(splits) & (history["evaluation"] == evaluation)
-    ]
-    mine = mine.assign(row=mine["experiment"].map(row_of))
-    return mine[mine["row"] != ""].sort_values(COLUMNS[:-1], ignore_index=True)
-
-
 def _best(measured: pd.DataFrame) -> pd.DataFrame:
     """The rows of each seed's best validation epoch, by the metric itself."""
     key = ["start", "metric", "row", "seed"]
@@ -187,7 +162,7 @@ def _draw(panel: Axes, measured: pd.DataFrame, best: pd.DataFrame, printed: pd.D
     for end, value, text in printed[["row", "value", "as_printed"]].itertuples(index=False):
         k = list(ROWS).index(end)  # a column each, since some values nearly coincide
         place = 0.12 + 0.19 * k if measured.empty else 1 - STRIP + 0.015 + 0.03 * k
-        panel.plot([place], [value], "D", color=ROWS[end].colour, markersize=3.5,
+        panel.plot([place], [value], "D", color=ROWS[end][1], markersize=3.5,
                    transform=panel.get_yaxis_transform(), **_filling(end))  # fmt: skip
         if measured.empty:
             near: dict[str, Any] = {"xytext": (0, 4), "textcoords": "offset points", "ha": "center", "fontsize": 6.5}

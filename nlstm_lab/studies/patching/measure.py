@@ -67,10 +67,6 @@ def minimal_pairs() -> list[Pair]:
     - class: a verb or a noun after "to" or "a", as far as they begin alike;
     - repetition: a name that was read before, as far as two names begin alike.
     """
-    return [*_number(), *_class(), *_repetition()]
-
-
-def _number() -> list[Pair]:
     found = []
     for noun in NOUNS.split():
         plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
@@ -79,11 +75,6 @@ def _number() -> list[Pair]:
                 one, many = (f"{start}{each}{between}" for each in (noun, plural))
                 found.append(Pair("number", f"{one} w", f"{many} w", "a", "e"))
                 found.append(Pair("number", f"{many} ha", f"{one} ha", "v", "s"))
-    return found
-
-
-def _class() -> list[Pair]:
-    found = []
     for pair in VERBS.split():
         verb, noun = pair.split(":")
         same, right, wrong = _parted(verb, noun)
@@ -91,11 +82,6 @@ def _class() -> list[Pair]:
             for adverb in ADVERBS:
                 clean, corrupted = (f"{subject}{word}{adverb}{same}" for word in ("to", "a"))
                 found.append(Pair("class", clean, corrupted, right, wrong))
-    return found
-
-
-def _repetition() -> list[Pair]:
-    found = []
     for pair in NAMES.split():
         one, other = pair.split(":")
         for first, second in ((one, other), (other, one)):
@@ -207,10 +193,7 @@ def _code(model: Network, symbol: str | int) -> int:
 def _entering(
     model: Network, codes: Tensor, common: int, memories: Sequence[str], more: dict[str, Tensor] | None = None
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """What each of the last `common` steps reads of each memory, [common, units], and the logits.
-
-    more: what is added to it, by memory; the logits can then be differentiated by that.
-    """
+    """What each of the last `common` steps reads of each memory, [common, units], with `more` added, and the logits."""
     seen: dict[str, list[Tensor]] = {name: [] for name in memories}
 
     def see(name: str, values: Tensor) -> Tensor:

@@ -42,11 +42,7 @@ POINTS = 80  # at which a distribution is drawn
 
 
 def cumulated(cells: pd.DataFrame) -> pd.DataFrame:
-    """The share of all of a memory's cells that are alive and at most so slow, for every run and quantity.
-
-    cells: `lab.probes.quantities(states, gates)`. Columns: model, start, seed, memory, quantity, x, share. Where the
-    share ends below 1, the rest is dead or has no number. A memory for which a quantity is not defined has no rows.
-    """
+    """The `share` of all of a memory's cells that are alive and at most so slow (`x`), for every run and quantity."""
     live = cells[(cells["life"] == "alive") & np.isfinite(cells["value"])]
     frames = []
     for quantity, measured in live.groupby("quantity", sort=False):

@@ -79,17 +79,17 @@ def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
 
 def _chosen(trace: xr.Dataset, f: xr.DataArray) -> xr.DataArray:
     """The persistence of layers that choose when to move, from what they chose."""
-    flush = _beside(trace["z"].shift(time=1))
+
+    def beside(boundary: xr.DataArray) -> xr.DataArray:
+        """A layer's boundary at every step but the first, to be multiplied with its memory's gates."""
+        return xr.DataArray(boundary.values[1:], dims=("time", "memory"))
+
+    flush = beside(trace["z"].shift(time=1))
     if "active" in trace:  # boundaries are given, and a layer begins anew when it next moves
-        active = _beside(trace["active"])
+        active = beside(trace["active"])
         return active * (1 - flush) * f + (1 - active)
-    below = _beside(trace["z"].shift(layer=1, fill_value=1.0))
+    below = beside(trace["z"].shift(layer=1, fill_value=1.0))
     return (1 - flush) * (below * f + (1 - below))  # HM-RNN, equation 2: FLUSH, UPDATE, COPY
-
-
-def _beside(boundary: xr.DataArray) -> xr.DataArray:
-    """A layer's boundary at every step but the first, to be multiplied with its memory's gates."""
-    return xr.DataArray(boundary.values[1:], dims=("time", "memory"))
 
 
 def _nest(cell: Cell) -> list[GatedCell]:

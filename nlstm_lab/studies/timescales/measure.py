@@ -1,7 +1,6 @@
 """Timescales of every unit of every memory: of its states, of its forget gates.
 
-A dead cell gets no timescale: a counter has an infinite autocorrelation time and remembers nothing. Frames
-keep it, with NaN and the reason; medians over live cells (`seeds.medians`) say beside them how many are not.
+A dead cell gets no timescale: a counter has an infinite autocorrelation time and remembers nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,6 +31,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "characters shuffled": {"order": "characters"},
     "words shuffled": {"order": "words"},
 }
+GATES = {"gate": "from_mean_ln_f", "persistence": "persistence"}  # measures of slowness by their columns
 
 VALUES: dict[str, Callable[[Array], Array]] = {
     "raw": lambda c: c,
@@ -187,10 +187,7 @@ def quantities(states: pd.DataFrame, gates: pd.DataFrame) -> pd.DataFrame:
     integrated autocorrelation times of the two, `gate`, -1 / (mean of ln f), and `persistence`.
     """
     keys = [*RUN, "memory", "unit", "life"]
-    frames = [
-        states.loc[states["value"] == value, [*keys, "timescale"]].rename(columns={"timescale": "value"})
-        for value in ("raw", "tanh")
-    ]
-    frames += [gates[[*keys, name]].rename(columns={name: "value"}) for name in ("from_mean_ln_f", "persistence")]
-    named = zip(frames, ("raw", "tanh", "gate", "persistence"), strict=True)
-    return pd.concat([frame.assign(quantity=name) for frame, name in named], ignore_index=True)
+    named = {value: states[states["value"] == value].assign(value=states["timescale"]) for value in ("raw", "tanh")}
+    named |= {name: gates.assign(value=gates[column]) for name, column in GATES.items()}
+    frames = [frame[[*keys, "value"]].assign(quantity=name) for name, frame in named.items()]
+    return pd.concat(frames, ignore_index=True)

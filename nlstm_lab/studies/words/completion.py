@@ -40,9 +40,8 @@ class Completer:
 
     model: predicts at every character. words: the names of what it predicts, in the order of their codes; None for
     the network's own, or where that is the next character. unknown: what happens to characters outside the
-    vocabulary: "refuse", "map", or "show" (not read). window: of longer texts the last words within it are read, from
-    a zero state; where reading starts moves on by half a window, so that it seldom moves. A quarter of a window is read
-    at least, where no space is near from within a word.
+    vocabulary: "refuse" or "map". window: of longer texts the last words within it are read, from a zero state; where
+    reading starts moves on by half a window, so that it seldom moves.
 
     The network must not change meanwhile: a new one needs a new Completer. UsageError: a network that does not
     predict at every character, names that are not its.
@@ -67,27 +66,23 @@ class Completer:
         self._read: OrderedDict[str, tuple[Tensor, Any]] = OrderedDict()  # h of the last step and the state
 
     def __call__(self, text: str, k: int = 3) -> list[Completion]:
-        """The `k` likeliest words for what is being typed, likeliest first.
+        """The `k` likeliest words for what is being typed, likeliest first: `text` is any prefix, also an empty one.
 
-        text: any prefix, also an empty one. The article's sequences begin with a space: one is put before a text
-        without. UsageError: a refused character, k below 1.
+        The article's sequences begin with a space: one is put before a text without.
         """
         if k < 1:
             raise UsageError(f"k must be a positive number of words, not {k}")
         text = composed(text, self.unknown)
         if not text or (self.words is not None and not text.startswith(" ")):
             text = f" {text}"
-        with reading(self.model):
-            hidden = self._hidden(text[self._start(text) :])
-            logits = self.model.readout(hidden)
-        (suggestions,) = likeliest(logits, outputs_of(self.model, self.words, logits.shape[-1]), k)
-        return suggestions
-
-    def _start(self, text: str) -> int:
         half = max(self.window // 2, 1)
         start = max(-(-(len(text) - self.window) // half) * half, 0)
-        # a space far behind would leave little to read; how far may not hang on what is typed, or reading began anew
-        return max(text.find(" ", start, start + half // 2 + 1), start) if start else 0
+        if start:  # a space far behind would leave little to read; how far may not hang on what is typed
+            start = max(text.find(" ", start, start + half // 2 + 1), start)
+        with reading(self.model):
+            logits = self.model.readout(self._hidden(text[start:]))
+        (suggestions,) = likeliest(logits, outputs_of(self.model, self.words, logits.shape[-1]), k)
+        return suggestions
 
     def _hidden(self, text: str) -> Tensor:
         """h after the last character, [1, hidden_size], reading on from the longest prefix that was read before."""
@@ -169,8 +164,6 @@ def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tenso
 
 def likeliest(logits: Tensor, names: Sequence[str], k: int) -> list[list[Completion]]:
     """For every row of logits [T, outputs] the `k` likeliest words."""
-    suggestions = likeliest_codes(torch.softmax(logits.double(), -1), names, k)
-    rows = zip(*(tensor.tolist() for tensor in reversed(suggestions)), strict=True)
-    return [
-        [Completion(names[code], value) for code, value in zip(codes, values, strict=True)] for codes, values in rows
-    ]
+    values, codes = likeliest_codes(torch.softmax(logits.double(), -1), names, k)
+    rows = zip(codes.tolist(), values.tolist(), strict=True)
+    return [[Completion(names[code], p) for code, p in zip(*row, strict=True)] for row in rows]

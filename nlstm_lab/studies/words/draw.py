@@ -48,7 +48,10 @@ def training_curves(
             for model in in_order(here["model"]):
                 for split in ("train", "valid"):
                     _curve(panel, here[(here["model"] == model) & (here["split"] == split)], x, split)
-            panel.set(xlabel=TIMES[x], ylim=_limits(here))
+            # the first steep fall would flatten all that differs
+            top = float(here.loc[here["update"] > 0.02 * here["update"].max(), "value"].max())
+            lowest = float(here["value"].min())
+            panel.set(xlabel=TIMES[x], ylim=(lowest - 0.05 * (top - lowest), top))
             panel.grid(axis="y")
             panel.xaxis.set_major_locator(MaxNLocator(5))
         row[0].set_ylabel(AXES["nll_nats"])
@@ -74,13 +77,6 @@ def _curve(ax: Axes, rows: pd.DataFrame, x: str, split: str) -> None:
         ax.plot(one[x], one["value"], **{**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""})
     mean = rows.groupby("update")[[x, "value"]].mean()
     ax.plot(mean[x], mean["value"], **{"linewidth": 1.4, "zorder": 3, **style})
-
-
-def _limits(frame: pd.DataFrame) -> tuple[float, float]:
-    """From the lowest loss to the highest after the first steep fall, which would flatten all that differs."""
-    lowest = float(frame["value"].min())
-    top = float(frame.loc[frame["update"] > 0.02 * frame["update"].max(), "value"].max())
-    return lowest - 0.05 * (top - lowest), top
 
 
 @styled

@@ -30,13 +30,10 @@ Array = NDArray[Any]
 
 
 @recorded("context_accuracy")
-def context_accuracy(
-    model: Network, texts: Sequence[str] | Sequences, words: Sequence[str] | None = None
-) -> pd.DataFrame:
+def context_accuracy(model: Network, texts: Sequence[str] | Sequences) -> pd.DataFrame:
     """How often the word is among the 1, 2 and 3 likeliest, by the number of its characters that were read.
 
-    texts: each from a zero state, of at most 200 characters; or `lab.datasets.Sequences(...)`. words: the
-    names of what is predicted; None for the network's own.
+    texts: each from a zero state, of at most 200 characters; or `lab.datasets.Sequences(...)`.
 
     Returns top, known, accuracy_pct (over the words that the network knows, as its loss counts), accuracy_unmasked_pct
     (over all words, as the article counts: an unknown word is never right) and the numbers of both: counted, all.
@@ -44,17 +41,21 @@ def context_accuracy(
     texts = read(texts)
     longest = max(map(len, texts), default=0) + 1  # a word may be known whole, where no space is before it
     hits, counted, everything = np.zeros((TOPS, longest)), np.zeros(longest, int), np.zeros(longest, int)
-    for answers in _readings(model, texts, words):
+    for answers in _readings(model, texts):
         right = answers.hit.cumsum(1).T  # among the first, the first two, ...
         for top in range(TOPS):
             hits[top] += np.bincount(answers.said.known, right[top], longest)
         counted += np.bincount(answers.said.known[answers.known], minlength=longest)
         everything += np.bincount(answers.said.known, minlength=longest)
-    return _table(hits, counted, everything)
+    known = np.flatnonzero(counted)
+    places = pd.MultiIndex.from_product([range(1, TOPS + 1), known], names=["top", "known"])
+    frame = pd.DataFrame({"accuracy_pct": (100 * hits / np.maximum(counted, 1))[:, known].ravel()}, index=places)
+    frame["accuracy_unmasked_pct"] = (100 * hits / np.maximum(everything, 1))[:, known].ravel()
+    return frame.assign(counted=np.tile(counted[known], TOPS), all=np.tile(everything[known], TOPS)).reset_index()
 
 
 @recorded("repetition")
-def repetition(model: Network, texts: Sequence[str] | Sequences, words: Sequence[str] | None = None) -> pd.DataFrame:
+def repetition(model: Network, texts: Sequence[str] | Sequences) -> pd.DataFrame:
     """How many characters of a word must be read until it is suggested, the first time and the second: does a network
     remember what it has read? (The draft's second observation, of many words.)
 
@@ -63,7 +64,7 @@ def repetition(model: Network, texts: Sequence[str] | Sequences, words: Sequence
     characters that the network knows and that comes twice in a text: text, word, first, second.
     """
     rows = []
-    for number, answers in enumerate(_readings(model, read(texts), words)):
+    for number, answers in enumerate(_readings(model, read(texts))):
         seen: dict[str, list[int]] = {}
         for start in np.unique(answers.said.start):
             word, places = answers.said.word[start], answers.said.start == start
@@ -82,10 +83,10 @@ class Reading(NamedTuple):
     hit: Array
 
 
-def _readings(model: Network, texts: Sequence[str], words: Sequence[str] | None) -> Iterator[Reading]:
-    names, vocabulary = model.words if words is None else words, vocabulary_of(model)
+def _readings(model: Network, texts: Sequence[str]) -> Iterator[Reading]:
+    names, vocabulary = model.words, vocabulary_of(model)
     if names is None:
-        raise UsageError(f"{model.name or 'this network'} predicts no words: hand in `words`, their names")
+        raise UsageError(f"{model.name or 'this network'} predicts no words")
     if not texts or not all(0 < len(text) <= LONGEST for text in texts):
         raise UsageError(f"at least one text is needed, and each of 1 to {LONGEST} characters")
     codes, device = {name: code for code, name in enumerate(names)}, model.device
@@ -102,17 +103,6 @@ def _readings(model: Network, texts: Sequence[str], words: Sequence[str] | None)
             hit = top[: len(text), column] == true[:, None]
             # of fewer words than `TOPS` there is no further one that may be right
             yield Reading(said, true >= 0, np.pad(hit, ((0, 0), (0, TOPS - hit.shape[1]))))
-
-
-def _table(hits: Array, counted: Array, everything: Array) -> pd.DataFrame:
-    known = np.flatnonzero(counted)
-    rows = [
-        (top + 1, place, 100 * hits[top, place] / counted[place], 100 * hits[top, place] / everything[place])
-        for top in range(TOPS)
-        for place in known
-    ]
-    frame = pd.DataFrame(rows, columns=["top", "known", "accuracy_pct", "accuracy_unmasked_pct"])
-    return frame.assign(counted=np.tile(counted[known], TOPS), all=np.tile(everything[known], TOPS))
 
 
 def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
