@@ -28,10 +28,7 @@ WIDE = 15  # from this ratio of its ends on such an axis has marks enough at 1, 
 def panels(
     ax: Axes | None, rows: int, columns: int, width: float, height: float, **share: Any
 ) -> tuple[Figure, NDArray[Any]]:
-    """A new figure of so many inches, or the place of `ax`, divided into panels; with the axes [rows, columns].
-
-    share: sharex, sharey, width_ratios and height_ratios, as matplotlib takes them.
-    """
+    """A new figure of so many inches, or the place of `ax`, divided into panels; with the axes [rows, columns]."""
     if ax is None:
         figure = plt.figure(figsize=(width, height))
         plt.close(figure)
@@ -73,10 +70,7 @@ def seeds_and_mean(
     each: bool = True,
     **style: Any,
 ) -> None:
-    """Every seed's curve faint (unless not `each`), their mean strong (geometric where `log`) as far as all seeds go.
-
-    UsageError: a seed has two values at one place, as where two experiments were put together.
-    """
+    """Every seed's curve faint (if `each`), their mean strong (geometric where `log`), as far as all seeds go."""
     if (again := frame[frame.duplicated([x, "seed"])]).size:
         place, seed = again[x].iloc[0], again["seed"].iloc[0]
         clash = frame[(frame[x] == place) & (frame["seed"] == seed)]

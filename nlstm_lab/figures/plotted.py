@@ -55,9 +55,7 @@ def data(figure: Figure) -> pd.DataFrame:
     """
     frames = _frames.get(figure, [])
     if not frames:
-        raise ValueError(
-            "this figure carries no data: draw it with a function of lab.figures, or attach(figure, frame)"
-        )
+        raise ValueError("this figure carries no data: draw it with a function of lab.figures, or attach a frame")
     if len(frames) == 1:
         return frames[0]
     return pd.concat([frame.assign(panel=k) for k, frame in enumerate(frames)], ignore_index=True)
@@ -66,9 +64,7 @@ def data(figure: Figure) -> pd.DataFrame:
 def fingerprint(figure: Figure) -> str:
     """A digest of size, words, colours, lines and markers: the look, as far as it is no consequence of data.
 
-    No position and no tick enters it: those follow from the data and from the machine's font metrics, and a
-    figure that was shown before it is saved has more of them. Nor do measured numbers in the words of a figure whose
-    data is computed for it. So a drawing has one fingerprint everywhere.
+    No position and no tick enters it, which follow from the machine's font metrics, too; nor measured numbers in words.
     """
     size = tuple(round(float(inch), 3) for inch in figure.get_size_inches())
     ticks = {id(element) for tick in figure.findobj(Tick) for element in tick.findobj()}
@@ -85,12 +81,8 @@ def _describe(artist: Artist, computed: bool) -> str:
         words = COMPUTED.sub("#", artist.get_text()) if computed else artist.get_text()
         return f"{words!r} {to_hex(artist.get_color())} {font}" if words else ""
     if isinstance(artist, Line2D):
-        look = (
-            artist.get_linestyle(),
-            round(artist.get_linewidth(), 3),
-            artist.get_marker(),
-            artist.get_alpha(),
-        )
+        width = round(artist.get_linewidth(), 3)
+        look = artist.get_linestyle(), width, artist.get_marker(), artist.get_alpha()
         return f"line {to_hex(artist.get_color())} {look}"
     if isinstance(artist, Patch):
         colours = to_hex(artist.get_facecolor(), True), to_hex(artist.get_edgecolor(), True)

@@ -77,7 +77,9 @@ def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = 
             _write(figure, target, record)
         except OSError as error:
             raise LabError(f"cannot write {target.name} into {target.parent} ({paths.reason(error)})") from error
-    update_manifest(target.parent)
+    # two processes may save at once: whoever writes last looks again whether it knew every sidecar
+    while paths.write(target.parent / "manifest.json", as_json(manifest(target.parent)).decode()):
+        pass
     return target
 
 
@@ -99,10 +101,7 @@ def _unchanged(target: Path, record: dict[str, Any], figure: Figure) -> bool:
 
 
 def agree(old: pd.DataFrame, new: pd.DataFrame, decimals: Mapping[str, int]) -> bool:
-    """Whether stored numbers are those of `new`, which is not rounded, within a unit of their last digit.
-
-    decimals: of the columns that a network computed for this figure, by name.
-    """
+    """Whether stored numbers are those of `new`, which is not rounded, within a unit of their last digit."""
     if old.shape != new.shape or list(old.columns) != list(new.columns):
         return False
     for column in old.columns:
@@ -119,19 +118,15 @@ def agree(old: pd.DataFrame, new: pd.DataFrame, decimals: Mapping[str, int]) -> 
 
 def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
     """All files, each whole or not at all; the sidecar, which vouches for the others, comes last."""
-    source = "; ".join(record["runs"])
     seeds = " ".join(map(str, record["seeds"]))
-    described = f"runs: {source}; seeds: {seeds}" if source else "no runs"
-    metadata: dict[str, dict[str, Any]] = {
-        "pdf": {"Title": record["name"], "Subject": record["caption"], "Keywords": described}
-        | dict.fromkeys(("CreationDate", "Creator", "Producer")),
-        "svg": {"Title": record["name"], "Description": f"{record['caption']} {described}".strip()}
-        | dict.fromkeys(("Date", "Creator")),
-        "png": {
-            "Title": record["name"],
-            "Description": f"{record['caption']} {described}".strip(),
-            "Software": None,
-        },
+    described = f"runs: {'; '.join(record['runs'])}; seeds: {seeds}" if record["runs"] else "no runs"
+    title: dict[str, Any] = {"Title": record["name"]}
+    whole = title | {"Description": f"{record['caption']} {described}".strip()}
+    subject = title | {"Subject": record["caption"], "Keywords": described}
+    metadata = {
+        "pdf": subject | dict.fromkeys(("CreationDate", "Creator", "Producer")),
+        "svg": whole | dict.fromkeys(("Date", "Creator")),
+        "png": whole | {"Software": None},
     }
     contents = {"csv": _csv(data(figure).round(decimals(figure)), DIGITS).encode()}
     with style.context():
@@ -154,15 +149,6 @@ def _of_few_colors(png: io.BytesIO) -> bytes:
     stored = io.BytesIO()
     small.save(stored, format="png", optimize=True, dpi=picture.info["dpi"], pnginfo=texts)
     return stored.getvalue()
-
-
-def update_manifest(folder: Path) -> None:
-    """Assemble a folder's `manifest.json` from the sidecars, sorted by name.
-
-    Two processes may do so at once: whoever writes last looks again whether it knew every sidecar.
-    """
-    while paths.write(folder / "manifest.json", as_json(manifest(folder)).decode()):
-        pass
 
 
 def manifest(folder: Path | None = None) -> list[dict[str, Any]]:

@@ -146,17 +146,7 @@ def context() -> Iterator[None]:
 
 
 def inches(width: float | str) -> float:
-    """A width in inches, also from millimetres and centimetres.
-
-    Args:
-        width: A number of inches, or text such as "85 mm", "8.5 cm" or "3.25 in".
-
-    Raises:
-        UsageError: It is none of these.
-
-    >>> inches("50.8 mm"), inches("2.54cm"), inches(COLUMN)
-    (2.0, 1.0, 3.25)
-    """
+    """A width in inches, given as a number of them or as text such as "85 mm", "8.5 cm" or "3.25 in"."""
     if isinstance(width, int | float):
         return width
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(mm|cm|in)", width)

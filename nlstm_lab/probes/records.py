@@ -22,7 +22,11 @@ from nlstm_lab.models import Network
 
 LONG = 64  # a longer string is known by its digest: a text, most often
 Place = (Excerpt, KnownText, Lines, Sequences)  # texts that are known by where they stand in a corpus
-KEYS = {"model": "weights", "burn_in": "skip"}  # parameters that committed records know under another name
+KEYS = {
+    "model": "weights",
+    "models": "weights",
+    "burn_in": "skip",
+}  # as committed records know them
 
 
 Other = TypeVar("Other")
@@ -169,6 +173,8 @@ def _known(name: str, value: Any) -> Any:
     """A parameter as it is written into the record."""
     if isinstance(value, nn.Module) or (isinstance(value, str) and len(value) > LONG):
         return digest(value)
+    if isinstance(value, list) and all(isinstance(each, nn.Module) for each in value):
+        return [digest(each) for each in value]
     try:
         return json.loads(json.dumps(value))
     except TypeError:

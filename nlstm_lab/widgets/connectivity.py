@@ -8,7 +8,6 @@ import numpy as np
 import traitlets
 import xarray as xr
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.style import in_order, look
@@ -130,10 +129,8 @@ class ConnectivityExplorer(LabWidget):
         measured = self._measured[_key(*(self.settled[name] for name in ("target", "word", "mode")))]
         if self.settled["mode"] != "as_coded":
             return measured
-        return {
-            name: one.assign(connectivity=one["connectivity"] ** 2).assign_attrs(mode="as_coded")
-            for name, one in measured.items()
-        }
+        squares = {name: one.assign(connectivity=one["connectivity"] ** 2) for name, one in measured.items()}
+        return {name: one.assign_attrs(mode="as_coded") for name, one in squares.items()}
 
     def shown(self) -> dict[str, Any]:
         """Where Python is absent, every target and mode must be there already: they are computed now."""
@@ -161,12 +158,7 @@ FULL = 32767  # the code of a position's largest connectivity
 
 
 def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
-    """What does not hang on target and mode, as JSON values.
-
-    data: by model, what `lab.probes.connectivity` gave, all of one text. Returns symbols (as given), read (as read by
-    each network), word, word_start and known (of every position), window (where a position's window starts), and for
-    each of `networks`: name, label, colour, predictions [T][3] and probabilities [T][3].
-    """
+    """What does not hang on target and mode, as JSON values; data: by model, the connectivity of one text."""
     names = in_order(data)
     if not names:
         raise UsageError("there is nothing to compare: hand in at least one network")
@@ -198,8 +190,12 @@ def packed(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     """
     about, arrays = [], []
     for name in in_order(data):
-        codes, largest = _codes(data[name])
-        arrays.append(codes)
+        values, window = data[name]["connectivity"].values, data[name]["window"].values
+        inside = np.arange(values.shape[1]) <= (np.arange(len(values)) - window)[:, None]
+        largest = np.max(np.abs(values), axis=1)  # NaN where nothing was asked for
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.nan_to_num(np.sqrt(np.abs(values) / largest[:, None]))
+        arrays.append(np.rint(FULL * share * np.sign(np.nan_to_num(values)))[inside])
         about.append(
             {
                 "target": [str(word) for word in data[name]["target"].values],
@@ -208,15 +204,3 @@ def packed(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
             }
         )
     return {"networks": about, "codes": np.concatenate(arrays).astype("<i2").tobytes()}
-
-
-def _codes(one: xr.Dataset) -> tuple[NDArray[np.int16], NDArray[np.float64]]:
-    """The codes of one network's matrix, one position after the other, and each position's largest size."""
-    values, window = one["connectivity"].values, one["window"].values
-    place = np.arange(len(values)) - window
-    inside = np.arange(values.shape[1]) <= place[:, None]
-    size = np.abs(values)
-    largest = np.max(size, axis=1)  # NaN where nothing was asked for
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.nan_to_num(np.sqrt(size / largest[:, None]))
-    return np.rint(FULL * share * np.sign(np.nan_to_num(values)))[inside].astype(np.int16), largest

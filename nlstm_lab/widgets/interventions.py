@@ -142,10 +142,7 @@ class InterventionLab(ReadingWidget):
     def _departure(
         self, given: dict[str, Any], read: Any, memory: str, moment: int, step: Step, each: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What is predicted after the cut, log p [distance, vocabulary], and its divergence [distance], nats.
-
-        each: Whether each unit of the memory is cut alone: [unit, distance, ..].
-        """
+        """What is predicted after the cut (or that of `each` unit alone), log p, and its divergence in nats."""
         network, kind = self._networks[given["run"]], given["kind"]
         refuse_sampling(network)
         codes = encode(network, given["text"])[: moment + DISTANCE]

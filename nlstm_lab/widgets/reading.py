@@ -55,10 +55,7 @@ class Networks:
         self._given = {one.name: one for one in each}
 
     def follow(self, widget: Any) -> None:
-        """Let a widget with `runs` and `run` offer what is picked in the browser, if its networks come from one.
-
-        What cannot be offered becomes the widget's `error`, and it keeps what it had. A closed widget follows no more.
-        """
+        """Let a widget offer what is picked in the browser, if its networks come from one, until it is closed."""
         browser = self._browser
         if browser is None:
             return
@@ -146,11 +143,7 @@ def _foretells(run: Run) -> bool:
 
 
 def _laid_out(network: Network) -> Network:
-    """The same network, its matrices lying the other way round in memory.
-
-    A text is read one step at a time, and a step multiplies a single row: so it takes half as long. A network that
-    was handed in stays as it is, since others hold it too.
-    """
+    """The same network, its matrices lying the other way round in memory: a step then takes half as long."""
     with torch.no_grad():
         for parameter in network.parameters():
             if parameter.dim() == 2:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import LabError
-from nlstm_lab.studies.activations.measure import BEFORE, find_counterparts, units
+from nlstm_lab.studies.activations.measure import BEFORE, counterparts, units
 from nlstm_lab.studies.contents.measure import cell_cuts
 from nlstm_lab.studies.timescales.measure import timescales
 from nlstm_lab.widgets.reading import Networks
@@ -65,7 +65,7 @@ class UnitRecords:
     def _counterparts(self, run: str, text: Excerpt, rows: list[tuple[str, int]]) -> list[list[list[Any]]]:
         """Of every unit: the run, the unit and the correlation of its counterpart in each other seed."""
         siblings = self._networks.siblings(run)
-        record = find_counterparts(list(siblings.values()), text) if len(siblings) > 1 else None
+        record = counterparts.find(list(siblings.values()), text) if len(siblings) > 1 else None
         if record is None:
             return [[] for _ in rows]
         names = list(siblings)

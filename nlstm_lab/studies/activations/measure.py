@@ -1,7 +1,6 @@
 """What each unit does along a long text: where it is highest and lowest, what it follows, who is its counterpart.
 
-A unit's value is tanh of its memory cell, or its hidden state where there are no cells. These are tables for a page a
-unit: small, and recorded.
+A unit's value is tanh of its memory cell, or its hidden state where there are no cells.
 """
 
 from typing import Any
@@ -15,7 +14,7 @@ from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.reading import BURN_IN, memory_states, seen
-from nlstm_lab.probes.records import digest, ensure, find, read, recorded
+from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.tracing import trace
 from nlstm_lab.studies.contents.measure import labels
 
@@ -147,6 +146,7 @@ def _places(values: Array, burn_in: int) -> list[int]:
     return found
 
 
+@recorded("counterparts")
 def counterparts(models: list[Network], text: Excerpt) -> pd.DataFrame:
     """Match each unit with the one of the same memory in each other network that goes with it most, recorded.
 
@@ -157,21 +157,8 @@ def counterparts(models: list[Network], text: Excerpt) -> pd.DataFrame:
     Returns:
         Columns network and other (positions in `models`), memory, unit, `counterpart` and `r`, the correlation.
     """
-    return ensure("counterparts", lambda: _counterparts(models, read(text)[:BASELINE]), **_key(models, text))
-
-
-def find_counterparts(models: list[Network], text: Excerpt) -> pd.DataFrame | None:
-    """What `counterparts` has recorded, or None."""
-    return find("counterparts", **_key(models, text))
-
-
-def _key(models: list[Network], text: Excerpt) -> dict[str, Any]:
-    return {"weights": [digest(model) for model in models], "text": str(text)}
-
-
-def _counterparts(models: list[Network], text: str) -> pd.DataFrame:
-    read = [values_of(trace(model, text, predictions=False)) for model in models]
-    every = [{name: _standardized(x[BURN_IN:]) for name, x in states.items()} for states in read]
+    traces = [trace(model, read(text)[:BASELINE], predictions=False) for model in models]
+    every = [{name: _standardized(x[BURN_IN:]) for name, x in values_of(traced).items()} for traced in traces]
     frames = []
     for one, states in enumerate(every):
         for other, others in enumerate(every):

@@ -16,6 +16,7 @@ from nlstm_lab.cells.base import Record
 from nlstm_lab.cells.fast import sparse
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM, Boundary, HMLSTMCell, Operation
+from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -151,21 +152,17 @@ def described(model: Network, threshold: float | None, slope: float | None, run:
     }
 
 
-def _cells(unit: HMLSTM) -> list[HMLSTMCell]:
+def _cells(unit: Recurrent) -> list[HMLSTMCell]:
     return [cell for cell in unit.cells if isinstance(cell, HMLSTMCell)]
 
 
 @contextmanager
 def _set(model: Network, threshold: float | None, slope: float | None) -> Iterator[None]:
     """Another threshold and slope for a while."""
-    unit = model.recurrent
-    if not isinstance(unit, HMLSTM):
-        yield
-        return
-    cells = _cells(unit)
+    unit, cells = model.recurrent, _cells(model.recurrent)  # none where boundaries are given
     kept: list[tuple[Boundary, float, Tensor]] = [(cell.boundary, cell.threshold, cell.slope) for cell in cells]
     try:
-        if slope is not None:
+        if slope is not None and isinstance(unit, HMLSTM):
             unit.slope = slope
         for cell in cells:
             if threshold is not None:

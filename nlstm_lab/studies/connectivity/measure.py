@@ -6,6 +6,7 @@ respect to the one-hot vector x_s that was read at position s.
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -38,14 +39,7 @@ Read = tuple[Tensor, ...]  # what the unit is called with, [S, features] each, o
 Attribute = Callable[[Read, Tensor, Tensor], Tensor]  # also positions [n] and codes [n], to [n, S]
 
 
-def attribution(model: Network, mode: Mode) -> Attribute:
-    """How the logits of a network are attributed to its input, in a mode of `connectivity`; UsageError: another."""
-    if mode not in get_args(Mode):
-        raise UsageError(f"mode must be one of {', '.join(map(repr, get_args(Mode)))}, not {mode!r}")
-    return lambda read, positions, codes: _from_input(model, mode, read, positions, codes)
-
-
-def _from_input(model: Network, mode: Mode, read: Read, positions: Tensor, codes: Tensor) -> Tensor:
+def _attributed(model: Network, mode: Mode, read: Read, positions: Tensor, codes: Tensor) -> Tensor:
     x, *given = read
 
     def predict(inputs: Tensor, positions: Tensor, *given: Tensor) -> Tensor:
@@ -128,7 +122,9 @@ def connectivity(
     vocabulary, words = vocabulary_of(model), model.words if words is None else words
     text = composed(text, unknown)
     codes, read = encode_leniently(vocabulary, text, unknown)
-    attribute = attribution(model, mode)
+    if mode not in get_args(Mode):
+        raise UsageError(f"mode must be one of {', '.join(map(repr, get_args(Mode)))}, not {mode!r}")
+    attribute = partial(_attributed, model, mode)
     pieces, places = windows(read, window), np.arange(len(text)) if at is None else np.array([*at], int)
     if strange := [int(place) for place in places if not 0 <= place < len(text)]:
         raise UsageError(f"there is no position {strange[0]}: the text has the positions 0 to {len(text) - 1}")

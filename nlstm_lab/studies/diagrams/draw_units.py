@@ -4,7 +4,6 @@ Filled boxes have weights (blue: gates, sigma; orange: candidates); circles are 
 Names are the papers' and PyTorch's: the article calls the candidate z.
 """
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from nlstm_lab.figures.style import PAGE, look, styled
-from nlstm_lab.studies.diagrams.sheet import CANDIDATE, GATE, INK, PLAIN, RADIUS, Sheet
+from nlstm_lab.studies.diagrams.sheet import CANDIDATE, GATE, INK, PLAIN, RADIUS, Point, Sheet
 
 CELL, OUTER, INNER = look("cell").colour, look("outer").colour, look("inner").colour
 THICK = 1.7
@@ -189,32 +188,19 @@ class Edge(NamedTuple):
 
 # What the equations say: `kept` is multiplied by a forget gate and added to, `content` enters a candidate or is passed
 # on through an output gate, `gates` only opens and shuts. States from the bottom up.
-LSTM = (
-    ("x", "c", "h"),
-    (
-        Edge("x", "c", CONTENT),
-        Edge("c", "c", KEPT, past=True),
-        Edge("h", "c", CONTENT, past=True),
-        Edge("c", "h", CONTENT),
-        Edge("x", "h", GATES, bend=-0.45),
-        Edge("h", "h", GATES, past=True),
-    ),
-)
-STACKED = (
-    ("x", "c^1", "h^1", "c^2", "h^2"),
-    tuple(
-        edge
-        for below, c, h in (("x", "c^1", "h^1"), ("h^1", "c^2", "h^2"))
-        for edge in (
-            Edge(below, c, CONTENT),
-            Edge(c, c, KEPT, past=True),
-            Edge(h, c, CONTENT, past=True),
-            Edge(c, h, CONTENT),
-            Edge(below, h, GATES, bend=-0.45),
-            Edge(h, h, GATES, past=True),
-        )
-    ),
-)
+def _layer(below: str, c: str, h: str) -> tuple[Edge, ...]:
+    return (
+        Edge(below, c, CONTENT),
+        Edge(c, c, KEPT, past=True),
+        Edge(h, c, CONTENT, past=True),
+        Edge(c, h, CONTENT),
+        Edge(below, h, GATES, bend=-0.45),
+        Edge(h, h, GATES, past=True),
+    )
+
+
+LSTM = ("x", "c", "h"), _layer("x", "c", "h")
+STACKED = ("x", "c^1", "h^1", "c^2", "h^2"), _layer("x", "c^1", "h^1") + _layer("h^1", "c^2", "h^2")
 NESTED = (
     ("x", TILDE, "c", "h"),
     (
@@ -231,12 +217,7 @@ NESTED = (
         Edge("h", "h", GATES, past=True),
     ),
 )
-MEMORY = {
-    "c": "cell",
-    "c^1": "layer 1",
-    "c^2": "layer 2",
-    TILDE: "inner",
-}  # whose colour a state has, here and elsewhere
+MEMORY = {"c": "cell", "c^1": "layer 1", "c^2": "layer 2", TILDE: "inner"}  # whose colour a state has
 
 
 @styled
@@ -268,7 +249,11 @@ def _graph(sheet: Sheet, x: float, y: float, graph: tuple[tuple[str, ...], tuple
         for row, state in enumerate(states):
             name, _, layer = state.partition("^")
             index = f"_{{{time}}}" + (f"^{{{layer}}}" if layer else "")
-            sheet.node(x + column * STEP, y + row * ROW, f"${name}{index}$", _fill(state, colours))
+            fill = "#ffffff" if state == "x" else "#e9e9e9"  # of an input, and of a hidden state
+            if state in colours:  # a memory has its own colour, half as strong
+                red, green, blue = to_rgb(colours[state])
+                fill = to_hex(((1 + red) / 2, (1 + green) / 2, (1 + blue) / 2))
+            sheet.node(x + column * STEP, y + row * ROW, f"${name}{index}$", fill)
         for edge in edges:
             if edge.past and column == 0:
                 continue
@@ -277,22 +262,8 @@ def _graph(sheet: Sheet, x: float, y: float, graph: tuple[tuple[str, ...], tuple
             _arrow(sheet, start, end, edge.kind, colours.get(edge.target, INK), bend=edge.bend)
 
 
-def _fill(state: str, colours: Mapping[str, str]) -> str:
-    """White of an input, grey of a hidden state, and of a memory its own colour, half as strong."""
-    if state in colours:
-        red, green, blue = to_rgb(colours[state])
-        return to_hex(((1 + red) / 2, (1 + green) / 2, (1 + blue) / 2))
-    return "#ffffff" if state == "x" else "#e9e9e9"
-
-
 def _arrow(
-    sheet: Sheet,
-    start: tuple[float, float],
-    end: tuple[float, float],
-    kind: str,
-    memory: str,
-    bend: float = 0,
-    shrink: float = NODE,
+    sheet: Sheet, start: Point, end: Point, kind: str, memory: str, bend: float = 0, shrink: float = NODE
 ) -> None:
     """An edge in the manner of its kind; what is kept has its memory's colour."""
     if kind == KEPT:
