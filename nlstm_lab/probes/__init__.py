@@ -101,8 +101,14 @@ _get, __all__ = door(
         ],
         "studies.boundaries.measure": ["boundaries", "plain"],
         "studies.boundaries.segments": ["attained", "mutual_information"],
-        "studies.connectivity.gradients": ["gradient_by_distance", "gradients"],
-        "studies.connectivity.lags": ["connectivity_lags", "profile", "survey", "within_seed"],
+        "studies.connectivity.lags": [
+            "connectivity_lags",
+            "gradient_by_distance",
+            "gradients",
+            "profile",
+            "survey",
+            "within_seed",
+        ],
         "studies.connectivity.measure": ["connectivity"],
         "studies.connectivity.published": [
             "published_accuracy",

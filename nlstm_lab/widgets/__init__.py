@@ -3,11 +3,10 @@
 from nlstm_lab.widgets.boundaries import BoundaryExplorer
 from nlstm_lab.widgets.completion import AutocompleteDemo
 from nlstm_lab.widgets.connectivity import ConnectivityExplorer
-from nlstm_lab.widgets.dashboard import Dashboard
 from nlstm_lab.widgets.explorer import CellExplorer
 from nlstm_lab.widgets.interventions import InterventionLab
 from nlstm_lab.widgets.patching import PatchLab
-from nlstm_lab.widgets.runs import RunBrowser
+from nlstm_lab.widgets.runs import Dashboard, RunBrowser
 from nlstm_lab.widgets.training import TrainingExplorer
 
 __all__ = [

@@ -2,8 +2,10 @@
 
 from contextlib import suppress
 from dataclasses import fields
+from itertools import pairwise
 from typing import Any
 
+import ipywidgets
 import pandas as pd
 import traitlets
 from matplotlib.figure import Figure
@@ -153,3 +155,29 @@ def _curves(history: Any) -> dict[str, list[list[float]]]:
     training = next((rows for split in TRAINING if len(rows := history[history["split"] == split])), valid[:0])
     curves = {"valid": valid, "training": training}
     return {name: rows[["update", "value"]].sort_values("update").to_numpy().tolist() for name, rows in curves.items()}
+
+
+SHARED = ("run", "text", "unit", "step", "at")  # what widgets that have it share
+
+
+class Dashboard(ipywidgets.VBox):  # type: ignore[misc]
+    """Widgets that share run, text, unit and position: what is chosen in one is chosen in all.
+
+    It is no more than `ipywidgets.VBox(widgets)` and, for each name, `ipywidgets.link((other, name), (one, name))`, as
+    you may write it yourself to lay them out or link them in another way. At first the lower widget's value counts.
+
+    Args:
+        widgets: The widgets, from top to bottom.
+    """
+
+    def __init__(self, *widgets: LabWidget) -> None:
+        super().__init__(widgets)
+        for name in SHARED:
+            having = [each for each in widgets if each.has_trait(name) and not isinstance(each, RunBrowser)]
+            for one, other in pairwise(having):
+                ipywidgets.link((other, name), (one, name))
+
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The widgets, and for who cannot run them the picture or page of the first."""
+        data, metadata = self.children[0]._repr_mimebundle_(**options)
+        return {**data, **(super()._repr_mimebundle_(**options) or {})}, metadata

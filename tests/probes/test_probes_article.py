@@ -10,7 +10,7 @@ from nlstm_lab.datasets.excerpt import Sequences
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.studies.connectivity import gradients as gradients_module
+from nlstm_lab.studies.connectivity import lags
 
 WORDS = ("<eos>", "<unknown>", "the", "study", "grammar")
 TEXTS = [" the study of the grammar of study", " grammar the grammar and the study"]
@@ -21,7 +21,7 @@ SEQUENCES = Sequences(Autocomplete("text8"), "test", 2)
 def network(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "probes", lambda: tmp_path)
     monkeypatch.setattr(Sequences, "read", lambda self: TEXTS)
-    monkeypatch.setattr(gradients_module, "DISTANCE", 20)
+    monkeypatch.setattr(lags, "DISTANCE", 20)
     symbols = Vocabulary((*AutocompleteTask.special, *ALPHABET))
     ends = Interface(Symbols(len(symbols), padded=True), Symbols(len(WORDS), names=WORDS), symbols)
     return build(ModelConfig("gru", 6, embedding_size=6), ends, seed=0).eval()

@@ -81,24 +81,20 @@ def boundary_scores(scores: pd.DataFrame, within: str = "0", width: float = PAGE
 def _layer(panel: Axes, scores: pd.DataFrame, truths: list[str]) -> None:
     """One layer's scores, a line a truth."""
     for y, truth in enumerate(truths):
-        _judged(panel, y, scores[scores["truth"] == truth].set_index("detector")["value"])
+        values = scores[scores["truth"] == truth].set_index("detector")["value"]  # one a seed
+        for detector in [name for name in DETECTORS if name in values.index]:
+            _, colour, marker, place = DETECTORS[detector]
+            seeds = values.loc[[detector]]
+            mean, low, high = t_interval(seeds)
+            drawn: dict[str, Any] = {"color": colour, "markersize": 4.5, "clip_on": False, "zorder": 4}
+            panel.plot(mean, y + place, marker, markeredgewidth=1.1, **drawn)
+            if detector == "network":
+                panel.plot([low, high], [y + place] * 2, color=colour, linewidth=1.6, solid_capstyle="butt")
+                panel.plot(seeds, [y + SEEDS] * len(seeds), ".", **drawn | {"markersize": 4, "alpha": 0.6})
         panel.axhline(y + 0.5, color="#e4e4e4", linewidth=0.4, zorder=0)
     panel.set_xlim(0, min(1.0, panel.dataLim.xmax * 1.05) or 1.0)
     panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     name_lines(panel, truths)
-
-
-def _judged(panel: Axes, y: int, values: pd.Series) -> None:
-    """The line of one truth; values: one a seed, by detector."""
-    for detector in [name for name in DETECTORS if name in values.index]:
-        _, colour, marker, place = DETECTORS[detector]
-        mean, low, high = t_interval(values.loc[[detector]])
-        drawn: dict[str, Any] = {"color": colour, "markersize": 4.5, "clip_on": False, "zorder": 4}
-        panel.plot(mean, y + place, marker, markeredgewidth=1.1, **drawn)
-        if detector == "network":
-            panel.plot([low, high], [y + place] * 2, color=colour, linewidth=1.6, solid_capstyle="butt")
-            seeds = values.loc[[detector]]
-            panel.plot(seeds, [y + SEEDS] * len(seeds), ".", **drawn | {"markersize": 4, "alpha": 0.6})
 
 
 def _rates(rates: pd.Series) -> str:

@@ -119,9 +119,8 @@ def _bar(ax: Axes, width: float, height: float, colours: Colormap, norm: Normali
     left, top = width / 2 - 0.7, height - BAR + 0.06
     shades = np.linspace(low, high, 128)
     ax.pcolormesh(left + np.linspace(0, 1.4, 129), [top, top + 0.07], shades[None], cmap=colours, norm=norm)
-    whose = {"row": "of its own largest", "log": "of the largest of all, logarithmic"}.get(
-        scale, "of the largest of all"
-    )
+    all_of = "of the largest of all"
+    whose = {"row": "of its own largest", "log": f"{all_of}, logarithmic"}.get(scale, all_of)
     weakest = f"10$^{{-{DECADES}}}$ or less" if scale == "log" else f"{low:.0f}"
     ax.text(left - 0.05, top + 0.06, weakest, ha="right", va="baseline", fontsize=6)
     ax.text(left + 1.45, top + 0.06, f"1, connectivity as a share {whose}", va="baseline", fontsize=6)
@@ -213,10 +212,7 @@ def _chosen(means: pd.DataFrame, where: str | None, quantity: str, published: pd
 
 
 def seed_lines(ax: Axes, frame: pd.DataFrame, logarithmic: bool = False) -> None:
-    """value against lag for each model: its seeds faint, their mean strong, its interval a band, published dashed.
-
-    logarithmic: mean and interval are computed of log10 of the values.
-    """
+    """value against lag for each model: its seeds faint, their mean (of log10) strong, its interval a band."""
     for model in in_order(frame["model"]):
         rows, colour = frame[frame["model"] == model], look(model).colour
         ours, theirs = (rows[rows["source"] == source] for source in ("ours", "published"))

@@ -150,7 +150,7 @@ def connectivity(
             here = np.where(asked[start:stop], wanted, NO_CODE)
             values = _matrix(heard, here, attribute, max(1, chunk), done or bar.update)
             described.append(_described(values, logits, names, wanted, start))
-    return _dataset(described, text, read, said, {"model": model.name, "mode": mode})
+    return labelled(described, text, read, said, {"model": model.name, "mode": mode})
 
 
 def _targets(
@@ -201,7 +201,8 @@ def _described(
     }
 
 
-def _dataset(pieces: list[dict[str, Any]], text: str, read: str, words: Words, about: dict[str, str]) -> xr.Dataset:
+def labelled(pieces: list[dict[str, Any]], text: str, read: str, words: Words, about: dict[str, str]) -> xr.Dataset:
+    """What the windows give (`_described`), one after the other, as `connectivity` returns it."""
     widest = max(piece["connectivity"].shape[1] for piece in pieces)
     for piece in pieces:  # a shorter window has no later sources: 0, as everywhere in the future
         piece["connectivity"] = np.pad(piece["connectivity"], ((0, 0), (0, widest - piece["connectivity"].shape[1])))

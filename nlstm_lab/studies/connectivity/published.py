@@ -13,6 +13,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.texts import words_of
 from nlstm_lab.studies.connectivity import lags
+from nlstm_lab.studies.connectivity.measure import labelled
 
 Unit = Literal["gru", "lstm", "nlstm"]
 CELL_TYPES: tuple[Unit, ...] = get_args(Unit)
@@ -36,20 +37,11 @@ def published_connectivity(unit: Unit) -> xr.Dataset:
     prediction = np.array([row["predict"] for row in rows], dtype=object)
     probability = np.array([row["probability"] for row in rows], dtype=float)
     text, target = "".join(row["char"] for row in rows), [row["target"] for row in rows]
-    words = words_of(text)
     hit = prediction == np.array(target)[:, None]
-    along = {"target": target, "window": np.zeros(len(text), int), "symbol": list(text), "read": list(text)}
-    along |= {"word": words.word, "word_start": words.start, "known": words.known}
-    return xr.Dataset(
-        {
-            "connectivity": (("time", "source"), np.sqrt(squares)),
-            "prediction": (("time", "rank"), prediction),
-            "probability": (("time", "rank"), probability),
-            "p": ("time", np.where(hit.any(1), (hit * probability).sum(1), np.nan)),
-        },
-        {"time": np.arange(len(text)), **{name: ("time", values) for name, values in along.items()}},
-        {"model": f"{unit}, as published", "mode": "l2", "windows": 1},
-    )
+    piece = {"connectivity": np.sqrt(squares), "prediction": prediction, "probability": probability}
+    piece |= {"p": np.where(hit.any(1), (hit * probability).sum(1), np.nan)}
+    piece |= {"target": target, "window": np.zeros(len(text), int)}
+    return labelled([piece], text, text, words_of(text), {"model": f"{unit}, as published", "mode": "l2"})
 
 
 def _read(name: str) -> bytes:

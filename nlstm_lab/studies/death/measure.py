@@ -136,22 +136,16 @@ def _watched(experiment: Experiment, text: str, seed: int, updates: Sequence[int
     def look(update: int) -> None:
         if update in updates:
             network.eval()
-            rows.append({"update": update, **_lives(network, batch), **_reading(network, text)})
+            with torch.inference_mode():
+                found = memories(network.trace(batch)[2])
+            lives = {memory: liveness(*(record[name] for name in JUDGED)) for memory, record in found.items()}
+            letters = {f"lives/{memory}": "".join(LETTERS[k] for k in codes) for memory, codes in lives.items()}
+            rows.append({"update": update, **letters, **_reading(network, text)})
 
     config = replace(experiment.training, batches_per_reading=1)  # what an epoch ends with is not looked at
     look(0)
     training.fit(network, task, config, seed=seed, after_update=look)
     return pd.DataFrame(rows)
-
-
-@torch.inference_mode()
-def _lives(network: Network, batch: torch.Tensor) -> dict[str, str]:
-    """A letter a cell of every memory."""
-    found = memories(network.trace(batch)[2])
-    return {
-        f"lives/{memory}": "".join(LETTERS[code] for code in liveness(*(record[name] for name in JUDGED)).tolist())
-        for memory, record in found.items()
-    }
 
 
 def _reading(network: Network, text: str) -> dict[str, str]:

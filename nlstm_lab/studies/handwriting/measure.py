@@ -28,8 +28,6 @@ def density_of(model: Network) -> MixtureDensity:
 def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int = 0) -> Tensor:
     """Points [T, 3] of the pen (dx, dy, lifted after this point) in normalized units, the first of them zero.
 
-    UsageError: a network that does not write, fewer than two points, a temperature that is not positive.
-
     Args:
         points: Offsets and pen [T, 3]: dx, dy, pen up.
         temperature: Below 1 the network writes what it finds more likely, and more alike; the pen is lifted as often as

@@ -227,7 +227,7 @@ def _beyond(intervals: Mapping[str, Interval], reference: str) -> str | None:
 
 @styled
 def first_updates_and_epochs(
-    history: pd.DataFrame, metric: str = "bpc", evaluation: str = "blocks", width: float = PAGE, ax: Axes | None = None
+    history: pd.DataFrame, metric: str = "bpc", width: float = PAGE, ax: Axes | None = None
 ) -> Figure:
     """Above, the training metric in the first epoch against updates; below, valid and test against epochs.
 
@@ -236,7 +236,7 @@ def first_updates_and_epochs(
 
     UsageError: the history has no early rows of this metric.
     """
-    mine = history[(history["metric"] == metric) & (history["evaluation"] == evaluation)]
+    mine = history[(history["metric"] == metric) & (history["evaluation"] == "blocks")]
     early = mine.loc[mine["split"] == "early", ["model", "start", "seed", "split", "update", "value"]]
     if early.empty:
         raise UsageError(f"the history tells nothing of {metric!r} in the first updates")
@@ -250,7 +250,7 @@ def first_updates_and_epochs(
         upper.set_title(STARTS[start])
         upper.xaxis.set_major_formatter("{x:g}")
         upper.grid(axis="both")
-        learning_curves(mine[mine["start"] == start], metric, evaluation=evaluation, ax=lower)
+        learning_curves(mine[mine["start"] == start], metric, ax=lower)
         limits.append(lower.get_ylim())  # the panels share their axis: it must show what each would alone
         lower.xaxis.set_major_locator(MaxNLocator(integer=True))
     lows, highs = zip(*limits, strict=True)

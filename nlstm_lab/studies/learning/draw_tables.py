@@ -126,11 +126,8 @@ def _bands(metric: str, starts: Sequence[str], substitute: str) -> list[Band]:
     if substitute and starts:
         own = [Band(metric, start, substitute, False, True) for start in starts]
         return [Band(metric, "zero", "printed", True, False), *own]
-    titles = [STARTS[start] if len(starts) > 1 else "" for start in starts]
-    return [
-        Band(metric, start, title, start == "zero", True)
-        for start, title in zip(starts or ["zero"], titles or [""], strict=True)
-    ]
+    titles = {start: STARTS[start] if len(starts) > 1 else "" for start in starts or ["zero"]}
+    return [Band(metric, start, title, start == "zero", True) for start, title in titles.items()]
 
 
 def row_of(experiment: str) -> str:

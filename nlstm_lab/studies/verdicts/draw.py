@@ -40,10 +40,8 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
     frame = counted.assign(about=about.where(~counted["own"], OWN), side=sides)
     frame["about"] += frame["split"].map({"valid": ", validation", "test": ", test"}).fillna("")
     frame = frame.groupby(["side", "about", "verdict"], sort=False).size().rename("count").reset_index()
-    lines = [
-        sorted(frame.loc[frame["side"] == side, "about"].unique(), key=lambda about: about.startswith(OWN))
-        for side in SIDES
-    ]
+    every = [frame.loc[frame["side"] == side, "about"].unique() for side in SIDES]
+    lines = [sorted(names, key=lambda about: about.startswith(OWN)) for names in every]
     figure, axes = panels(ax, 1, 2, width, 0.75 + 0.19 * max(map(len, lines)), sharex="row")
     for panel, (side, order), names in zip(axes[0], SIDES.items(), lines, strict=True):
         wide = frame[frame["side"] == side].pivot(index="about", columns="verdict", values="count").fillna(0)
@@ -52,7 +50,8 @@ def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | Non
         for verdict in order:
             bars = panel.barh(range(len(names)), wide[verdict], left=start, height=0.66, **_fill(verdict))
             counts = [f"{count:.0f}" if count else "" for count in wide[verdict]]
-            for words in panel.bar_label(bars, counts, label_type="center", fontsize=6, color=_ink(verdict)):
+            ink = "#1c1c1c" if verdict in (*AGAINST, "smaller scale", "not run") else "white"
+            for words in panel.bar_label(bars, counts, label_type="center", fontsize=6, color=ink):
                 if verdict in AGAINST and words.get_text():
                     words.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.7})
             start += wide[verdict]
@@ -78,7 +77,3 @@ def _fill(verdict: str) -> dict[str, Any]:
     """A verdict's colour, hatched where the document is contradicted: a grey print tells these from the others."""
     hatch = {"hatch": "////", "edgecolor": "white"} if verdict in AGAINST else {}
     return {"facecolor": _colour(verdict), "linewidth": 0, **hatch}
-
-
-def _ink(verdict: str) -> str:
-    return "#1c1c1c" if verdict in (*AGAINST, "smaller scale", "not run") else "white"
