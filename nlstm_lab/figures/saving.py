@@ -43,14 +43,11 @@ def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = 
     runs: what it shows, one or several, recorded with their seeds in every file's metadata.
     caption: one sentence for the gallery.
 
-    Where what is drawn agrees with the stored numbers, and nothing else changed, no file is touched. A number agrees
-    that is within one unit of the last stored digit, before it is rounded: half for what rounding took away, half for
-    what processors differ by (and 1e-5 of its size, where a network computed it). What that does not see (the place of
-    a label) is redrawn after the JSON file has been deleted.
-
-    A figure that was stored by a notebook with other parameters than those of the notebook that runs stays, too: the
-    new one goes to `workspaces/figures`, which is printed, with what differs in its caption.
-    `nlstm-lab figures --replace` puts it into the old one's place.
+    Where the numbers agree with the stored ones, within a unit of their last digit (and 1e-5 of their size, where a
+    network computed them), and nothing else changed, no file is touched. What that does not see (the place of a label)
+    is redrawn after the JSON file has been deleted. A figure that was stored by a notebook with other parameters stays,
+    too: the new one goes to `workspaces/figures`, which is printed, with what differs in its caption, unless
+    `nlstm-lab figures --replace` says otherwise.
 
     UsageError: a name that is not `paper_figure_slug` in lower case. LabError: the folder cannot be written.
 

@@ -27,12 +27,10 @@ def _stored() -> pd.DataFrame:
 def record_claim(claim: str, scale: str, interval: Interval, n: int, df: float | None = None) -> pd.DataFrame:
     """Enter what was measured of a claim ("nested_lstm.inner_slower_than_outer") at a scale; returns the whole table.
 
-    n: seeds. df: degrees of freedom of the interval, n - 1 where none are named.
+    df: degrees of freedom of the interval, n - 1 where none are named.
 
-    An earlier entry of that claim and scale is replaced, so that a notebook may be run again; several may note at
-    once. An entry that was made with other parameters of its notebook stays in the file, which is printed; what is
-    returned has the new one in its place.
-    UsageError: no document registers the claim, or there is no such scale. LabError: the table cannot be written.
+    An earlier entry of that claim and scale is replaced; one that was made with other parameters of its notebook stays
+    in the file, which is printed. UsageError: no document registers the claim, or there is no such scale.
 
     Args:
         claim: The claim's name, document first.

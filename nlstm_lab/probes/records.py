@@ -59,17 +59,15 @@ def digest(value: str | nn.Module) -> str:
 def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: Any) -> pd.DataFrame:
     """The record called `name` of a measurement with these parameters, or else `measure()`, recorded.
 
-    `measured_with` holds all that the result depends on: networks and long texts, which are known by their digest (or
-    hand in the digest itself, where you have the one but not the other), numbers, strings, and lists of them. A network
-    is its parameters and buffers here. Flags of its unit that were changed after training (a threshold), and constants
-    of the code that measures, are not part of that: hand in what differs beside it, or delete the record. What comes
-    back has been through the file both times, so that both times it is the same; the frame's index is dropped.
-    LabError, before anything is measured: it could not be recorded.
+    What comes back has been through the file both times, so that both times it is the same; the frame's index is
+    dropped. LabError, before anything is measured: it could not be recorded.
 
     Args:
         name: The experiment or its name; of a measurement, what its records are called.
         measure: Called without arguments where there is no record; returns a frame.
-        measured_with: What was measured with, beside the name.
+        measured_with: All that the result depends on: networks and long texts, which are known by their digest (or the
+            digest itself), numbers, strings, and lists of them. A network is its parameters and buffers here: flags of
+            its unit that were changed after training, and constants of the code that measures, are handed in beside it.
 
     >>> ensure("losses", lambda: pd.DataFrame({"loss": [1.5]}), weights=model, text=text, seed=0)  # doctest: +SKIP
     """
@@ -86,8 +84,7 @@ def recorded(
 ) -> Callable[[Callable[..., pd.DataFrame]], Measurement]:
     """Decorate a measurement `(model, text, ...)`: on a place in a corpus it reads its record, or makes one.
 
-    A record is known by the model's weights, the place and the other arguments. On any other text (a string, codes),
-    nothing is recorded.
+    On any other text (a string, codes), nothing is recorded.
 
     Args:
         name: Of the records.

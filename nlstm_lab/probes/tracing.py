@@ -56,15 +56,12 @@ def trace(
       a layer moves as a whole (time, layer);
     - with `predictions`, `log_p` (time, vocabulary), the natural logarithm of the probability of what comes next,
       where the network has a vocabulary.
-    Attributes: model, run, depth (of nesting). A text is never cut into parallel streams: the inner memory's past
-    reaches beyond any warm-up. Above `IN_MEMORY` the arrays are streamed to disk. `watch` is called with the share
-    that is read, now and then, and may raise to end it. `known` is an earlier trace by this network with the same
-    arguments: what both texts begin with is taken from it instead of being read again. Raises UsageError for a
-    character that the network does not know.
+    Attributes: model, run, depth (of nesting). Above `IN_MEMORY` the arrays are streamed to disk. Raises UsageError for
+    a character that the network does not know.
 
     Args:
         predictions: Record log p of every symbol, too.
-        known: Coordinates to add to the dataset.
+        known: An earlier trace by this network with the same arguments: what both texts begin with is taken from it.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()

@@ -41,8 +41,7 @@ class LabWidget(anywidget.AnyWidget):
     `page/*.js`), its `inputs`, declares every input and result as a trait tagged `sync=True`, and writes `compute`
     and `draw`. Its own `__init__` keeps what they need, then calls this one with a value for every input.
 
-    `settled` holds the inputs that the results belong to, by name: what is drawn is drawn of these, since a browser's
-    choice may still be computed, or have been refused.
+    `settled` holds the inputs that the results belong to, by name: what is drawn is drawn of these.
     """
 
     title: ClassVar[str]
@@ -78,10 +77,7 @@ class LabWidget(anywidget.AnyWidget):
         self.on_msg(self._on_message)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        """The results (and inputs that had to be corrected) for `given` inputs, by the name of their traits.
-
-        May run in a thread; long work calls `step(share, doing)` now and then, which is where it can be cancelled.
-        """
+        """The results (and corrected inputs) for `given` inputs; long work calls `step(share, doing)` now and then."""
         return {}
 
     def draw(self) -> Figure:

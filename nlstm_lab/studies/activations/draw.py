@@ -233,9 +233,8 @@ def liveliest(trace: xr.Dataset, count: int = 7) -> list[int]:
 def all_cells(traces: Mapping[str, xr.Dataset], rows: int = 25, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Every memory along the text, a panel for each memory of each named trace, in the colours of figure 3.
 
-    All cells stand in the order in which they move, the calmest first, each memory in an order of its own; of these,
-    so many are drawn, at equal distances. The frame has a row for
-    every cell, in the network's order, with its movement and a column for each character.
+    Cells stand in the order in which they move, the calmest first; so many are drawn, at equal distances. The frame has
+    a row for every cell, in the network's order, with its movement and a column for each character.
 
     Args:
         traces: Traces of the same text (`lab.probes.trace`).

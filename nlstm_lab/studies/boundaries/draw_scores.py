@@ -1,5 +1,6 @@
 """Boundaries judged: F1 beside detectors that know nothing, lengths of segments, what a FLUSH does, and the ladder."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,10 @@ SEEDS = -0.16  # the place of the network's single seeds
 def boundary_scores(scores: pd.DataFrame, within: str = "0", width: float = PAGE, ax: Axes | None = None) -> Figure:
     """How well z of each layer meets each truth, beside detectors that fire as often: a panel a layer, a line a truth.
 
-    scores: `lab.probes.gather(networks, lab.probes.segment_studies.scores, excerpt)` of the seeds of one experiment.
+    scores: `lab.probes.gather(networks, lab.probes.segment_scores, excerpt)` of the seeds of one experiment.
     within: a window's name; beside the exact spaces stands what the paper says of them, "or one after". Seeds are
-    small, the bar is the t interval of their mean, cut at 0; rivals are means over seeds; from "random" to "best" is
-    what F1 can tell at that rate. Each panel has an axis of its own, and says how often its layer fires. A layer that
-    fires at less than 1 % of steps in every seed has no panel: the last one's title says so.
+    small, the bar is the t interval of their mean; rivals are means over seeds; from "random" to "best" is what F1 can
+    tell at that rate. A layer that fires at less than 1 % of steps in every seed has no panel.
 
     UsageError: nothing was judged within that window, or more than one experiment.
     """
@@ -116,10 +116,9 @@ def segment_lengths(
 ) -> Figure:
     """Three panels: how long segments are, the loss against the steps since a FLUSH, and what turning one costs.
 
-    lengths, since, turned: `segment_studies.lengths`, `.since_flush` and `.flushes` of the seeds of one experiment,
-    gathered. Every seed faint, the mean strong, as far as every seed has a value. Lengths from 20 on stand together;
-    what a run met fewer than 20 times is left out, and the legend says where a whole layer is. Colour is the layer; in
-    the right panel dashes are what was turned.
+    lengths, since, turned: `length_counts`, `surprisal_since_flush` and `flush_effects` of the seeds of one experiment,
+    gathered. Every seed faint, the mean strong. Lengths from 20 on stand together; what a run met fewer than 20 times
+    is left out. Colour is the layer; in the right panel dashes are what was turned.
     """
     figure, axes = panels(ax, 1, 3, width, 2.35)
     frames = [_lengths(axes[0, 0], lengths), _since(axes[0, 1], since), _turned(axes[0, 2], turned)]
@@ -145,11 +144,12 @@ def _series(name: str) -> dict[str, Any]:
     return {"color": "#4d4d4d", "linestyle": (0, (3, 1.4))}
 
 
-def _curves(panel: Axes, frame: pd.DataFrame) -> None:
-    """Every series that there is: every seed faint, the mean strong, as far as every seed has a value."""
-    for name in SERIES:
-        if (frame["series"] == name).any():
-            seeds_and_mean(panel, frame[frame["series"] == name], "x", "value", zorder=2, **_series(name))
+def _curves(panel: Axes, frame: pd.DataFrame, style: Mapping[str, Any]) -> None:
+    """Columns seed, x, value: every seed faint, the mean strong, where every seed has a value."""
+    wide = frame.pivot(index="x", columns="seed", values="value").sort_index()
+    for seed in wide:
+        panel.plot(wide.index, wide[seed], linewidth=0.5, alpha=0.35, **style)
+    panel.plot(wide.index, wide.mean(axis=1, skipna=False), linewidth=1.4, **style)
 
 
 def _lengths(panel: Axes, lengths: pd.DataFrame) -> pd.DataFrame:
@@ -160,7 +160,8 @@ def _lengths(panel: Axes, lengths: pd.DataFrame) -> pd.DataFrame:
     runs = rows[["series", "seed"]].drop_duplicates()
     frame = runs.merge(pd.DataFrame({"x": range(1, LONGEST + 1)}), how="cross")
     frame = frame.merge(shares.reset_index(), how="left").fillna({"value": 0.0})
-    _curves(panel, frame)
+    for name in frame["series"].unique():
+        _curves(panel, frame[frame["series"] == name], _series(name))
     panel.set(xlabel="length of a segment (steps)", ylabel="share of segments", ylim=(0, None))
     panel.set_xticks([1, 5, 10, 15, 20], ["1", "5", "10", "15", "20+"])
     panel.grid(axis="y")
@@ -170,7 +171,8 @@ def _lengths(panel: Axes, lengths: pd.DataFrame) -> pd.DataFrame:
 def _since(panel: Axes, since: pd.DataFrame) -> pd.DataFrame:
     since = since[since["count"] >= ENOUGH]
     frame = since.rename(columns={"since": "x", "bits": "value"}).assign(series="layer " + since["layer"].astype(str))
-    _curves(panel, frame)
+    for name in frame["series"].unique():
+        _curves(panel, frame[frame["series"] == name], _series(name))
     panel.set(xlabel="steps since the layer's FLUSH", ylabel="bits, next character")
     panel.grid(axis="y")
     return frame[["series", "seed", "x", "value"]].assign(panel="since")
@@ -182,7 +184,7 @@ def _turned(panel: Axes, turned: pd.DataFrame) -> pd.DataFrame:
     frame["value"] = frame["loss_increase"] / np.log(2)
     frame = frame[frame["x"] <= LONGEST]
     for (name, kind), rows in frame.groupby(["series", "kind"]):
-        seeds_and_mean(panel, rows, "x", "value", zorder=2, **_series(str(name)) | {"linestyle": FLUSHES[str(kind)]})
+        _curves(panel, rows, {**_series(str(name)), "linestyle": FLUSHES[str(kind)]})
     panel.axhline(0, color="#9a9a9a", linewidth=0.6)
     panel.set(xlabel="predictions since the change", ylabel="loss increase (bits)")
     handles = [Line2D([], [], color="#4d4d4d", linestyle=dash, label=f"FLUSH {kind}") for kind, dash in FLUSHES.items()]

@@ -141,10 +141,9 @@ def updates(model: Network, data: xr.Dataset) -> pd.DataFrame:
     """One row a layer: what it did along a text, and what that costs beside doing it at every step.
 
     data: `boundaries(model, text)`. Columns: layer, steps; updates, the steps at which it did not COPY, and of these
-    `flushes`; multiply-adds of matrices with states, in all: `sparse`, where a layer that copies computes nothing, one
-    that acts hears the layer below where z of that is 1 and the layer above where it flushes (equations 5 to 7), a
-    detector looks once at an h that stays; `dense`, all three products at every step; `stack`, an LSTM of as many
-    units. Embedding and output module are left out, and products with gates. UsageError: a network without boundaries.
+    `flushes`; multiply-adds of matrices with states: `sparse`, where a layer that copies computes nothing and one that
+    acts hears what equations 5 to 7 let through; `dense`, all products at every step; `stack`, an LSTM of as many
+    units. Embedding, output module and products with gates are left out. UsageError: a network without boundaries.
     """
     table = []
     for k, cell in enumerate(model.recurrent.cells):

@@ -1,8 +1,6 @@
 """How far connectivity reaches: each text's profile over lags, mean lag, share within the word; over texts and seeds.
 
-Every measurement is a tidy frame with a row for each text, place ("all", "word start": no character of the word is
-known yet, "within word"), quantity and lag (NaN but for profiles), and its value. Every position counts the same,
-whatever its gradient's size: its connectivities are shares of their own sum.
+Every position counts the same, whatever its gradient's size: its connectivities are shares of their own sum.
 """
 
 import copy
@@ -34,11 +32,8 @@ Array = NDArray[np.float64]
 
 
 def positions(data: xr.Dataset) -> pd.DataFrame:
-    """A row for each position of `connectivity(...)` whose target has a code and hangs on anything at all.
-
-    time; known (characters of the word); mean_lag (characters back, weighted by connectivity); share_in_word (from
-    the space before the word on); total (the sum of its connectivities; signs are dropped).
-    """
+    """A row for each position of `connectivity(...)` that hangs on anything: time, known (characters of the word),
+    mean_lag (characters back), share_in_word (from the space before it on) and total, the sum of connectivities."""
     values, lags = np.abs(data["connectivity"].values), _lags(data)
     total = np.nansum(values, axis=1)
     kept = (total > 0) & np.isfinite(values).all(1)
@@ -152,8 +147,7 @@ SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 coun
 def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, seed: int = 0) -> pd.DataFrame:
     """log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for every distance T - t.
 
-    Only the gradient with respect to the input compares units: it comes by every path, while a unit's h is not all
-    that it remembers (the article's delta_l^t, which is what reaches h_t of layer l).
+    Only the gradient with respect to the input compares units: a unit's h is not all that it remembers.
 
     Returns a row for each sequence, layer and distance in the columns text, where ("input", "layer 1", ...),
     quantity ("log10_gradient"), lag (the distance) and value: `within_seed` makes intervals of it.

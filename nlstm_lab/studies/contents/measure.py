@@ -76,12 +76,10 @@ def labels(text: str) -> pd.DataFrame:
 def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CLASSES)) -> pd.DataFrame:
     """How well each memory tells each property of the text, linearly: one row a memory and property.
 
-    The probe reads tanh c of all of a memory's cells at once and is fitted on the first part of the text, judged on the
-    last `HELD_OUT`. Columns: memory, label, metric, `score`, `control`, `chance` (what knows nothing scores), reason. R
-    squared for numbers, balanced accuracy (the mean over classes of the share that is found) for classes; NaN with a
-    reason where the text does not vary in a property or a memory does not move. Hidden states serve as memory 'h',
-    'layer 1 h' and so on. Raises UsageError for a text that is not the one that was traced, or is too short,
-    or a trace of codes.
+    The probe reads tanh c of all of a memory's cells, or a hidden state, and is fitted on the first part of the text,
+    judged on the last `HELD_OUT`. Columns: memory, label, metric, `score`, `control`, `chance` (what knows nothing
+    scores), reason. R squared for numbers, balanced accuracy for classes; NaN with a reason where the text does not
+    vary in a property or a memory does not move. UsageError: another text than was traced, one too short, or codes.
 
     Args:
         names: Labels to decode (`labels`).
@@ -205,8 +203,7 @@ def _class(word: str) -> str:
 def contents(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int = 0) -> pd.DataFrame:
     """Decode linearly what each memory, and each hidden state, holds of a text (`decoding.decode`), one row a property.
 
-    condition: "trained", and "untrained" for the same network with its parameters drawn anew from `seed`. The labels
-    start where the statistics do, so that of the first characters the word before is not known.
+    condition: "trained", and "untrained" for the same network with its parameters drawn anew from `seed`.
     """
     both = {"trained": True, "untrained": False}
     frames = [_contents(model, text, yes, burn_in, seed).assign(condition=name) for name, yes in both.items()]

@@ -55,9 +55,8 @@ def inner_memory_death(
     """Shares of latched and of silent cells of every memory, and the loss, against updates on a logarithmic axis.
 
     history: `lab.runs.histories(runs)`. metric: what tells the loss, "bpc" or "perplexity" (on a logarithmic axis). One
-    row of panels for each start of the output bias. Every seed faint, the mean strong; circles are the validation loss
-    after each epoch, or a dashed line where there are many. The training loss at an update is that of the updates since
-    the point before. Where several memories lie on one another at 0 %, the panel names them.
+    row of panels for each start of the output bias. Every seed faint, the mean strong; circles (a dashed line where
+    there are many) are the validation loss after each epoch. Memories that lie on one another at 0 % are named.
 
     UsageError: the history has no share of latched cells, or no such metric.
     """

@@ -49,9 +49,8 @@ def learning_curves(
     Args:
         history: The histories of runs under each other, with their `model` and `seed`:
             `pd.concat(run.history.assign(model="nlstm", seed=run.seed) for run in runs)`; or
-            `lab.runs.histories(runs)`, where experiments of one model are lines of their own, paler from one to the
-            next. The mean goes as far as all seeds do; where the history has the `state` of its runs, a ring marks the
-            end of those that a rule has ended, or that are under way.
+            `lab.runs.histories(runs)`, where experiments of one model are lines of their own. The mean goes as far as
+            all seeds do; a ring marks the end of runs that a rule has ended, or that are under way.
         x: The horizontal axis, "epoch" or "update".
         splits: Solid for validation, dashed for test, dotted for training.
         evaluation: "blocks" or "streams", if the history has both.

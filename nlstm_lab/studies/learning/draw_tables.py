@@ -57,14 +57,12 @@ def printed_and_measured(
 
     Args:
         comparison: The frame of `lab.targets.compare(...)`.
-        history: `lab.runs.histories(runs)` of whatever is recorded, or None: then the panels hold what is printed,
-            within and in numbers. A row of panels for each metric, and for each start of the output bias that was run;
-            every seed faint, the mean strong (thin where it is one seed's), a mark at each seed's best validation
-            epoch, which the tables take. What is printed stands beside the start at zero.
+        history: `lab.runs.histories(runs)` of whatever is recorded, or None: then the panels hold what is printed.
+            A row of panels for each metric and start of the output bias; every seed faint, the mean strong, a mark at
+            each seed's best validation epoch, which the tables take.
         metrics: Names of metrics.
         substitute: What the runs read instead of the document's text; their curves then have panels of their own, since
-            no printed number is about that text. All panels of a metric have one axis, which is logarithmic for
-            perplexities; only a substitute, and training, which falls lower, have their own.
+            no printed number is about that text.
         each_seed: False leaves the means alone, and a mark at the mean of those epochs.
     """
     numbers = comparison[(comparison["kind"] == "number") & (comparison["setting"] == "as printed")]

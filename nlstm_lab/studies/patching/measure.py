@@ -1,9 +1,8 @@
 """Patch maps: what each memory, put from one reading into another, restores of the prediction.
 
 Two texts differ in a word and end alike. Just before each character of the common end, one memory of the corrupted
-reading is replaced by that of the clean one (activation patching, Vig et al. 2020; Meng et al. 2022), and the
-corrupted text is read on: what then comes back of the clean reading's preference was carried by that memory.
-Attribution patching (Nanda 2023; Syed, Rager and Conmy 2023) is its first-order approximation, from one gradient.
+reading is replaced by that of the clean one (activation patching, Vig et al. 2020; Meng et al. 2022). Attribution
+patching (Nanda 2023; Syed, Rager and Conmy 2023) is its first-order approximation, from one gradient.
 """
 
 from collections.abc import Callable, Sequence

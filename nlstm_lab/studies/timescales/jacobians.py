@@ -50,10 +50,8 @@ class Factors(NamedTuple):
 def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
     """The local persistence of every cell at every step of `trace` but its first, (time, memory, unit).
 
-    `model` is the network that was traced. Costs as much as a product of [H, H] matrices a step for each
-    memory but the two innermost, and next to nothing otherwise: hand in a shorter trace,
-    `trace.isel(time=...)`, for depth > 2. Raises UsageError where the unit's memories are none of this
-    project's.
+    `model` is the network that was traced. Costs as much as a product of [H, H] matrices a step for each memory but
+    the two innermost. Raises UsageError where the unit's memories are none of this project's.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()

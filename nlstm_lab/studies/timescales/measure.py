@@ -49,9 +49,7 @@ def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), 
 
     Columns: memory, unit, value (a key of `VALUES`), life, `timescale` (integrated) with `low` and `high`,
     `window`, `effective_samples`, `e_folding`, `exponential` (see `autocorrelation`) and `reason`, empty
-    where there are numbers. For a unit without memory cells (a GRU) the hidden states are taken, as memory
-    'h' or 'layer 1 h'. `burn_in` leaves out the first steps, while a network is still moving away from its zero
-    state.
+    where there are numbers. For a unit without memory cells (a GRU) the hidden states are taken.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -84,10 +82,8 @@ def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), 
 def gate_timescales(traced: xr.Dataset) -> pd.DataFrame:
     """-1 / ln f of every cell's forget gate, in steps, once from the mean of f and once from the mean of ln f.
 
-    It is the decay of c_t = f c_{t-1} + ..., hence defined for plain cells and the innermost memory alone: an
-    outer memory of a Nested LSTM, c = o~ tanh(c~), has no leak of its own, and its rows are NaN with that
-    reason (the local persistence compares all memories alike). Columns: memory, unit, life, `from_mean_f`,
-    `from_mean_ln_f`, reason.
+    It is the decay of c_t = f c_{t-1} + ..., hence defined for plain cells and the innermost memory alone; the rows of
+    others are NaN with a reason. Columns: memory, unit, life, `from_mean_f`, `from_mean_ln_f`, reason.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()

@@ -1,8 +1,4 @@
-"""What is known of a word while it is written: how often it is suggested, and when one word of one text is.
-
-The published article's figure of accuracy against the characters that are known (0 at the space before the word), and
-the draft's two observations on "learning" and "grammar".
-"""
+"""What is known of a word while it is written: how often it is suggested, and when one word of one text is."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
