@@ -18,20 +18,8 @@ from tqdm.auto import tqdm
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.probes import texts as wording
 from nlstm_lab.probes.reading import evaluating
-from nlstm_lab.probes.texts import (
-    LONGEST,
-    Unknown,
-    Words,
-    code_of,
-    composed,
-    encode_leniently,
-    outputs_of,
-    unit_input,
-    vocabulary_of,
-    windows,
-    words_of,
-)
 from nlstm_lab.studies.words.completion import likeliest
 
 Mode = Literal["l2", "gradient_x_input"]
@@ -58,7 +46,7 @@ def _attributed(model: Network, mode: Mode, read: Read, positions: Tensor, codes
     gradient: Tensor = Saliency(predict).attribute(inputs, abs=False, **asked)
     if model.embedding is not None:
         with torch.no_grad():
-            table = model.embedding(torch.arange(len(vocabulary_of(model)), device=x.device))
+            table = model.embedding(torch.arange(len(wording.vocabulary_of(model)), device=x.device))
             gradient = gradient @ table.t()  # with respect to the one-hot vector
     return gradient.square().sum(-1).sqrt()  # the article's formula; its code forgets the root
 
@@ -79,9 +67,9 @@ def connectivity(
     target: Target = "true",
     given: str | None = None,
     mode: Mode = "l2",
-    unknown: Unknown = "refuse",
+    unknown: wording.Unknown = "refuse",
     at: Iterable[int] | None = None,
-    window: int = LONGEST,
+    window: int = wording.LONGEST,
     chunk: int = CHUNK,
     done: Callable[[int], object] | None = None,
 ) -> xr.Dataset:
@@ -119,13 +107,13 @@ def connectivity(
     >>> result.connectivity.shape, bool(result.connectivity[4, 5:].fillna(0).any())  # nothing hangs on what comes later
     ((28, 28), False)
     """
-    vocabulary, words = vocabulary_of(model), model.words if words is None else words
-    text = composed(text, unknown)
-    codes, read = encode_leniently(vocabulary, text, unknown)
+    vocabulary, words = wording.vocabulary_of(model), model.words if words is None else words
+    text = wording.composed(text, unknown)
+    codes, read = wording.encode_leniently(vocabulary, text, unknown)
     if mode not in get_args(Mode):
         raise UsageError(f"mode must be one of {', '.join(map(repr, get_args(Mode)))}, not {mode!r}")
     attribute = partial(_attributed, model, mode)
-    pieces, places = windows(read, window), np.arange(len(text)) if at is None else np.array([*at], int)
+    pieces, places = wording.windows(read, window), np.arange(len(text)) if at is None else np.array([*at], int)
     if strange := [int(place) for place in places if not 0 <= place < len(text)]:
         raise UsageError(f"there is no position {strange[0]}: the text has the positions 0 to {len(text) - 1}")
     asked = np.isin(np.arange(len(text)), places)
@@ -136,16 +124,16 @@ def connectivity(
             stacklevel=2,
         )
     described: list[dict[str, Any]] = []
-    said = words_of(read)
+    said = wording.words_of(read)
     true = [*read[1:], ""] if words is None else said.word  # the next character, or the word
     shown: dict[str, Any] = {"delay": DELAY, "leave": False, "unit": " characters", "disable": done is not None}
     with evaluating(model), tqdm(total=int(asked.sum()), **shown) as bar:
         for start, stop in pieces:
-            heard = unit_input(model, codes[start:stop])
+            heard = wording.unit_input(model, codes[start:stop])
             with torch.inference_mode():
                 hidden = model.recurrent(*(tensor.unsqueeze(1) for tensor in heard))[0]
                 logits: Tensor = model.readout(hidden.squeeze(1))
-            names = outputs_of(model, words, logits.shape[-1])
+            names = wording.outputs_of(model, words, logits.shape[-1])
             wanted = _targets(names, true[start:stop], logits, target, given)
             here = np.where(asked[start:stop], wanted, NO_CODE)
             values = _matrix(heard, here, attribute, max(1, chunk), done or bar.update)
@@ -158,7 +146,7 @@ def _targets(
 ) -> NDArray[np.int_]:
     """The code that is asked for at every position; NO_CODE where the true one is none of the network's."""
     if given is not None:
-        return np.full(len(logits), code_of(given, names))
+        return np.full(len(logits), wording.code_of(given, names))
     if target not in get_args(Target):
         raise UsageError(f"target must be one of {', '.join(map(repr, get_args(Target)))}, not {target!r}")
     asked = true if target == "true" else [first.word for (first,) in likeliest(logits, names, 1)]
@@ -201,7 +189,9 @@ def _described(
     }
 
 
-def labelled(pieces: list[dict[str, Any]], text: str, read: str, words: Words, about: dict[str, str]) -> xr.Dataset:
+def labelled(
+    pieces: list[dict[str, Any]], text: str, read: str, words: wording.Words, about: dict[str, str]
+) -> xr.Dataset:
     """What the windows give (`_described`), one after the other, as `connectivity` returns it."""
     widest = max(piece["connectivity"].shape[1] for piece in pieces)
     for piece in pieces:  # a shorter window has no later sources: 0, as everywhere in the future

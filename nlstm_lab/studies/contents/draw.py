@@ -10,17 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.panels import (
-    below,
-    memories,
-    memory_handles,
-    memory_label,
-    memory_style,
-    panels,
-    seeds_and_mean,
-    start_label,
-    starts,
-)
+from nlstm_lab.figures import panels
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, styled
 from nlstm_lab.statistics import t_interval
@@ -54,17 +44,17 @@ def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None
         raise UsageError("no memory tells anything: there is no score to draw")
     names = ["model", "start", "seed", "condition", "memory", "label", "metric", "score", "control", "chance"]
     frame = drawn[names]
-    order, labels = memories(frame), [name for name in LABELS if (frame["label"] == name).any()]
-    rows = starts(frame)
+    order, labels = panels.memories(frame), [name for name in LABELS if (frame["label"] == name).any()]
+    rows = panels.starts(frame)
     height = 1.0 + len(rows) * (0.25 + 0.19 * len(order))
-    figure, axes = panels(ax, len(rows), len(labels), width, height, sharex="col", sharey=True)
+    figure, axes = panels.panels(ax, len(rows), len(labels), width, height, sharex="col", sharey=True)
     for line, start in zip(axes, rows, strict=True):
         for panel, label in zip(line, labels, strict=True):
             here = frame[(frame["start"] == start) & (frame["label"] == label)]
             _rows(panel, here, order)
             panel.tick_params(axis="y", length=0)
-        line[0].set_ylabel(start_label(start))
-    axes[0, 0].set_yticks(range(len(order)), [memory_label(name) for name in order])
+        line[0].set_ylabel(panels.start_label(start))
+    axes[0, 0].set_yticks(range(len(order)), [panels.memory_label(name) for name in order])
     axes[0, 0].set_ylim(len(order) - 0.5, -0.5)
     for label, top, bottom in zip(labels, axes[0], axes[-1], strict=True):
         top.set_title(LABELS[label])
@@ -77,7 +67,7 @@ def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None
         Line2D([], [], color=GREY, marker="|", markersize=5, linestyle="", label="labels shifted along the text"),
         Line2D([], [], **REFERENCE, label="chance"),
     ]
-    below(figure, handles, columns=3)
+    panels.below(figure, handles, columns=3)
     return attach(figure, frame)
 
 
@@ -87,7 +77,7 @@ def _rows(panel: Axes, rows: pd.DataFrame, order: list[str]) -> None:
     for (condition, memory), here in rows.groupby(["condition", "memory"], sort=False):
         here = here.assign(row=order.index(str(memory)) + CONDITIONS[str(condition)])
         how = {"data": here, "y": "row", "native_scale": True, "orient": "h", "ax": panel}
-        colour = memory_style(str(memory))["color"]
+        colour = panels.memory_style(str(memory))["color"]
         sns.stripplot(**how, x="score", color=colour, jitter=False, size=2, alpha=0.45)
         point = {"linestyle": "none", "markersize": 3.5, "err_kws": {"linewidth": 1.0, "solid_capstyle": "butt"}}
         inside = {"markerfacecolor": "white", "markeredgewidth": 0.8} if condition == "untrained" else {}
@@ -125,22 +115,22 @@ def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
     shares = carried(cells)
     names = ["model", "start", "seed", "memory", "unit", "kl"]
     frame = cells[names].assign(drawn=cells["kl"].clip(lower=FLOOR))
-    order, rows = memories(frame), starts(frame)
-    figure, axes = panels(ax, len(rows), 2, width, 0.7 + 1.65 * len(rows), sharex="col")
+    order, rows = panels.memories(frame), panels.starts(frame)
+    figure, axes = panels.panels(ax, len(rows), 2, width, 0.7 + 1.65 * len(rows), sharex="col")
     for (left, right), start in zip(axes, rows, strict=True):
         here = frame[frame["start"] == start]
         for memory in order:
             mine = here[here["memory"] == memory]
-            colours = [memory_style(memory)["color"]] * mine["seed"].nunique()
+            colours = [panels.memory_style(memory)["color"]] * mine["seed"].nunique()
             sns.stripplot(
                 mine, x="drawn", y="memory", order=order, hue="seed", palette=colours, dodge=True, jitter=False,
                 log_scale=True, size=2, alpha=0.4, legend=False, ax=left, rasterized=True,  # thousands
             )  # fmt: skip
         for memory in reversed(order):
             cumulative = shares[(shares["start"] == start) & (shares["memory"] == memory)]
-            seeds_and_mean(right, cumulative, "cells", "share", **memory_style(memory))
+            panels.seeds_and_mean(right, cumulative, "cells", "share", **panels.memory_style(memory))
         right.plot([0, 1], [0, 1], **REFERENCE)
-        left.set(xlabel="", ylabel=start_label(start))
+        left.set(xlabel="", ylabel=panels.start_label(start))
         left.set_yticks(range(len(order)), [_named(here[here["memory"] == name], name) for name in order])
         left.tick_params(axis="y", length=0)
         left.grid(axis="x")
@@ -154,11 +144,11 @@ def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
     axes[-1, 0].set_xlabel("KL(intact ‖ one cell swapped), nats")
     axes[-1, 1].set_xlabel("the weightiest cells, of all")
     alike = Line2D([], [], **REFERENCE, label="all cells alike")
-    below(figure, [*memory_handles(frame), alike], columns=5)
+    panels.below(figure, [*panels.memory_handles(frame), alike], columns=5)
     return attach(figure, frame.drop(columns="drawn"))
 
 
 def _named(cells: pd.DataFrame, memory: str) -> str:
     """A memory, and how many of its cells cost nothing where some do."""
     idle = (cells["kl"] <= FLOOR).mean()
-    return memory_label(memory) + (f"\n{100 * idle:.0f} % at the edge" if idle >= 0.01 else "")
+    return panels.memory_label(memory) + (f"\n{100 * idle:.0f} % at the edge" if idle >= 0.01 else "")

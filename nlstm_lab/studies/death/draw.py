@@ -10,24 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.panels import (
-    LOGARITHMIC,
-    STARTS,
-    below,
-    logarithmic,
-    memories,
-    memory_handles,
-    memory_label,
-    memory_lines,
-    model_handles,
-    model_style,
-    name_lines,
-    panels,
-    seeds_and_interval,
-    seeds_and_mean,
-    start_label,
-    starts,
-)
+from nlstm_lab.figures import panels
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import NORMS, PAGE, in_order, look, styled
 
@@ -69,24 +52,24 @@ def inner_memory_death(
         raise UsageError("the history tells nothing of latched cells: these units have no memory cells")
     if metric not in LOSSES or not (shown["quantity"] == metric).any():
         raise UsageError(f"the history has no metric {metric!r} to draw; one of {', '.join(LOSSES)} can be")
-    rows, quantities = starts(frame), {**SHARES, metric: LOSSES[metric]}
-    figure, axes = panels(ax, len(rows), 3, width, 0.4 + 1.65 * len(rows), sharex=True, sharey="col")
+    rows, quantities = panels.starts(frame), {**SHARES, metric: LOSSES[metric]}
+    figure, axes = panels.panels(ax, len(rows), 3, width, 0.4 + 1.65 * len(rows), sharex=True, sharey="col")
     for line, start in zip(axes, rows, strict=True):
         for panel, quantity in zip(line, quantities, strict=True):
             here = shown[(shown["start"] == start) & (shown["quantity"] == quantity)]
             if quantity == metric:
                 _losses(panel, here)
-                if metric in LOGARITHMIC:
-                    logarithmic(panel)
+                if metric in panels.LOGARITHMIC:
+                    panels.logarithmic(panel)
                     panel.set_ylim(bottom=LEGEND * here["value"].min())
             else:
-                memory_lines(panel, here, "update", "value")
+                panels.memory_lines(panel, here, "update", "value")
                 _nothing(panel, here)
                 panel.set_ylim(-0.03, 1.03)
                 panel.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
             panel.set_xscale("log")
             panel.grid(axis="both")
-        line[0].set_ylabel(start_label(start))
+        line[0].set_ylabel(panels.start_label(start))
     for panel, name in zip(axes[0], quantities.values(), strict=True):
         panel.set_title(name)
     for panel in axes[-1]:
@@ -94,16 +77,16 @@ def inner_memory_death(
         panel.xaxis.set_major_formatter("{x:g}")
     for panel in axes[:-1].flat:
         panel.tick_params(axis="x", labelbottom=False)
-    below(figure, memory_handles(frame))
+    panels.below(figure, panels.memory_handles(frame))
     return attach(figure, frame)
 
 
 def _nothing(panel: Axes, rows: pd.DataFrame) -> None:
     """Name the memories whose mean is 0 % at every update, where more than one is."""
     highest = rows.groupby(["memory", "update"])["value"].mean().groupby("memory").max()
-    still = memories(rows[rows["memory"].isin(highest.index[highest < ROUNDED])])
+    still = panels.memories(rows[rows["memory"].isin(highest.index[highest < ROUNDED])])
     if len(still) > 1:
-        names = "all memories" if len(still) == len(highest) else ";\n".join(map(memory_label, still))
+        names = "all memories" if len(still) == len(highest) else ";\n".join(map(panels.memory_label, still))
         panel.text(0.04, 0.95, f"at 0 %: {names}", transform=panel.transAxes, va="top", fontsize=6.5)
 
 
@@ -114,7 +97,7 @@ def _losses(panel: Axes, rows: pd.DataFrame) -> None:
     drawn = {"linestyle": (0, (3, 1.2)), "linewidth": 1.1} if many else rings
     for model in in_order(rows["model"]):
         mine = rows[rows["model"] == model]
-        seeds_and_mean(panel, mine[mine["split"] == "early"], "update", "value", **model_style(model))
+        panels.seeds_and_mean(panel, mine[mine["split"] == "early"], "update", "value", **panels.model_style(model))
         valid = mine[mine["split"] == "valid"].groupby("update")["value"].mean()
         panel.plot(valid.index, valid, color=look(model).colour, zorder=4, **drawn)
     labels = [
@@ -122,7 +105,7 @@ def _losses(panel: Axes, rows: pd.DataFrame) -> None:
         Line2D([], [], color="#404040", label="validation, mean", **drawn),
     ]
     if panel.get_subplotspec().is_first_row():  # type: ignore[union-attr]
-        handles = [*model_handles(rows["model"]), *labels]
+        handles = [*panels.model_handles(rows["model"]), *labels]
         panel.legend(handles=handles, loc="lower left", handlelength=1.6 if many else 1.2, borderaxespad=0.2)
 
 
@@ -145,8 +128,8 @@ def inner_memory_remedies(
     """
     settings = list(dict.fromkeys(outcomes["setting"]))
     height = max(4.4, 1.1 + ROW * len(settings))
-    figure, axes = panels(ax, 1, 3, width, height, width_ratios=(1.5, 1, 1))
-    (_, bars, costs), (_, ((dying,), (rows,))) = axes[0], panels(axes[0, 0], 2, 1, width, height)
+    figure, axes = panels.panels(ax, 1, 3, width, height, width_ratios=(1.5, 1, 1))
+    (_, bars, costs), (_, ((dying,), (rows,))) = axes[0], panels.panels(axes[0, 0], 2, 1, width, height)
     _widths(dying, widths)
     _shares(bars, outcomes, settings)
     _costs(costs, outcomes, settings)
@@ -157,9 +140,9 @@ def inner_memory_remedies(
         Line2D([], [], color=LATCHED, linewidth=6, label="latched"),
         Line2D([], [], color=SILENT, linewidth=6, label="silent"),
         Line2D([], [], color=SEEDS, marker="o", markersize=2.6, label="seeds, 95 % t interval of their mean"),
-        *(Line2D([], [], linestyle="", markersize=3.5, label=f"D: {STARTS[start]}", **_dot(start)) for start in STARTS),
+        *(Line2D([], [], linestyle="", markersize=3.5, label=f"D: {k}", **_dot(s)) for s, k in panels.STARTS.items()),
     ]
-    below(figure, handles, columns=3)
+    panels.below(figure, handles, columns=3)
     parts = {"widths": widths, "remedies": outcomes, "order": order}
     return attach(figure, pd.concat([part.assign(panel=name) for name, part in parts.items()], ignore_index=True))
 
@@ -167,7 +150,7 @@ def inner_memory_remedies(
 def _widths(panel: Axes, widths: pd.DataFrame) -> None:
     shown, units = widths[widths["update"] > 0], sorted(widths["width"].unique())
     for colour, one in zip(NORMS(np.linspace(0.35, 0.95, len(units))), units, strict=True):
-        seeds_and_mean(panel, shown[shown["width"] == one], "update", "dead", color=colour, label=str(one))
+        panels.seeds_and_mean(panel, shown[shown["width"] == one], "update", "dead", color=colour, label=str(one))
     handles, labels = panel.get_legend_handles_labels()
     named = dict(zip(labels, handles, strict=True))  # of each width its mean, which is drawn last
     panel.legend(named.values(), named.keys(), title="units", loc="lower right")
@@ -185,18 +168,18 @@ def _shares(panel: Axes, outcomes: pd.DataFrame, settings: list[str]) -> None:
         latched = here["latched"].mean()
         panel.barh(y, latched, height=0.62, color=LATCHED)
         panel.barh(y, here["silent"].mean(), left=latched, height=0.62, color=SILENT)
-        seeds_and_interval(panel, y, here["dead"], SEEDS)
+        panels.seeds_and_interval(panel, y, here["dead"], SEEDS)
     panel.set(xlim=(0, 1), title="dead inner cells")
     panel.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-    name_lines(panel, settings)
+    panels.name_lines(panel, settings)
 
 
 def _costs(panel: Axes, outcomes: pd.DataFrame, settings: list[str]) -> None:
     panel.axvline(0, color="#404040", linewidth=0.8)
     for y, setting in enumerate(settings):
-        seeds_and_interval(panel, y, outcomes.loc[outcomes["setting"] == setting, "gain"], SEEDS)
+        panels.seeds_and_interval(panel, y, outcomes.loc[outcomes["setting"] == setting, "gain"], SEEDS)
     panel.set(title="training BPC", xlabel="difference from\nas printed")
-    name_lines(panel, [""] * len(settings))
+    panels.name_lines(panel, [""] * len(settings))
 
 
 def _order(panel: Axes, order: pd.DataFrame) -> None:
@@ -205,9 +188,9 @@ def _order(panel: Axes, order: pd.DataFrame) -> None:
     best = means.groupby("row").min().sort_values()
     for y, row in enumerate(best.index):
         for start, seeds in order[order["row"] == row].groupby("start"):
-            seeds_and_interval(panel, y, seeds["value"], **_dot(str(start)))
+            panels.seeds_and_interval(panel, y, seeds["value"], **_dot(str(start)))
     panel.set(title="table 1, two epochs", xlabel="validation BPC")
-    name_lines(panel, list(best.index))
+    panels.name_lines(panel, list(best.index))
 
 
 def _dot(start: str) -> dict[str, Any]:

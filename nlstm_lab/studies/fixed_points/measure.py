@@ -20,17 +20,7 @@ from tqdm.auto import tqdm
 from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes import liveness
-from nlstm_lab.probes.reading import (
-    Text,
-    component,
-    encode,
-    evaluating,
-    hidden_names,
-    hidden_states,
-    memory_states,
-    names,
-)
+from nlstm_lab.probes import liveness, reading
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.texts import unit_input
 from nlstm_lab.probes.tracing import trace
@@ -48,7 +38,7 @@ Map = Callable[[Tensor], Tensor]
 
 
 def fixed_points(
-    model: Network, text: Text, *, constant: str | int | None = None, starts: int = STARTS, steps: int = STEPS
+    model: Network, text: reading.Text, *, constant: str | int | None = None, starts: int = STARTS, steps: int = STEPS
 ) -> xr.Dataset:
     """Find the points at which a network rests, or nearly so, while it reads the same input again and again.
 
@@ -75,7 +65,7 @@ def fixed_points(
     >>> dict(found.state.sizes)
     {'point': 1, 'memory': 3, 'unit': 150}
     """
-    codes = encode(model, text)
+    codes = reading.encode(model, text)
     return _found(model, codes, trace(model, codes, predictions=False), constant, starts, steps)
 
 
@@ -89,10 +79,10 @@ def _found(
         raise UsageError(
             "a network that chooses when to move has no smooth step: take one without boundaries or clocks"
         )
-    parts = memory_states(traced) | hidden_states(traced)  # what a network carries
+    parts = reading.memory_states(traced) | reading.hidden_states(traced)  # what a network carries
     along, places = torch.from_numpy(np.concatenate([part.values for part in parts.values()], -1)).double(), [*parts]
     model = copy.deepcopy(model).double()
-    with evaluating(model):
+    with reading.evaluating(model):
         move = _move(model, codes, constant)
         begun = along[np.linspace(1, len(codes) - 1, starts).round()]
         ended = [_slowest(move, state, steps) for state in tqdm(begun, leave=False, unit=" starts")]
@@ -118,17 +108,23 @@ def _move(model: Network, codes: Tensor, constant: str | int | None) -> Map:
     """One step of states [B, all units] under the constant input."""
     unit = model.recurrent
     if isinstance(constant, str):
-        constant = int(encode(model, constant)[0])
+        constant = int(reading.encode(model, constant)[0])
     read = codes if constant is None else codes.new_tensor([constant])
     x = (model.inputs(read) if read.is_floating_point() else unit_input(model, read)[0]).mean(0)
-    depth = len(names(unit)) // unit.num_layers
+    depth = len(reading.names(unit)) // unit.num_layers
 
     def move(states: Tensor) -> Tensor:
         parts = states.unflatten(-1, (-1, unit.hidden_size)).transpose(0, 1)
         cells, hidden = parts[: -unit.num_layers], parts[-unit.num_layers :]
         packed = (hidden, cells if depth == 1 else cells.unflatten(0, (-1, depth))) if depth else hidden
         moved = unit(x.expand(1, len(states), -1), packed)[1]
-        return torch.cat([component(unit, moved, name) for name in [*names(unit), *hidden_names(unit.num_layers)]], -1)
+        return torch.cat(
+            [
+                reading.component(unit, moved, name)
+                for name in [*reading.names(unit), *reading.hidden_names(unit.num_layers)]
+            ],
+            -1,
+        )
 
     return move
 
@@ -187,7 +183,7 @@ def _modes(jacobian: Tensor, parts: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @recorded("modes", by=["starts"])
-def slow_modes(model: Network, text: Text | Excerpt, starts: int = STARTS) -> pd.DataFrame:
+def slow_modes(model: Network, text: reading.Text | Excerpt, starts: int = STARTS) -> pd.DataFrame:
     """Measure the slow modes at each point at which a network rests while it reads the mean input of a text.
 
     Args:
@@ -200,7 +196,7 @@ def slow_modes(model: Network, text: Text | Excerpt, starts: int = STARTS) -> pd
         state: `saturated`, the share of |tanh c| above `SATURATED`, and `latched`, that share among those that are
         latched along the text.
     """
-    codes = encode(model, read(text))
+    codes = reading.encode(model, read(text))
     traced = trace(model, codes, predictions=False)
     found = _found(model, codes, traced, None, starts, STEPS)
     lives = liveness.classes(traced).groupby("memory")["life"] if "c" in traced else ()

@@ -13,16 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.panels import (
-    STARTS,
-    below,
-    memory_grid,
-    memory_handles,
-    model_handles,
-    panels,
-    seeds_and_mean,
-    starts,
-)
+from nlstm_lab.figures import panels
 from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import COLUMN, PAGE, glyph, in_order, look, styled
 from nlstm_lab.studies.activations.draw import MONO
@@ -67,7 +58,8 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
     kinds = [(effect, kind) for effect in EFFECTS for kind in KINDS if (frame["kind"] == kind).any()]
     rows = {f"{KINDS[kind]}\n{EFFECTS[effect]}": (frame[frame["kind"] == kind], effect) for effect, kind in kinds}
     size = width, 0.6 + 1.25 * len(rows)
-    figure, axes = memory_grid(ax, size, rows, "prediction", "predictions since the cut", sharex=True, sharey="row")
+    how: dict[str, Any] = {"sharex": True, "sharey": "row"}
+    figure, axes = panels.memory_grid(ax, size, rows, "prediction", "predictions since the cut", **how)
     for line, (effect, kind) in zip(axes, kinds, strict=True):
         for panel in line:
             panel.set_xscale("log")
@@ -89,7 +81,7 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
     for panel in axes[:, 1:].flat:
         panel.tick_params(axis="y", labelleft=False, which="both")
     linear = Patch(color=GREY, label=f"axis linear within ±{LINEAR:g}")
-    below(figure, [*memory_handles(frame), linear])
+    panels.below(figure, [*panels.memory_handles(frame), linear])
     return attach(figure, frame)
 
 
@@ -125,7 +117,7 @@ def cut_along_text(effect: pd.DataFrame, what: str = "", width: float = PAGE, ax
     """
     if effect.empty or effect["bits_cut"].isna().all():
         raise UsageError("nothing follows the cut: make it earlier, or lengthen the text")
-    figure, axes = panels(ax, 2, 1, width, 2.9, sharex=True)
+    figure, axes = panels.panels(ax, 2, 1, width, 2.9, sharex=True)
     (upper,), (lower,) = axes
     moment = int(effect["moment"].iloc[0])
     upper.plot(effect["time"], effect["bits"], color=INTACT, label="intact")
@@ -158,16 +150,17 @@ def memory_horizon(horizons: pd.DataFrame, width: float = COLUMN, ax: Axes | Non
     horizons: `lab.probes.gather(networks, lab.probes.loss_by_context, excerpt)`, losses in nats; drawn in bits.
     """
     frame = horizons[["model", "start", "seed", "context"]].assign(bpc=horizons["loss"] / np.log(2))
-    figure, (line,) = panels(ax, 1, 1, width, min(0.8 * width, 2.6))
+    figure, (line,) = panels.panels(ax, 1, 1, width, min(0.8 * width, 2.6))
     (panel,) = line
-    models, biases = in_order(frame["model"]), starts(frame)
+    models, biases = in_order(frame["model"]), panels.starts(frame)
     for (model, start), rows in frame.groupby(["model", "start"]):
         drawn: dict[str, Any] = {"color": look(str(model)).colour, "marker": look(str(model)).marker, "markersize": 3}
-        seeds_and_mean(panel, rows, "context", "bpc", **drawn, linestyle=DASHES[str(start)])
+        panels.seeds_and_mean(panel, rows, "context", "bpc", **drawn, linestyle=DASHES[str(start)])
     panel.set(xscale="log", xlabel="characters seen", ylabel="bits per character")
     panel.xaxis.set_major_formatter("{x:g}")
     panel.grid(axis="both")
-    handles = model_handles(models, markersize=3)
-    handles += [Line2D([], [], color="#404040", linestyle=DASHES[start], label=STARTS[start]) for start in biases]
+    handles = panels.model_handles(models, markersize=3)
+    dark: dict[str, Any] = {"color": "#404040"}
+    handles += [Line2D([], [], **dark, linestyle=DASHES[start], label=panels.STARTS[start]) for start in biases]
     panel.legend(handles=handles, loc="upper right")
     return attach(figure, frame)

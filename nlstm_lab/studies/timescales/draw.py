@@ -10,17 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.panels import (
-    STARTS,
-    below,
-    memories,
-    memory_handles,
-    memory_label,
-    memory_lines,
-    panels,
-    start_label,
-    starts,
-)
+from nlstm_lab.figures import panels
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, in_order, look, styled
 from nlstm_lab.statistics import t_interval
@@ -72,12 +62,12 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
     for a memory, the panel says so.
     """
     frame = cumulated(cells)
-    rows, names = starts(frame), [name for name in QUANTITIES if (frame["quantity"] == name).any()]
-    figure, axes = panels(ax, len(rows), len(names), width, 0.8 + 1.55 * len(rows), sharex="col", sharey=True)
+    rows, names = panels.starts(frame), [name for name in QUANTITIES if (frame["quantity"] == name).any()]
+    figure, axes = panels.panels(ax, len(rows), len(names), width, 0.8 + 1.55 * len(rows), sharex="col", sharey=True)
     for line, start in zip(axes, rows, strict=True):
         for panel, name in zip(line, names, strict=True):
             here = frame[(frame["start"] == start) & (frame["quantity"] == name)]
-            memory_lines(panel, here, "x", "share")
+            panels.memory_lines(panel, here, "x", "share")
             if name != "persistence":
                 panel.set_xscale("log")
                 panel.xaxis.set_major_formatter("{x:g}")
@@ -85,11 +75,11 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
             panel.set_ylim(0, 1)
             panel.grid(axis="both")
         line[0].yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
-        line[0].set_ylabel(start_label(start) + "\nshare of all cells")
+        line[0].set_ylabel(panels.start_label(start) + "\nshare of all cells")
     for panel, name in zip(axes[0], names, strict=True):
         panel.set_title(QUANTITIES[name][0])
         missing = set(frame["memory"]) - set(frame.loc[frame["quantity"] == name, "memory"])
-        note = "\n".join(f"not defined for\nthe {memory_label(memory)}" for memory in in_order(missing))
+        note = "\n".join(f"not defined for\nthe {panels.memory_label(memory)}" for memory in in_order(missing))
         panel.text(0.04, 0.96, note, transform=panel.transAxes, va="top", fontsize=6.5)
     for panel, name in zip(axes[-1], names, strict=True):
         panel.set_xlabel(QUANTITIES[name][1])
@@ -97,7 +87,7 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
         panel.tick_params(axis="y", labelleft=False)
     for panel in axes[:-1].flat:
         panel.tick_params(axis="x", labelbottom=False, which="both")
-    below(figure, memory_handles(frame))
+    panels.below(figure, panels.memory_handles(frame))
     return attach(figure, frame)
 
 
@@ -115,11 +105,11 @@ def timescale_baselines(medians: pd.DataFrame, width: float = PAGE, ax: Axes | N
     frame = medians.loc[medians["value"].isin(list(VALUES)), columns]
     if not frame["median"].notna().any():
         raise UsageError("no memory has enough live cells for a median")
-    rows, names = starts(frame), memories(frame)
+    rows, names = panels.starts(frame), panels.memories(frame)
     conditions = [name for name in CONDITIONS if (frame["condition"] == name).any()]
     per_memory = len(conditions) + 0.8
     height = 0.65 + len(rows) * (0.35 + 0.115 * per_memory * len(names))
-    figure, axes = panels(ax, len(rows), 2, width, height, sharex=True, sharey=True)
+    figure, axes = panels.panels(ax, len(rows), 2, width, height, sharex=True, sharey=True)
     places = {(m, c): per_memory * k + j for k, m in enumerate(names) for j, c in enumerate(conditions)}
     for line, start in zip(axes, rows, strict=True):
         for panel, value in zip(line, VALUES, strict=True):
@@ -130,11 +120,11 @@ def timescale_baselines(medians: pd.DataFrame, width: float = PAGE, ax: Axes | N
             panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             panel.xaxis.set_major_formatter("{x:g}")
             panel.xaxis.set_minor_formatter(NullFormatter())
-            panel.set_title(f"{VALUES[value]}; {STARTS[start]}")
+            panel.set_title(f"{VALUES[value]}; {panels.STARTS[start]}")
             panel.grid(axis="x", which="both")
             panel.tick_params(axis="y", length=0)
     middle = (len(conditions) - 1) / 2
-    axes[0, 0].set_yticks([per_memory * k + middle for k in range(len(names))], [memory_label(m) for m in names])
+    axes[0, 0].set_yticks([per_memory * k + middle for k in range(len(names))], [panels.memory_label(m) for m in names])
     axes[0, 0].set_ylim(per_memory * len(names) - 1.0, -0.8)
     for panel in axes[:, 1]:
         panel.tick_params(axis="y", labelleft=False)
@@ -150,7 +140,7 @@ def timescale_baselines(medians: pd.DataFrame, width: float = PAGE, ax: Axes | N
         Line2D([], [], **dark, markersize=4, linewidth=1.0, label="geometric mean, 95 % t interval"),
         Line2D([], [], **dark, markersize=2, linestyle="", alpha=0.45, label="every seed"),
     ]
-    below(figure, handles, columns=3)
+    panels.below(figure, handles, columns=3)
     return attach(figure, frame)
 
 

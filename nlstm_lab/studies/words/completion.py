@@ -12,17 +12,8 @@ from torch import Tensor
 from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.probes import texts as wording
 from nlstm_lab.probes.reading import reading
-from nlstm_lab.probes.texts import (
-    LONGEST,
-    Unknown,
-    composed,
-    encode_leniently,
-    outputs_of,
-    special,
-    unit_input,
-    vocabulary_of,
-)
 
 NO_SYMBOLS = (PADDING, UNKNOWN)
 REMEMBERED = 256  # prefixes whose states a Completer keeps
@@ -57,12 +48,12 @@ class Completer:
         model: Network,
         words: Sequence[str] | None = None,
         *,
-        unknown: Unknown = "refuse",
-        window: int = LONGEST,
+        unknown: wording.Unknown = "refuse",
+        window: int = wording.LONGEST,
     ) -> None:
         self.model, self.unknown, self.window = model, unknown, window
         self.words = model.words if words is None else words
-        self.vocabulary = vocabulary_of(model)
+        self.vocabulary = wording.vocabulary_of(model)
         self._read: OrderedDict[str, tuple[Tensor, Any]] = OrderedDict()  # h of the last step and the state
 
     def __call__(self, text: str, k: int = 3) -> list[Completion]:
@@ -72,7 +63,7 @@ class Completer:
         """
         if k < 1:
             raise UsageError(f"k must be a positive number of words, not {k}")
-        text = composed(text, self.unknown)
+        text = wording.composed(text, self.unknown)
         if not text or (self.words is not None and not text.startswith(" ")):
             text = f" {text}"
         half = max(self.window // 2, 1)
@@ -81,7 +72,7 @@ class Completer:
             start = max(text.find(" ", start, start + half // 2 + 1), start)
         with reading(self.model):
             logits = self.model.readout(self._hidden(text[start:]))
-        (suggestions,) = likeliest(logits, outputs_of(self.model, self.words, logits.shape[-1]), k)
+        (suggestions,) = likeliest(logits, wording.outputs_of(self.model, self.words, logits.shape[-1]), k)
         return suggestions
 
     def _hidden(self, text: str) -> Tensor:
@@ -89,8 +80,8 @@ class Completer:
         known = next((n for n in range(len(text), 0, -1) if text[:n] in self._read), 0)
         hidden, state = self._read.get(text[:known], (None, None))
         if known < len(text):
-            codes, _ = encode_leniently(self.vocabulary, text[known:], self.unknown)
-            read = (tensor.unsqueeze(1) for tensor in unit_input(self.model, codes))
+            codes, _ = wording.encode_leniently(self.vocabulary, text[known:], self.unknown)
+            read = (tensor.unsqueeze(1) for tensor in wording.unit_input(self.model, codes))
             output, state = self.model.recurrent(*read, state)
             hidden = output[-1]
         assert hidden is not None  # a text has at least one character
@@ -132,14 +123,14 @@ def continued(
     >>> len(text), text.startswith("the company said ")
     (37, True)
     """
-    vocabulary = vocabulary_of(model)
+    vocabulary = wording.vocabulary_of(model)
     if length < 1 or not 0 < temperature < math.inf:
         raise UsageError(f"length and temperature must be positive and finite, not {length} and {temperature}")
     if model.words is not None:
         raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
     generator = torch.Generator().manual_seed(seed)
     nothing = torch.tensor([vocabulary.symbols.index(symbol) for symbol in NO_SYMBOLS if symbol in vocabulary.symbols])
-    codes, state = encode_leniently(vocabulary, text)[0].unsqueeze(1).to(model.device), None
+    codes, state = wording.encode_leniently(vocabulary, text)[0].unsqueeze(1).to(model.device), None
     drawn: list[int] = []
     with reading(model):
         if before is not None:
@@ -156,7 +147,7 @@ def continued(
 
 def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tensor, Tensor]:
     """The `k` highest of scores [..., outputs] and their codes, [..., k] each; <eos> and <unknown> are no words."""
-    no_words = torch.tensor([code for code, name in enumerate(names) if special(name)], device=scores.device)
+    no_words = torch.tensor([code for code, name in enumerate(names) if wording.special(name)], device=scores.device)
     scores = scores.index_fill(-1, no_words.long(), -torch.inf)
     values, indices = scores.topk(min(k, len(names) - len(no_words)), dim=-1)
     return values, indices
