@@ -3,10 +3,6 @@
 
 const CELL = 9, GAP = 4, BITS = 28, HEAD = 22; // px: a track, between groups, the surprise's, the character's
 const MOVES = { COPY: [0.38, 0.62], UPDATE: [0.2, 0.8], FLUSH: [0, 1] }; // how much of its track an operation fills
-const TINTS = { // those of z and of operations are the figures' own: white ends a segment
-  light: { bits: "#6a6a6a" },
-  dark: { bits: "#a0a0a0" },
-};
 
 /** z at another threshold and slope as far as this reading can tell: `until` the first step where it changes. */
 function foretold(reading, threshold, slope) {
@@ -21,18 +17,13 @@ function foretold(reading, threshold, slope) {
   return changed < 0 ? reading.symbols.length : changed;
 }
 
-/** The page's reading at the threshold and slope that were chosen; the first is the network's as it was trained. */
-function heldReading([own, ...others], threshold, slope) {
-  const near = (a, b) => Math.abs(a - b) < 1e-6;
-  return others.find((each) => near(each.threshold, threshold) && near(each.slope, slope)) ?? own;
-}
-
-/** The same at what the widget has chosen; what a link says and the page does not hold is as trained. */
+/** The page's reading at what the widget has chosen; what a link says and the page does not hold is as trained. */
 function chosenReading(lab, trained) {
-  const held = lab.get("readings"), [threshold, slope] = [lab.get("threshold"), lab.get("slope")];
-  if (!held.length) return lab.get("reading");
-  const found = threshold === null && slope === null ? held[0] : heldReading(held, threshold ?? trained.threshold, slope ?? trained.slope);
-  if (found === held[0]) lab.set({ threshold: null, slope: null });
+  const [own, ...others] = lab.get("readings"), chosen = { threshold: lab.get("threshold"), slope: lab.get("slope") };
+  if (!own) return lab.get("reading");
+  const near = (each) => ["threshold", "slope"].every((name) => Math.abs(each[name] - (chosen[name] ?? trained[name])) < 1e-6);
+  const found = chosen.threshold === null && chosen.slope === null ? own : others.find(near) ?? own;
+  if (found === own) lab.set({ threshold: null, slope: null });
   return found;
 }
 
@@ -160,14 +151,14 @@ function render(lab) {
   const grey = (z) => `rgb(${Array(3).fill(Math.round(255 * z))})`;
 
   function draw() {
-    const tint = TINTS[isDark() ? "dark" : "light"];
+    const tint = isDark() ? "#a0a0a0" : "#6a6a6a"; // of bits; those of z and of operations are the figures' own
     const largest = Math.max(...reading.layers.map((layer) => Math.max(...layer.norm)));
     const heat = scale("norms", largest);
     const most = Math.max(...reading.surprise.filter((bits) => bits !== null), 1);
     const isTrue = truthsOf(reading.symbols)[lab.get("truth")];
     const band = (colour, top, from, to) => [colour, top + from, top + to];
     const fill = (row, t) => {
-      if (row.kind === "bits") return band(tint.bits, row.top, row.size * (1 - (reading.surprise[t] ?? 0) / most), row.size);
+      if (row.kind === "bits") return band(tint, row.top, row.size * (1 - (reading.surprise[t] ?? 0) / most), row.size);
       const layer = reading.layers[row.layer - 1];
       if (row.kind === "z") return band(grey(layer.z[t]), row.top, 0.5, row.size - 0.5);
       if (row.kind === "op") return band(LOOKS[layer.operation[t]].colour, row.top, ...MOVES[layer.operation[t]].map((share) => share * (row.size - 1)));

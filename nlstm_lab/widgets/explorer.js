@@ -145,13 +145,13 @@ function render(lab) {
     });
     const table = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((cell) => make("th", { scope: "col" }, cell)))),
       make("tbody", {}, ...rows.map(([first, ...rest]) => make("tr", {}, make("th", { scope: "row" }, first), ...rest.map((cell) => make("td", {}, cell))))));
-    const bars = trace.next(step).map(({ symbol, p }) => make("div", { class: symbol === next ? "nl-guess nl-right" : "nl-guess" },
-      make("span", { class: "nl-symbol" }, visible(symbol)), make("span", { class: "nl-track" }, make("span", { class: "nl-share", style: `width: ${(100 * p).toFixed(1)}%` })), make("span", {}, percent(p))));
+    const bars = guesses("What may come next", ...trace.next(step), lab.get("vocabulary"), next);
     const came = next === undefined ? "the text ends here" : `then comes “${visible(next)}”, ${number(trace.surprises[step], 2)} bits of surprise`;
     readout.replaceChildren(
       make("div", {}, make("h3", {}, `Character ${step + 1} of ${trace.length}: “${visible(trace.symbols[step])}”`), table),
-      make("div", { class: "nl-next" }, make("h3", {}, "What may come next"), ...bars, make("p", { class: "nl-quiet" }, came)),
+      bars,
     );
+    bars.append(make("p", { class: "nl-quiet" }, came));
   }
 
   const spoken = () => {

@@ -46,7 +46,16 @@ class CellExplorer(ReadingWidget):
     title = "Cell explorer"
     caption = "Unit {unit} of every memory of {run} along “{text}”."
     snippet = "lab.widgets.CellExplorer({load}, {text}, unit={unit}, values={values}).figure()"
-    scripts = ("reading.js", "traces.js", "unitmap.js", "unitpage.js", "span.js", "forward.js", "explorer.js")
+    scripts = (
+        "reading.js",
+        "traces.js",
+        "unitmap.js",
+        "unitpage.js",
+        "span.js",
+        "forward.js",
+        "guesses.js",
+        "explorer.js",
+    )
     inputs = ("run", "text", "span")
     looks = ("run", "text", "unit", "page", "step", "values", "rule", "ranked", "characters", "span")
 

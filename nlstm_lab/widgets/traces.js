@@ -52,9 +52,8 @@ function traceOf(lab) {
       const [time, low, high] = [0, 1, 2].map((k) => known[(kind * 3 + k) * size + place]);
       return Number.isNaN(time) ? { reason: lab.get("reasons")[kind][place] } : { time, low, high };
     },
-    next: (step) => Array.from({ length: likely.length / length }, (_, k) => ({
-      symbol: lab.get("vocabulary")[likely[(step * likely.length) / length + k]], p: chances[(step * likely.length) / length + k],
-    })),
+    /** Codes and probabilities of the likeliest next characters. */
+    next: (step) => [likely, chances].map((each) => each.subarray((step * each.length) / length, ((step + 1) * each.length) / length)),
   };
 }
 

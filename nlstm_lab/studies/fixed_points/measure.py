@@ -118,13 +118,8 @@ def _move(model: Network, codes: Tensor, constant: str | int | None) -> Map:
         cells, hidden = parts[: -unit.num_layers], parts[-unit.num_layers :]
         packed = (hidden, cells if depth == 1 else cells.unflatten(0, (-1, depth))) if depth else hidden
         moved = unit(x.expand(1, len(states), -1), packed)[1]
-        return torch.cat(
-            [
-                reading.component(unit, moved, name)
-                for name in [*reading.names(unit), *reading.hidden_names(unit.num_layers)]
-            ],
-            -1,
-        )
+        every = [*reading.names(unit), *reading.hidden_names(unit.num_layers)]
+        return torch.cat([reading.component(unit, moved, name) for name in every], -1)
 
     return move
 

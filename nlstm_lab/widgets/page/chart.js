@@ -11,11 +11,11 @@ function ticks(low, high, count) {
 }
 
 /**
- * A chart. `show({series, x, y, cursor, marks, bands})`: series are {label, colour, dash, points: [[x, y], ...]}, of
+ * A chart. `show({series, x, y, cursor, marks})`: series are {label, colour, dash, points: [[x, y], ...]}, of
  * which a y that is not finite breaks the line, and dots mark the points; x and y are {label, low, high, log, ticks}, x also name(tick); cursor an x that is marked;
- * marks [{x, label}]. Options: height, label, hover(x or null), press(x), key(event).
+ * marks [{x, label}]. Options: height, label, hover(x or null), press(x).
  */
-function chart({ height = 150, label, hover = null, press = null, key = null }) {
+function chart({ height = 150, label, hover = null, press = null }) {
   const node = make("div", { class: "nl-chart" });
   const edge = { left: 46, right: 16, top: 8, bottom: 34 }; // px; more at the top where marks are named
   let plot = null, place = null;
@@ -67,13 +67,11 @@ function chart({ height = 150, label, hover = null, press = null, key = null }) 
     }
     const picture = make("svg", {
       width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label,
-      tabindex: key ? "0" : null, keydown: key, style: press ? "cursor: pointer" : null,
+      style: press ? "cursor: pointer" : null,
       pointermove: hover && ((event) => hover(at(event))), pointerleave: hover && (() => hover(null)),
       click: press && ((event) => press(at(event))),
     }, ...parts);
-    const focused = node.firstChild && node.contains(document.activeElement);
     node.replaceChildren(picture, names());
-    if (focused) picture.focus({ preventScroll: true });
   }
 
   function names() {

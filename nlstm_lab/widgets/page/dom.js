@@ -35,7 +35,6 @@ function selection(label, options, value, choose) {
     control.selectedIndex = pairs.findIndex(([each]) => each === chosen);
   };
   node.show = (chosen) => { control.selectedIndex = pairs.findIndex(([each]) => each === chosen); };
-  node.control = control;
   node.offer(options, value);
   return node;
 }
@@ -64,7 +63,6 @@ function slider(label, { min, max, step = 1, value, format = String }, choose) {
   });
   const say = (now) => { shown.textContent = format(now); control.setAttribute("aria-valuetext", format(now)); };
   const node = labelled(label, control, shown);
-  node.control = control;
   node.show = (now, highest = control.max) => {
     control.max = highest;
     control.value = now;

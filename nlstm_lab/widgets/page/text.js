@@ -3,7 +3,7 @@
 /**
  * A text of `symbols` (one string a step). Options: label (what a screen reader calls it), hover(step or null),
  * select(step), lock(step): a click, Enter or the space bar; span(first, last): dragged over, or Shift and arrow keys.
- * Methods: show(symbols); paint(step => {shade, mark, title}); select(step) moves the frame; node.
+ * Methods: show(symbols); paint(step => {shade, mark}); select(step) moves the frame; node.
  */
 function textView({ label, hover = () => {}, select = () => {}, lock = () => {}, span = null }) {
   const node = make("div", {
@@ -100,15 +100,13 @@ function textView({ label, hover = () => {}, select = () => {}, lock = () => {},
     },
     paint(look) {
       pieces.forEach((piece, step) => {
-        const { shade = "", mark: marked = "", title = "" } = look(step);
+        const { shade = "", mark: marked = "" } = look(step);
         piece.style.backgroundColor = shade;
         piece.style.color = shade ? ink(shade) : "";
         if (piece.dataset.mark !== marked) piece.dataset.mark = marked;
-        if (piece.title !== title) piece.title = title;
       });
     },
     select: mark,
     mark(first, last) { pieces.forEach((piece, step) => piece.toggleAttribute("data-span", step >= first && step <= last)); },
-    get selected() { return selected; },
   };
 }
