@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Sequence
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
@@ -109,17 +108,3 @@ def windows(text: str, longest: int) -> list[tuple[int, int]]:
         space = text.rfind(" ", cuts[-1] + 1, cuts[-1] + longest + 1)
         cuts.append(space if space > 0 else cuts[-1] + longest)
     return list(pairwise([*cuts, len(text)]))
-
-
-def code_of(name: str, names: Sequence[str]) -> int:
-    """The code of what is predicted under that name; a UsageError says what may be meant."""
-    if name in names:
-        return names.index(name)
-    near = get_close_matches(name, names, 3)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "choose one of those"
-    raise UsageError(f"{name!r} is not among the {len(names)} words that this network predicts: {hint}")
-
-
-def special(name: str) -> bool:
-    """Whether a name stands for no word: <eos>, <unknown>."""
-    return len(name) > 2 and name.startswith("<") and name.endswith(">")

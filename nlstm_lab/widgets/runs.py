@@ -108,7 +108,11 @@ def _row(run: Run) -> dict[str, Any]:
     settings = [f"{field.name.replace('_', ' ')} {getattr(task, field.name)}" for field in fields(task)]
     history = run.history[~run.history["metric"].str.contains("/")]
     metrics = [name for name in METRICS if name in {row["metric"] for row in result["metrics"]}]
-    summary = {metric: _best(result["metrics"], metric) for metric in metrics}
+    summary: dict[str, dict[str, float]] = {metric: {} for metric in metrics}
+    first: dict[str, str] = {}  # of the evaluations, the one that the table names first
+    for row in result["metrics"]:
+        if row["metric"] in summary and row["evaluation"] == first.setdefault(row["metric"], row["evaluation"]):
+            summary[row["metric"]][row["split"]] = row["value"]
     made = {}
     if "commit" in result:  # it is recorded where and with what it was made
         made = {
@@ -140,12 +144,6 @@ def _row(run: Run) -> dict[str, Any]:
             **made,
         },
     }
-
-
-def _best(metrics: list[dict[str, Any]], metric: str) -> dict[str, float]:
-    """The value on each split, by the evaluation that the table names first."""
-    rows = [row for row in metrics if row["metric"] == metric]
-    return {row["split"]: row["value"] for row in rows if row["evaluation"] == rows[0]["evaluation"]}
 
 
 def _curves(history: Any) -> dict[str, list[list[float]]]:

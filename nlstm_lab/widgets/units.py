@@ -58,9 +58,8 @@ class UnitRecords:
             words = text.read()
         except LabError:  # the corpus is not here
             words = ""
-        return pages | {
-            "on": _where(text), "before": BEFORE, "text": words, "counterparts": self._counterparts(run, text, rows)
-        }  # fmt: skip
+        pages |= {"on": _where(text), "before": BEFORE, "text": words}
+        return pages | {"counterparts": self._counterparts(run, text, rows)}
 
     def _counterparts(self, run: str, text: Excerpt, rows: list[tuple[str, int]]) -> list[list[list[Any]]]:
         """Of every unit: the run, the unit and the correlation of its counterpart in each other seed."""
@@ -69,14 +68,11 @@ class UnitRecords:
         if record is None:
             return [[] for _ in rows]
         names = list(siblings)
-        own = record[(record["network"] == names.index(run)) & (record["r"] != 0)]
-        found = dict(list(own.groupby(["memory", "unit"])))
-        columns = ["other", "counterpart", "r"]
-        return [
-            [[names[other], int(unit), r] for other, unit, r in found[row][columns].itertuples(index=False)]
-            if row in found else []
-            for row in rows
-        ]  # fmt: skip
+        own: Any = record[(record["network"] == names.index(run)) & (record["r"] != 0)]
+        found: dict[tuple[str, int], list[list[Any]]] = {row: [] for row in rows}
+        for one in own.itertuples():
+            found[one.memory, one.unit].append([names[one.other], int(one.counterpart), one.r])
+        return [*found.values()]
 
 
 def quoted(pages: dict[str, Any], shown: list[int]) -> dict[str, Any]:

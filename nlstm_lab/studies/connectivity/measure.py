@@ -6,6 +6,7 @@ respect to the one-hot vector x_s that was read at position s.
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -146,7 +147,11 @@ def _targets(
 ) -> NDArray[np.int_]:
     """The code that is asked for at every position; NO_CODE where the true one is none of the network's."""
     if given is not None:
-        return np.full(len(logits), wording.code_of(given, names))
+        if given not in names:
+            near = get_close_matches(given, names, 3)
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "choose one of those"
+            raise UsageError(f"{given!r} is not among the {len(names)} words that this network predicts: {hint}")
+        return np.full(len(logits), names.index(given))
     if target not in get_args(Target):
         raise UsageError(f"target must be one of {', '.join(map(repr, get_args(Target)))}, not {target!r}")
     asked = true if target == "true" else [first.word for (first,) in likeliest(logits, names, 1)]

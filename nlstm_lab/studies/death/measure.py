@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nlstm_lab import models, training
 from nlstm_lab.cells.memories import memories
 from nlstm_lab.experiments import Experiment
-from nlstm_lab.models import Interface, Network
+from nlstm_lab.models import Interface
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.tracing import trace
 from nlstm_lab.runs import dead_shares
@@ -140,22 +140,18 @@ def _watched(experiment: Experiment, text: str, seed: int, updates: Sequence[int
                 found = memories(network.trace(batch)[2])
             lives = {memory: liveness(*(record[name] for name in JUDGED)) for memory, record in found.items()}
             letters = {f"lives/{memory}": "".join(LETTERS[k] for k in codes) for memory, codes in lives.items()}
-            rows.append({"update": update, **letters, **_reading(network, text)})
+            read = trace(network, text)
+            codes = [list(read["vocabulary"].values).index(symbol) for symbol in read["symbol"].values[1:]]
+            bits = -read["log_p"].values[np.arange(len(codes)), codes] / np.log(2)
+            seen = np.tanh(read["c"].isel(memory=-1).transpose("unit", "time").values)
+            packed = base64.b64encode(zlib.compress(np.rint(LEVELS * seen).astype(np.int8).tobytes(), 9)).decode()
+            told = {"bits": " ".join(f"{bit:.2f}" for bit in bits), "cells": packed}
+            rows.append({"update": update, **letters, **told})
 
     config = replace(experiment.training, batches_per_reading=1)  # what an epoch ends with is not looked at
     look(0)
     training.fit(network, task, config, seed=seed, after_update=look)
     return pd.DataFrame(rows)
-
-
-def _reading(network: Network, text: str) -> dict[str, str]:
-    """The surprisal of what comes next, and the innermost memory's cells."""
-    read = trace(network, text)
-    codes = [list(read["vocabulary"].values).index(symbol) for symbol in read["symbol"].values[1:]]
-    bits = -read["log_p"].values[np.arange(len(codes)), codes] / np.log(2)
-    seen = np.tanh(read["c"].isel(memory=-1).transpose("unit", "time").values)
-    packed = zlib.compress(np.rint(LEVELS * seen).astype(np.int8).tobytes(), 9)
-    return {"bits": " ".join(f"{bit:.2f}" for bit in bits), "cells": base64.b64encode(packed).decode()}
 
 
 def unpacked_cells(record: pd.DataFrame) -> NDArray[np.int8]:

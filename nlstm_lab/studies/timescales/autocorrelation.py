@@ -74,32 +74,19 @@ def _block(x: Array) -> Timescales:
     moving = np.ptp(x, axis=0) > 1e-6 * np.abs(x).max(0)  # less is rounding of single precision
     lags = int(length * WINDOW / LENGTHS)
     rho = autocorrelation(x, lags)
-    tau, window, converged = _integrate(rho)
+    sums = np.cumsum(rho, axis=0) - 0.5
+    wide = np.arange(len(rho))[:, None] >= WINDOW * sums
+    wide[0] = False  # a window holds one lag at least
+    window = np.argmax(wide, axis=0)
+    tau, converged = np.take_along_axis(sums, window[None], 0)[0], wide.any(0)
     conditions = [~finite, ~moving, ~converged, tau <= 0]
     reason = np.select(conditions, ["not finite", "constant", f"too short: {length} steps", "anticorrelated"], "")
     tau = np.where(reason == "", tau, np.nan)
     half = stats.norm.ppf(0.975) * np.sqrt(4 * (window + 0.5 - tau) / length)
     rho = rho + (2 * tau * (1 - rho) + 2 * np.arange(lags + 1)[:, None] * rho) / length
     e_folding = _e_folding(rho)
-    return Timescales(
-        integrated=tau,
-        low=tau * np.exp(-half),
-        high=tau * np.exp(half),
-        window=np.where(reason == "", window, np.nan),
-        samples=length / (2 * tau),
-        e_folding=e_folding,
-        exponential=_exponential(rho, e_folding),
-        reason=reason,
-    )
-
-
-def _integrate(rho: Array) -> tuple[Array, NDArray[np.int_], NDArray[np.bool_]]:
-    """The sum up to its own window, the window, and whether there is one."""
-    sums = np.cumsum(rho, axis=0) - 0.5
-    wide = np.arange(len(rho))[:, None] >= WINDOW * sums
-    wide[0] = False  # a window holds one lag at least
-    window = np.argmax(wide, axis=0)
-    return np.take_along_axis(sums, window[None], 0)[0], window, np.asarray(wide.any(0))
+    ends, used = (tau * np.exp(-half), tau * np.exp(half)), np.where(reason == "", window, np.nan)
+    return Timescales(tau, *ends, used, length / (2 * tau), e_folding, _exponential(rho, e_folding), reason)
 
 
 def _e_folding(rho: Array) -> Array:

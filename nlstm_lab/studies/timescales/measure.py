@@ -31,6 +31,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "characters shuffled": {"order": "characters"},
     "words shuffled": {"order": "words"},
 }
+NAMES = {"integrated": "timescale", "samples": "effective_samples"}
 GATES = {"gate": "from_mean_ln_f", "persistence": "persistence"}  # measures of slowness by their columns
 
 VALUES: dict[str, Callable[[Array], Array]] = {
@@ -69,13 +70,11 @@ def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), 
         if value not in VALUES:
             raise UsageError(f"timescales are those of {', '.join(map(repr, VALUES))}, not of {value!r}")
         for memory, x in states.items():
-            estimated = autocorrelation.estimate(VALUES[value](x.values))
-            frame = pd.DataFrame({"memory": memory, "unit": traced.unit.values, "value": value})
-            frame["life"] = lives.get(memory, "alive")
-            frame["timescale"], frame["low"], frame["high"] = estimated.integrated, estimated.low, estimated.high
-            frame["window"], frame["effective_samples"] = estimated.window, estimated.samples
-            frame["e_folding"], frame["exponential"] = estimated.e_folding, estimated.exponential
-            frames.append(_without_dead(frame, estimated.reason))
+            estimated = autocorrelation.estimate(VALUES[value](x.values))._asdict()
+            reason = estimated.pop("reason")
+            about = {"memory": memory, "unit": traced.unit.values, "value": value, "life": lives.get(memory, "alive")}
+            frame = pd.DataFrame(about | estimated).rename(columns=NAMES)
+            frames.append(_without_dead(frame, reason))
     return pd.concat(frames, ignore_index=True)
 
 

@@ -1,6 +1,7 @@
 """Autocomplete as a function: a text in, the likeliest words out (Madsen's article, its first figure)."""
 
 import math
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -147,7 +148,9 @@ def continued(
 
 def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tensor, Tensor]:
     """The `k` highest of scores [..., outputs] and their codes, [..., k] each; <eos> and <unknown> are no words."""
-    no_words = torch.tensor([code for code, name in enumerate(names) if wording.special(name)], device=scores.device)
+    no_words = torch.tensor(
+        [code for code, name in enumerate(names) if re.fullmatch("<.+>", name)], device=scores.device
+    )
     scores = scores.index_fill(-1, no_words.long(), -torch.inf)
     values, indices = scores.topk(min(k, len(names) - len(no_words)), dim=-1)
     return values, indices
