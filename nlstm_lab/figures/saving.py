@@ -1,7 +1,6 @@
 """Figures on disk: pdf, svg, png, the plotted numbers as CSV, and a sidecar that says what made them.
 
-Saved again with the same numbers and the same look, the stored files stay as they are: `git status` is a
-regression test, on any machine. Drawn with other parameters, a figure goes to a workspace.
+Saved again with the same numbers and the same look, the stored files stay as they are: `git status` is a test.
 """
 
 import hashlib
@@ -56,9 +55,7 @@ def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = 
     'my_fig1_architecture.pdf'
     """
     if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name):
-        raise UsageError(
-            f"a figure's name is <paper>_<figure>_<slug> in lower case, like nlstm_fig3_cells, not {name!r}"
-        )
+        raise UsageError(f"a figure's name is <paper>_<figure>_<slug>, like nlstm_fig3_cells, not {name!r}")
     target = paths.figures() / f"{name}.pdf"
     made_with = read_json(target.with_suffix(".json")).get("parameters", {})
     if (place := committed.place(target, made_with)) != target:

@@ -56,8 +56,7 @@ def encode(model: Network, text: Text) -> Tensor:
 
 
 def encode_all(model: Network, texts: Texts) -> tuple[Tensor, list[int] | None]:
-    """Texts as the network takes them, [T, B] or [T, B, features], zeros behind the end of a shorter one, and their
-    lengths: None for one text alone."""
+    """Texts as the network takes them, [T, B] or [T, B, features], padded, and their lengths: None for one alone."""
     if not isinstance(texts, list | tuple):
         return encode(model, texts).unsqueeze(1), None
     if not texts:
@@ -74,10 +73,7 @@ def encode_symbols(model: Network, text: Text) -> Tensor:
     if model.readout is None:
         raise UsageError(f"{model.name or 'this network'} has no readout: hand one to lab.models.wrap")
     if not predicts_symbols(model):
-        raise UsageError(
-            f"{model.name or 'this network'} does not predict the symbols that it reads: choose a network that "
-            "predicts the next one at every step"
-        )
+        raise UsageError(f"{model.name or 'this network'} does not predict the symbols that it reads: take another")
     return codes
 
 

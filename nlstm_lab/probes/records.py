@@ -68,8 +68,6 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
         measured_with: All that the result depends on: networks and long texts, which are known by their digest (or the
             digest itself), numbers, strings, and lists of them. A network is its parameters and buffers here: flags of
             its unit that were changed after training, and constants of the code that measures, are handed in beside it.
-
-    >>> ensure("losses", lambda: pd.DataFrame({"loss": [1.5]}), weights=model, text=text, seed=0)  # doctest: +SKIP
     """
     key, path = _place(name, measured_with)
     if not path.is_file():

@@ -140,13 +140,6 @@ def run(
 
     Raises:
         UsageError: There is no such name, time or unit, or an edit returns another shape or type, or NaN.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> cut = lab.probes.run(model, "the old man said", edits={("inner before", 8): lab.probes.zero})
-    >>> shut = lab.probes.run(model, "the old man said", edits={("outer f", range(4, 8), (3, 7)): lab.probes.zero})
-    >>> cut.logits.shape, bool(shut.trace.f.sel(memory="outer", unit=3)[4:8].max() == 0)
-    (torch.Size([16, 50]), True)
     """
     codes, lengths = encode_all(model, text)
     plan = _Plan(model.recurrent, codes.shape[:2], edits or {})

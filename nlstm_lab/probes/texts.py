@@ -47,11 +47,8 @@ def outputs_of(model: Network, words: Sequence[str] | None, size: int) -> Sequen
 
 
 def encode_leniently(vocabulary: Vocabulary, text: str, unknown: Unknown = "refuse") -> tuple[Tensor, str]:
-    """Codes [T] int64 of `text`, and the text that is read.
-
-    Characters outside the vocabulary are refused; or mapped to their lower case, their base letter or, as text8's
-    rules do, a space, after the text was `composed`.
-    """
+    """Codes [T] of `text`, and the text that is read: characters outside the vocabulary are refused, or mapped to their
+    lower case, their base letter or, as text8's rules do, a space."""
     if unknown not in get_args(Unknown):
         raise UsageError(f"unknown must be one of {', '.join(map(repr, get_args(Unknown)))}, not {unknown!r}")
     if not text:

@@ -1,8 +1,7 @@
 """What every widget is: state that the browser shows, results that Python computes from it, three ways to leave.
 
-A widget's *inputs* are what a user chooses. When one changes, `compute` gives the *results*. Assigned from Python,
-that happens at once and errors are raised; changed in the browser, it happens in a thread, where the newest choice
-ends whatever was computed for an older one, and an error becomes a sentence in the widget.
+When one of its *inputs* changes, `compute` gives the *results*: at once where it was assigned from Python; changed in
+the browser, in a thread, where the newest choice ends older computations, and an error becomes a sentence.
 """
 
 import base64

@@ -27,9 +27,8 @@ class BoundaryExplorer(LabWidget):
     characters; those that it does not know are mapped to the nearest that it does. threshold, slope: of its detectors
     (equations 8 and 9); None as it was trained.
 
-    z decides what the layers do next, so that another threshold is another reading: Python reads the text anew, and
-    until its answer is there what follows the first changed z is drawn faint. Only (2 threshold - 1) / slope counts:
-    z = 1 where the pre-activation lies above it. A page without Python holds readings at `THRESHOLDS` and `SLOPES`.
+    Another threshold is another reading: until Python has read the text anew, what follows the first changed z is drawn
+    faint. A page without Python holds readings at `THRESHOLDS` and `SLOPES`.
 
     UsageError: a network without layers that find or are given boundaries, an empty text, a threshold outside (0, 1),
     a slope that is not positive.

@@ -33,10 +33,9 @@ class ConnectivityExplorer(LabWidget):
     mode: "l2", "as_coded" (its square), or "gradient_x_input", which has signs. scale: as in
     `lab.figures.connectivity_sentence`: "row", "figure" or "log".
 
-    The matrices of what is shown lie in the browser, which then needs no Python; another target or mode is computed
-    when it is first chosen. Texts above `LARGEST` characters are read in windows, and the widget says so. A link
-    [...](#connectivity-WORD) in the notebook's text selects the first letter of that word; -2 behind it that of the
-    second one, and -2-3 its third letter.
+    Another target or mode is computed when it is first chosen. Texts above `LARGEST` characters are read in windows. A
+    link [...](#connectivity-WORD) in the notebook's text selects the first letter of that word; -2 behind it that of
+    the second one, and -2-3 its third letter.
 
     UsageError: no network, an empty text, an unknown target, mode or word, a network that is not autoregressive.
     """
@@ -184,9 +183,7 @@ def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
 def packed(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     """The matrices of one target and mode: `networks`, in the order of `described`, and all of their `codes` (int16).
 
-    The future is not sent: a position has as many numbers as there are characters in its window up to itself. Each is
-    the square root of its share of the position's largest, with its sign: three digits hold for whatever is not weaker
-    than a ten thousandth of the largest.
+    The future is not sent. A number is the square root of its share of the position's largest, with its sign.
     """
     about, arrays = [], []
     for name in in_order(data):

@@ -163,9 +163,8 @@ class CellExplorer(ReadingWidget):
         if "c" not in trace:
             many = len(memories)
             return {"gates": b"", "lives": bytes(many * trace.sizes["unit"]), "squashed": [False] * many}
-        gates = np.stack(
-            [trace[gate].sel(memory=memories).transpose("memory", "unit", "time").values for gate in GATES]
-        )
+        cells = trace.sel(memory=memories).transpose("memory", "unit", "time", ...)
+        gates = np.stack([cells[gate].values for gate in GATES])
         lives = probes.classes(trace)
         codes = np.array([LIVES.index(life) for life in lives["life"]], np.uint8).reshape(-1, trace.sizes["unit"])
         order = [list(trace["memory"].values).index(memory) for memory in memories]

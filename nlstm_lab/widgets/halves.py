@@ -13,20 +13,14 @@ LARGEST = 500_000  # parameters that a page holds of a network: a megabyte
 
 
 def portable(network: Network) -> dict[str, Any] | None:
-    """What `forward.js` reads a text with; None of a network that it cannot compute, or a large one.
-
-    It computes LSTM layers and Nested LSTMs of one layer and two memories, with one-hot characters and a dense readout.
-    """
+    """What `forward.js` reads a text with; None of a large network, or of one that it cannot compute: it knows LSTM
+    layers and Nested LSTMs of one layer and two memories, with one-hot characters and a dense readout."""
     cells: list[Any] = list(network.recurrent.cells)
     nested = len(cells) == 1 and isinstance(cells[0], NestedLSTMCell) and type(cells[0].memory) is LSTMCell
     plain = all(type(cell) is LSTMCell for cell in cells)
     vocabulary, readout = network.vocabulary, network.readout
-    if (
-        vocabulary is None
-        or network.embedding is not None
-        or not isinstance(readout, nn.Linear)
-        or not (nested or plain)
-    ):
+    dense = isinstance(readout, nn.Linear) and network.embedding is None
+    if vocabulary is None or not dense or not (nested or plain):
         return None
     every = [each for cell in cells for each in (cell, *([cell.memory] if nested else []))]
     matrices = [matrix for each in every for matrix in (each.weight_ih, each.weight_hh, each.bias)]

@@ -87,10 +87,7 @@ class RunBrowser(LabWidget):
         rows = {row["name"]: row for row in self.rows}
         drawn = [run for run in self.chosen() if self.metric in rows[run.name]["curves"]]
         if not drawn:
-            raise UsageError(
-                f"no run with a curve of {self.metric!r} is picked: pick one in the table, or set `picked`, or set "
-                f"`metric` to one of {', '.join(METRICS)}"
-            )
+            raise UsageError(f"no run with a curve of {self.metric!r} is picked; metrics are {', '.join(METRICS)}")
         frame = pd.DataFrame(
             [(run.name, about(run)["model"], update, value)
              for run in drawn for update, value in rows[run.name]["curves"][self.metric]["valid"]],
@@ -161,8 +158,8 @@ SHARED = ("run", "text", "unit", "step", "at")  # what widgets that have it shar
 class Dashboard(ipywidgets.VBox):  # type: ignore[misc]
     """Widgets that share run, text, unit and position: what is chosen in one is chosen in all.
 
-    It is no more than `ipywidgets.VBox(widgets)` and, for each name, `ipywidgets.link((other, name), (one, name))`, as
-    you may write it yourself to lay them out or link them in another way. At first the lower widget's value counts.
+    It is no more than `ipywidgets.VBox(widgets)` and, for each name, `ipywidgets.link((other, name), (one, name))`. At
+    first the lower widget's value counts.
 
     Args:
         widgets: The widgets, from top to bottom.

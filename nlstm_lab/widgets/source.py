@@ -1,7 +1,7 @@
 """JavaScript and style of the widgets, as a notebook and as a page need them.
 
-There is no bundler: the shared files `page/*.js` are plain scripts of functions, and one module is their text, then
-the widget's own, then a line that hands its `render` to whoever shows it. Colour maps are those of the figures.
+There is no bundler: one module is the text of the shared files `page/*.js`, then the widget's own, then a line that
+hands its `render` to whoever shows it. Colour maps are those of the figures.
 """
 
 import json

@@ -104,10 +104,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
     if values not in ("printed", "tanh", "raw"):
         raise ValueError(f"values must be 'printed', 'tanh' or 'raw', not {values!r}")
     if "c" not in trace:
-        raise UsageError(
-            f"{trace.attrs.get('model') or 'this network'} has no memory cells to draw: choose one that has, or look "
-            "at its hidden state in lab.widgets.CellExplorer"
-        )
+        raise UsageError(f"{trace.attrs.get('model') or 'this network'} has no cells: see lab.widgets.CellExplorer")
     c = trace["c"].transpose("memory", "unit", "time")
     wanted = list(range(units)) if isinstance(units, int) else list(units)
     if c.size == 0 or not wanted:

@@ -44,9 +44,7 @@ def boundary_scores(scores: pd.DataFrame, within: str = "0", width: float = PAGE
     rows = scores[scores["within"] == within]
     after = scores[(scores["within"] == AFTER) & (scores["truth"] == "spaces")].assign(truth=f"spaces, {AFTER}")
     if rows.empty:
-        raise UsageError(
-            f"nothing was judged within {within!r}; there are {', '.join(sorted(scores['within'].unique()))}"
-        )
+        raise UsageError(f"nothing was judged within {within!r}; there are {', '.join(scores['within'].unique())}")
     if rows["experiment"].nunique() > 1:
         raise UsageError("the figure shows the seeds of one experiment: choose one")
     if within == "0":

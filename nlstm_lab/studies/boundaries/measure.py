@@ -135,9 +135,7 @@ def described(model: Network, threshold: float | None, slope: float | None, run:
     if slope is not None and not (slope > 0 and math.isfinite(slope)):
         raise UsageError(f"the slope of the hard sigmoid must be a positive number, not {slope}")
     if not isinstance(unit, HMLSTM | HierarchicalRNN) or unit.num_layers < 2:
-        raise UsageError(
-            f"{named} has no boundaries to look at: choose an HM-LSTM or a hierarchical RNN of two layers at least"
-        )
+        raise UsageError(f"{named} has no boundaries: choose an HM-LSTM or a hierarchical RNN of two layers at least")
     attributes = {"model": model.name, "run": run, "hidden_size": unit.hidden_size}
     if isinstance(unit, HierarchicalRNN):
         if threshold is not None or slope is not None:

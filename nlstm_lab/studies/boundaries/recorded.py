@@ -148,10 +148,7 @@ def updates(model: Network, data: xr.Dataset) -> pd.DataFrame:
     table = []
     for k, cell in enumerate(model.recurrent.cells):
         if not isinstance(cell, MultiscaleCell):
-            raise UsageError(
-                f"{model.name or 'this network'} has no boundaries to count updates by: hand in the network whose "
-                "boundaries were read"
-            )
+            raise UsageError(f"{model.name or 'this network'} has no boundaries: hand in the network that was read")
         operation = data["operation"].values[:, k]
         acts, flushed = operation != OPERATIONS.index("COPY"), operation == OPERATIONS.index("FLUSH")
         heard = int(acts.sum()) if k == 0 else int((data["z"].values[:, k - 1] > 0).sum())
@@ -242,9 +239,7 @@ def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distan
         raise UsageError(f"moments and distance must be positive, not {moments} and {distance}")
     data = boundaries(model, text)
     if data.attrs["boundary"] != "step":
-        raise UsageError(
-            f"a FLUSH is withheld where a step function decides on it; here it is {data.attrs['boundary']}"
-        )
+        raise UsageError(f"a step function must decide on a withheld FLUSH; here it is {data.attrs['boundary']}")
     if layer not in range(1, data.sizes["layer"]):
         raise UsageError(f"layer {layer} has no detector; layers 1 to {data.sizes['layer'] - 1} have one")
     codes = encode_symbols(model, text)

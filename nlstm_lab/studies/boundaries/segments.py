@@ -90,8 +90,7 @@ def fires(data: xr.Dataset, layer: int) -> Flags:
 def rivals(
     fired: Sequence[Flags], surprise: Sequence[NDArray[np.floating[Any]]], seed: int = 0
 ) -> dict[str, list[list[Flags]]]:
-    """Detectors that fire as often as the network's: at random places, at equal distances from random phases (both
-    drawn several times), and at the steps where what was read was least expected, where that is known."""
+    """Detectors that fire as often as the network's: at random, periodically, and where least was expected."""
     generator = np.random.default_rng(seed)
     random = [[generator.permutation(flags) for flags in fired] for _ in range(DRAWS)]
     periodic = [[_periodic(flags, generator.random()) for flags in fired] for _ in range(DRAWS)]
@@ -117,8 +116,8 @@ def judged(
     windows: Mapping[str, Window] = WINDOWS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """z of every layer that has a detector against every truth: one row a layer, truth, window and detector ("network"
-    or a rival): rate and base (boundaries and true ones a step), precision, recall and f1, means over what is drawn."""
+    """z of every layer with a detector, and its rivals, against every truth: rate and base (boundaries and true ones a
+    step), precision, recall and f1, one row a layer, truth, window and detector."""
     rows: list[dict[str, Any]] = []
     for layer in readings[0]["layer"].values[:-1].tolist():
         fired = [fires(reading, layer) for reading in readings]
@@ -150,9 +149,7 @@ def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
         other: Values of the other, as many.
     """
     if len(one) != len(other) or not len(one):
-        raise UsageError(
-            f"series of {len(one)} and {len(other)} steps tell nothing of each other: equal lengths, please"
-        )
+        raise UsageError(f"series of {len(one)} and {len(other)} steps tell nothing of each other: take equal lengths")
     joint = crosstab(one, other).count / len(one)
     apart = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
     there = joint > 0
@@ -160,11 +157,8 @@ def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 def information(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Flags]], seed: int = 0) -> pd.DataFrame:
-    """What z of every layer that has a detector tells of the truths, in bits a step, one row a layer and truth.
-
-    bits: the mutual information of z with the truth; shuffled: that of the same boundaries in another order, which is
-    what chance leaves; symbol: that of the current symbol; entropy: the truth's own; rate and base: as in `judged`.
-    """
+    """The bits a step that z of every layer with a detector and a truth share, one row a layer and truth; beside them
+    what the same boundaries in another order share, what the current symbol does, and the truth's own entropy."""
     generator, rows = np.random.default_rng(seed), []
     symbols = np.concatenate([reading["symbol"].values for reading in readings])
     for layer in readings[0]["layer"].values[:-1].tolist():

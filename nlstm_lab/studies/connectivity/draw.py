@@ -230,10 +230,7 @@ def seed_lines(ax: Axes, frame: pd.DataFrame, logarithmic: bool = False) -> None
 
 
 def seed_handles(frame: pd.DataFrame, line: str) -> list[Artist]:
-    """Legend entries of `seed_lines` on a logarithmic axis: models, what their `line` is, what is published, the band.
-
-    Mean and interval are those of logarithms, which one seed far above the others hardly moves.
-    """
+    """Legend entries of `seed_lines` on a logarithmic axis: models, what their `line` is, the published, the band."""
     handles: list[Artist] = [*model_handles(frame["model"]), Line2D([], [], color=GREY, label=line)]
     if (frame["source"] == "published").any():
         handles.append(Line2D([], [], color=GREY, linestyle=DASHED, linewidth=0.9, label=PUBLISHED))

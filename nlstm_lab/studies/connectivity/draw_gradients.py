@@ -91,9 +91,7 @@ def _faded(means: pd.DataFrame, model: str, distances: Sequence[int]) -> pd.Data
     """The gradients of one network, each relative to the same row's at distance 0: where, lag, value, model."""
     frame = means[(means["model"] == model) & means["lag"].isin(distances)]
     if frame.empty or frame["lag"].nunique() < len(distances):
-        raise UsageError(
-            f"there is no gradient of {model!r} at all distances up to {max(distances)}: choose nearer ones"
-        )
+        raise UsageError(f"there is no gradient of {model!r} at all distances to {max(distances)}: choose nearer ones")
     conditions = list(frame["condition"].unique()) if "condition" in frame else []
     if len(conditions) > 1:
         raise UsageError(f"choose one condition: there are {', '.join(conditions)}")

@@ -163,10 +163,7 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, 
     if projections < 1:
         raise UsageError(f"at least one projection is needed, not {projections}")
     if isinstance(unit, HierarchicalRNN):
-        raise UsageError(
-            "a hierarchical RNN reads given boundaries beside its inputs, and here it would have none: choose another "
-            "unit, or ask lab.probes.connectivity for the gradients of its network"
-        )
+        raise UsageError("a hierarchical RNN lacks its boundaries here: ask lab.probes.connectivity")
     unit = copy.deepcopy(unit).double()
     device, number = inputs.device, inputs.shape[1]
     if not inputs.is_floating_point():
@@ -200,10 +197,8 @@ def gradients(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -
         network with its parameters drawn anew from `seed`.
     """
     both = {"as initialized": False, "trained": True}
-    return pd.concat(
-        [_gradients(model, texts, trained, seed).assign(condition=name) for name, trained in both.items()],
-        ignore_index=True,
-    )
+    frames = [_gradients(model, texts, trained, seed).assign(condition=name) for name, trained in both.items()]
+    return pd.concat(frames, ignore_index=True)
 
 
 @recorded("gradients", by=["trained", "seed"])

@@ -92,9 +92,7 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
     (['r_squared', 'r_squared', 'r_squared'], ['outer', 'inner', 'h'])
     """
     if "symbol" in trace.coords and trace.symbol.dtype.kind not in "UO":
-        raise UsageError(
-            "the trace is of codes, not of characters: trace a network with a vocabulary (lab.models.wrap takes one)"
-        )
+        raise UsageError("the trace is of codes, not of characters: trace a network with a vocabulary")
     if len(text) != trace.sizes["time"] or ("symbol" in trace.coords and "".join(trace.symbol.values) != text):
         raise UsageError("the text is not the one that was traced: its characters must be the trace's symbols")
     unknown = [name for name in names if name not in (*NUMBERS, *CLASSES)]
@@ -248,11 +246,6 @@ def carriers(cells: pd.DataFrame) -> pd.DataFrame:
 
     Columns: RUN's, memory, `kl`, the sum over all cells of what a swap of each alone costs (nats a prediction), and
     `half`, the least number of cells that cost half of that together (NaN where no cell costs anything).
-
-    >>> costs = pd.DataFrame({"memory": "inner", "unit": range(4), "kl": [0.1, 0.4, 0.3, 0.2]})
-    >>> carriers(costs.assign(experiment="mine", model="nlstm", start="zero", seed=0))[["memory", "kl", "half"]]
-      memory   kl  half
-    0  inner  1.0     2
     """
 
     def summary(group: pd.DataFrame) -> dict[str, float]:

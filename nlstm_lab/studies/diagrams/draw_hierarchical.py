@@ -1,7 +1,6 @@
 """The HM-RNN drawn: figures 1 and 2 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016).
 
-Every arrow of figure 1 follows from the boundaries by equations 2 to 7; squares are boundary states, white where a
-segment ends. In figure 2 filled boxes have weights, circles work unit by unit or choose.
+Every arrow of figure 1 follows from the boundaries by equations 2 to 7. In figure 2 filled boxes have weights.
 """
 
 from collections.abc import Sequence

@@ -58,12 +58,6 @@ def fixed_points(
 
     Raises:
         UsageError: The network chooses when to move, or the text is shorter than the starts.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> found = lab.probes.fixed_points(model, "the old man said", constant=" ", starts=1, steps=2)
-    >>> dict(found.state.sizes)
-    {'point': 1, 'memory': 3, 'unit': 150}
     """
     codes = reading.encode(model, text)
     return _found(model, codes, trace(model, codes, predictions=False), constant, starts, steps)
@@ -76,9 +70,7 @@ def _found(
     if not 1 <= starts < len(codes):
         raise UsageError(f"a search from {starts} states needs a longer text than {len(codes)} steps, and one start")
     if "z" in traced or "active" in traced:
-        raise UsageError(
-            "a network that chooses when to move has no smooth step: take one without boundaries or clocks"
-        )
+        raise UsageError("a network that chooses when to move has no smooth step: take one without boundaries or clock")
     parts = reading.memory_states(traced) | reading.hidden_states(traced)  # what a network carries
     along, places = torch.from_numpy(np.concatenate([part.values for part in parts.values()], -1)).double(), [*parts]
     model = copy.deepcopy(model).double()

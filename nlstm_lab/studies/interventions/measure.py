@@ -133,10 +133,7 @@ def refuse_sampling(model: Network) -> None:
     if any(
         isinstance(cell, HMLSTMCell) and cell.boundary == "sample" and not cell.top for cell in model.recurrent.cells
     ):
-        raise UsageError(
-            f"{model.name or 'this network'} samples its boundaries, anew in every reading: set `boundary` of its "
-            'cells to "step", or choose a network that decides on them'
-        )
+        raise UsageError(f"{model.name or 'this network'} samples its boundaries: set its cells' `boundary` to 'step'")
 
 
 def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: object) -> None:
@@ -158,9 +155,7 @@ def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text |
         return states, None
     held, last = encode(model, other), max(moments)
     if len(held) < last:
-        raise UsageError(
-            f"the text `other` has {len(held)} symbols, and the cut is made after {last}: hand in a longer one"
-        )
+        raise UsageError(f"the text `other` has {len(held)} symbols, and the cut comes after {last}: take a longer one")
     return states, states_at(model, held, moments)
 
 
@@ -275,10 +270,7 @@ def horizon(
         raise UsageError("at least one context is needed, each of at least one symbol, and at least one position")
     longest = max(contexts)
     if len(codes) < longest + positions:
-        raise UsageError(
-            f"contexts from 1 to {longest} symbols at {positions} positions need a text of at least "
-            f"{longest + positions} symbols, not {len(codes)}"
-        )
+        raise UsageError(f"these contexts and positions need {longest + positions} symbols, not {len(codes)}")
     where = np.linspace(longest, len(codes) - 1, positions).round().astype(int)
     loss = np.empty((len(contexts), positions))
     with reading(model):

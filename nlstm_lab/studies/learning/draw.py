@@ -74,9 +74,7 @@ def learning_curves(
     frame = chosen[kept].sort_values([*line, "split", "seed", x])
     if (twice := frame[frame.duplicated([*line, "split", "seed", x])]).size:
         repeated = ", ".join(f"{name} {twice[name].iloc[0]}" for name in (*line, "split", "seed", x))
-        raise UsageError(
-            f"the history has more than one value of {repeated}: hand in fewer runs, or their `experiment` as a column"
-        )
+        raise UsageError(f"the history has several values of {repeated}: hand in fewer runs, or their `experiment`")
     figure, ax = canvas(ax, width, 0.72 * width)
     shown = [split for split in splits if (frame["split"] == split).any()]
     for (*named, split), rows in frame.groupby([*line, "split"]):

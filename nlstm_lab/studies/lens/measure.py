@@ -79,13 +79,6 @@ def lens(model: Network, text: Texts, *, ahead: Sequence[int] = AHEAD, burn_in: 
 
     Raises:
         UsageError: The network predicts something else, or the text is too short.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> text = "the company said that it would not sell the old bank " * 20
-    >>> found = lab.probes.lens(model, text, ahead=(0, 2), burn_in=100)
-    >>> dict(found.read(lab.probes.trace(model, "the old man said")).sizes)
-    {'memory': 3, 'ahead': 2, 'time': 16, 'vocabulary': 50}
     """
     texts = text if isinstance(text, list | tuple) else [text]
     examples = [_examples(model, each, ahead, burn_in) for each in texts]

@@ -133,12 +133,6 @@ def patch_map(
 
     Raises:
         UsageError: The texts do not end alike or are the same, or there is no such symbol or memory.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> found = lab.probes.patch_map(model, "the company w", "the companies w", right="a", wrong="e")
-    >>> found.patched.sizes["time"], bool(found.clean > found.corrupted)
-    (2, True)
     """
     one, other = encode_symbols(model, clean), encode_symbols(model, corrupted)
     common = _common_end(one, other)

@@ -31,11 +31,8 @@ Array = NDArray[np.floating[Any]]
 
 
 class Timescales(NamedTuple):
-    """One entry for each series, in steps; NaN where the series does not tell.
-
-    `low` and `high` are the ends of the integrated timescale's 95 % interval, taken on a logarithmic axis;
-    `window` its M; `samples` the number of independent values that the series is worth, T / (2 tau).
-    """
+    """One entry for each series, in steps; NaN where the series does not tell. `low` and `high` are the ends of the
+    integrated timescale's 95 % interval (of its logarithm), `window` its M; `samples` is T / (2 tau)."""
 
     integrated: Array
     low: Array

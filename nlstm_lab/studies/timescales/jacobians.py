@@ -1,22 +1,19 @@
 """The local persistence of a memory: the diagonal of dc_t / dc_{t-1}, all other parts of the state held.
 
-It makes memories comparable that are updated in different ways. For a plain cell and for the innermost memory
-it is the forget gate f (equation 3). For HM-LSTM it is 1 on COPY, f on UPDATE, 0 on FLUSH. An outer memory
-c_t = m(h~, x~) hands h~ = f c_{t-1} to the memory function m as its hidden state (equations 7, 10-15), so
-that there
+For a plain cell and for the innermost memory it is the forget gate f (equation 3). For HM-LSTM it is 1 on COPY, f on
+UPDATE, 0 on FLUSH. An outer memory c_t = m(h~, x~) hands h~ = f c_{t-1} to the memory function m as its hidden state
+(equations 7, 10-15), so that there
 
     dc_t / dc_{t-1} = J diag(f),    J = dm / dh~,
 
-where h~ reaches the output m = o tanh(c) through every gate of m and, if m nests a further memory n, through
-n:
+where h~ reaches the output m = o tanh(c) through every gate of m and, if m nests a further memory n, through n:
 
     J = diag(o' tanh c) U_o + diag(o (1 - tanh^2 c)) dc/dh~,
     dc/dh~ = diag(f' c_{t-1}) U_f + diag(i' g) U_i + diag(i g') U_g                            for an LSTM,
     and dc/dh~ = J_n diag(f' c_{t-1}) U_f + K_n (diag(i' g) U_i + diag(i g') U_g)                  for a
     nested one;
 
-K = dm / dx~ is the same with the input's matrices W instead of U. U_f is weight_hh's block of the gate f, and
-so on.
+K = dm / dx~ is the same with the input's matrices W instead of U. U_f is weight_hh's block of the gate f.
 """
 
 from collections.abc import Iterator
