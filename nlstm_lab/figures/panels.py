@@ -72,13 +72,8 @@ def seeds_and_mean(
 ) -> None:
     """Every seed's curve faint (if `each`), their mean strong (geometric where `log`), as far as all seeds go."""
     if (again := frame[frame.duplicated([x, "seed"])]).size:
-        place, seed = again[x].iloc[0], again["seed"].iloc[0]
-        clash = frame[(frame[x] == place) & (frame["seed"] == seed)]
-        apart = [str(name) for name in clash if name != y and clash[name].nunique() > 1]
-        raise UsageError(
-            f"seed {seed} has more than one {y} at {x} {place}"
-            f"{' (what differs: ' + ', '.join(apart) + ')' if apart else ''}: a line is of one experiment"
-        )
+        twice = f"seed {again['seed'].iloc[0]} has more than one {y} at {x} {again[x].iloc[0]}"
+        raise UsageError(f"{twice}: a line is of one experiment")
     wide = frame.pivot(index=x, columns="seed", values=y).sort_index()
     faint = {**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""}
     if each and wide.shape[1] > 1:

@@ -7,8 +7,11 @@ import traitlets
 import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from torch import nn
 
 from nlstm_lab import probes
+from nlstm_lab.cells.lstm import LSTMCell
+from nlstm_lab.cells.nested import NestedLSTMCell
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -16,7 +19,6 @@ from nlstm_lab.probes.reading import hidden_states, memory_states
 from nlstm_lab.studies.activations.draw import activation_frame, cell_activations
 from nlstm_lab.studies.activations.measure import contrast, values_of
 from nlstm_lab.widgets.base import Step, clamped
-from nlstm_lab.widgets.halves import portable
 from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, surprise
 from nlstm_lab.widgets.units import UnitRecords, quoted
 
@@ -222,3 +224,33 @@ def _states(trace: xr.Dataset) -> tuple[list[str], Array]:
 def _half(x: Array) -> bytes:
     """Half precision is enough for a shade and three digits; what is larger stays the largest."""
     return np.clip(x, -65504, 65504).astype("<f2").tobytes()
+
+
+LARGEST = 500_000  # parameters that a page holds of a network: a megabyte
+
+
+def portable(network: Network) -> dict[str, Any] | None:
+    """What `forward.js` reads a text with; None of a large network, or of one that it cannot compute: it knows LSTM
+    layers and Nested LSTMs of one layer and two memories, with one-hot characters and a dense readout."""
+    cells: list[Any] = list(network.recurrent.cells)
+    nested = len(cells) == 1 and isinstance(cells[0], NestedLSTMCell) and type(cells[0].memory) is LSTMCell
+    plain = all(type(cell) is LSTMCell for cell in cells)
+    vocabulary, readout = network.vocabulary, network.readout
+    dense = isinstance(readout, nn.Linear) and network.embedding is None
+    if vocabulary is None or not dense or not (nested or plain):
+        return None
+    every = [each for cell in cells for each in (cell, *([cell.memory] if nested else []))]
+    matrices = [matrix for each in every for matrix in (each.weight_ih, each.weight_hh, each.bias)]
+    matrices += [readout.weight, readout.bias]
+    fits = sum(matrix.numel() for matrix in network.parameters()) <= LARGEST
+    if any(matrix is None for matrix in matrices) or not fits or len(vocabulary) != cells[0].input_size:
+        return None
+    values = np.concatenate([matrix.detach().float().cpu().numpy().ravel() for matrix in matrices])
+    return {
+        "units": network.recurrent.hidden_size,
+        "layers": len(cells),
+        "nested": nested,
+        "tanh": nested and cells[0].candidate == "tanh",
+        "symbols": list(vocabulary.symbols),
+        "data": values.astype("<f2").tobytes(),
+    }

@@ -14,9 +14,8 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.texts import encode_leniently, windows, words_of
-from nlstm_lab.studies.connectivity.lags import measure, positions
+from nlstm_lab.studies.connectivity.lags import measure, positions, published_accuracy, published_connectivity
 from nlstm_lab.studies.connectivity.measure import connectivity
-from nlstm_lab.studies.connectivity.published import published_accuracy, published_connectivity
 from nlstm_lab.studies.words.measure import suggested
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))

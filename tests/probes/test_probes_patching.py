@@ -147,8 +147,6 @@ def test_texts_of_different_lengths_are_aligned_at_their_ends(network):
     [
         (("abc", "abd"), {}, None),
         (("abc", "abc"), {}, None),
-        (("abc", "dbc"), {"memories": ["middle"]}, "middle"),
-        (("abc", "dbc"), {"memories": []}, "memory"),
         (("abc", ""), {}, "empty"),
         (("abc", "dbc"), {"right": "ab"}, "'ab'"),
         (("abc", "dbc"), {"wrong": 99}, "99"),

@@ -109,7 +109,6 @@ def patch_map(
     *,
     right: str | int,
     wrong: str | int,
-    memories: Sequence[str] | None = None,
     watch: Callable[[float], None] | None = None,
 ) -> xr.Dataset:
     """Patch each memory of `clean` into the reading of `corrupted`, before each character that both end with.
@@ -122,7 +121,6 @@ def patch_map(
         corrupted: A text that differs in a word, after which `wrong` is; it may be of another length.
         right: A symbol, or its code.
         wrong: Another.
-        memories: What is patched, by name; all memories and hidden states by default.
         watch: Called with the share that is done, at every character; may raise to end it.
 
     Returns:
@@ -137,9 +135,7 @@ def patch_map(
     one, other = encode_symbols(model, clean), encode_symbols(model, corrupted)
     common = _common_end(one, other)
     answers = [_code(model, symbol) for symbol in (right, wrong)]
-    memories = [*names(model.recurrent), *hidden_names(model.recurrent.num_layers)] if memories is None else memories
-    if not memories:
-        raise UsageError("which memory is patched? name at least one")
+    memories = [*names(model.recurrent), *hidden_names(model.recurrent.num_layers)]
     states, _ = _entering(model, one, common, memories)
     like = next(model.parameters())
     more = {name: like.new_zeros(common, model.recurrent.hidden_size, requires_grad=True) for name in memories}
@@ -156,7 +152,7 @@ def patch_map(
     dims = ("memory", "time")
     data: dict[str, Any] = {"patched": (dims, patched.numpy()), "attributed": (dims, attributed.cpu().numpy())}
     data["log_p"] = ((*dims, "code"), log_p.numpy())
-    coords: dict[str, Any] = {"memory": list(memories), "time": np.arange(common)}
+    coords: dict[str, Any] = {"memory": memories, "time": np.arange(common)}
     coords["symbol"] = ("time", symbols_of(model, other[-common:]))
     attributes = {"clean": before, "corrupted": after, "right": str(right), "wrong": str(wrong), "model": model.name}
     return xr.Dataset(data, coords, attributes)
