@@ -17,10 +17,8 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.style import canvas, in_order, look
 from nlstm_lab.statistics import t_interval
 
-STARTS = {
-    "zero": "output bias at 0",
-    "log_frequencies": "output bias at log-frequencies",
-}  # where it starts, in the order of panels; the papers do not say
+# where it starts, in the order of panels; the papers do not say
+STARTS = {"zero": "output bias at 0", "log_frequencies": "output bias at log-frequencies"}
 LOGARITHMIC = {"perplexity"}  # metrics that are drawn on a logarithmic axis
 WIDE = 15  # from this ratio of its ends on such an axis has marks enough at 1, 2 and 5
 

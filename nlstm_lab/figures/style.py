@@ -1,8 +1,4 @@
-"""One look for every figure: the style sheet, the widths of a paper, and who has which colour.
-
->>> look("nlstm").label
-'Nested LSTM'
-"""
+"""One look for every figure: the style sheet, the widths of a paper, and who has which colour."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -52,14 +52,11 @@ class AutocompleteDemo(LabWidget):
         models = {name: networks[name] for name in in_order(networks)}
         self.k = k
         self._made_of = {name: one for name, one in models.items() if isinstance(one, Run)}
-        self.completers = {
-            name: Completer(one if isinstance(one, Network) else one.model(), unknown="map")
-            for name, one in models.items()
-        }
-        described = [
-            {"label": look(name).label, "colour": look(name).colour, "whole": completer.words is not None}
-            for name, completer in self.completers.items()
-        ]
+        self.completers, described = {}, []
+        for name, one in models.items():
+            self.completers[name] = Completer(one if isinstance(one, Network) else one.model(), unknown="map")
+            whole = self.completers[name].words is not None
+            described.append({"label": look(name).label, "colour": look(name).colour, "whole": whole})
         super().__init__(text=text, at=len(text), networks=described)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
@@ -73,11 +70,9 @@ class AutocompleteDemo(LabWidget):
         return {"read": read, "words": words}
 
     def draw(self) -> Figure:
-        rows = [
-            (name, place, word, p)
-            for name, one in zip(self.completers, self.suggestions, strict=True)
-            for place, (word, p) in enumerate(one["words"], 1)
-        ]
+        rows: list[tuple[Any, ...]] = []
+        for name, one in zip(self.completers, self.suggestions, strict=True):
+            rows += [(name, place, word, p) for place, (word, p) in enumerate(one["words"], 1)]
         table = pd.DataFrame(rows, columns=["model", "place", "word", "probability"])
         return completions(table, self.settled["text"][: self.settled["at"]])
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nlstm_lab import probes
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.figures.panels import STARTS
 from nlstm_lab.figures.style import look
 from nlstm_lab.models import Interface, Network
 from nlstm_lab.probes.reading import predicts_symbols
@@ -24,7 +25,7 @@ from nlstm_lab.runs.together import about
 from nlstm_lab.widgets.base import LabWidget, Step
 from nlstm_lab.widgets.runs import RunBrowser
 
-START = {"zero": "as printed", "log_frequencies": "output bias at log-frequencies"}
+START = STARTS | {"zero": "as printed"}
 Given = Run | Network | RunBrowser | Iterable[Run | Network]
 
 

@@ -37,11 +37,8 @@ class UnitRecords:
             return {"known": b"", "reasons": [], "known_on": ""}
         ordered = [_ordered(record[record["value"] == value], rows) for value in ("raw", "tanh")]
         numbers = np.stack([frame[["timescale", "low", "high"]].to_numpy().T for frame in ordered])
-        return {
-            "known": numbers.astype("<f4").tobytes(),
-            "reasons": [frame["reason"].tolist() for frame in ordered],
-            "known_on": _where(text),
-        }
+        reasons = [frame["reason"].tolist() for frame in ordered]
+        return {"known": numbers.astype("<f4").tobytes(), "reasons": reasons, "known_on": _where(text)}
 
     def _pages(self, run: str, rows: list[tuple[str, int]]) -> dict[str, Any]:
         """Columns with a row a unit, and the text itself where it is here; nothing where nothing is recorded."""

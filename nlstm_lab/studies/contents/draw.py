@@ -131,7 +131,9 @@ def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
             panels.seeds_and_mean(right, cumulative, "cells", "share", **panels.memory_style(memory))
         right.plot([0, 1], [0, 1], **REFERENCE)
         left.set(xlabel="", ylabel=panels.start_label(start))
-        left.set_yticks(range(len(order)), [_named(here[here["memory"] == name], name) for name in order])
+        idle = {name: (here.loc[here["memory"] == name, "kl"] <= FLOOR).mean() for name in order}  # cost nothing
+        edge = {name: f"\n{100 * share:.0f} % at the edge" if share >= 0.01 else "" for name, share in idle.items()}
+        left.set_yticks(range(len(order)), [panels.memory_label(name) + edge[name] for name in order])
         left.tick_params(axis="y", length=0)
         left.grid(axis="x")
         right.set_ylabel("share of the sum")
@@ -146,9 +148,3 @@ def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = Non
     alike = Line2D([], [], **REFERENCE, label="all cells alike")
     panels.below(figure, [*panels.memory_handles(frame), alike], columns=5)
     return attach(figure, frame.drop(columns="drawn"))
-
-
-def _named(cells: pd.DataFrame, memory: str) -> str:
-    """A memory, and how many of its cells cost nothing where some do."""
-    idle = (cells["kl"] <= FLOOR).mean()
-    return panels.memory_label(memory) + (f"\n{100 * idle:.0f} % at the edge" if idle >= 0.01 else "")

@@ -51,10 +51,8 @@ def cost(training: pd.DataFrame, reading: pd.DataFrame, width: float = PAGE, ax:
         panel.tick_params(axis="y" if panel is left else "x", length=0)
         panel.grid(axis="x" if panel is left else "y")
         panel.set_axisbelow(True)
-    handles = [
-        Patch(color=look(CELL_TYPES[unit]).colour, label=f"{look(CELL_TYPES[unit]).label} (pale: bf16)")
-        for unit in units
-    ]
+    looks = [look(CELL_TYPES[unit]) for unit in units]
+    handles = [Patch(color=each.colour, label=f"{each.label} (pale: bf16)") for each in looks]
     handles += [Patch(color=DENSE, label="dense"), Patch(color=MODELS["hmlstm"].colour, label="COPY skipped")]
     below(figure, handles)
     return attach(attach(figure, steps), reading)

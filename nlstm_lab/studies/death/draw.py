@@ -132,7 +132,11 @@ def inner_memory_remedies(
     (_, bars, costs), (_, ((dying,), (rows,))) = axes[0], panels.panels(axes[0, 0], 2, 1, width, height)
     _widths(dying, widths)
     _shares(bars, outcomes, settings)
-    _costs(costs, outcomes, settings)
+    costs.axvline(0, color="#404040", linewidth=0.8)
+    for y, setting in enumerate(settings):
+        panels.seeds_and_interval(costs, y, outcomes.loc[outcomes["setting"] == setting, "gain"], SEEDS)
+    costs.set(title="training BPC", xlabel="difference from\nas printed")
+    panels.name_lines(costs, [""] * len(settings))
     _order(rows, order)
     for panel, letter in zip((dying, bars, costs, rows), "ABCD", strict=True):
         panel.set_title(f"{letter}  {panel.get_title(loc='left')}", loc="left")
@@ -172,14 +176,6 @@ def _shares(panel: Axes, outcomes: pd.DataFrame, settings: list[str]) -> None:
     panel.set(xlim=(0, 1), title="dead inner cells")
     panel.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
     panels.name_lines(panel, settings)
-
-
-def _costs(panel: Axes, outcomes: pd.DataFrame, settings: list[str]) -> None:
-    panel.axvline(0, color="#404040", linewidth=0.8)
-    for y, setting in enumerate(settings):
-        panels.seeds_and_interval(panel, y, outcomes.loc[outcomes["setting"] == setting, "gain"], SEEDS)
-    panel.set(title="training BPC", xlabel="difference from\nas printed")
-    panels.name_lines(panel, [""] * len(settings))
 
 
 def _order(panel: Axes, order: pd.DataFrame) -> None:

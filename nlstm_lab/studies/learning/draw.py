@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -214,12 +215,8 @@ def _tell(panel: Axes, y: int, words: str) -> None:
 def _beyond(intervals: Mapping[str, Interval], reference: str) -> str | None:
     """The setting without which the axis would be less than 3/4 as long, if there is one beside the reference."""
     ends = pd.DataFrame({name: [*one] for name, one in intervals.items()}).T.dropna()
-
-    def span(some: pd.DataFrame) -> float:
-        return float(some.to_numpy().max() - some.to_numpy().min())
-
     others = [name for name in ends.index if name != reference and len(ends) > 2]
-    return next((name for name in others if span(ends.drop(name)) < 0.75 * span(ends)), None)
+    return next((name for name in others if np.ptp(ends.drop(name).to_numpy()) < 0.75 * np.ptp(ends.to_numpy())), None)
 
 
 @styled

@@ -76,7 +76,10 @@ def printed_and_measured(
     if printed.empty:
         raise UsageError(f"the table prints no {', '.join(metrics)}; it has {', '.join(comparison['metric'].unique())}")
     bands = [band for metric in metrics for band in _bands(metric, starts(measured), substitute)]
-    best = _best(measured)
+    key, valid = ["start", "metric", "row", "seed"], measured[measured["split"] == "valid"]
+    losses = valid["value"].where(~valid["metric"].isin(HIGHER_IS_BETTER), -valid["value"])
+    epochs = valid.loc[losses.groupby([valid[name] for name in key]).idxmin(), [*key, "epoch"]]
+    best = measured.merge(epochs, on=[*key, "epoch"])  # the rows of each seed's best validation epoch
     figure, axes = panels(ax, len(bands), len(splits), width, 0.7 + 1.75 * len(bands))
     for band, across in zip(bands, axes, strict=True):
         lines, dots = (
@@ -132,15 +135,6 @@ def row_of(experiment: str) -> str:
     """Which of ROWS an experiment is."""
     name = experiment.removesuffix("_logfreq")
     return next((end for end in sorted(ROWS, key=len, reverse=True) if name.endswith(end)), "")
-
-
-def _best(measured: pd.DataFrame) -> pd.DataFrame:
-    """The rows of each seed's best validation epoch, by the metric itself."""
-    key = ["start", "metric", "row", "seed"]
-    valid = measured[measured["split"] == "valid"]
-    losses = valid["value"].where(~valid["metric"].isin(HIGHER_IS_BETTER), -valid["value"])
-    epochs = valid.loc[losses.groupby([valid[name] for name in key]).idxmin(), [*key, "epoch"]]
-    return measured.merge(epochs, on=[*key, "epoch"])
 
 
 def _draw(panel: Axes, measured: pd.DataFrame, best: pd.DataFrame, printed: pd.DataFrame, each_seed: bool) -> None:

@@ -22,12 +22,8 @@ QUANTITIES = {  # what is measured of a cell: title, axis
     "persistence": ("local persistence\nof a small change", "∂c(t) / ∂c(t−1)"),
 }
 VALUES = {"raw": "state", "tanh": "tanh of the state"}
-CONDITIONS = {  # markers: the trained network is filled
-    "trained": "o",
-    "untrained": "s",
-    "characters shuffled": "v",
-    "words shuffled": "^",
-}
+# markers: the trained network is filled
+CONDITIONS = {"trained": "o", "untrained": "s", "characters shuffled": "v", "words shuffled": "^"}
 POINTS = 80  # at which a distribution is drawn
 
 

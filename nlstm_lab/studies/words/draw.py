@@ -56,9 +56,9 @@ def training_curves(
             panel.xaxis.set_major_locator(MaxNLocator(5))
         row[0].set_ylabel(AXES["nll_nats"])
         row[0].set_title(ours if source == "ours" else "as published", loc="left")
-    handles = model_handles(frame["model"])
-    for split in ("train", "valid"):
-        handles.append(Line2D([], [], color="#404040", linestyle=DASHES[split], label=SPLITS[split]))
+    dark: dict[str, Any] = {"color": "#404040"}
+    splits = [Line2D([], [], **dark, linestyle=DASHES[split], label=SPLITS[split]) for split in ("train", "valid")]
+    handles = model_handles(frame["model"]) + splits
     below(figure, handles, columns=len(handles))
     return attach(figure, frame)
 
