@@ -16,12 +16,6 @@ def untrained(model: Network, seed: int = 0) -> Network:
     """A copy of `model` with every parameter drawn anew from `seed`, each part by its own `reset_parameters`.
 
     The unit starts as its own initialization says; a dense readout as `torch.nn.Linear` does.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> fresh = lab.probes.untrained(model, seed=1)
-    >>> fresh.vocabulary == model.vocabulary
-    True
     """
     fresh = copy.deepcopy(model)
     modules: list[Any] = [fresh.recurrent, *(m for m in (fresh.embedding, fresh.readout) if m is not None)]
@@ -49,9 +43,6 @@ def shuffled(text: str, by: Literal["characters", "words"], seed: int = 0) -> st
 
     Args:
         by: What is shuffled: "characters" or "words".
-
-    >>> sorted(shuffled("the cat sat", "words").split())
-    ['cat', 'sat', 'the']
     """
     generator = np.random.default_rng(seed)
     if by == "characters":

@@ -157,8 +157,7 @@ class CellExplorer(ReadingWidget):
         states = np.tanh(states) if self.squashed[0] and self.values != "raw" else states
         wanted = np.frombuffer(self.labels, "<f4").reshape(len(LABELS) + 1, -1)[LABELS.index(label)]
         alive = np.flatnonzero((np.frombuffer(self.lives, np.uint8)[: self.units] == 0) & (states.std(1) > 1e-6))
-        fit = np.abs(np.corrcoef(states[alive], wanted)[-1, :-1])
-        return int(alive[fit.argmax()]) if len(alive) else 0
+        return int(alive[np.abs(np.corrcoef(states[alive], wanted)[-1, :-1]).argmax()]) if len(alive) else 0
 
     def _of_cells(self, trace: xr.Dataset, memories: list[str]) -> dict[str, Any]:
         """What only memory cells have: gates, a life, and how the paper prints them."""

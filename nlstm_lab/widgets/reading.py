@@ -46,7 +46,7 @@ class Networks:
         else:
             each = [one for one in given if isinstance(one, Network) or one.has_weights]
         if not each:
-            raise UsageError("no run that predicts characters has its weights here: hand one in, or pick one")
+            raise UsageError("no run that predicts the characters of a text has its weights: hand one in, or pick one")
         name, times = Counter(one.name for one in each).most_common(1)[0]
         if times > 1:
             raise UsageError(f"{times} networks are called {name!r}, and a name chooses one: name them apart")

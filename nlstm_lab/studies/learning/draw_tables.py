@@ -71,7 +71,7 @@ def printed_and_measured(
     measured = pd.DataFrame(columns=COLUMNS)
     if history is not None:
         chosen = history["metric"].isin(metrics) & history["split"].isin(splits) & (history["evaluation"] == "blocks")
-        mine = history[chosen].assign(row=history["experiment"].map(row_of))
+        mine = history[chosen].assign(row=lambda each: each["experiment"].map(row_of))
         measured = mine[mine["row"] != ""].sort_values(COLUMNS[:-1], ignore_index=True)
     if printed.empty:
         raise UsageError(f"the table prints no {', '.join(metrics)}; it has {', '.join(comparison['metric'].unique())}")

@@ -1,7 +1,9 @@
 """How long a signal stays like itself: three estimates of a timescale, in steps, with what they are worth.
 
 All three read the autocorrelation rho_k, and agree on an exponential one, rho_k = exp(-k / tau), from about a step
-on. The integrated one is 0.5 for white noise, and less for a signal that turns back on itself (anticorrelated).
+on. The integrated one is 0.5 for white noise, and less for a signal that turns back on itself (anticorrelated). There
+the window closes too early: for values that correlate by -0.2, -0.3, -0.4, -0.5 with the next, the integrated time is
+.333, .269, .214, .167, and the estimate is .34, .23, .10, and nothing or no number at all.
 
 integrated   1/2 + sum of rho_k, k = 1 ... M, up to the first M of at least `WINDOW` times the sum so far (the
              self-consistent window of Sokal, "Monte Carlo Methods in Statistical Mechanics", section 3);
