@@ -35,11 +35,10 @@ from nlstm_lab.cells.precision import exact_products, product_type, times
 def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
     """All layers over all steps, x [T, B, features] or symbols [T, B]: `nlstm_lab.cells.fast.read`.
 
-    None for cells of another class or with a rare choice, dropout, several types or devices, and where a hook takes
-    what is saved.
+    None for cells of another class, dropout, several types or devices, and where a hook takes what is saved.
     """
     done = None if detected() is not None else sparse.read(unit, x, states)
-    cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell and _is_served(cell)]
+    cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell]
     if done is not None or len(cells) < unit.num_layers or (unit.dropout and unit.training) or not x.numel():
         return done
     tensors = [tensor for state in states for tensor in state] + [t for cell in cells for t in cell.parameters()]
@@ -68,12 +67,6 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
 readers[HMLSTM] = read
 
 
-def _is_served(cell: HMLSTMCell) -> bool:
-    """Whether the derived backward has the cell's choices; the rare ones are left to the readable step."""
-    usual = cell.reset and cell.detect_on_copy and cell.straight_through == "clamped"
-    return usual and cell.weight_z is None and cell.norm_c is None and not sparse.is_joint(cell)
-
-
 def _kind(cell: HMLSTMCell, bottom: bool) -> Kind:
     return Kind(
         bottom=bottom,
@@ -82,10 +75,15 @@ def _kind(cell: HMLSTMCell, bottom: bool) -> Kind:
         hard=cell.selection == "hard",
         sample=cell.boundary == "sample",
         soft=cell.boundary == "soft",
+        identity=cell.straight_through == "identity" and cell.boundary != "soft",
+        hidden=cell.detect_from == "hidden",
+        detect_on_copy=cell.detect_on_copy,
+        reset=cell.reset,
         threshold=cell.threshold,
         limit=cell.gradient_limit,
         bias=cell.bias is not None,
         epsilon=None if cell.norm is None else cell.norm.eps,
+        epsilon_c=None if cell.norm_c is None else cell.norm_c.eps,
     )
 
 
@@ -94,7 +92,8 @@ def _parameters(cell: HMLSTMCell) -> tuple[Tensor | None, ...]:
     below = [cell.weight_ih] if not cell.takes_input else []
     above = [cell.weight_th] if cell.weight_th is not None else []
     norms = None if cell.norm is None else cell.norm.weight
-    return torch.cat((cell.weight_hh, *below, *above), 1), cell.bias, norms, cell.slope
+    norm_c = (None, None) if cell.norm_c is None else (cell.norm_c.weight, cell.norm_c.bias)
+    return torch.cat((cell.weight_hh, *below, *above), 1), cell.bias, norms, *norm_c, cell.weight_z, cell.slope
 
 
 class Oracle(nn.Module):

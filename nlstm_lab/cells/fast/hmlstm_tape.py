@@ -13,8 +13,9 @@ from nlstm_lab.cells.fast.hmlstm_pointwise import Kind, Named, Tensors
 from nlstm_lab.cells.fast.nested import WEIGHED_STEPS, add_product
 from nlstm_lab.cells.precision import times
 
-NAMES = ("weight", "bias", "gamma", "slope")  # a layer's parameters
-SUMMED = {"bias": "total_bias", "gamma": "total_gamma"}
+NAMES = ("weight", "bias", "gamma", "gamma_c", "bias_c", "weight_z", "slope")  # a layer's parameters
+SUMMED = {"bias": "total_bias", "gamma": "total_gamma", "gamma_c": "total_gamma_c", "bias_c": "total_bias_c"}
+DETECTOR = ("weight_z", "slope")
 
 Columns = dict[str, Sequence[Tensor]]  # by name a tensor for every step
 
@@ -114,20 +115,21 @@ class Backward:
     def __init__(self, tape: Tape, layer: Named, last: Sequence[Tensor], held: bool, options: Options) -> None:
         self.tape, self.layer = tape, layer
         T, c, rows = tape.T, tape.c, layer["weight"].shape[0]
-        B = c.shape[1]
+        B, H = c.shape[1:]
         self.steps = T if held else min(T, WEIGHED_STEPS)
         self.d_summed = memory.take(c, self.steps, B, rows, dtype=options.dtype)
         self.d_weight = torch.zeros_like(layer["weight"], memory_format=torch.contiguous_format)
         self.d_factors = torch.zeros_like(tape.factors[:2])
         self.maps = [times(layer["weight"], options.dtype, B, out) for out in self.d_factors]
         d_h, d_c, d_z = last
-        widths = {"bias": rows, "gamma": tape.normed.shape[2]}
+        widths = {"bias": rows, "gamma": tape.normed.shape[2], "gamma_c": H, "bias_c": H}
         first = {total: c.new_zeros(B, widths[name]) for name, total in SUMMED.items() if name in layer}
         first |= {"d_kept": d_h.clone(memory_format=torch.contiguous_format), "d_c": d_c.contiguous().clone()}
         first["d_flush"] = d_z[:, None].clone()
         other = {name: torch.empty_like(part) for name, part in first.items()}
         self.carried = [first, other] if T % 2 == 0 else [other, first]
         self.d_under = c.new_zeros(B, 1)
+        self.d_scores = c.new_empty(T, B, 1) if "weight_z" in layer else None
 
     def part(self, name: str, behind: int = 1) -> Sequence[Tensor]:
         """Step by step, of the gradient of the factors `behind` steps later those that belong to one layer."""
@@ -138,7 +140,8 @@ class Backward:
         """What every step takes, but for what other layers give."""
         T, columns = self.tape.T, self.tape.saved | {"d_own": self.part("own")}
         columns |= {name: alternating(one, self.carried[1][name], T, 1) for name, one in self.carried[0].items()}
-        return columns | {name: [part] * T for name, part in self.layer.items() if name in ("gamma", "slope")}
+        shared = ("gamma", "gamma_c", "bias_c", *DETECTOR)
+        return columns | {name: [part] * T for name, part in self.layer.items() if name in shared}
 
     def gives(self) -> Columns:
         """What every step gives."""
@@ -147,7 +150,8 @@ class Backward:
             name: alternating(one, self.carried[1][name], T, 0) for name, one in self.carried[0].items()
         }
         d_summed = self.d_summed.unbind()
-        return columns | {"d_summed": [d_summed[t % self.steps] for t in range(T)], "d_under": [self.d_under] * T}
+        columns |= {"d_summed": [d_summed[t % self.steps] for t in range(T)], "d_under": [self.d_under] * T}
+        return columns if self.d_scores is None else columns | {"d_score": self.d_scores.unbind()}
 
     def step(self, t: int) -> None:
         """The gradient of this step's factors; every so many steps, their product with the factors is added."""
@@ -169,4 +173,6 @@ class Backward:
     def parameters(self) -> list[Tensor | None]:
         """The gradients of the parameters, in the order of `NAMES`."""
         found = {name: self.carried[0][total].sum(0) for name, total in SUMMED.items() if name in self.layer}
+        if self.d_scores is not None:
+            found["weight_z"] = self.d_scores.flatten(0, 1).t() @ torch.cat(self.tape.h[1:])
         return [self.d_weight, *(found.get(name) for name in NAMES[1:])]

@@ -31,9 +31,7 @@ def read(
     """
     if torch.is_grad_enabled() or x.device.type != "cpu" or x.shape[1] != 1 or (network.dropout and network.training):
         return None  # before any look at values, for which a GPU would have to be waited for
-    cells = [
-        cell for cell in network.cells if type(cell) is HMLSTMCell and cell.boundary == "step" and not is_joint(cell)
-    ]
+    cells = [cell for cell in network.cells if type(cell) is HMLSTMCell and _is_sparse(cell)]
     hard = all(bool(((z == 0) | (z == 1)).all()) for _, _, z in states)
     if not hard or bool(states[-1][2].any()) or len(cells) < network.num_layers:
         return None
@@ -59,9 +57,9 @@ def read_steps(network: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor,
     return None if done is None else (*done, steps)
 
 
-def is_joint(cell: HMLSTMCell) -> bool:
-    """Whether the boundaries are normalized together with the gates."""
-    return cell.norm is not None and cell.norm.normalized_shape[0] > 4 * cell.hidden_size
+def _is_sparse(cell: HMLSTMCell) -> bool:
+    joint = cell.norm is not None and cell.norm.normalized_shape[0] > 4 * cell.hidden_size
+    return cell.boundary == "step" and not joint
 
 
 class Layer:
