@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
 from nlstm_lab.cells.arguments import OfClass, document, entries, signature
-from nlstm_lab.cells.checks import checked_input, checked_state, positive
+from nlstm_lab.cells.checks import checked_input, checked_state, positive, switch
+from nlstm_lab.errors import UsageError
 
 State = tuple[Tensor, ...]
 Device = torch.device | str | int | None
@@ -70,7 +71,17 @@ def look_up(table: Tensor, symbols: Tensor, out: Tensor | None = None) -> Tensor
         raise ValueError(f"input must hold symbols from 0 to {len(table) - 1}, not others") from None
 
 
-class Cell(nn.Module, ABC):
+class Unscripted(nn.Module):
+    """A module that says why `torch.jit.script` cannot take it, alone or inside another."""
+
+    def __prepare_scriptable__(self) -> None:
+        raise UsageError(
+            f"{type(self).__name__} cannot be scripted, as its steps are Python: take torch.compile, torch.export or "
+            "torch.jit.trace"
+        )
+
+
+class Cell(Unscripted, ABC):
     """One step of a recurrent network: x_t and the last state in, the new state out.
 
     Shapes: input [B, input_size] (or [input_size], or integer symbols [B] or []), each part of the state [B,
@@ -170,6 +181,16 @@ class Cell(nn.Module, ABC):
         last = self.recur(self.project(x), first, **beside)
         return self.pack(tuple(tensor[0] for tensor in last) if single else last)
 
+    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *rest: Any) -> None:
+        """Raise ValueError before weights are loaded that would silently turn every output into NaN."""
+        for name, _parameter in self.named_parameters():
+            if torch.isnan(state_dict.get(prefix + name, torch.zeros(()))).any():
+                raise ValueError(f"{prefix}{name} must hold numbers, but NaN is among those to load")
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}"
+
 
 class GatedCell(Cell):
     """A cell whose gates are row blocks of one matrix for the input, one for the hidden state, and one bias.
@@ -203,7 +224,7 @@ class GatedCell(Cell):
         rows = len(self.gates) * hidden_size + further_rows
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size, **new))
         self.weight_hh = nn.Parameter(torch.empty(rows, hidden_size, **new))
-        self.bias = nn.Parameter(torch.empty(rows, **new)) if bias else None
+        self.bias = nn.Parameter(torch.empty(rows, **new)) if switch("bias", bias) else None
 
     def fans(self) -> list[int]:
         """Of each block of rows, the inputs and outputs of its kernel (`initialization.fill`): here one for all."""
@@ -223,3 +244,6 @@ class GatedCell(Cell):
 
     def project(self, x: Tensor) -> Tensor:
         return product(x, self.weight_ih, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}{'' if self.bias is not None else ', bias=False'}"

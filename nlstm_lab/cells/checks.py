@@ -21,6 +21,13 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
 
 
+def switch(name: str, value: Any) -> bool:
+    """`value` if it is True or False; else TypeError that calls it `name`."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return value
+
+
 def autocasts(device: torch.device) -> bool:
     """Whether products there are cast in this block; not on a device that has no autocast, as meta."""
     return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)

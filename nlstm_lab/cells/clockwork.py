@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
 from nlstm_lab.cells.base import Cell, Device, Record, State, noted, product
-from nlstm_lab.cells.checks import positive
+from nlstm_lab.cells.checks import positive, switch
 from nlstm_lab.cells.recurrent import Recurrent
 
 
@@ -52,7 +52,7 @@ class ClockworkRNNCell(Cell):
         self.weight_hh = nn.ParameterList(
             torch.empty(self.width, hidden_size - k * self.width, **new) for k in range(len(periods))
         )
-        self.bias = nn.Parameter(torch.empty(hidden_size, **new)) if bias else None
+        self.bias = nn.Parameter(torch.empty(hidden_size, **new)) if switch("bias", bias) else None
         self.gain = nn.Parameter(torch.empty(hidden_size, **new)) if layer_norm else None
         self.register_buffer("periods", torch.tensor(periods, device=device), persistent=False)
         self.periods: Tensor
@@ -87,6 +87,9 @@ class ClockworkRNNCell(Cell):
         (summed,) = noted(record, preactivation=summed)
         _, h = noted(record, active=active, h=torch.where(active, torch.tanh(summed), h))
         return h, clock + 1
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, periods={tuple(self.periods.tolist())}"
 
 
 class ClockworkRNN(Recurrent):

@@ -70,6 +70,9 @@ class GRUCell(GatedCell):
         r, u = torch.sigmoid(summed).chunk(2, dim=-1)
         return noted(record, r=r, u=u)
 
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, reset={self.reset!r}"
+
 
 class GRU(Exchangeable):
     """Unrolls gated recurrent units over time: `output, h_n = GRU(input_size, hidden_size)(input, h_0)`.

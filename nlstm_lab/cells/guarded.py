@@ -81,3 +81,6 @@ class GuardedLSTMCell(GatedCell):
         (c,) = noted(record, c=c)
         (h,) = noted(record, h=o * torch.tanh(c))
         return h, c
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, guard={self.guard!r}"

@@ -66,7 +66,8 @@ class HierarchicalRNN(Multiscale):
 
     `boundaries` [T, B, num_layers - 1], laid out and if need be packed as the input, say where layer 1 (words), 2
     (phrases), ... end a segment; a segment ends only where one of the layer below does. Further shapes as in
-    `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B].
+    `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Boundaries that are not 0 or 1, or not
+    nested, are refused on a CPU alone.
 
     Args:
         forget_bias: What is added to where the forget gate's bias starts.
@@ -102,4 +103,10 @@ class HierarchicalRNN(Multiscale):
         wanted = [*input.shape[: input.dim() - input.is_floating_point()], self.num_layers - 1]
         if list(boundaries.shape) != wanted:
             raise ValueError(f"boundaries must be {wanted}, as the input is, not {list(boundaries.shape)}")
+        # a look at values, which fake tensors have not, and for which a GPU would have to be waited for
+        if boundaries.device.type == "cpu" and type(boundaries) is Tensor and not torch.compiler.is_compiling():
+            if not ((boundaries == 0) | (boundaries == 1)).all():
+                raise ValueError("boundaries must be 0 or 1, not anything between or beyond")
+            if (boundaries[..., 1:] > boundaries[..., :-1]).any():
+                raise ValueError("boundaries must be nested: a segment ends only where one of the layer below does")
         return boundaries

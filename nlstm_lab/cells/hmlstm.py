@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nlstm_lab.cells import fast
 from nlstm_lab.cells import initialization as init
 from nlstm_lab.cells.base import Record, Start, State, noted
-from nlstm_lab.cells.checks import choice
+from nlstm_lab.cells.checks import choice, switch
 from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
 
 Boundary = Literal["step", "sample", "soft"]
@@ -81,11 +81,15 @@ class HMLSTMCell(MultiscaleCell):
             raise ValueError("normalize_boundary needs layer_norm and a detector in the pre-activation")
         if not 0 <= threshold < 1:
             raise ValueError(f"threshold must be from 0 to below 1, not {threshold!r}")
+        if gradient_limit is not None and not gradient_limit > 0:
+            raise ValueError(f"gradient_limit must be positive, or None for none, not {gradient_limit!r}")
+        if not detector_scale > 0:
+            raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")
         slice_rows = int(detect_from == "preactivation" and not self.top)
         super().__init__(input_size, hidden_size, bias, forget_bias, top_down, further_rows=slice_rows, **start)
         self.boundary, self.straight_through, self.selection = boundary, straight_through, selection
         self.detect_from, self.detect_on_copy, self.threshold = detect_from, detect_on_copy, threshold
-        self.gradient_limit, self.reset, self.detector_scale = gradient_limit, reset, detector_scale
+        self.gradient_limit, self.reset, self.detector_scale = gradient_limit, switch("reset", reset), detector_scale
         new: Any = {"device": self.like.device, "dtype": self.like.dtype}
         own = detect_from == "hidden" and not self.top
         self.weight_z = nn.Parameter(torch.empty(1, hidden_size, **new)) if own else None
@@ -180,6 +184,10 @@ class HMLSTMCell(MultiscaleCell):
             carrier = z_tilde if self.straight_through == "clamped" else s
             z = fires.to(s.dtype) + (carrier - carrier.detach())  # exactly 0 or 1; the carrier's gradient
         return z_tilde, z if self.detect_on_copy else z * (1 - copy[..., 0])
+
+    def extra_repr(self) -> str:
+        modes = "" if self.top else f", boundary={self.boundary!r}, selection={self.selection!r}"
+        return f"{super().extra_repr()}{modes}"
 
 
 class HMLSTM(Multiscale):

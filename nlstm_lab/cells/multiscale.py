@@ -69,6 +69,9 @@ class MultiscaleCell(GatedCell):
     ) -> State:
         """The step, given z_t of the layer below (1 if None), h_{t-1} of the one above, and z_t of its own if known."""
 
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}{', top' if self.top else ''}"
+
 
 class Multiscale(Recurrent):
     """Unrolls layers that step through time together; h and c [num_layers, B, hidden_size], z [num_layers, B]."""

@@ -142,6 +142,9 @@ class NestedLSTMCell(GatedCell):
         h, memories = state
         return h, *memories.unbind(0)
 
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, depth={self.depth}, candidate={self.candidate!r}"
+
 
 def checked_memory(memory: Any, hidden_size: int) -> Cell:
     """`memory` if it can be nested: a cell of these sizes whose states all are [B, hidden_size]."""

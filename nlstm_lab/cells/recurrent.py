@@ -13,11 +13,12 @@ from torch.nn.utils.rnn import PackedSequence
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells.arguments import OfClass, document, entries, signature
-from nlstm_lab.cells.base import Cell, Record, Records, Start, State
-from nlstm_lab.cells.checks import checked_input, checked_state, positive
+from nlstm_lab.cells.base import Cell, Record, Records, Start, State, Unscripted
+from nlstm_lab.cells.checks import checked_input, checked_state, positive, switch
+from nlstm_lab.cells.pickling import Trusted
 
 
-class Recurrent(nn.Module):
+class Recurrent(Trusted, Unscripted):
     """Unrolls layers of one kind of cell over time: `output, state = network(input, state)`.
 
     Shapes: input [T, B, input_size] ([B, T, input_size] with `batch_first`, [T, input_size] unbatched, a packed
@@ -32,6 +33,8 @@ class Recurrent(nn.Module):
         bias: Whether the gates have a bias.
         batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
         dropout: The probability with which what a layer reads of the one below is zeroed, in training.
+        bidirectional: False: the layers read in one direction.
+        proj_size: 0: h is not projected.
         all_layers: Whether the output holds every layer's h.
         options: The further arguments of `cell_class`.
 
@@ -39,9 +42,10 @@ class Recurrent(nn.Module):
         TypeError: An argument of a wrong type, by its name; so does `forward`.
         ValueError: A wrong size, shape or choice, by its name; so does `forward`, also for empty sequences.
 
-    Code for torch's modules goes on unchanged but where it needs two directions, a projection of h, a second bias,
-    parameters by torch's names (`weight_ih_l0` for `layers.0.weight_ih`; `LSTM.to_torch` renames them), RuntimeError
-    for wrong sizes and types, or `torch.jit.script`.
+    Code for torch's modules goes on unchanged but where it needs: two directions or a projection of h (no document has
+    them); parameters by torch's names, `weight_ih_l0` for `layers.0.weight_ih` (a layer may hold cells inside, with
+    weights of their own; `LSTM.to_torch` renames them); a second bias (one has no effect beside the other, and the
+    documents count one); RuntimeError for wrong sizes and types; `torch.jit.script` (steps are Python).
     """
 
     cell_class: ClassVar[type[Cell]]
@@ -50,8 +54,10 @@ class Recurrent(nn.Module):
         """Complete what `help` shows of a subclass: its arguments, those of its cell among them, and what each is."""
         super().__init_subclass__(**options)
         if hasattr(cls, "cell_class"):
-            shown = signature(cls.__init__, cls.cell_class)
-            known = entries(*cls.__mro__, *cls.cell_class.__mro__, Start)
+            shown, known = (
+                signature(cls.__init__, cls.cell_class),
+                entries(*cls.__mro__, *cls.cell_class.__mro__, Start),
+            )
             cls.__signature__ = OfClass(shown)  # type: ignore[attr-defined]
             document(cls, shown.parameters, known)
             if "cell_class" in vars(cls):
@@ -65,6 +71,8 @@ class Recurrent(nn.Module):
         bias: bool = True,
         batch_first: bool = False,
         dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
         *,
         all_layers: bool = False,
         **options: Any,
@@ -72,21 +80,41 @@ class Recurrent(nn.Module):
         super().__init__()
         positive("num_layers", num_layers)
         positive("hidden_size", hidden_size)
-        if type(dropout) not in (int, float) or not 0 <= dropout <= 1:
+        if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
             raise ValueError(f"dropout must be a probability between 0 and 1, not {dropout!r}")
         if dropout and num_layers == 1:
             warnings.warn("dropout acts between layers, and there is only one: it does nothing", stacklevel=2)
+        if bidirectional is not False:
+            raise ValueError(f"bidirectional must be False, as the layers read in one direction, not {bidirectional!r}")
+        if proj_size != 0:
+            raise ValueError(f"proj_size must be 0, as h is not projected, not {proj_size!r}")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
-        self.bias, self.batch_first, self.dropout, self.all_layers = bias, batch_first, dropout, all_layers
+        self.bias, self.batch_first = switch("bias", bias), switch("batch_first", batch_first)
+        self.dropout, self.bidirectional, self.proj_size = dropout, False, 0
+        self.all_layers = switch("all_layers", all_layers)
         self.output_size = hidden_size * num_layers if all_layers else hidden_size
-        sizes, make = [input_size] + [hidden_size] * (num_layers - 1), self.cell_class.wired
-        self.layers = nn.ModuleList(
-            make(self.wiring(k), size, hidden_size, bias=bias, **options) for k, size in enumerate(sizes)
+        self._options = {name: value for name, value in options.items() if name != "device"}
+        self.layers = self._made_layers(options)
+
+    def _made_layers(self, options: dict[str, Any]) -> nn.ModuleList:
+        sizes, make = [self.input_size] + [self.hidden_size] * (self.num_layers - 1), self.cell_class.wired
+        return nn.ModuleList(
+            make(self.wiring(k), size, self.hidden_size, bias=self.bias, **options) for k, size in enumerate(sizes)
         )
 
     def wiring(self, k: int) -> dict[str, Any]:
         """The attributes of the cell of layer `k` that follow from its place."""
         return {"takes_input": k == 0}
+
+    @property
+    def mode(self) -> str:
+        """The kind of the network, as of torch's recurrent modules."""
+        return type(self).__name__
+
+    @property
+    def all_weights(self) -> list[list[nn.Parameter]]:
+        """The parameters of each layer, lowest first."""
+        return [list(cell.parameters()) for cell in self.cells]
 
     def flatten_parameters(self) -> None:
         """Does nothing: torch's modules lay out their weights anew, and here none need it."""

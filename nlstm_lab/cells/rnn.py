@@ -66,6 +66,8 @@ class RNN(Exchangeable):
         bias: bool = True,
         batch_first: bool = False,
         dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
         *,
         all_layers: bool = False,
         initialization: init.Initialization = "nested_lstm",
@@ -74,6 +76,11 @@ class RNN(Exchangeable):
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__(**given)
+
+    @property
+    def mode(self) -> str:
+        """`RNN_TANH` or `RNN_RELU`, as of `torch.nn.RNN`."""
+        return f"RNN_{self.cells[0].nonlinearity}".upper()
 
     @classmethod
     def options_of(cls, module: nn.RNNBase) -> dict[str, Any]:

@@ -1,21 +1,27 @@
 """What code written for `torch.nn.LSTM` relies on, held by every unit.
 
-What differs from torch is named in `Recurrent`'s docstring.
+What differs from torch is named in `Recurrent`'s docstring: bidirectional and proj_size, names of parameters, kinds of
+errors, scripting.
 """
 
 import copy
 import importlib.util
 import inspect
+import io
+import pickle
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
+from torch.serialization import get_unsafe_globals_in_checkpoint
 from torch.utils.checkpoint import checkpoint
 
-from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, NestedLSTM, NestedLSTMCell, fast
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, Cell, HierarchicalRNN, NestedLSTM, NestedLSTMCell, fast
+from nlstm_lab.errors import UsageError
 from tests.cells.test_cells_contract import UNITS, B, D, H, L, T, built, close, every_unit, parts, run
 
 SCRIPT = Path(__file__).with_name("word_language_model.py")
@@ -43,12 +49,15 @@ def test_a_script_for_torchs_lstm_trains_with_one_line_changed(rnn, tmp_path):
 
 @every_unit
 def test_the_signature_begins_as_torchs(make):
-    theirs = ["input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout"]
+    theirs = ["input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size"]
     unit = built(make)
     if type(unit) is RNN:
         theirs.insert(3, "nonlinearity")
     assert list(inspect.signature(type(unit)).parameters)[: len(theirs)] == theirs
-    assert unit.batch_first is False
+    assert (unit.batch_first, unit.bidirectional, unit.proj_size) == (False, False, 0)
+    assert unit.mode.startswith(type(unit).__name__)
+    assert len(unit.all_weights) == L
+    assert sum(map(len, unit.all_weights)) == len(list(unit.parameters()))
     unit.flatten_parameters()
     assert "hx" in inspect.signature(unit.forward).parameters
     by_place = type(unit)(D, H, L, *(["relu"] if type(unit) is RNN else []), False, True)
@@ -57,13 +66,11 @@ def test_the_signature_begins_as_torchs(make):
 
 @every_unit
 def test_what_no_unit_does_is_refused_by_its_name(make):
-    for error, name, value in (
-        (TypeError, "bidirectional", True),
-        (TypeError, "proj_size", 2),
-        *((ValueError, "dropout", p) for p in (True, "a", None, -0.1, 2)),
-    ):
-        with pytest.raises(error, match=name):
+    refused = [("bidirectional", True), ("proj_size", 2), *(("dropout", p) for p in (True, "a", None, -0.1, 2))]
+    for name, value in refused:
+        with pytest.raises(ValueError, match=name):
             make(D, H, num_layers=L, **{name: value})
+    make(D, H, bidirectional=False, proj_size=0)
 
 
 @every_unit
@@ -84,6 +91,39 @@ def test_half_precision_is_drawn_in_float32_and_rounded(make):
         assert next(make(D, H).parameters()).dtype == dtype
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+@every_unit
+def test_a_whole_module_is_trusted_by_one_name(make):
+    unit, file = built(make), io.BytesIO()
+    torch.save(unit, file)
+    file.seek(0)
+    names = get_unsafe_globals_in_checkpoint(file)
+    inside = {"nlstm_lab.cells.gru.GRUCell"} if make is UNITS["NestedLSTM of a GRU"] else set()
+    assert inside or names == [f"{type(unit).__module__}.{type(unit).__qualname__}"]
+    file.seek(0)
+    with torch.serialization.safe_globals([type(unit), *({type(part) for part in unit.modules()} if inside else ())]):
+        loaded = torch.load(file, weights_only=True)
+    x = torch.randn(T, B, D, dtype=torch.float64)
+    close(run(loaded, x)[0], run(unit, x)[0])
+
+
+def test_a_copy_keeps_what_was_done_to_the_cells():
+    unit = built(NestedLSTM)
+    unit.layers[1].weight_ih.requires_grad_(False)
+    unit.layers[0].register_forward_pre_hook(print)
+    unit.layers[0].note = "mine"
+    unit.eval()
+    other = pickle.loads(pickle.dumps(unit))
+    assert not other.training
+    assert not other.layers[1].weight_ih.requires_grad
+    assert other.layers[0].note == "mine"
+    assert list(other.layers[0]._forward_pre_hooks.values()) == [print]
+    torch.nn.utils.parametrizations.weight_norm(
+        unit.layers[0], "weight_hh"
+    )  # a class of its own, known to no constructor
+    x = torch.randn(T, B, D, dtype=torch.float64)
+    close(copy.deepcopy(unit)(x)[0], unit(x)[0])
 
 
 @every_unit
@@ -162,6 +202,14 @@ def test_meta_and_fake_tensors_have_shapes_alone(make):
     assert output.shape == (T, B, H)
 
 
+@every_unit
+def test_scripting_is_refused_in_a_sentence_that_names_the_unit(make):
+    unit = built(make)
+    for module in (nn.Sequential(unit), unit.layers[0]):
+        with pytest.raises(UsageError, match=type(unit).__name__):
+            torch.jit.script(module)
+
+
 def test_what_the_backward_needs_passes_through_saved_tensor_hooks():
     unit = built(NestedLSTM, num_layers=1)
     x, kept = torch.randn(T, B, D, dtype=torch.float64), []
@@ -233,3 +281,15 @@ def test_autocast_is_accepted_by_every_unit():
         with torch.autocast("cpu", dtype=torch.bfloat16):
             output = run(unit, torch.randn(T, B, D))[0]
         assert torch.isfinite(output).all(), name
+
+
+def test_a_unit_of_ones_own_is_pickled_and_refused_alike():
+    class Plain(Cell):
+        def __init__(self, input_size, hidden_size, bias=True):
+            super().__init__(input_size, hidden_size)
+
+        reset_parameters = project = recur = None
+
+    with pytest.raises(UsageError, match="Plain"):
+        torch.jit.script(Plain(1, 1))
+    assert not {HMLSTM, HierarchicalRNN} - {type(built(make)) for make in UNITS.values()}

@@ -87,6 +87,8 @@ def test_a_new_segment_forgets_the_layers_own_past_and_hears_the_layer_above():
             ValueError,
             r"boundaries.*\[12, 3, 2\].*\[12, 3, 3\]",
         ),
+        (torch.full((T, B, L - 1), 0.5), ValueError, "boundaries"),
+        (torch.tensor([0, 1]).expand(T, B, 2), ValueError, "boundaries"),
     ],
 )
 def test_refusals_of_boundaries(boundaries, error, message):

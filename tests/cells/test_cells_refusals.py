@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from nlstm_lab.cells import GRU, HMLSTM, LSTM, ClockworkRNN, NestedLSTM
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, ClockworkRNN, LayerNormLSTM, NestedLSTM
 
 T, B, D, H, L = 6, 3, 5, 4, 2
 
@@ -67,3 +67,12 @@ def test_refusals_of_states():
         GRU(D, H, num_layers=L)(x[:, 0], h)
     with pytest.raises(ValueError, match=r"\[3, 4\].*\[4\]"):
         LSTM(D, H).layers[0](x[0], (h[0], h[0, 0]))
+
+
+@pytest.mark.parametrize("make", [RNN, LSTM, GRU, LayerNormLSTM, ClockworkRNN, NestedLSTM, HMLSTM])
+def test_weights_with_nan_are_not_loaded(make):
+    unit = make(D, H, num_layers=L)
+    weights = {name: tensor.clone() for name, tensor in unit.state_dict().items()}
+    weights["layers.1.weight_ih"][0, 0] = float("nan")
+    with pytest.raises(ValueError, match=r"layers\.1\.weight_ih"):
+        unit.load_state_dict(weights)
