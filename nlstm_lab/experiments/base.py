@@ -74,6 +74,8 @@ class Registry:
 
     def __init__(self, experiments: list[Experiment]) -> None:
         self._known = {(experiment.name, experiment.scale): experiment for experiment in experiments}
+        if len(self._known) != len(experiments):
+            raise ValueError("two experiments share a name and a scale")
 
     def names(self, pattern: str = "*") -> list[str]:
         """Names that match a shell pattern, in the order of the documents."""
