@@ -1,8 +1,8 @@
 """Processes forked off one that has imported everything: each costs a fraction of a second, and starts as a fresh one.
 
 That one is started by whoever needs it first in a process of pytest. Workers of dask are forked off it, too, where a
-test asks for it with `forked_workers`, and kernels (`kernels`): those of JupyterLab, and those of the executor and its
-workers where a test asks for it with `forked_kernels`.
+test asks for it with `forked_workers`, and kernels (`kernels`): those of JupyterLab, and those of the executor where a
+test asks for it with `forked_kernels`.
 """
 
 import json
@@ -83,7 +83,7 @@ def _enter(environment: dict[str, str], folder: str) -> None:
 
     torch.set_num_threads(1)
     if address := os.environ.get(ADDRESS):
-        from nlstm_lab.notebooks.kernel import Here
+        from nlstm_lab.notebooks.executor import Here
 
         Here.get_kernel_spec = kernel_of(address)  # type: ignore[method-assign]
 
@@ -110,7 +110,7 @@ with socket.socket(socket.AF_UNIX) as asking:
 """
 
 
-ADDRESS = "NLSTM_LAB_TESTS_KERNELS"  # the environment variable that tells forked workers of `forked_kernels`
+ADDRESS = "NLSTM_LAB_TESTS_KERNELS"  # the environment variable that tells forked processes of `forked_kernels`
 
 
 def _spec(address: str) -> dict[str, Any]:
@@ -138,9 +138,9 @@ def kernel_of(address: str) -> Callable[..., Any]:
 
 
 def forked_kernels(monkeypatch: "pytest.MonkeyPatch", address: str) -> None:
-    """Until the test ends, the executor's kernels are forked, here and in dask's forked workers."""
+    """Until the test ends, the executor's kernels are forked, here and in forked processes."""
     monkeypatch.setenv(ADDRESS, address)
-    monkeypatch.setattr("nlstm_lab.notebooks.kernel.Here.get_kernel_spec", kernel_of(address))
+    monkeypatch.setattr("nlstm_lab.notebooks.executor.Here.get_kernel_spec", kernel_of(address))
 
 
 def kernels(address: str) -> None:

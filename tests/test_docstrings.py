@@ -16,9 +16,8 @@ EXAMPLES = sorted(
     if ">>> " in Path(module.module_finder.find_spec(module.name).origin).read_text(encoding="utf-8")
 )
 TAKE_LONG = (
-    *("activations.draw_all", "figures.saving", "fixed_points.measure", "interventions.measure", "lens.measure"),
-    *("nlstm_lab.probes", "targets.comparison", "targets.grouped", "targets.report", "targets.verdicts"),
-    *("timescales.measure", "together"),
+    *("activations.draw", "figures.saving", "interventions.measure", "nlstm_lab.probes", "targets.comparison"),
+    *("targets.report", "targets.verdicts", "timescales.measure", "together"),
 )
 MET_FIRST = [
     *(getattr(lab.cells, name) for name in ("HMLSTM", "LSTM", "GRU", "RNN", "NestedLSTM", "NestedLSTMCell")),
