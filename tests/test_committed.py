@@ -39,9 +39,7 @@ def in_jupyterlab(monkeypatch: pytest.MonkeyPatch, *cells: str) -> None:
 
 
 @pytest.fixture
-def drawn(
-    forked_workers: None, forked_kernels: None, write: Write, once: Callable[..., Path], tmp_path: Path
-) -> dict[str, bytes]:
+def drawn(forked_kernels: None, write: Write, once: Callable[..., Path], tmp_path: Path) -> dict[str, bytes]:
     """What a notebook with its own parameters leaves, executed once in a session."""
     write("10_a", *CELLS, parameters=PARAMETERS)
 
