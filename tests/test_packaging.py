@@ -67,10 +67,10 @@ def test_units_and_training_are_tested_where_only_training_is_installed() -> Non
 
 
 def test_committed_weights_stay_within_their_room() -> None:
-    """10 MB a file, 30 MB together."""
+    """10 MB a file, 40 MB together."""
     asked = ["git", "ls-files", "-z", "--", "*.safetensors"]
     listed = subprocess.run(asked, cwd=paths.root(), capture_output=True, check=True, text=True).stdout
     sizes = [(paths.root() / name).stat().st_size for name in listed.split("\0") if name]
-    assert len(sizes) > 50
+    assert len(sizes) > 30
     assert max(sizes) <= 10_000_000
-    assert sum(sizes) <= 30_000_000
+    assert sum(sizes) <= 40_000_000
