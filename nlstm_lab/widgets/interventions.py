@@ -171,7 +171,10 @@ class InterventionLab(ReadingWidget):
             if edit is None:
                 words, _ = self._reader.read(given["run"], given["other"])
                 if len(words) < moment:
-                    raise UsageError(f"the other text has {len(words)} characters, and the cut is made after {moment}")
+                    raise UsageError(
+                        f"the other text has {len(words)} characters, and the cut is made after {moment}: "
+                        "lengthen it, or cut earlier"
+                    )
                 other = self._reader.trace(given["run"], words, step)
                 donor = state_of(network, encode(network, given["other"]), other, moment)
                 held = component(network.recurrent, donor, memory)

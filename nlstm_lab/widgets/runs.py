@@ -87,7 +87,8 @@ class RunBrowser(LabWidget):
         rows = {row["name"]: row for row in self.rows}
         drawn = [run for run in self.chosen() if self.metric in rows[run.name]["curves"]]
         if not drawn:
-            raise UsageError(f"no run with a curve of {self.metric!r} is picked; metrics are {', '.join(METRICS)}")
+            known = ", ".join(METRICS)
+            raise UsageError(f"no run with a curve of {self.metric!r} is picked: pick one, or a metric of {known}")
         frame = pd.DataFrame(
             [(run.name, about(run)["model"], update, value)
              for run in drawn for update, value in rows[run.name]["curves"][self.metric]["valid"]],

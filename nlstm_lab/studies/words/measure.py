@@ -82,7 +82,7 @@ class Reading(NamedTuple):
 def _readings(model: Network, texts: Sequence[str]) -> Iterator[Reading]:
     names, vocabulary = model.words, vocabulary_of(model)
     if names is None:
-        raise UsageError(f"{model.name or 'this network'} predicts no words")
+        raise UsageError(f"{model.name or 'this network'} predicts no words: take one that does")
     if not texts or not all(0 < len(text) <= LONGEST for text in texts):
         raise UsageError(f"at least one text is needed, and each of 1 to {LONGEST} characters")
     codes, device = {name: code for code, name in enumerate(names)}, model.device
