@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from test_cli_training import told
 
-from nlstm_lab import paths, runs, targets
+from nlstm_lab import runs, targets
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.training import loop
 
@@ -192,29 +191,3 @@ def test_verdicts_and_tables_mark_what_a_rule_has_ended() -> None:
     assert "16 of 120 epochs, by the rule" in marked._repr_html_()
     assert orderings["setting"].str.contains("by the rule").sum() == orderings["subject"].str.contains("NLSTM").sum()
     assert marked.frame["verdict"].equals(done.frame["verdict"])
-
-
-@pytest.mark.slow
-def test_a_checkpoint_of_before_is_gone_on_with(unended: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that holds a list of processes, of which there was one."""
-    with monkeypatch.context() as patch:
-        patch.setattr(loop._Trainer, "look", stopped_after(14, loop._Trainer.look))
-        with pytest.raises(KeyboardInterrupt):
-            runs.ensure(NAME, **OPTIONS)
-    (file,) = paths.runs().glob("*/.attempt-smoke-seed1/checkpoint.pt")
-    state = torch.load(file, weights_only=True)
-    state["processes"] = [{name: state.pop(name) for name in ("carried", "random")}]
-    torch.save(state, file)
-    assert contents(runs.ensure(NAME, **OPTIONS)) == unended
-
-
-def stopped_after(updates: int, look: Any) -> Any:
-    """In the place of a look at an update: after so many of them the state is saved and the training stopped."""
-
-    def looks(trainer: loop._Trainer) -> None:
-        look(trainer)
-        if trainer.state.progress.update == updates:
-            trainer.state.save()
-            raise KeyboardInterrupt
-
-    return looks
