@@ -23,6 +23,7 @@ default_role = "code"  # docstrings write `names` with one backtick
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 python_maximum_signature_line_length = 100
+smartquotes_action = "qe"  # no dashes: two hyphens begin an option
 html_theme = "pydata_sphinx_theme"
 html_title = "nlstm_lab"
 html_static_path = [str(root() / "docs" / "_static")]

@@ -1,4 +1,7 @@
-// The verdicts' tables: click a column's head to sort by it, type or choose a verdict to filter.
+// A notebook's tables: numbers and intervals stay on one line, sentences have room. The verdicts' tables: click a column's
+// head to sort by it, type or choose a verdict to filter.
+for (const cell of document.querySelectorAll(".cell_output td"))
+  cell.classList.toggle("nl-sentence", cell.textContent.length > 60);
 for (const part of document.querySelectorAll(".nl-sortable")) {
   const rows = () => [...part.querySelectorAll("tbody tr")];
   const box = document.createElement("div");
