@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 import torch
+from curves import curve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -176,34 +177,15 @@ def test_symbols_out_of_range_are_named():
             layer(torch.full((9, 3), 5))
 
 
-def curve(unit: nn.Module, updates: int) -> Tensor:
-    """The training losses of a small language model that learns to say what it read two steps ago."""
-    generator = torch.Generator().manual_seed(1)
-    readout = nn.Linear(unit.hidden_size, unit.input_size, dtype=torch.float64)
-    nn.init.zeros_(readout.weight)
-    nn.init.zeros_(readout.bias)
-    optimizer = torch.optim.Adam([*unit.parameters(), *readout.parameters()], lr=0.01)
-    losses = []
-    for _ in range(updates):
-        x = torch.randint(unit.input_size, (7, 4), generator=generator)
-        output, _ = unit(x)
-        loss = nn.functional.cross_entropy(readout(output[2:]).flatten(0, 1), x[:-2].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-    return torch.stack(losses)
-
-
 @pytest.mark.slow
 def test_a_training_has_the_same_curve_with_and_without_the_fast_path():
     torch.manual_seed(0)
     slow = NestedLSTM(4, 8, dtype=torch.float64)
     fast = copy.deepcopy(slow)
     with disabled():
-        expected = curve(slow, 60)
+        expected = curve(slow, slow.hidden_size, 60)
     assert expected[-1] < 0.7 * expected[0]
-    torch.testing.assert_close(curve(fast, 60), expected, atol=1e-10, rtol=0)
+    torch.testing.assert_close(curve(fast, fast.hidden_size, 60), expected, atol=1e-10, rtol=0)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from curves import curve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -179,26 +180,6 @@ def test_an_evaluation_leaves_nothing_that_a_training_trips_over():
         unit(x)[0].sum().backward()
 
 
-def curve(unit: HMLSTM, updates: int) -> Tensor:
-    """The training losses of a small language model that learns to say what it read two steps ago."""
-    generator = torch.Generator().manual_seed(1)
-    readout = nn.Linear(unit.output_size, unit.input_size, dtype=DOUBLE)
-    nn.init.zeros_(readout.weight)
-    nn.init.zeros_(readout.bias)
-    optimizer = torch.optim.Adam([*unit.parameters(), *readout.parameters()], lr=0.01)
-    losses, state = [], None
-    for _ in range(updates):
-        x = torch.randint(unit.input_size, (7, 4), generator=generator)
-        output, state = unit(x, state)
-        state = tuple(part.detach() for part in state)
-        loss = nn.functional.cross_entropy(readout(output[2:]).flatten(0, 1), x[:-2].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-    return torch.stack(losses)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("boundary", ["step", "soft"])
 def test_a_training_has_the_same_curve_with_and_without_the_fast_path(boundary):
@@ -206,9 +187,9 @@ def test_a_training_has_the_same_curve_with_and_without_the_fast_path(boundary):
     slow = HMLSTM(4, 8, 3, all_layers=True, layer_norm=True, boundary=boundary, dtype=DOUBLE)
     fast = copy.deepcopy(slow)
     with disabled():
-        expected = curve(slow, 60)
+        expected = curve(slow, slow.output_size, 60, carried=True)
     assert expected[-1] < 0.8 * expected[0]
-    torch.testing.assert_close(curve(fast, 60), expected, atol=1e-10, rtol=0)
+    torch.testing.assert_close(curve(fast, fast.output_size, 60, carried=True), expected, atol=1e-10, rtol=0)
 
 
 @pytest.mark.skipif(not has_bf16(torch.device("cpu")), reason="no bf16 instructions here")
