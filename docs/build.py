@@ -221,7 +221,7 @@ def command_line() -> str:
     """The reference of the command line, as typer writes it."""
     command = [sys.executable, "-m", "typer", "nlstm_lab.cli", "utils", "docs", "--name", "nlstm-lab"]
     done = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, check=True)
-    return done.stdout
+    return re.sub(r"(?ms)^\*\*Commands\*\*:\n\n.*?\n\n", "", done.stdout)  # sentences cut short; each has its section
 
 
 if __name__ == "__main__":
