@@ -43,10 +43,11 @@ def decimals(figure: Figure) -> dict[str, int]:
 def data(figure: Figure) -> pd.DataFrame:
     """Every number plotted in `figure`; where it was drawn in several calls, `panel` counts them.
 
-    ValueError: a figure that was not drawn here.
-
     Args:
         figure: A figure of this package.
+
+    Raises:
+        ValueError: The figure was not drawn here.
 
     >>> import nlstm_lab as lab
     >>> table = data(lab.figures.nested_architecture())  # of a diagram its parts

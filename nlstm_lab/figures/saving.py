@@ -36,19 +36,26 @@ class Named(Protocol):
 
 
 def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = (), caption: str = "") -> Path:
-    """Write `figures/<name>.{pdf,svg,png,csv,json}` and the manifest; returns the path of the PDF.
-
-    figure: drawn by a function of this package, so that it carries its data.
-    runs: what it shows, one or several, recorded with their seeds in every file's metadata.
-    caption: one sentence for the gallery.
+    """Write `figures/<name>.{pdf,svg,png,csv,json}` and the manifest.
 
     Where the numbers agree with the stored ones, within a unit of their last digit (and 1e-5 of their size, where a
     network computed them), and nothing else changed, no file is touched. What that does not see (the place of a label)
-    is redrawn after the JSON file has been deleted. A figure that was stored by a notebook with other parameters stays,
-    too: the new one goes to `workspaces/figures`, which is printed, with what differs in its caption, unless
+    is redrawn after the JSON file has been deleted. A figure that a notebook stored with other parameters stays, too:
+    the new one goes to `workspaces/figures`, which is printed, with what differs in its caption, unless
     `nlstm-lab figures --replace` says otherwise.
 
-    UsageError: a name that is not `paper_figure_slug` in lower case. LabError: the folder cannot be written.
+    Args:
+        figure: Drawn by a function of this package, so that it carries its data.
+        name: `paper_figure_slug`, in lower case.
+        runs: What it shows, one or several, recorded with their seeds in every file's metadata.
+        caption: One sentence for the gallery.
+
+    Returns:
+        The path of the PDF.
+
+    Raises:
+        UsageError: The name has another form.
+        LabError: The folder cannot be written.
 
     >>> import nlstm_lab as lab
     >>> lab.figures.save(lab.figures.nested_architecture(), "my_fig1_architecture", caption="A cell in a cell.").name

@@ -39,13 +39,18 @@ def cell_activations(
 ) -> Figure:
     """Every memory of `trace` side by side, the innermost (or highest) on the left, as the paper prints them.
 
-    trace: `lab.probes.trace`: variable c (time, memory, unit), coordinates symbol (time) and memory.
-    units: the first so many cells, or which ones.
-    values: "printed" as in the paper (tanh of the innermost memory and of every layer of a stack, but the
-    outer memory of a Nested LSTM as it is), or "tanh" or "raw" of all.
-    width: inches; the text is broken into lines that fit. Red is negative, blue positive.
+    Red is negative, blue positive.
 
-    ValueError: no such unit, an unknown `values`, or a trace that is empty or has no memory cells.
+    Args:
+        trace: `lab.probes.trace`: variable c (time, memory, unit), coordinates symbol (time) and memory.
+        units: The first so many cells, or which ones.
+        values: "printed" as in the paper (tanh of the innermost memory and of every layer of a stack, but the outer
+            memory of a Nested LSTM as it is), or "tanh" or "raw" of all.
+        width: Inches; the text is broken into lines that fit.
+
+    Raises:
+        UsageError: The trace has no memory cells.
+        ValueError: There is no such unit or `values`, the trace is empty, or `width` has no room for a character.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -137,11 +142,13 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
 def activation_summary(traces: Iterable[xr.Dataset]) -> pd.DataFrame:
     """What the eye reads off the figure, over all cells: one row for each trace and memory.
 
-    step: how far a drawn value moves from one character to the next, on average (its range is 2).
-    held: the share of cells whose drawn value stays beyond 0.99, or beyond -0.99, from the second half of the text on.
-
     Args:
         traces: Traces of the same text (`lab.probes.trace`).
+
+    Returns:
+        Columns `step`, how far a drawn value moves from one character to the next, on average (its range is 2), and
+        `held`, the share of cells whose drawn value stays beyond 0.99, or beyond -0.99, from the second half of the
+        text on.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()

@@ -29,8 +29,13 @@ STRIP, KEY = 0.04, 0.14
 def boundary_rows(data: xr.Dataset, row: int = ROW, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Figure 3: a text in rows of so many characters, and under each z of every layer that has a detector.
 
-    data: `lab.probes.boundaries(model, text)`. White where a segment ends, black where none does; soft boundaries are
-    grey. UsageError: a text shorter than a row, or no text at all.
+    z is white where a segment ends, black where none does; soft boundaries are grey.
+
+    Args:
+        data: `lab.probes.boundaries(model, text)`.
+
+    Raises:
+        UsageError: The text is shorter than a row, or there is no text at all.
     """
     lines = _lines(data, row)
     layers = data["layer"].values[:-1].tolist()
@@ -55,15 +60,17 @@ def hidden_norms(
     width: float = PAGE,
     ax: Axes | None = None,
 ) -> Figure:
-    """Figure 4: the same with the norm of every layer's hidden state as a heat map and the operation under it.
+    """Figure 4: `boundary_rows` with the norm of every layer's hidden state as a heat map and the operation under it.
 
-    UsageError as for `boundary_rows`.
+    Every layer's heat map reaches from its smallest norm, light, to its largest, dark, from its first update on;
+    before, its state is zero and its map blank.
 
     Args:
         data: `lab.probes.boundaries(model, text)`.
-        printed: How many updates a layer the paper counts, shown beside ours. Every layer's heat map reaches from its
-            smallest norm, light, to its largest, dark, from its first update on; before, its state is zero and its map
-            blank.
+        printed: How many updates a layer the paper counts, shown beside ours.
+
+    Raises:
+        UsageError: As for `boundary_rows`.
     """
     lines = _lines(data, row)
     layers = data["layer"].values.tolist()
@@ -100,6 +107,9 @@ def update_counts(data: xr.Dataset) -> dict[int, int]:
 
     Args:
         data: `lab.probes.boundaries(model, text)`.
+
+    Returns:
+        The counts by layer, from 1.
     """
     acts = data["operation"].values != list(OPERATIONS).index("COPY")
     return dict(zip(data["layer"].values.tolist(), acts.sum(0).tolist(), strict=True))

@@ -34,12 +34,15 @@ SEEDS = -0.16  # the place of the network's single seeds
 def boundary_scores(scores: pd.DataFrame, within: str = "0", width: float = PAGE, ax: Axes | None = None) -> Figure:
     """How well z of each layer meets each truth, beside detectors that fire as often: a panel a layer, a line a truth.
 
-    scores: `lab.probes.gather(networks, lab.probes.segment_scores, excerpt)` of the seeds of one experiment.
-    within: a window's name; beside the exact spaces stands what the paper says of them, "or one after". Seeds are
-    small, the bar is the t interval of their mean; rivals are means over seeds; from "random" to "best" is what F1 can
-    tell at that rate. A layer that fires at less than 1 % of steps in every seed has no panel.
+    Seeds are small, the bar is the t interval of their mean; rivals are means over seeds; from "random" to "best" is
+    what F1 can tell at that rate. A layer that fires at less than 1 % of steps in every seed has no panel.
 
-    UsageError: nothing was judged within that window, or more than one experiment.
+    Args:
+        scores: `lab.probes.gather(networks, lab.probes.segment_scores, excerpt)` of the seeds of one experiment.
+        within: A window's name; beside the exact spaces stands what the paper says of them, "or one after".
+
+    Raises:
+        UsageError: Nothing was judged within that window, or there is more than one experiment.
     """
     rows = scores[scores["within"] == within]
     after = scores[(scores["within"] == AFTER) & (scores["truth"] == "spaces")].assign(truth=f"spaces, {AFTER}")
@@ -114,9 +117,13 @@ def segment_lengths(
 ) -> Figure:
     """Three panels: how long segments are, the loss against the steps since a FLUSH, and what turning one costs.
 
-    lengths, since, turned: `length_counts`, `surprisal_since_flush` and `flush_effects` of the seeds of one experiment,
-    gathered. Every seed faint, the mean strong. Lengths from 20 on stand together; what a run met fewer than 20 times
-    is left out. Colour is the layer; in the right panel dashes are what was turned.
+    Every seed is faint, the mean strong. Lengths from 20 on stand together; what a run met fewer than 20 times is left
+    out. Colour is the layer; in the right panel dashes are what was turned.
+
+    Args:
+        lengths: `length_counts` of the seeds of one experiment, gathered.
+        since: `surprisal_since_flush` of the same.
+        turned: `flush_effects` of the same.
     """
     figure, axes = panels(ax, 1, 3, width, 2.35)
     frames = [_lengths(axes[0, 0], lengths), _since(axes[0, 1], since), _turned(axes[0, 2], turned)]

@@ -38,12 +38,16 @@ def connectivity_sentence(
 ) -> Figure:
     """Which characters the prediction at position `at` hangs on, a facet for each network (Madsen's article).
 
-    data: by model, what `lab.probes.connectivity` (or `published_connectivity`) gave, all of one text.
-    at: the position that is selected, framed; beside each name stand its target and its three likeliest words.
-    scale: shades relative to each network's own largest connectivity ("row", as in the article), to the largest of
-    all ("figure"), or its logarithm over four decades ("log"); signed connectivities are red where negative.
+    Signed connectivities are red where negative.
 
-    UsageError: no network, different texts, no such position, an unknown scale.
+    Args:
+        data: By model, what `lab.probes.connectivity` (or `published_connectivity`) gave, all of one text.
+        at: The position that is selected, framed; beside each name stand its target and its three likeliest words.
+        scale: Shades relative to each network's own largest connectivity ("row", as in the article), to the largest of
+            all ("figure"), or its logarithm over four decades ("log").
+
+    Raises:
+        UsageError: There is no network, no such position or scale, or the texts differ.
     """
     frame = sentence_frame(data, at, scale)
     signed = bool((frame["shade"] < 0).any())
@@ -136,11 +140,16 @@ def lag_profiles(
 ) -> Figure:
     """The share of the connectivity at each lag: seeds faint, the mean strong, its t interval a band; five decades.
 
-    means: `lab.probes.gather(networks, lab.probes.connectivity_lags, sequences)`, of which all positions are drawn.
-    published: the same columns without seeds, dashed. ours: what the legend calls what is not published. Mean and
-    interval are those of the logarithm, as the axis is: an interval of shares themselves would reach below zero.
+    Mean and interval are those of the logarithm, as the axis is: an interval of shares themselves would reach below
+    zero.
 
-    UsageError: nothing to draw.
+    Args:
+        means: `lab.probes.gather(networks, lab.probes.connectivity_lags, sequences)`, of which all positions are drawn.
+        published: The same columns without seeds, dashed.
+        ours: What the legend calls what is not published.
+
+    Raises:
+        UsageError: There is nothing to draw.
     """
     frame = _chosen(means, "all", "share_at_lag", published)
     figure, ax = canvas(ax, width, 0.82 * width)
@@ -165,13 +174,15 @@ def connectivity_reach(
 ) -> Figure:
     """The mean lag of each model at all positions, word starts and within words.
 
-    UsageError: nothing to draw.
+    A dot stands for each seed, a bar for their mean, a line for its t interval (from three seeds on).
 
     Args:
-        means: As for `lag_profiles`: a dot for each seed, a bar for their mean, a line for its t interval (from three
-            seeds on).
+        means: As for `lag_profiles`.
         published: The article's own, without seeds, as open diamonds.
         ours: As for `lag_profiles`.
+
+    Raises:
+        UsageError: There is nothing to draw.
     """
     frame = _chosen(means, None, "mean_lag", published)
     models, places = in_order(frame["model"]), ["all", "word start", "within word"]

@@ -24,11 +24,15 @@ DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)  # neighbours alone would end where the 
 def vanishing_gradients(means: pd.DataFrame, width: float = COLUMN, ax: Axes | None = None) -> Figure:
     """How much of the gradient at distance 0 is left at each distance: seeds faint, the mean strong.
 
-    means: `lab.probes.gather(networks, lab.probes.gradients, sequences)`: log10 of the norm, a panel for each
-    condition; of the input, which compares units. Mean and interval over seeds are those of the logarithm. The last
-    distance, which is always a text's first character, read from a zero state, is left out.
+    The gradient is that of the input, which compares units. Mean and interval over seeds are those of the logarithm.
+    The last distance, which is always a text's first character, read from a zero state, is left out.
 
-    UsageError: nothing to draw.
+    Args:
+        means: `lab.probes.gather(networks, lab.probes.gradients, sequences)`: log10 of the norm, a panel for each
+            condition.
+
+    Raises:
+        UsageError: There is nothing to draw.
     """
     means = means if "condition" in means else means.assign(condition="")
     frame = means[(means["where"] == "input") & (means["quantity"] == "log10_gradient")]
@@ -62,14 +66,16 @@ def unrolled_networks(
 ) -> Figure:
     """Networks unrolled back from their last step: each h and each input as dark as the gradient that reaches it.
 
-    UsageError: no such model, no such distance, several conditions.
+    What is asked for is the last hidden state. A shade is a logarithm over eight decades, relative to the same row's at
+    distance 0, so that rows and networks are compared by how they fade.
 
     Args:
-        means: As for `vanishing_gradients`, of one condition. What is asked for is the last hidden state. A shade is a
-            logarithm over eight decades, relative to the same row's at distance 0, so that rows and networks are
-            compared by how they fade.
+        means: As for `vanishing_gradients`, of one condition.
         models: The networks' names in `means`, from top to bottom.
         distances: The steps that are drawn, 0 first; dotted arrows stand for those between.
+
+    Raises:
+        UsageError: There is no such model or distance, or there are several conditions.
     """
     frames = [_faded(means, model, distances) for model in models]
     rows = max(frame["where"].nunique() for frame in frames)

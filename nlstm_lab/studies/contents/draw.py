@@ -33,11 +33,14 @@ FLOOR = 1e-7  # nats; a smaller divergence is rounding, and stands at the edge
 def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """How well each memory tells each property of the text: a column a property, a row a start of the output bias.
 
-    contents: `lab.probes.gather(networks, lab.probes.contents, excerpt)`; rows with a reason are left out.
     Small dots are seeds, a large one and its bar their mean and t interval: filled for the trained network, hollow for
     the untrained. A tick is the mean control of the trained one, the dashed line chance.
 
-    UsageError: nothing could be decoded.
+    Args:
+        contents: `lab.probes.gather(networks, lab.probes.contents, excerpt)`; rows with a reason are left out.
+
+    Raises:
+        UsageError: Nothing could be decoded.
     """
     drawn = contents[(contents["reason"] == "") & contents["condition"].isin(list(CONDITIONS))]
     if drawn.empty:
@@ -106,11 +109,14 @@ def carried(cells: pd.DataFrame) -> pd.DataFrame:
 def single_cells(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """What a swap of each single cell costs, and what share of the sum the weightiest ones carry; a row a start.
 
-    cells: `lab.probes.gather(networks, lab.probes.cell_cuts, excerpt)`. Left: a mark a cell, a line of
-    marks a seed, divergences below FLOOR at the edge. Right: every seed faint, the mean strong; on the diagonal all
-    cells would be alike.
+    On the left a mark is a cell, a line of marks a seed; divergences below 1e-7 nats stand at the edge. On the right
+    every seed is faint, the mean strong; on the diagonal all cells would be alike.
 
-    UsageError: no cell's swap changes a prediction.
+    Args:
+        cells: `lab.probes.gather(networks, lab.probes.cell_cuts, excerpt)`.
+
+    Raises:
+        UsageError: No cell's swap changes a prediction.
     """
     shares = carried(cells)
     names = ["model", "start", "seed", "memory", "unit", "kl"]

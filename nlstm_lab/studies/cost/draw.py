@@ -24,12 +24,15 @@ DENSE = "#9a9a9a"
 def cost(training: pd.DataFrame, reading: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Left, milliseconds of a training step, and how many times as fast as its unit's reference; right, of reading.
 
-    training: rows of `nlstm_lab.bench` of one size and device (unit, variant, products, ms). A Nested LSTM is set
-    against its naive loop, a stacked LSTM against nn.LSTM, both in fp32. reading: one row a pair of boundary rates
-    (layer1, layer2, dense_ms_per_step, sparse_ms_per_step). Every number is that of the bars: medians, and ratios of
-    medians.
+    A Nested LSTM is set against its naive loop, a stacked LSTM against nn.LSTM, both in fp32. Every number is that of
+    the bars: medians, and ratios of medians.
 
-    UsageError: nothing was measured.
+    Args:
+        training: Rows of `nlstm_lab.bench` of one size and device (unit, variant, products, ms).
+        reading: One row a pair of boundary rates (layer1, layer2, dense_ms_per_step, sparse_ms_per_step).
+
+    Raises:
+        UsageError: No training step was measured.
     """
     steps = training.dropna(subset=["ms"]).sort_values("ms", ascending=False, ignore_index=True)
     if steps.empty:

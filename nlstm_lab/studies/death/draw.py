@@ -37,11 +37,15 @@ def inner_memory_death(
 ) -> Figure:
     """Shares of latched and of silent cells of every memory, and the loss, against updates on a logarithmic axis.
 
-    history: `lab.runs.histories(runs)`. metric: what tells the loss, "bpc" or "perplexity" (on a logarithmic axis). One
-    row of panels for each start of the output bias. Every seed faint, the mean strong; circles (a dashed line where
+    A row of panels is a start of the output bias. Every seed is faint, the mean strong; circles (a dashed line where
     there are many) are the validation loss after each epoch. Memories that lie on one another at 0 % are named.
 
-    UsageError: the history has no share of latched cells, or no such metric.
+    Args:
+        history: `lab.runs.histories(runs)`.
+        metric: What tells the loss, "bpc" or "perplexity" (on a logarithmic axis).
+
+    Raises:
+        UsageError: The history has no share of latched cells, or no such metric.
     """
     frame = death_frame(history, metric)
     shown = frame[frame["update"] >= 1]

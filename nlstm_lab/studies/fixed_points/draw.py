@@ -21,11 +21,16 @@ def time_constants(
 ) -> Figure:
     """Time constants of the modes of each memory, the slowest first; below, the autocorrelation times of its units.
 
-    modes: `lab.probes.gather(networks, lab.probes.slow_modes, excerpt)`, of which the slowest point of each network is
-    drawn. timescales: `lab.probes.timescales`, gathered. A column of panels is a network; every seed faint, the mean
-    strong; a hidden state is dashed. What lasts longer than 1,000 characters, or for ever, is drawn at 1,000.
+    A column of panels is a network; every seed is faint, the mean strong; a hidden state is dashed. What lasts longer
+    than 1,000 characters, or for ever, is drawn at 1,000.
 
-    UsageError: there is no mode that lasts a step.
+    Args:
+        modes: `lab.probes.gather(networks, lab.probes.slow_modes, excerpt)`, of which the slowest point of each network
+            is drawn.
+        timescales: `lab.probes.timescales`, gathered.
+
+    Raises:
+        UsageError: There is no mode that lasts a step.
     """
     slow = modes[(modes["point"] == 0) & (modes["timescale"] >= 1)]
     if slow.empty:

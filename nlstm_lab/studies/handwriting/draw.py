@@ -23,12 +23,14 @@ INK = "#1c1c1c"
 def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Figure 5: a line of handwriting, each segment in another colour: by the lifted pen, and by z of a layer.
 
-    UsageError: a line of fewer than two points, a layer without a detector.
+    The line is as wide as the page, so the two stand above each other instead of side by side.
 
     Args:
-        written: `lab.probes.segment_studies.written(model, lines)`. The line is as wide as the page, so the two stand
-            above each other instead of side by side.
+        written: `lab.probes.segment_studies.written(model, lines)`.
         layer: The layer, from 1.
+
+    Raises:
+        UsageError: The line has fewer than two points, or the layer has no detector.
     """
     if written.sizes["time"] < 2:
         raise UsageError("a line with a single point has no segments: choose a longer one")
@@ -75,8 +77,12 @@ def handwriting_samples(
 ) -> Figure:
     """Lines that a network wrote, all at one scale: a panel for each setting (a temperature), its lines stacked.
 
-    lines: by the setting's name, `lab.probes.pen(lab.probes.write(model, ...))` of each line: x, y and lifted, in the
-    tablet's units. UsageError: nothing to draw.
+    Args:
+        lines: By the setting's name, `lab.probes.pen(lab.probes.write(model, ...))` of each line: x, y and lifted, in
+            the tablet's units.
+
+    Raises:
+        UsageError: There is nothing to draw.
     """
     if not lines or not all(lines.values()):
         raise UsageError("there is no line of handwriting to draw")

@@ -45,11 +45,14 @@ def binned(cuts: pd.DataFrame) -> pd.DataFrame:
 def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Divergence and loss increase against the predictions since a cut, a column of panels for each network.
 
-    cuts: `lab.probes.gather(networks, lab.probes.cuts, excerpt)`. Every seed faint, the mean strong; a hidden
-    state is dashed. Forty predictions are drawn, the frame has all. Both axes are logarithmic (that of the loss linear
-    around 0, on grey).
+    Every seed is faint, the mean strong; a hidden state is dashed. Forty predictions are drawn, the frame has all. Both
+    axes are logarithmic (that of the loss linear around 0, on grey).
 
-    UsageError: no cut of a kind that is drawn.
+    Args:
+        cuts: `lab.probes.gather(networks, lab.probes.cuts, excerpt)`.
+
+    Raises:
+        UsageError: There is no cut of a kind that is drawn.
     """
     drawn = cuts[cuts["kind"].isin(list(KINDS))]
     if drawn.empty:
@@ -90,11 +93,12 @@ def effect_frame(
 ) -> pd.DataFrame:
     """One cut along a text, a row a character: time, symbol, bits of what came next, intact and cut, divergence (nats).
 
+    The rows begin a few characters before the moment and end with the last that was read after it.
+
     Args:
         symbols: The text's symbols.
         moment: The step of the cut.
-        intact: The surprisal of the whole text, [time], in bits. The rows begin a few characters before the moment and
-            end with the last that was read after it.
+        intact: The surprisal of the whole text, [time], in bits.
         cut: The surprisal after the cut, [distance], from `moment` on, in bits.
         divergence: Of the predictions after the cut, [distance], in nats.
     """
@@ -110,10 +114,14 @@ def effect_frame(
 def cut_along_text(effect: pd.DataFrame, what: str = "", width: float = PAGE, ax: Axes | None = None) -> Figure:
     """What one cut does to every prediction that follows: surprise with and without it, and the divergence.
 
-    effect: an `effect_frame`. what: what was cut, for the title. The characters stand below, where they were read: the
-    point above each is of the prediction of the next.
+    The characters stand below, where they were read: the point above each is of the prediction of the next.
 
-    UsageError: nothing was read after the cut.
+    Args:
+        effect: An `effect_frame`.
+        what: What was cut, for the title.
+
+    Raises:
+        UsageError: Nothing was read after the cut.
     """
     if effect.empty or effect["bits_cut"].isna().all():
         raise UsageError("nothing follows the cut: make it earlier, or lengthen the text")
@@ -147,7 +155,8 @@ def memory_horizon(horizons: pd.DataFrame, width: float = COLUMN, ax: Axes | Non
 
     Marks stand where it was measured, at a sample of the text's characters: the level is that of the sample.
 
-    horizons: `lab.probes.gather(networks, lab.probes.loss_by_context, excerpt)`, losses in nats; drawn in bits.
+    Args:
+        horizons: `lab.probes.gather(networks, lab.probes.loss_by_context, excerpt)`, losses in nats; drawn in bits.
     """
     frame = horizons[["model", "start", "seed", "context"]].assign(bpc=horizons["loss"] / np.log(2))
     figure, (line,) = panels.panels(ax, 1, 1, width, min(0.8 * width, 2.6))

@@ -45,16 +45,19 @@ def learning_curves(
 ) -> Figure:
     """A metric against epochs or updates: every seed faint, the mean over seeds strong; colour is the model.
 
-    UsageError: no row of this metric, two evaluations and none chosen, or two runs that nothing tells apart.
+    The mean goes as far as all seeds do; a ring marks the end of runs that a rule has ended, or that are under way.
 
     Args:
         history: The histories of runs under each other, with their `model` and `seed`:
             `pd.concat(run.history.assign(model="nlstm", seed=run.seed) for run in runs)`; or
-            `lab.runs.histories(runs)`, where experiments of one model are lines of their own. The mean goes as far as
-            all seeds do; a ring marks the end of runs that a rule has ended, or that are under way.
+            `lab.runs.histories(runs)`, where experiments of one model are lines of their own.
         x: The horizontal axis, "epoch" or "update".
         splits: Solid for validation, dashed for test, dotted for training.
         evaluation: "blocks" or "streams", if the history has both.
+
+    Raises:
+        UsageError: There is no row of this metric, there are two evaluations and none is chosen, or nothing tells two
+            runs apart.
 
     >>> import pandas as pd, nlstm_lab as lab
     >>> runs = [lab.runs.load("ptb_char_nlstm", seed, "small") for seed in range(5)]
@@ -137,9 +140,11 @@ def _looks(history: pd.DataFrame) -> dict[tuple[str, str], tuple[Any, str]]:
 def run_curves(curves: pd.DataFrame, metric: str, width: float = COLUMN, ax: Axes | None = None) -> Figure:
     """One line a run against updates, whatever the runs have in common: colour is the model, dashes tell runs apart.
 
-    curves: columns run, model, update, value (of the validation split).
+    Args:
+        curves: Columns run, model, update, value (of the validation split).
 
-    UsageError: no run.
+    Raises:
+        UsageError: There is no run.
     """
     if curves.empty:
         raise UsageError("there is no run to draw: hand in one at least")
@@ -162,13 +167,16 @@ def ablation(
 ) -> Figure:
     """One line a setting: every seed, the mean and its t interval; a thin line stands where the reference does.
 
-    UsageError: no such reference.
+    A setting that would take more than a quarter of the axis is written at its edge.
 
     Args:
         frame: Columns setting, seed, value (NaN: its loss or gradient overflowed), model (whose colour it has), in the
-            order of the lines. A setting that would take more than a quarter of the axis is written at its edge.
+            order of the lines.
         reference: The setting that the others are compared with.
         unit: The unit of the axis.
+
+    Raises:
+        UsageError: There is no such reference.
     """
     settings = list(dict.fromkeys(frame["setting"]))
     if reference not in settings:
@@ -225,10 +233,14 @@ def first_updates_and_epochs(
 ) -> Figure:
     """Above, the training metric in the first epoch against updates; below, valid and test against epochs.
 
-    history: `lab.runs.histories(runs)`. A column of panels for each start of the output bias; every seed faint, the
-    mean strong; colour is the model. The training metric at an update is that of the updates since the point before.
+    A column of panels is a start of the output bias; every seed is faint, the mean strong; colour is the model. The
+    training metric at an update is that of the updates since the point before.
 
-    UsageError: the history has no early rows of this metric.
+    Args:
+        history: `lab.runs.histories(runs)`.
+
+    Raises:
+        UsageError: The history has no early rows of this metric.
     """
     mine = history[(history["metric"] == metric) & (history["evaluation"] == "blocks")]
     early = mine.loc[mine["split"] == "early", ["model", "start", "seed", "split", "update", "value"]]

@@ -53,17 +53,19 @@ def printed_and_measured(
 ) -> Figure:
     """The printed best values as diamonds in a strip of their own, beside our curves; a column for each split.
 
-    UsageError: the comparison prints nothing of these metrics.
+    A row of panels is a metric and a start of the output bias; every seed is faint, the mean strong; a mark stands at
+    each seed's best validation epoch, which the tables take.
 
     Args:
         comparison: The frame of `lab.targets.compare(...)`.
         history: `lab.runs.histories(runs)` of whatever is recorded, or None: then the panels hold what is printed.
-            A row of panels for each metric and start of the output bias; every seed faint, the mean strong, a mark at
-            each seed's best validation epoch, which the tables take.
         metrics: Names of metrics.
         substitute: What the runs read instead of the document's text; their curves then have panels of their own, since
             no printed number is about that text.
         each_seed: False leaves the means alone, and a mark at the mean of those epochs.
+
+    Raises:
+        UsageError: The comparison prints nothing of these metrics.
     """
     numbers = comparison[(comparison["kind"] == "number") & (comparison["setting"] == "as printed")]
     numbers = numbers[numbers["metric"].isin(metrics)].assign(row=lambda each: each["experiment"].map(row_of))

@@ -13,8 +13,11 @@ from nlstm_lab.figures.style import PAGE, styled
 def lens_losses(losses: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Bits per character that each memory spares, by a lens and by the readout itself, against the distance.
 
-    losses: `lab.probes.gather(networks, lab.probes.lens_losses, excerpt)`. What the frequencies alone predict is 0;
-    below it a prediction is worse than that. Every seed faint, the mean strong; a hidden state is dashed.
+    What the frequencies alone predict is 0; below it a prediction is worse than that. Every seed is faint, the mean
+    strong; a hidden state is dashed.
+
+    Args:
+        losses: `lab.probes.gather(networks, lab.probes.lens_losses, excerpt)`.
     """
     frame = losses[["model", "start", "seed", "memory", "ahead"]].copy()
     for kind in ("lens", "direct"):

@@ -20,9 +20,13 @@ FEW = 0.1  # of the largest effect: where the pairs that are so long have less, 
 def patch_map(found: xr.Dataset, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """What patching each memory before each character restores, and its first-order approximation below.
 
-    found: `lab.probes.patch_map(...)`. Red restores nothing but the opposite, blue the clean preference.
+    Red restores nothing but the opposite, blue the clean preference.
 
-    UsageError: the clean and the corrupted text are followed by the same preference.
+    Args:
+        found: `lab.probes.patch_map(...)`.
+
+    Raises:
+        UsageError: The clean and the corrupted text are followed by the same preference.
     """
     effect = found.attrs["clean"] - found.attrs["corrupted"]
     if effect == 0:
@@ -50,10 +54,13 @@ def patch_map(found: xr.Dataset, width: float = PAGE, ax: Axes | None = None) ->
 def carried(patches: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """The share of a word's effect that each memory carries, against the characters since the word.
 
-    patches: `lab.probes.gather(networks, lab.probes.patches)`. A column of panels is a network, a row what is read;
-    every seed faint, the mean strong; a hidden state is dashed.
+    A column of panels is a network, a row what is read; every seed is faint, the mean strong; a hidden state is dashed.
 
-    UsageError: no network can do any of the pairs.
+    Args:
+        patches: `lab.probes.gather(networks, lab.probes.patches)`.
+
+    Raises:
+        UsageError: No network can do any of the pairs.
     """
     keys = ["model", "start", "seed", "family", "memory", "time"]
     sums = patches[patches["effect"] > 0].groupby(keys, sort=False)[["patched", "effect"]].sum().reset_index()

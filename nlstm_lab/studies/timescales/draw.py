@@ -53,9 +53,14 @@ def cumulated(cells: pd.DataFrame) -> pd.DataFrame:
 def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Cumulated distributions over the cells of each memory, a panel for each quantity and start of the output bias.
 
-    cells: `lab.probes.quantities(states, gates)`. Every seed faint, the mean over seeds strong. A curve is a share of
-    *all* cells: it ends where the live ones do, and what is missing above it is dead. Where a quantity is not defined
-    for a memory, the panel says so.
+    Every seed is faint, the mean over seeds strong. A curve is a share of *all* cells: it ends where the live ones do,
+    and what is missing above it is dead. Where a quantity is not defined for a memory, the panel says so.
+
+    Args:
+        cells: `lab.probes.quantities(states, gates)`.
+
+    Raises:
+        UsageError: No cell is alive and has a number.
     """
     frame = cumulated(cells)
     rows, names = panels.starts(frame), [name for name in QUANTITIES if (frame["quantity"] == name).any()]
@@ -91,11 +96,15 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
 def timescale_baselines(medians: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Each memory's median timescale beside its baselines: the same network untrained, the same text shuffled.
 
-    medians: `lab.probes.medians` of `baseline_timescales`, gathered. Rows of panels are the
-    start of the output bias, columns the kind of value. Small marks are seeds, the large one and its bar their
-    geometric mean and t interval (of the logarithms); at the right the mean share of dead cells once trained.
+    Rows of panels are the start of the output bias, columns the kind of value. Small marks are seeds, the large one and
+    its bar their geometric mean and t interval (of the logarithms); at the right the mean share of dead cells once
+    trained.
 
-    UsageError: no median to draw.
+    Args:
+        medians: `lab.probes.medians` of `baseline_timescales`, gathered.
+
+    Raises:
+        UsageError: There is no median to draw.
     """
     columns = ["model", "start", "seed", "condition", "value", "memory", "median", "measured", "dead"]
     frame = medians.loc[medians["value"].isin(list(VALUES)), columns]

@@ -27,8 +27,14 @@ SIDES = {
 def verdict_overview(verdicts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Left, how many printed numbers of each table got which verdict; right, the same for what the documents say.
 
-    verdicts: the frame of `lab.targets.verdicts(...)`; only rows that count (`anchor`) and are not cited from others,
-    a bar for each split. Questions of our own are bars of their own. UsageError: there are no verdicts.
+    Only rows that count (`anchor`) and are not cited from others are drawn, a bar for each split. Questions of our own
+    are bars of their own.
+
+    Args:
+        verdicts: The frame of `lab.targets.verdicts(...)`.
+
+    Raises:
+        UsageError: There are no verdicts.
     """
     counted = verdicts[verdicts["anchor"] & (verdicts["kind"] != "reference")]
     if counted.empty:

@@ -31,9 +31,15 @@ def training_curves(
 ) -> Figure:
     """The training and validation loss against mini-batches, and against time; ours above, the published below.
 
-    curves: `lab.runs.curves(runs)`. published: `lab.probes.published_training()`. Training is dotted,
-    validation solid; every seed faint, the mean strong. ours: what stands above our
-    own panels, which should say their scale. UsageError: nothing to draw.
+    Training is dotted, validation solid; every seed is faint, the mean strong.
+
+    Args:
+        curves: `lab.runs.curves(runs)`.
+        published: `lab.probes.published_training()`.
+        ours: What stands above our own panels, which should say their scale.
+
+    Raises:
+        UsageError: There is nothing to draw.
     """
     if curves.empty:
         raise UsageError("there is nothing to draw: the runs recorded no loss")
@@ -96,7 +102,8 @@ def accuracy_by_known(
         published: `lab.probes.published_accuracy()`, in a panel of its own.
         ours: As for `training_curves`.
 
-    UsageError: nothing to draw.
+    Raises:
+        UsageError: There is nothing to draw.
     """
     frames = [accuracy.assign(source="ours", value=accuracy["accuracy_unmasked_pct"])]
     if published is not None:
@@ -134,11 +141,12 @@ LONGEST = 90  # characters of the text that are shown, its last
 def completions(suggestions: pd.DataFrame, text: str, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """The likeliest words after `text`, a column of bars for each network, all on one scale from 0 to 1.
 
-    UsageError: nothing to draw.
-
     Args:
         suggestions: Model, place (1 is likeliest), word, probability.
         text: What was typed.
+
+    Raises:
+        UsageError: There is nothing to draw.
     """
     if suggestions.empty:
         raise UsageError("there is nothing to draw: no network has a word for this text")
