@@ -16,9 +16,13 @@ def need(trace: xr.Dataset) -> None:
 
 
 def classes(trace: xr.Dataset) -> pd.DataFrame:
-    """Each cell's class, one row a cell: memory, unit, life ('alive', 'silent', 'latched' or 'not finite').
+    """Tell which cells are alive, by the second half of the text as a whole (see `training.liveness`).
 
-    Judged on the second half of the text as a whole (see `training.liveness`). UsageError: no memory cells.
+    Returns:
+        One row a cell: memory, unit, life ('alive', 'silent', 'latched' or 'not finite').
+
+    Raises:
+        UsageError: There are no memory cells.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()

@@ -57,10 +57,10 @@ def digest(value: str | nn.Module) -> str:
 
 
 def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: Any) -> pd.DataFrame:
-    """The record called `name` of a measurement with these parameters, or else `measure()`, recorded.
+    """Read the record called `name` of a measurement with these parameters, or else record `measure()`.
 
     What comes back has been through the file both times, so that both times it is the same; the frame's index is
-    dropped. LabError, before anything is measured: it could not be recorded.
+    dropped.
 
     Args:
         name: The experiment or its name; of a measurement, what its records are called.
@@ -68,6 +68,9 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
         measured_with: All that the result depends on: networks and long texts, which are known by their digest (or the
             digest itself), numbers, strings, and lists of them. A network is its parameters and buffers here: flags of
             its unit that were changed after training, and constants of the code that measures, are handed in beside it.
+
+    Raises:
+        LabError: It could not be recorded; raised before anything is measured.
     """
     key, path = _place(name, measured_with)
     if not path.is_file():

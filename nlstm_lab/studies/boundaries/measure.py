@@ -39,23 +39,30 @@ def boundaries(
 ) -> xr.Dataset:
     """Read `text` once, in order, from a zero state, and record the boundaries of every layer at every step.
 
-    text: characters, codes [T], points of the pen [T, 3], or an excerpt, which is read from a record. threshold: None
-    reads the network as it was trained;
-    a number lets z be z~ > threshold (equation 9) however it was trained. slope: of the hard sigmoid instead of the
-    network's own. The network is left as it was. `watch` is called with the share that is read, now and then, and may
-    raise to end it.
+    The network is left as it was.
 
-    Dataset with the dimensions time (coordinate `symbol` where characters or codes are read) and layer (1, 2, ...):
-    - `z` (time, layer): 1 where a segment ends, between 0 and 1 for soft boundaries; 0 in the top layer, which has no
-      detector; for a network with given boundaries these;
-    - `z_tilde` (time, layer): the detector's value before the threshold, from 0 to 1 (z itself where it is given);
-    - `operation` (time, layer): codes of `OPERATIONS`;
-    - `norm` (time, layer): the Euclidean norm of h;
-    - `surprise` (time): -log2 p of what was read, in bits (of the density, for points); NaN at the first step, and
-      everywhere where the network predicts something else than what it reads.
-    Attributes: model, run, boundary ("step", "sample", "soft" or "given"), threshold, slope (None where given),
-    hidden_size. UsageError: no detectors, no text, characters that the network does not know, a threshold outside
-    (0, 1), a slope that is not positive.
+    Args:
+        text: Characters, codes [T], points of the pen [T, 3], or an excerpt, which is read from a record.
+        threshold: None reads the network as it was trained; a number lets z be z~ > threshold (equation 9) however it
+            was trained.
+        slope: Of the hard sigmoid, instead of the network's own.
+        watch: Called with the share that is read, now and then; may raise to end the reading.
+
+    Returns:
+        Dimensions time (coordinate `symbol` where characters or codes are read) and layer (1, 2, ...). Variables:
+        - `z` (time, layer): 1 where a segment ends, between 0 and 1 for soft boundaries; 0 in the top layer, which has
+          no detector; for a network with given boundaries these;
+        - `z_tilde` (time, layer): the detector's value before the threshold, from 0 to 1 (z itself where it is given);
+        - `operation` (time, layer): codes of `OPERATIONS`;
+        - `norm` (time, layer): the Euclidean norm of h;
+        - `surprise` (time): -log2 p of what was read, in bits (of the density, for points); NaN at the first step, and
+          everywhere where the network predicts something else than what it reads.
+        Attributes: model, run, boundary ("step", "sample", "soft" or "given"), threshold, slope (None where given),
+        hidden_size.
+
+    Raises:
+        UsageError: There are no detectors, no text, or characters that the network does not know; the threshold is
+            outside (0, 1), or the slope is not positive.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_hmlstm_step", scale="small").model()

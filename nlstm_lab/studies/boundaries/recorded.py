@@ -224,16 +224,20 @@ KINDS = {"withheld": 1.0, "forced": 0.0}  # what z was before it was turned
 def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distance: int = 50) -> pd.DataFrame:
     """Turn z_{t-1} of a layer before step t, at moments spread over a text, and read on with and without that.
 
-    withheld: z was 1 and is made 0, so that in the place of a FLUSH comes an UPDATE, or a COPY, by z of the layer below
-    (equation 2), and nothing comes down (equation 6). forced: z was 0 and is made 1. One row a kind and distance (0 is
-    the prediction at step t itself): kl, the divergence of the turned network's prediction from the intact one's, and
-    loss_increase, both in nats and means over `moments`, as many of each kind as the text has; number, how many.
-
-    UsageError: a layer without a detector, a network whose boundaries are not decided by a step function or that
-    does not predict the symbols that it reads, no moment or distance, a text too short for the distance.
-
     Args:
         layer: The layer, from 1.
+
+    Returns:
+        One row a kind and distance (0 is the prediction at step t itself): kl, the divergence of the turned network's
+        prediction from the intact one's, and loss_increase, both in nats and means over `moments`, as many of each kind
+        as the text has; number, how many. Kinds:
+        - withheld: z was 1 and is made 0, so that in the place of a FLUSH comes an UPDATE, or a COPY, by z of the layer
+          below (equation 2), and nothing comes down (equation 6);
+        - forced: z was 0 and is made 1.
+
+    Raises:
+        UsageError: The layer has no detector, no step function decides the network's boundaries, it does not predict
+            the symbols that it reads, there is no moment or distance, or the text is too short for the distance.
     """
     if moments < 1 or distance < 1:
         raise UsageError(f"moments and distance must be positive, not {moments} and {distance}")

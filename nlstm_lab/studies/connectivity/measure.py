@@ -74,17 +74,7 @@ def connectivity(
     chunk: int = CHUNK,
     done: Callable[[int], object] | None = None,
 ) -> xr.Dataset:
-    """The connectivity of every position of `text` to every earlier one, from a zero state.
-
-    Returns a dataset with the dimensions time (T positions), source (places in the window of a position) and rank:
-      connectivity (time, source)  exactly 0 beyond the position itself; NaN where it was not asked for, or where the
-      target has no code;
-      prediction, probability (time, rank)  the three likeliest words;   p (time)  the target's probability;
-    with the coordinates symbol (as given), read (as read), target, word, known (characters of the word that are
-    known), word_start and window (where the word and the window start), all (time). With "map" T counts an accented
-    letter once, however it is written (`wording.composed`).
-
-    UsageError: an empty text, an unknown character, word or mode, a network that is not autoregressive.
+    """Compute the connectivity of every position of `text` to every earlier one, from a zero state.
 
     Args:
         words: The names of what is predicted, in the order of their codes (then the true target is the word that a
@@ -94,13 +84,26 @@ def connectivity(
         given: The word that is the target at every position.
         mode: "l2", the norm that the article writes (its code returns the sum of squares); or "gradient_x_input", which
             has signs.
-        unknown: What happens to characters outside the vocabulary: "refuse" or "map".
+        unknown: What happens to characters outside the vocabulary: "refuse" or "map". With "map" T counts an accented
+            letter once, however it is written (`wording.composed`).
         at: The positions whose connectivity is computed (NaN elsewhere); None for all, and none at all costs a reading.
         window: Longer texts are read in pieces of at most so many characters, each from a zero state; a warning says
             so.
         chunk: Targets computed side by side; memory grows with chunk * window.
         done: Called after each chunk with how many positions it had, instead of a progress bar; what it raises ends the
             computation.
+
+    Returns:
+        Dimensions time (T positions), source (places in the window of a position) and rank. Variables:
+        - `connectivity` (time, source): exactly 0 beyond the position itself; NaN where it was not asked for, or where
+          the target has no code;
+        - `prediction`, `probability` (time, rank): the three likeliest words;
+        - `p` (time): the target's probability.
+        Coordinates, all (time): symbol (as given), read (as read), target, word, known (characters of the word that are
+        known), word_start and window (where the word and the window start).
+
+    Raises:
+        UsageError: The text is empty, a character, word or mode is unknown, or the network is not autoregressive.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("autocomplete_gru", scale="small").model()

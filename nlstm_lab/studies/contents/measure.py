@@ -74,15 +74,22 @@ def labels(text: str) -> pd.DataFrame:
 
 
 def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CLASSES)) -> pd.DataFrame:
-    """How well each memory tells each property of the text, linearly: one row a memory and property.
+    """Measure how well each memory tells each property of the text, linearly.
 
-    The probe reads tanh c of all of a memory's cells, or a hidden state, and is fitted on the first part of the text,
-    judged on the last `HELD_OUT`. Columns: memory, label, metric, `score`, `control`, `chance` (what knows nothing
-    scores), reason. R squared for numbers, balanced accuracy for classes; NaN with a reason where the text does not
-    vary in a property or a memory does not move. UsageError: another text than was traced, one too short, or codes.
+    The probe reads tanh c of all of a memory's cells, or a hidden state. It is fitted on the first part of the text and
+    judged on the last `HELD_OUT`.
 
     Args:
+        text: The text that was traced.
         names: Labels to decode (`labels`).
+
+    Returns:
+        One row a memory and property: memory, label, metric, `score`, `control`, `chance` (what knows nothing scores),
+        reason. Scores are R squared for numbers, balanced accuracy for classes; NaN with a reason where the text does
+        not vary in a property or a memory does not move.
+
+    Raises:
+        UsageError: Another text was traced, or it is too short, or codes.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -199,9 +206,11 @@ def _class(word: str) -> str:
 
 
 def contents(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int = 0) -> pd.DataFrame:
-    """Decode linearly what each memory, and each hidden state, holds of a text (`decoding.decode`), one row a property.
+    """Decode linearly what each memory, and each hidden state, holds of a text (`decoding.decode`).
 
-    condition: "trained", and "untrained" for the same network with its parameters drawn anew from `seed`.
+    Returns:
+        One row a property, with the column `condition`: "trained", and "untrained" for the same network with its
+        parameters drawn anew from `seed`.
     """
     both = {"trained": True, "untrained": False}
     frames = [_contents(model, text, yes, burn_in, seed).assign(condition=name) for name, yes in both.items()]
@@ -239,13 +248,15 @@ def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
 
 
 def carriers(cells: pd.DataFrame) -> pd.DataFrame:
-    """On how many cells of each memory the prediction hangs, from `cell_cuts`, gathered; one row a memory.
+    """Count on how many cells of each memory the prediction hangs, from `cell_cuts`, gathered.
 
     Args:
-        cells: `single_cells` of one network or several.
+        cells: `cell_cuts` of one network or several.
 
-    Columns: RUN's, memory, `kl`, the sum over all cells of what a swap of each alone costs (nats a prediction), and
-    `half`, the least number of cells that cost half of that together (NaN where no cell costs anything).
+    Returns:
+        One row a memory: RUN's columns, memory, `kl`, the sum over all cells of what a swap of each alone costs (nats a
+        prediction), and `half`, the least number of cells that cost half of that together (NaN where no cell costs
+        anything).
     """
 
     def summary(group: pd.DataFrame) -> dict[str, float]:

@@ -67,12 +67,13 @@ def written(model: Network, lines: Lines) -> xr.Dataset:
 
 @recorded("floored")
 def floored(model: Network, lines: Lines) -> pd.DataFrame:
-    """What of a mixture density's weight lies at the smallest deviation allowed (`MixtureDensity.at_floor`).
-
-    One row: `share`, the mean over all predictions, from 0 to 1, and `points`, their number.
+    """Measure what of a mixture density's weight lies at the smallest deviation allowed (`MixtureDensity.at_floor`).
 
     Args:
         lines: Which handwritten lines.
+
+    Returns:
+        One row: `share`, the mean over all predictions, from 0 to 1, and `points`, their number.
     """
 
     density = density_of(model)

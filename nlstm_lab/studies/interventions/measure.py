@@ -96,13 +96,16 @@ def attribute(
     kind: Kind = "zero",
     other: Text | None = None,
 ) -> pd.DataFrame:
-    """Cut each unit of a memory alone, at each moment; one row a unit: memory, unit, `kl`, `loss_increase`.
+    """Cut each unit of a memory alone, at each moment, as `intervene` does.
 
-    Both are means over moments and the `distance` predictions that follow; see `intervene`. A cause is measured, not
-    a correlation: a unit whose past nothing reads has 0.
+    A cause is measured, not a correlation: a unit whose past nothing reads has 0.
 
     Args:
         other: Another text, whose state is swapped in.
+
+    Returns:
+        One row a unit: memory, unit, `kl` and `loss_increase`, means over moments and the `distance` predictions that
+        follow.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -192,14 +195,19 @@ def effect(intact: Tensor, cut: Tensor, targets: Tensor) -> tuple[np.ndarray, np
 
 @recorded("cuts", by=["seed"], kinds=get_args(Kind))
 def cuts(model: Network, text: Text | Excerpt, seed: int = 0) -> pd.DataFrame:
-    """Measure what is lost when each memory, and each hidden state, is cut: one row a memory, kind and distance.
+    """Measure what is lost when each memory, and each hidden state, is cut.
+
+    A swap takes the memory from as far into the text's second half.
 
     Args:
         seed: Of the run, which its record names; nothing is drawn.
 
-    Columns: memory, kind, distance, `kl` and `loss_increase` (means over `MOMENTS` moments spread evenly over the
-    text, nats a prediction). A swap takes the memory from as far into the text's second half. UsageError: the text
-    ends before a half has moments behind its start.
+    Returns:
+        One row a memory, kind and distance: `kl` and `loss_increase`, means over `MOMENTS` moments spread evenly over
+        the text, in nats a prediction.
+
+    Raises:
+        UsageError: The text ends before a half has moments behind its start.
     """
     text = read(text)
     half = len(text) // 2

@@ -45,9 +45,13 @@ class Lens:
     scales: dict[str, Tensor]
 
     def read(self, trace: xr.Dataset) -> xr.DataArray:
-        """What each memory of a `trace`, edited or not, predicts: log p (memory, ahead, time, vocabulary).
+        """Predict from each memory of a `trace`, edited or not.
 
-        `ahead` 0 is the next symbol. UsageError: the trace has other memories.
+        Returns:
+            log p (memory, ahead, time, vocabulary); `ahead` 0 is the next symbol.
+
+        Raises:
+            UsageError: The trace has other memories.
         """
         states = _states(trace)
         if list(states) != list(self.weights):

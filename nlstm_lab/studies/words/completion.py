@@ -28,15 +28,20 @@ class Completion(NamedTuple):
 
 
 class Completer:
-    """Autocomplete while somebody types: `completer(text)` reads only what is new since an earlier call.
+    """Complete words while somebody types: `completer(text)` reads only what is new since an earlier call.
 
-    model: predicts at every character. words: the names of what it predicts, in the order of their codes; None for
-    the network's own, or where that is the next character. unknown: what happens to characters outside the
-    vocabulary: "refuse" or "map". window: of longer texts the last words within it are read, from a zero state; where
-    reading starts moves on by half a window, so that it seldom moves.
+    The network must not change meanwhile: a new one needs a new Completer.
 
-    The network must not change meanwhile: a new one needs a new Completer. UsageError: a network that does not
-    predict at every character, names that are not its.
+    Args:
+        model: The network; it predicts at every character.
+        words: The names of what it predicts, in the order of their codes; None for the network's own, or where that is
+            the next character.
+        unknown: What happens to characters outside the vocabulary: "refuse" or "map".
+        window: Of longer texts the last words within it are read, from a zero state. Where reading starts moves on by
+            half a window, so that it seldom moves.
+
+    Raises:
+        UsageError: The network does not predict at every character, or the names are not its.
 
     >>> import nlstm_lab as lab
     >>> completer = Completer(lab.runs.load("autocomplete_gru", scale="small").model())
@@ -108,15 +113,20 @@ def continued(
     temperature: float = 1.0,
     before: Callable[[int, Any], Any] | None = None,
 ) -> str:
-    """`text` with `length` characters that the network, which predicts the next one, draws from its own predictions.
-
-    UsageError: a network that predicts words, a length or temperature that is not positive and finite.
+    """Continue `text` by `length` characters that the network draws from its own predictions.
 
     Args:
+        model: A network that predicts the next character.
         length: Symbols to write.
-        temperature: The logits are divided by it; towards 0 the likeliest character is always taken. The same seed
-            gives the same text.
+        seed: The same seed gives the same text.
+        temperature: The logits are divided by it; towards 0 the likeliest character is always taken.
         before: Changes the packed state before each step (a number and that state): 0 reads the last of `text`.
+
+    Returns:
+        `text` and what was drawn.
+
+    Raises:
+        UsageError: The network predicts words, or a length or temperature is not positive and finite.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_lstm2_logfreq", scale="small").model()

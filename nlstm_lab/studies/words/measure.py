@@ -27,12 +27,15 @@ Array = NDArray[Any]
 
 @recorded("context_accuracy")
 def context_accuracy(model: Network, texts: Sequence[str] | Sequences) -> pd.DataFrame:
-    """How often the word is among the 1, 2 and 3 likeliest, by the number of its characters that were read.
+    """Count how often the word is among the 1, 2 and 3 likeliest, by the number of its characters that were read.
 
-    texts: each from a zero state, of at most 200 characters; or `lab.datasets.Sequences(...)`.
+    Args:
+        texts: Each read from a zero state, of at most 200 characters; or `lab.datasets.Sequences(...)`.
 
-    Returns top, known, accuracy_pct (over the words that the network knows, as its loss counts), accuracy_unmasked_pct
-    (over all words, as the article counts: an unknown word is never right) and the numbers of both: counted, all.
+    Returns:
+        Columns top, known, accuracy_pct (over the words that the network knows, as its loss counts),
+        accuracy_unmasked_pct (over all words, as the article counts: an unknown word is never right) and the numbers of
+        both: counted, all.
     """
     texts = read(texts)
     longest = max(map(len, texts), default=0) + 1  # a word may be known whole, where no space is before it
