@@ -20,9 +20,7 @@ NETWORK = ("experiment", "scale", "model", "start")  # with the seed: which netw
 def gather(
     networks: Iterable[tuple[Run, Network]], measure: Callable[..., pd.DataFrame], *arguments: Any, **options: Any
 ) -> pd.DataFrame:
-    """`measure(network, *arguments, **options)` of every run under each other, with RUN's columns in front.
-
-    UsageError: no run.
+    """Measure every run's network: `measure(network, *arguments, **options)`.
 
     Args:
         networks: `[(run, run.model()) for run in runs]`. A measure that has a parameter `seed` is given the run's, so
@@ -30,6 +28,12 @@ def gather(
         measure: Called with a network, `arguments` and `options`; returns a frame.
         arguments: Passed to `measure` after the network.
         options: Options of `measure`.
+
+    Returns:
+        The frames one under another, with RUN's columns in front.
+
+    Raises:
+        UsageError: There is no run.
     """
     seeded = "seed" in inspect.signature(measure).parameters
     frames = []
@@ -43,15 +47,16 @@ def gather(
 
 
 def medians(cells: pd.DataFrame, column: str = "timescale") -> pd.DataFrame:
-    """The median of each run's memory over its live cells, with the shares of those that are not beside it.
-
-    Columns: the keys, `median`, `measured` (cells), `latched`, `silent`, `dead` (shares of all cells). Fewer than
-    ENOUGH live cells have no median: NaN.
+    """Take the median of each run's memory over its live cells.
 
     Args:
         cells: A gathered measure with one row a cell; `condition`, `value` (a kind of value) and `quantity` are kept
             apart where they are columns.
         column: The column of `cells` whose median is taken.
+
+    Returns:
+        Columns: the keys, `median`, `measured` (cells), `latched`, `silent`, `dead` (shares of all cells). Fewer than
+        ENOUGH live cells have no median: NaN.
     """
     kept = [name for name in ("condition", "quantity", "value") if name in cells and name != column]
 
@@ -73,15 +78,18 @@ def summarized(
 
 
 def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFrame:
-    """The mean over seeds of a column and its t interval for each group: mean, low, high, n (seeds with a number).
-
-    What is NaN in `by` (no reader, no layer) is a group of its own.
-    UsageError: a group has two rows of a seed, which would count as two.
+    """Take the mean over seeds of a column and its t interval, for each group.
 
     Args:
         frame: A tidy frame, one row a value.
         column: The column of `frame` with the values.
-        by: Columns that tell the groups apart.
+        by: Columns that tell the groups apart; what is NaN in them (no reader, no layer) is a group of its own.
+
+    Returns:
+        One row a group: `by`, mean, low, high, n (seeds with a number).
+
+    Raises:
+        UsageError: A group has two rows of a seed, which would count as two.
 
     >>> values = pd.DataFrame({"memory": ["inner"] * 3, "seed": [0, 1, 2], "lag": [2.0, 2.5, 3.0]})
     >>> intervals(values, "lag", by=["memory"]).round(2).to_dict("records")

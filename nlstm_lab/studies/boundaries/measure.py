@@ -201,13 +201,14 @@ def _dataset(
 
 
 def plain(data: xr.Dataset) -> dict[str, Any]:
-    """`boundaries` as plain JSON values, for a browser.
-
-    The attributes; `symbols` (None for points) and `surprise` (None at the first step), lists of T; `layers`, the
-    lowest first: {"layer": 1, "z": [...], "z_tilde": [...], "operation": ["UPDATE", ...], "norm": [...]}.
+    """Turn `boundaries` into plain JSON values, for a browser.
 
     Args:
         data: `boundaries` of one text.
+
+    Returns:
+        The attributes; `symbols` (None for points) and `surprise` (None at the first step), lists of T; `layers`, the
+        lowest first: {"layer": 1, "z": [...], "z_tilde": [...], "operation": ["UPDATE", ...], "norm": [...]}.
     """
     layers = []
     for number in data["layer"].values.tolist():

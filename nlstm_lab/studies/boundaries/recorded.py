@@ -236,8 +236,9 @@ def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distan
         - forced: z was 0 and is made 1.
 
     Raises:
-        UsageError: The layer has no detector, no step function decides the network's boundaries, it does not predict
-            the symbols that it reads, there is no moment or distance, or the text is too short for the distance.
+        UsageError: The layer has no detector, the network's boundaries are not decided by a step function, the network
+            does not predict the symbols that it reads, there is no moment or distance, or the text is too short for the
+            distance.
     """
     if moments < 1 or distance < 1:
         raise UsageError(f"moments and distance must be positive, not {moments} and {distance}")

@@ -50,13 +50,14 @@ def positions(data: xr.Dataset) -> pd.DataFrame:
 
 
 def profile(data: xr.Dataset, lags: int = LAGS) -> Array:
-    """The share of each position's connectivity at lags 0 to `lags`, [positions, lags + 1], rows as in `positions`.
-
-    NaN at lags that reach beyond the start of the text.
+    """Take the share of each position's connectivity at lags 0 to `lags`.
 
     Args:
         data: `connectivity` of one text.
         lags: Distances in characters.
+
+    Returns:
+        [positions, lags + 1], rows as in `positions`; NaN at lags that reach beyond the start of the text.
     """
     kept, distance = np.isin(data["time"], positions(data)["time"]), _lags(data)
     values = np.abs(data["connectivity"].values)[kept]
@@ -150,20 +151,23 @@ SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 coun
 
 
 def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, seed: int = 0) -> pd.DataFrame:
-    """log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for every distance T - t.
+    """Compute log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for every distance T - t.
 
-    Only the gradient with respect to the input compares units: a unit's h is not all that it remembers.
-
-    Returns a row for each sequence, layer and distance in the columns text, where ("input", "layer 1", ...),
-    quantity ("log10_gradient"), lag (the distance) and value: `within_seed` makes intervals of it.
-    UsageError: no projection, a unit whose boundaries are given.
+    Only the gradient with respect to the input compares units: a unit's h is not all that it remembers. The norm is
+    Frobenius's, estimated without bias from `projections` random directions v as the mean of |v' J|^2, in float64.
 
     Args:
         unit: Any that reads its inputs alone, trained or not, with or without memory cells.
         inputs: Symbols [T, B] or vectors [T, B, features] as the unit takes them; each sequence is read from a zero
-            state. h_T is the output at the last step, and the norm Frobenius's, estimated without bias from
-            `projections` random directions v as the mean of |v' J|^2. In float64.
+            state. h_T is the output at the last step.
         projections: Random directions that the gradient is projected on.
+
+    Returns:
+        A row for each sequence, layer and distance: text, where ("input", "layer 1", ...), quantity ("log10_gradient"),
+        lag (the distance) and value. `within_seed` makes intervals of it.
+
+    Raises:
+        UsageError: There is no projection, or the unit's boundaries are given.
     """
     if projections < 1:
         raise UsageError(f"at least one projection is needed, not {projections}")
@@ -195,7 +199,8 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, 
 def gradients(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -> pd.DataFrame:
     """Measure how gradients shrink with the distance (`gradient_by_distance`), one row a layer and distance.
 
-    Read are the first `DISTANCE` characters of each text.
+    Args:
+        texts: Several texts, of which the first `DISTANCE` characters are read.
 
     Returns:
         The means over texts of log10 of the norm, as `value`; condition "trained", and "as initialized" for the same
@@ -223,13 +228,15 @@ POINTS = 150  # of a published training curve
 
 
 def published_connectivity(unit: Unit) -> xr.Dataset:
-    """The article's connectivity on its sentence of 198 characters, as `connectivity` returns ours.
+    """Read the article's connectivity on its sentence of 198 characters, as `connectivity` returns ours.
 
-    The files hold the sum of squares; the L2 norm is its square root. The target's probability p is known
-    where it is among the three likeliest, which are published to three decimals, and NaN elsewhere.
+    The files hold the sum of squares; the L2 norm is its square root. The target's probability p is known where it is
+    among the three likeliest, which are published to three decimals, and NaN elsewhere.
 
-    UsageError: another unit. MissingData: no data folder has the arrays. DamagedFile: they are not
-    as published.
+    Raises:
+        UsageError: Another unit.
+        MissingData: No data folder has the arrays.
+        DamagedFile: They are not as published.
     """
     if unit not in CELL_TYPES:
         raise UsageError(f"the article has {', '.join(map(repr, CELL_TYPES))}, not {unit!r}")

@@ -206,11 +206,11 @@ def _class(word: str) -> str:
 
 
 def contents(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int = 0) -> pd.DataFrame:
-    """Decode linearly what each memory, and each hidden state, holds of a text (`decoding.decode`).
+    """Decode linearly what each memory, and each hidden state, holds of a text (`decode`).
 
     Returns:
-        One row a property, with the column `condition`: "trained", and "untrained" for the same network with its
-        parameters drawn anew from `seed`.
+        The columns of `decode`, and `condition`: "trained", and "untrained" for the same network with its parameters
+        drawn anew from `seed`.
     """
     both = {"trained": True, "untrained": False}
     frames = [_contents(model, text, yes, burn_in, seed).assign(condition=name) for name, yes in both.items()]

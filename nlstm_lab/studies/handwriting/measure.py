@@ -83,10 +83,13 @@ def floored(model: Network, lines: Lines) -> pd.DataFrame:
 
 
 def pen(points: Tensor) -> dict[str, np.ndarray]:
-    """Normalized points [T, 3] as `x`, `y`, whole units of the tablet, and `lifted`, [T] each.
+    """Turn normalized points into whole units of the tablet.
 
     Args:
         points: Offsets and pen [T, 3]: dx, dy, pen up.
+
+    Returns:
+        `x`, `y` and `lifted`, [T] each.
     """
     scale = pen_scale()
     path = trajectory(points, scale["mean"].to_numpy(), scale["deviation"].to_numpy())

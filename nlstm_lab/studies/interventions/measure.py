@@ -53,11 +53,19 @@ def intervene(
 ) -> xr.Dataset:
     """Cut a memory at each of the moments (each in a reading of its own), and read on for `distance` symbols.
 
-    kind: `zero` it, or `swap` in what the same network holds after as many symbols of the text `other`; any other cut
-    is an edit (`lab.probes.run`). Returns `loss` (intact), `loss_cut` and `kl`, the divergence of the cut network's
-    prediction from the intact one's, D(intact | cut), each (moment, distance). Raises UsageError for a memory that the
-    network lacks, a moment too early or too late, a text `other` that is too short, and a network that does not predict
-    the symbols that it reads, or that samples its boundaries.
+    Any other cut is an edit (`lab.probes.run`).
+
+    Args:
+        kind: `zero` the memory, or `swap` in what the same network holds after as many symbols of the text `other`.
+        other: The text of a swap.
+
+    Returns:
+        `loss` (intact), `loss_cut` and `kl`, the divergence of the cut network's prediction from the intact one's,
+        D(intact | cut), each (moment, distance).
+
+    Raises:
+        UsageError: The network lacks the memory, does not predict the symbols that it reads, or samples its boundaries;
+            a moment is too early or too late, or the text `other` is too short.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -233,13 +241,15 @@ def spread(half: int, count: int, distance: int) -> list[int]:
 
 
 def lost(cuts: pd.DataFrame) -> pd.DataFrame:
-    """What a cut costs in all, one row a run, memory and kind, from `cuts`, gathered.
+    """Sum up what a cut costs in all, from `cuts`, gathered.
 
     Args:
         cuts: `lab.probes.cuts` of one network or several.
 
-    Columns: `kl` and `loss_increase`, summed over the predictions that followed, in nats, and `lag`: how many
-    predictions later a nat of that divergence is paid, on average (1: all of it at once; NaN: none at all).
+    Returns:
+        One row a run, memory and kind: `kl` and `loss_increase`, summed over the predictions that followed, in nats,
+        and `lag`: how many predictions later a nat of that divergence is paid, on average (1: all of it at once; NaN:
+        none at all).
     """
 
     def summary(group: pd.DataFrame) -> dict[str, float]:
@@ -257,7 +267,7 @@ SETTLED = 0.01  # nats within which a loss counts as settled
 def horizon(
     model: Network, text: Text, *, contexts: Sequence[int] = (1, 2, 5, 10, 20, 50, 100, 200, 500), positions: int = 200
 ) -> xr.DataArray:
-    """The loss, in nats, of predicting a symbol from the last so many symbols alone, (context, position).
+    """Measure the loss of predicting a symbol from the last so many symbols alone.
 
     Each reading starts from a zero state `context` symbols before the position; the positions are the same for all
     contexts, evenly spread over the text. Where the loss no longer falls, the network's memory ends.
@@ -265,6 +275,9 @@ def horizon(
     Args:
         contexts: Numbers of symbols that are read before a prediction.
         positions: How many positions are predicted.
+
+    Returns:
+        The loss in nats (context, position).
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()

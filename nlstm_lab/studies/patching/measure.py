@@ -217,12 +217,14 @@ def _read_on(
 
 
 def patches(model: Network) -> pd.DataFrame:
-    """Measure the patch maps of all minimal pairs that a network can do, summed; one row a family, memory and time.
+    """Measure the patch maps of all minimal pairs that a network can do, summed; recorded.
 
     A pair is kept where the clean text's preference is above 0 and above the corrupted text's by `EFFECT`.
 
-    Columns: family, pairs, kept, memory, time (characters since the texts last differed), `patched`, `attributed` and
-    `effect` (the difference of the preferences), sums over the kept pairs that are that long, in nats. Recorded.
+    Returns:
+        One row a family, memory and time: family, pairs, kept, memory, time (characters since the texts last differed),
+        `patched`, `attributed` and `effect` (the difference of the preferences), sums over the kept pairs that are that
+        long, in nats.
     """
     pairs = minimal_pairs()
     text = "\n".join("|".join(pair) for pair in pairs)

@@ -45,10 +45,18 @@ class Factors(NamedTuple):
 
 
 def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
-    """The local persistence of every cell at every step of `trace` but its first, (time, memory, unit).
+    """Compute the local persistence of every cell at every step of `trace` but its first.
 
-    `model` is the network that was traced. Costs as much as a product of [H, H] matrices a step for each memory but
-    the two innermost. Raises UsageError where the unit's memories are none of this project's.
+    It costs as much as a product of [H, H] matrices a step for each memory but the two innermost.
+
+    Args:
+        model: The network that was traced.
+
+    Returns:
+        The persistence (time, memory, unit).
+
+    Raises:
+        UsageError: The unit's memories are none of this project's.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()

@@ -79,10 +79,13 @@ def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), 
 
 
 def gate_timescales(traced: xr.Dataset) -> pd.DataFrame:
-    """-1 / ln f of every cell's forget gate, in steps, once from the mean of f and once from the mean of ln f.
+    """Compute -1 / ln f of every cell's forget gate, once from the mean of f and once from the mean of ln f.
 
-    It is the decay of c_t = f c_{t-1} + ..., hence defined for plain cells and the innermost memory alone; the rows of
-    others are NaN with a reason. Columns: memory, unit, life, `from_mean_f`, `from_mean_ln_f`, reason.
+    It is the decay of c_t = f c_{t-1} + ..., hence defined for plain cells and the innermost memory alone.
+
+    Returns:
+        Columns memory, unit, life, `from_mean_f` and `from_mean_ln_f` in steps, reason. The rows of other memories are
+        NaN with a reason.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -176,10 +179,15 @@ def gates_and_persistence(model: Network, text: str | Excerpt, burn_in: int = BU
 
 
 def quantities(states: pd.DataFrame, gates: pd.DataFrame) -> pd.DataFrame:
-    """Four measures of slowness of every cell, long: RUN's columns, memory, unit, life, quantity, value.
+    """Collect four measures of slowness of every cell in one long frame.
 
-    states, gates: `timescales` and `gates_and_persistence`, gathered. Quantities: `raw` and `tanh`,
-    integrated autocorrelation times of the two, `gate`, -1 / (mean of ln f), and `persistence`.
+    Args:
+        states: `timescales`, gathered.
+        gates: `gates_and_persistence`, gathered.
+
+    Returns:
+        RUN's columns, memory, unit, life, quantity, value. Quantities: `raw` and `tanh`, integrated autocorrelation
+        times of the two, `gate`, -1 / (mean of ln f), and `persistence`.
     """
     keys = [*RUN, "memory", "unit", "life"]
     named = {value: states[states["value"] == value].assign(value=states["timescale"]) for value in ("raw", "tanh")}

@@ -146,10 +146,14 @@ def suggestions(model: Network, text: str, word: str) -> pd.DataFrame:
 
 
 def needed(frame: pd.DataFrame) -> pd.DataFrame:
-    """How many characters of the word were read before it was among the three likeliest, one row a run and occurrence.
+    """Count how many characters of the word were read before it was among the three likeliest.
 
-    frame: `suggestions`, gathered. Columns: RUN's, occurrence, needed. A word that is never suggested, not
-    even with its last character read, counts as one more than it has.
+    Args:
+        frame: `suggestions`, gathered.
+
+    Returns:
+        One row a run and occurrence: RUN's columns, occurrence, needed. A word that is never suggested, not even with
+        its last character read, counts as one more than it has.
     """
     keys = [*RUN, "occurrence"]
     never = frame.groupby(keys, sort=False)["known"].max() + 1
