@@ -19,13 +19,14 @@ class Interval(NamedTuple):
 
 
 def t_interval(values: Iterable[float], confidence: float = 0.95) -> Interval:
-    """The mean of the values (one a seed) and its Student t interval.
-
-    Fewer than three values give no interval; one that is not finite makes all three NaN.
+    """Compute the mean of the values (one a seed) and its Student t interval.
 
     Args:
         values: One value a seed.
         confidence: Of the interval.
+
+    Returns:
+        Mean, low, high. Fewer than three values give no interval; one that is not finite makes all three NaN.
 
     >>> [round(end, 3) for end in t_interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
@@ -63,14 +64,17 @@ def bootstrap(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """A statistic of the values, with its percentile bootstrap interval, reproducibly.
+    """Compute a statistic of the values, with its percentile bootstrap interval, reproducibly.
 
-    For texts, moments and units within one seed; a bootstrap over a handful of seeds promises too much (`t_interval`).
-    Fewer than three give no interval.
+    It is for texts, moments and units within one seed; a bootstrap over a handful of seeds promises too much
+    (`t_interval`).
 
     Args:
         values: [n], or [n, m] where rows belong together (the units of one text); the first dimension is resampled.
         statistic: From the resampled values to a number; takes `axis`.
+
+    Returns:
+        The statistic, low, high. Fewer than three values give no interval.
     """
     array = np.asarray(values, float)
     if not array.size:
@@ -128,7 +132,7 @@ def _welch(first: list[float], second: list[float]) -> tuple[Interval, float]:
 
 
 def least(compared: Iterable[Compared]) -> Compared:
-    """The comparison that decides a claim about several rivals: the one whose interval begins lowest.
+    """Take the comparison that decides a claim about several rivals: the one whose interval begins lowest.
 
     The claim holds where it holds against each; it fails where it fails against one.
 

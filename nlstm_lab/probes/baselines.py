@@ -13,7 +13,7 @@ from nlstm_lab.models import Network
 
 
 def untrained(model: Network, seed: int = 0) -> Network:
-    """A copy of `model` with every parameter drawn anew from `seed`, each part by its own `reset_parameters`.
+    """Copy `model` with every parameter drawn anew from `seed`, each part by its own `reset_parameters`.
 
     The unit starts as its own initialization says; a dense readout as `torch.nn.Linear` does.
     """
@@ -39,7 +39,7 @@ def _reset(module: nn.Module) -> None:
 
 
 def shuffled(text: str, by: Literal["characters", "words"], seed: int = 0) -> str:
-    """The same characters, or the same words and the same white space between them, in an order without meaning.
+    """Put the characters, or the words and the same white space between them, in an order without meaning.
 
     Args:
         by: What is shuffled: "characters" or "words".

@@ -25,18 +25,23 @@ def _stored() -> pd.DataFrame:
 
 
 def record_claim(claim: str, scale: str, interval: Interval, n: int, df: float | None = None) -> pd.DataFrame:
-    """Enter what was measured of a claim ("nested_lstm.inner_slower_than_outer") at a scale; returns the whole table.
+    """Enter what was measured of a claim ("nested_lstm.inner_slower_than_outer") at a scale.
 
-    df: degrees of freedom of the interval, n - 1 where none are named.
-
-    An earlier entry of that claim and scale is replaced; one that was made with other parameters of its notebook stays
-    in the file, which is printed. UsageError: no document registers the claim, or there is no such scale.
+    An earlier entry of that claim and scale is replaced. One that was made with other parameters of its notebook stays
+    in the file, and a printed line says so.
 
     Args:
         claim: The claim's name, document first.
         scale: The scale of the runs.
         interval: The measured difference with its interval.
         n: The number of seeds.
+        df: Degrees of freedom of the interval; None for n - 1.
+
+    Returns:
+        The whole table.
+
+    Raises:
+        UsageError: No document registers the claim, or there is no such scale.
     """
     freedom = n - 1 if df is None else round(df, 3)
     row = pd.DataFrame([[claim, scale, *np.round(interval, 6), n, freedom]], columns=CLAIMS)
@@ -56,12 +61,15 @@ def record_claim(claim: str, scale: str, interval: Interval, n: int, df: float |
 
 
 def record_claims(document: str, scale: str, compared: pd.DataFrame) -> pd.DataFrame:
-    """Enter what was measured of several claims (`record_claim`); returns their rows of the table.
+    """Enter what was measured of several claims (`record_claim`).
 
     Args:
         document: The document that registers the claims.
         scale: The scale of the runs.
         compared: `lab.probes.comparisons`, named as the claims.
+
+    Returns:
+        Their rows of the table.
     """
     for row in compared.itertuples():
         interval = Interval(row.difference, row.low, row.high)  # type: ignore[arg-type]

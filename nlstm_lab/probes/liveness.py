@@ -41,7 +41,7 @@ def classes(trace: xr.Dataset) -> pd.DataFrame:
 
 
 def shares(lives: pd.DataFrame) -> pd.DataFrame:
-    """The shares of alive, silent and latched cells of each memory, from what `classes` returned.
+    """Compute the shares of alive, silent and latched cells of each memory, from what `classes` returned.
 
     Args:
         lives: `classes` of a trace.

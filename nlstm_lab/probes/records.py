@@ -44,7 +44,7 @@ class Measurement(Protocol):
 
 
 def digest(value: str | nn.Module) -> str:
-    """The sha256 of a text, or of a network's weights: the recorded one where only that is kept of them.
+    """Take the sha256 of a text, or of a network's weights: the recorded one where only that is kept of them.
 
     Args:
         value: A text, or a network.

@@ -43,25 +43,29 @@ def trace(
     """Read `text` once, in order, from a zero state, and record what happens at every step.
 
     Several texts, in a list, are read side by side, each from a zero state: the trace then has a first dimension `text`
-    with the coordinate `length`, and NaN (symbols: "", codes: -1) behind the end of a shorter text.
-
-    Returns a dataset of float32 with the dimensions
-    - time, with the coordinate `symbol`, what was read at that step (where the input is symbols);
-    - memory: `cell`, or `outer` and `inner`, ... (see `cells.memories`), with the coordinate `leaks`, true where
-      c_t = f c_{t-1} + i g; absent for a unit without memory cells;
-    - layer: 1, 2, ...; unit: 0, 1, ...; vocabulary: the symbols that are predicted;
-    and the variables
-    - `c`, the state, and `i`, `f`, `o`, the gates, and `g`, the candidate (time, memory, unit);
-    - `h`, the hidden state (time, layer, unit), and in units that have them `z`, the boundaries, and `active`, whether
-      a layer moves as a whole (time, layer);
-    - with `predictions`, `log_p` (time, vocabulary), the natural logarithm of the probability of what comes next,
-      where the network has a vocabulary.
-    Attributes: model, run, depth (of nesting). Above `IN_MEMORY` the arrays are streamed to disk. Raises UsageError for
-    a character that the network does not know.
+    with the coordinate `length`, and NaN (symbols: "", codes: -1) behind the end of a shorter text. Above `IN_MEMORY`
+    the arrays are streamed to disk.
 
     Args:
         predictions: Record log p of every symbol, too.
         known: An earlier trace by this network with the same arguments: what both texts begin with is taken from it.
+
+    Returns:
+        Float32 variables:
+        - `c`, the state, and `i`, `f`, `o`, the gates, and `g`, the candidate (time, memory, unit);
+        - `h`, the hidden state (time, layer, unit), and in units that have them `z`, the boundaries, and `active`,
+          whether a layer moves as a whole (time, layer);
+        - with `predictions`, `log_p` (time, vocabulary), the natural logarithm of the probability of what comes next,
+          where the network has a vocabulary.
+        Dimensions:
+        - time, with the coordinate `symbol`, what was read at that step (where the input is symbols);
+        - memory: `cell`, or `outer` and `inner`, ... (see `cells.memories`), with the coordinate `leaks`, true where
+          c_t = f c_{t-1} + i g; absent for a unit without memory cells;
+        - layer: 1, 2, ...; unit: 0, 1, ...; vocabulary: the symbols that are predicted.
+        Attributes: model, run, depth (of nesting).
+
+    Raises:
+        UsageError: The network does not know a character.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()

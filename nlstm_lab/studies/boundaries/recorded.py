@@ -138,12 +138,20 @@ def _read_once(known: _Known, place: Excerpt | KnownText | Lines) -> Readings:
 
 
 def updates(model: Network, data: xr.Dataset) -> pd.DataFrame:
-    """One row a layer: what it did along a text, and what that costs beside doing it at every step.
+    """Count what each layer did along a text, and what that costs beside doing it at every step.
 
-    data: `boundaries(model, text)`. Columns: layer, steps; updates, the steps at which it did not COPY, and of these
-    `flushes`; multiply-adds of matrices with states: `sparse`, where a layer that copies computes nothing and one that
-    acts hears what equations 5 to 7 let through; `dense`, all products at every step; `stack`, an LSTM of as many
-    units. Embedding, output module and products with gates are left out. UsageError: a network without boundaries.
+    Embedding, output module and products with gates are left out.
+
+    Args:
+        data: `boundaries(model, text)`.
+
+    Returns:
+        One row a layer: layer, steps; updates, the steps at which it did not COPY, and of these `flushes`;
+        multiply-adds of matrices with states: `sparse`, where a layer that copies computes nothing and one that acts
+        hears what equations 5 to 7 let through; `dense`, all products at every step; `stack`, an LSTM of as many units.
+
+    Raises:
+        UsageError: The network has no boundaries.
     """
     table = []
     for k, cell in enumerate(model.recurrent.cells):

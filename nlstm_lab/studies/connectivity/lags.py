@@ -99,13 +99,16 @@ def survey(
     places: int | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """`measure` of the connectivity of every text, one under the other, with the column `text` (0, 1, ...).
+    """Measure the connectivity of every text (`measure`), one under the other.
 
     Args:
         lags: Distances in characters.
         places: So many positions of each text, drawn from `seed`, stand for all of them (None), which cost as much as
-            so many matrices: keep the frame with `ensure`. A text without a word that the network knows at those
-            positions has no rows.
+            so many matrices: keep the frame with `ensure`.
+
+    Returns:
+        The columns of `measure`, and `text` (0, 1, ...). A text without a word that the network knows at those
+        positions has no rows.
     """
     if not texts:
         raise UsageError("a survey needs at least one text")
@@ -119,9 +122,13 @@ def survey(
 
 
 def within_seed(frame: pd.DataFrame, resamples: int = 1000) -> pd.DataFrame:
-    """Means over one network's texts with bootstrap intervals (from three texts on).
+    """Take means over one network's texts with bootstrap intervals (from three texts on).
 
-    frame: measurements with the column `text`. Returns where, quantity, lag, mean, low, high, texts.
+    Args:
+        frame: Measurements with the column `text`.
+
+    Returns:
+        Columns where, quantity, lag, mean, low, high, texts.
     """
     rows = []
     for key, group in frame.groupby(KEYS, dropna=False, sort=False):
@@ -259,7 +266,7 @@ def _read(name: str) -> bytes:
 
 
 def published_lags() -> pd.DataFrame:
-    """The reach of the published connectivity, as `connectivity_lags` of one text, with the column model."""
+    """Measure the reach of the published connectivity, as `connectivity_lags` of one text, with the column model."""
 
     def of_units() -> pd.DataFrame:
         frames = {unit: measure(published_connectivity(unit)) for unit in CELL_TYPES}
@@ -269,7 +276,7 @@ def published_lags() -> pd.DataFrame:
 
 
 def published_accuracy() -> pd.DataFrame:
-    """The published accuracy of up to `KNOWN` characters: model, top, known, accuracy_pct."""
+    """Read the published accuracy of up to `KNOWN` characters: model, top, known, accuracy_pct."""
 
     def measure() -> pd.DataFrame:
         rows = [
@@ -284,8 +291,11 @@ def published_accuracy() -> pd.DataFrame:
 
 
 def published_training() -> pd.DataFrame:
-    """The published training curves, smoothed as published, at `POINTS` mini-batches: model, split, update, seconds,
-    value (nats)."""
+    """Read the published training curves, smoothed as published, at `POINTS` mini-batches.
+
+    Returns:
+        Columns model, split, update, seconds, value (nats).
+    """
 
     def measure() -> pd.DataFrame:
         names = {"dataset": "split", "step": "update", "sec": "seconds", "loss smooth": "value"}

@@ -47,14 +47,16 @@ so than then there here when where
 
 
 def labels(text: str) -> pd.DataFrame:
-    """Properties of each character of a text that a reader knows when it has been read, one row a character.
+    """Label each character of a text by properties that a reader knows when it has been read.
 
-    - position_in_word: the how-manieth letter of its word, from 1; 0 outside words;
-    - since_space: number of characters since the last white space, 0 on it;
-    - in_quotation: between two double quotation marks of a line (straight, or two accents or apostrophes in a row);
-    - in_bracket: after an opening bracket that no closing one has matched;
-    - word_class: of the last word that is complete: 'function' (a closed list), 'number' (it has a digit, or is the N
-      that stands for one), 'ing', 'ed', 'ly' by its ending, else 'other' (as before the first).
+    Returns:
+        One row a character:
+        - position_in_word: the how-manieth letter of its word, from 1; 0 outside words;
+        - since_space: number of characters since the last white space, 0 on it;
+        - in_quotation: between two double quotation marks of a line (straight, or two accents or apostrophes in a row);
+        - in_bracket: after an opening bracket that no closing one has matched;
+        - word_class: of the last word that is complete: 'function' (a closed list), 'number' (it has a digit, or is the
+          N that stands for one), 'ing', 'ed', 'ly' by its ending, else 'other' (as before the first).
     """
     steps = np.arange(len(text))
     opened = np.cumsum([(character in OPENING) - (character in CLOSING) for character in text])

@@ -26,12 +26,18 @@ def density_of(model: Network) -> MixtureDensity:
 
 
 def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int = 0) -> Tensor:
-    """Points [T, 3] of the pen (dx, dy, lifted after this point) in normalized units, the first of them zero.
+    """Write with the pen: draw points from the network's own predictions (`model.density.sample`).
 
     Args:
-        points: Offsets and pen [T, 3]: dx, dy, pen up.
+        points: How many points.
         temperature: Below 1 the network writes what it finds more likely, and more alike; the pen is lifted as often as
-            it says. What is drawn is `model.density.sample`, from `seed`.
+            it says.
+
+    Returns:
+        Points [T, 3] of the pen (dx, dy, lifted after this point) in normalized units, the first of them zero.
+
+    Raises:
+        UsageError: There are fewer than 2 points or more than `LONGEST`, or the temperature is not positive.
     """
     density = density_of(model)
     if not 2 <= points <= LONGEST:
@@ -49,11 +55,14 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
 
 
 def written(model: Network, lines: Lines) -> xr.Dataset:
-    """`lab.probes.boundaries` of one line of handwriting, with the pen's place `x`, `y` [time] in the tablet's units
-    (y grows downward) and `lifted` [time], 1 where the pen is lifted after the point.
+    """Read one line of handwriting, with the boundaries and the pen's place at every point.
 
     Args:
         lines: Which handwritten lines.
+
+    Returns:
+        `lab.probes.boundaries` of it, with `x`, `y` [time] in the tablet's units (y grows downward) and `lifted`
+        [time], 1 where the pen is lifted after the point.
     """
 
     def measure() -> pd.DataFrame:

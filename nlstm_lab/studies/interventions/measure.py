@@ -314,13 +314,14 @@ def loss_by_context(model: Network, text: Text | Excerpt) -> pd.DataFrame:
 
 
 def reach(horizons: pd.DataFrame) -> pd.DataFrame:
-    """How far back each run's network looks, from `loss_by_context`, gathered; one row a run.
+    """Find how far back each run's network looks, from `loss_by_context`, gathered.
 
     Args:
-        horizons: `lab.probes.horizon` of one network or several.
+        horizons: `loss_by_context` of one network or several.
 
-    Columns: `reach`, the shortest context from which on the loss stays within `SETTLED` of that with the longest one,
-    and `loss` with the longest. Where that is not finite, there is no reach: NaN.
+    Returns:
+        One row a run: `reach`, the shortest context from which on the loss stays within `SETTLED` of that with the
+        longest one, and `loss` with the longest. Where that is not finite, there is no reach: NaN.
     """
 
     def summary(group: pd.DataFrame) -> dict[str, float]:

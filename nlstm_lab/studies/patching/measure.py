@@ -251,13 +251,14 @@ def _patches(model: Network, pairs: Sequence[Pair]) -> pd.DataFrame:
 
 
 def restored(patches: pd.DataFrame) -> pd.DataFrame:
-    """What share of the effect each memory carries near and far, from `patches`, gathered; one row a run and memory.
+    """Compute what share of the effect each memory carries near and far, from `patches`, gathered.
 
     Args:
         patches: `patches` of the pairs.
 
-    Columns: RUN's, memory, `near` and `far` (before and from `FAR` characters on), `kept`, `pairs`. Where fewer than
-    `ENOUGH` pairs were kept there are no shares: NaN.
+    Returns:
+        One row a run and memory: RUN's columns, memory, `near` and `far` (before and from `FAR` characters on), `kept`,
+        `pairs`. Where fewer than `ENOUGH` pairs were kept there are no shares: NaN.
     """
 
     def summary(group: pd.DataFrame) -> dict[Any, Any]:

@@ -43,14 +43,17 @@ VALUES: dict[str, Callable[[Array], Array]] = {
 
 
 def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), *, burn_in: int = 0) -> pd.DataFrame:
-    """The autocorrelation timescales of every cell, in steps, one row a cell and kind of value.
+    """Measure the autocorrelation timescales of every cell, in steps.
+
+    For a unit without memory cells (a GRU) the hidden states are taken.
 
     Args:
-        values: "raw" or "tanh".
+        values: Kinds of value, keys of `VALUES`.
 
-    Columns: memory, unit, value (a key of `VALUES`), life, `timescale` (integrated) with `low` and `high`,
-    `window`, `effective_samples`, `e_folding`, `exponential` (see `autocorrelation`) and `reason`, empty
-    where there are numbers. For a unit without memory cells (a GRU) the hidden states are taken.
+    Returns:
+        One row a cell and kind of value: memory, unit, value, life, `timescale` (integrated) with `low` and `high`,
+        `window`, `effective_samples`, `e_folding`, `exponential` (see `autocorrelation`) and `reason`, empty where
+        there are numbers.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -186,7 +189,7 @@ def quantities(states: pd.DataFrame, gates: pd.DataFrame) -> pd.DataFrame:
         gates: `gates_and_persistence`, gathered.
 
     Returns:
-        RUN's columns, memory, unit, life, quantity, value. Quantities: `raw` and `tanh`, integrated autocorrelation
+        Columns: RUN's, memory, unit, life, quantity, value. Quantities: `raw` and `tanh`, integrated autocorrelation
         times of the two, `gate`, -1 / (mean of ln f), and `persistence`.
     """
     keys = [*RUN, "memory", "unit", "life"]

@@ -55,12 +55,17 @@ def context_accuracy(model: Network, texts: Sequence[str] | Sequences) -> pd.Dat
 
 @recorded("repetition")
 def repetition(model: Network, texts: Sequence[str] | Sequences) -> pd.DataFrame:
-    """How many characters of a word must be read until it is suggested, the first time and the second: does a network
-    remember what it has read? (The draft's second observation, of many words.)
+    """Count how many characters of a word must be read until it is suggested, the first time and the second.
 
-    The arguments are those of `context_accuracy`. A word is suggested where it is among the three likeliest, and one
-    that never is counts as one character more than it has. Returns a row for each word of at least `SHORTEST`
-    characters that the network knows and that comes twice in a text: text, word, first, second.
+    Does a network remember what it has read? (The draft's second observation, of many words.) A word is suggested where
+    it is among the three likeliest, and one that never is counts as one character more than it has.
+
+    Args:
+        texts: As `context_accuracy` takes them.
+
+    Returns:
+        A row for each word of at least `SHORTEST` characters that the network knows and that comes twice in a text:
+        text, word, first, second.
     """
     rows = []
     for number, answers in enumerate(_readings(model, read(texts))):
@@ -105,16 +110,20 @@ def _readings(model: Network, texts: Sequence[str]) -> Iterator[Reading]:
 
 
 def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
-    """What a network knows of a word while it is written: a row for each occurrence and number of known characters.
-
-    occurrence (from 1), known, time, place (1 is likeliest; NaN where it is not among those shown), probability
-    (NaN likewise), p and log_p (of the word that was asked for, shown or not, and its natural logarithm: NaN where the
-    network does not know it), likeliest (the word in first place), suggestions (those shown).
-    UsageError where the text has no such word.
+    """Follow what a network knows of a word while it is written.
 
     Args:
         data: `connectivity` of one text.
         word: The word that is typed.
+
+    Returns:
+        A row for each occurrence and number of known characters: occurrence (from 1), known, time, place (1 is
+        likeliest; NaN where it is not among those shown), probability (NaN likewise), p and log_p (of the word that was
+        asked for, shown or not, and its natural logarithm: NaN where the network does not know it), likeliest (the word
+        in first place), suggestions (those shown).
+
+    Raises:
+        UsageError: The text has no such word.
     """
     places = np.flatnonzero(data["word"].values == word)
     if not len(places):
