@@ -14,7 +14,11 @@ MADE_WITH = "made_with"  # the column of the parameters that a row was measured 
 
 
 def measured_claims() -> pd.DataFrame:
-    """Every claim that was measured, as `targets.verdicts` takes it, with the columns of `targets.evidence.CLAIMS`."""
+    """Read every claim that was measured, as `targets.verdicts` takes it.
+
+    Returns:
+        The columns of `targets.evidence.CLAIMS`.
+    """
     return _stored()[CLAIMS]
 
 

@@ -119,7 +119,7 @@ def compared(frame: pd.DataFrame, column: str, first: Mapping[str, Any], second:
         The difference, first minus second, with its interval.
 
     Raises:
-        UsageError: a side has two rows of a seed.
+        UsageError: A side has two rows of a seed.
     """
     sides, networks = [], []
     for described in (first, second):
@@ -151,7 +151,7 @@ def comparisons(
         Columns comparison (and `by`), verdict (whether the first is larger), difference, low, high, seeds, df.
 
     Raises:
-        UsageError: a side has two rows of a seed.
+        UsageError: A side has two rows of a seed.
 
     >>> values = pd.DataFrame({"unit": list("aaabbb"), "seed": [0, 1, 2] * 2, "bpc": [2.0, 2.1, 2.2, 1.0, 1.1, 1.2]})
     >>> comparisons(values, "bpc", {"a worse than b": ({"unit": "a"}, {"unit": "b"})})["verdict"].tolist()

@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 
 def unit_labels(text: str) -> dict[str, NDArray[np.bool_]]:
-    """Properties of each character of a text that a unit may follow, [T] each.
+    """Label each character of a text by properties that a unit may follow, [T] each.
 
     >>> {name: int(holds.sum()) for name, holds in unit_labels("a cat of N").items() if holds.any()}
     {'space': 3, 'word start': 4, 'inside a word': 3, 'vowel': 3, 'number': 1, 'after a function word': 6}

@@ -188,7 +188,7 @@ def beyond_symbol(readings: Sequence[xr.Dataset], truth: Sequence[Flags], seed: 
 
 
 def attained(scores: pd.DataFrame) -> pd.DataFrame:
-    """F1 of the network as a share of what a detector of its rate can attain: 0 is a random one, 1 the best.
+    """Scale F1 of the network to what a detector of its rate can attain: 0 is a random one, 1 the best.
 
     Args:
         scores: Of `judged`, gathered or not.

@@ -276,7 +276,11 @@ def published_lags() -> pd.DataFrame:
 
 
 def published_accuracy() -> pd.DataFrame:
-    """Read the published accuracy of up to `KNOWN` characters: model, top, known, accuracy_pct."""
+    """Read the published accuracy of up to `KNOWN` characters.
+
+    Returns:
+        Columns model, top, known, accuracy_pct.
+    """
 
     def measure() -> pd.DataFrame:
         rows = [

@@ -250,7 +250,7 @@ def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
 
 
 def carriers(cells: pd.DataFrame) -> pd.DataFrame:
-    """Count on how many cells of each memory the prediction hangs, from `cell_cuts`, gathered.
+    """Count the cells of each memory that the prediction hangs on, from `cell_cuts`, gathered.
 
     Args:
         cells: `cell_cuts` of one network or several.

@@ -32,7 +32,7 @@ LEARNED = 0.3  # BPC above the symbols' entropy: a network whose training loss i
 
 
 def remedy_outcomes(history: pd.DataFrame, after: Mapping[str, int], printed: str) -> pd.DataFrame:
-    """What the inner memory has come to under each setting, one row a setting and seed.
+    """Tell what the inner memory has come to under each setting.
 
     Args:
         history: `lab.runs.histories({setting: runs, ...})` of runs of one task.
@@ -40,9 +40,9 @@ def remedy_outcomes(history: pd.DataFrame, after: Mapping[str, int], printed: st
         printed: The setting that the others are compared with, at the same update and seed.
 
     Returns:
-        Columns setting, seed, update, latched, silent and dead (shares of all cells), bpc (the training loss of the
-        updates since the logged one before), gain (bpc minus that of `printed`; NaN where it has no such run), and
-        later (how many fewer are dead after ten updates than in `printed` on average, as a share).
+        One row a setting and seed: setting, seed, update, latched, silent and dead (shares of all cells), bpc (the
+        training loss of the updates since the logged one before), gain (bpc minus that of `printed`; NaN where it has
+        no such run), and later (how many fewer are dead after ten updates than in `printed` on average, as a share).
     """
     shares = dead_shares(history, updates=sorted(set(after.values())))
     early = history[(history["split"] == "early") & (history["metric"] == "bpc")]
@@ -59,7 +59,7 @@ def remedy_outcomes(history: pd.DataFrame, after: Mapping[str, int], printed: st
 
 
 def remedy_verdicts(outcomes: pd.DataFrame, entropy: float) -> pd.DataFrame:
-    """The verdict on each setting, in the order of `outcomes`, by the criteria of the protocol.
+    """Judge each setting, in the order of `outcomes`, by the criteria of the protocol.
 
     Args:
         outcomes: Of `remedy_outcomes`.
@@ -85,7 +85,7 @@ def remedy_verdicts(outcomes: pd.DataFrame, entropy: float) -> pd.DataFrame:
 
 
 def doubling_slope(shares: pd.DataFrame, by: str, update: int) -> Compared:
-    """By how much the share of dead cells rises with each doubling of a setting after an update: is it above 0?
+    """Measure how the share of dead cells rises with each doubling of a setting after an update: is it above 0?
 
     Args:
         shares: Columns seed, update, dead and `by`.

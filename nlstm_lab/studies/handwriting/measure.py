@@ -107,7 +107,11 @@ def pen(points: Tensor) -> dict[str, np.ndarray]:
 
 
 def pen_scale() -> pd.DataFrame:
-    """What normalized offsets are multiplied by and what is added: rows x and y, columns mean and deviation."""
+    """Give what normalized offsets are multiplied by and what is added.
+
+    Returns:
+        Rows x and y, columns mean and deviation.
+    """
     config = Handwriting()
 
     def measure() -> pd.DataFrame:
@@ -118,7 +122,11 @@ def pen_scale() -> pd.DataFrame:
 
 
 def raw_units() -> pd.DataFrame:
-    """What is added to a line's mean log-likelihood in normalized units to have it in the tablet's: split, nats."""
+    """Give what is added to a line's mean log-likelihood in normalized units to have it in the tablet's.
+
+    Returns:
+        Columns split, nats.
+    """
     config = Handwriting()
 
     def measure() -> pd.DataFrame:

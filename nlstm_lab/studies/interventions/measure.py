@@ -309,7 +309,11 @@ def horizon(
 
 @recorded("horizon", positions=POSITIONS)
 def loss_by_context(model: Network, text: Text | Excerpt) -> pd.DataFrame:
-    """Measure the mean loss against how much context the network was allowed to see: columns context, loss (nats)."""
+    """Measure the mean loss against how much context the network was allowed to see.
+
+    Returns:
+        Columns context, loss (nats).
+    """
     return horizon(model, read(text), positions=POSITIONS).mean("position").to_dataframe().reset_index()
 
 

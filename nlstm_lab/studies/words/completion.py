@@ -99,7 +99,11 @@ class Completer:
 
 
 def offered(model: Network, texts: Sequence[str], k: int = 3) -> pd.DataFrame:
-    """The `k` likeliest words for each text as one line, a row a text: text, suggestions (with their probabilities)."""
+    """Offer the `k` likeliest words for each text as one line.
+
+    Returns:
+        A row a text: text, suggestions (with their probabilities).
+    """
     completer = Completer(model)
     lines = [", ".join(f"{one.word} {one.probability:.0%}" for one in completer(text, k)) for text in texts]
     return pd.DataFrame({"text": list(texts), "suggestions": lines})

@@ -146,10 +146,13 @@ def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
 
 
 def suggestions(model: Network, text: str, word: str) -> pd.DataFrame:
-    """`suggested` of what `model` predicts while it reads `text`: one reading, no gradients.
+    """Read `text` and follow a word in it (`suggested`): one reading, no gradients.
 
     Args:
         word: The word that is to be typed.
+
+    Returns:
+        The columns of `suggested`.
     """
     return suggested(connectivity(model, text, at=()), word)
 
