@@ -76,7 +76,15 @@ class LabWidget(anywidget.AnyWidget):
         self.on_msg(self._on_message)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        """The results (and corrected inputs) for `given` inputs; long work calls `step(share, doing)` now and then."""
+        """Compute what the inputs lead to.
+
+        Args:
+            given: The inputs by name.
+            step: Long work calls `step(share, doing)` now and then.
+
+        Returns:
+            The results, and inputs that were corrected.
+        """
         return {}
 
     def draw(self) -> Figure:
@@ -88,12 +96,22 @@ class LabWidget(anywidget.AnyWidget):
         return ""
 
     def figure(self) -> Figure:
-        """What the widget shows now as a static figure, for a paper: hand it to `lab.figures.save`."""
+        """Draw what the widget shows now as a static figure, for a paper: hand it to `lab.figures.save`."""
         self.wait()
         return self.draw()
 
     def to_html(self, path: str | Path) -> Path:
-        """Write one self-contained page that shows the current state in any browser, without Python or a network."""
+        """Write one self-contained page that shows the current state in any browser, without Python or a network.
+
+        Args:
+            path: The page's file.
+
+        Returns:
+            The path.
+
+        Raises:
+            LabError: It cannot be written.
+        """
         self.wait()
         picture = self._png()
         copied = {"picture": picture, "table": pages.table(self.made_of())} if self.snippet else {}
@@ -119,7 +137,14 @@ class LabWidget(anywidget.AnyWidget):
         return {name: getattr(trait, "values", type(trait).__name__) for name, trait in traits.items()}
 
     def wait(self, seconds: float = 60.0) -> None:
-        """Return when nothing is being computed; a LabError where that takes longer than `seconds`."""
+        """Return when nothing is being computed.
+
+        Args:
+            seconds: How long this may take.
+
+        Raises:
+            LabError: It takes longer.
+        """
         if self._worker.ident is not None:
             self._worker.join(seconds)
         if self._worker.is_alive():

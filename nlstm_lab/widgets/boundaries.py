@@ -23,15 +23,17 @@ SLOPES = [1.0, 2.0, 5.0]  # likewise, beside the network's own
 class BoundaryExplorer(LabWidget):
     """A text with z, operation and norm of every layer and the surprise at every character; threshold and slope move.
 
-    network: an HM-LSTM or a hierarchical RNN over characters, or its run. text: what it reads, at most `LONGEST`
-    characters; those that it does not know are mapped to the nearest that it does. threshold, slope: of its detectors
-    (equations 8 and 9); None as it was trained.
-
     Another threshold is another reading: until Python has read the text anew, what follows the first changed z is drawn
     faint. A page without Python holds readings at `THRESHOLDS` and `SLOPES`.
 
-    UsageError: a network without layers that find or are given boundaries, an empty text, a threshold outside (0, 1),
-    a slope that is not positive.
+    Args:
+        network: An HM-LSTM or a hierarchical RNN over characters, or its run.
+        text: What it reads, at most `LONGEST` characters; unknown ones are mapped to the nearest that it knows.
+        threshold, slope: Of its detectors (equations 8 and 9); None as it was trained.
+
+    Raises:
+        UsageError: No layer finds or is given boundaries; the text is empty; the threshold is not inside (0, 1), or
+            the slope not positive.
     """
 
     title = "Learned boundaries"

@@ -20,13 +20,17 @@ from nlstm_lab.widgets.base import LabWidget, Step
 class AutocompleteDemo(LabWidget):
     """Type, and see the likeliest words of every network as you type (Madsen's article, its first figure).
 
-    networks: by model ("gru", "lstm", "nlstm", ...), networks that predict at every character, or their runs.
-    text: to begin with. k: how many words each network shows. Characters that a network does not know are mapped to
-    the nearest that it does; of a long text it reads the last words within `LONGEST` characters.
+    A network maps characters that it does not know to the nearest that it does, and reads the last words of a long
+    text, within `LONGEST` characters. A page without Python holds `text` and every prefix of it: one walks along it
+    instead of typing.
 
-    A page without Python holds `text` and every prefix of it: one walks along it instead of typing.
+    Args:
+        networks: By model ("gru", "lstm", "nlstm", ...), networks that predict at every character, or their runs.
+        text: To begin with.
+        k: How many words each network shows.
 
-    UsageError: no network, a k below 1, a network that does not predict at every character.
+    Raises:
+        UsageError: There is no network, or one does not predict at every character; k is below 1.
     """
 
     title = "Autocomplete"

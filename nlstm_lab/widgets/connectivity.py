@@ -27,17 +27,22 @@ Key = tuple[str, str, str]  # target, word where that is given, measured mode
 class ConnectivityExplorer(LabWidget):
     """One sentence read by several networks: point at a character, and see what its prediction hangs on.
 
-    networks: by model ("gru", "lstm", "nlstm", ...), networks that predict at every character, or their runs.
-    text: what they read; characters that a network does not know are mapped to the nearest that it does.
-    at: the selected position, at first the middle. target: "true", "predicted", or "given" with a `word`.
-    mode: "l2", "as_coded" (its square), or "gradient_x_input", which has signs. scale: as in
-    `lab.figures.connectivity_sentence`: "row", "figure" or "log".
-
     Another target or mode is computed when it is first chosen. Texts above `LARGEST` characters are read in windows. A
     link [...](#connectivity-WORD) in the notebook's text selects the first letter of that word; -2 behind it that of
     the second one, and -2-3 its third letter.
 
-    UsageError: no network, an empty text, an unknown target, mode or word, a network that is not autoregressive.
+    Args:
+        networks: By model ("gru", "lstm", "nlstm", ...), networks that predict at every character, or their runs.
+        text: What they read; characters that a network does not know are mapped to the nearest that it does.
+        at: The position that is selected at first; None for the middle.
+        target: "true", "predicted", or "given" with a `word`.
+        mode: "l2", "as_coded" (its square), or "gradient_x_input", which has signs.
+        scale: "row", "figure" or "log", as in `lab.figures.connectivity_sentence`.
+        word: The word that is the "given" target.
+
+    Raises:
+        UsageError: There is no network, or one is not autoregressive; the text is empty; the position, target, mode or
+            word is unknown.
     """
 
     title = "What a prediction hangs on"

@@ -35,14 +35,18 @@ Array = NDArray[Any]
 class CellExplorer(ReadingWidget):
     """The text coloured by a unit of every memory, and all about that unit.
 
-    runs: a run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
-    text: what is read first; unknown characters are mapped to known ones, and at most `LONGEST` are read.
-    unit, values: what is shown first. By default the unit of the innermost memory that follows the distance from the
-    last space best; `values` is "printed" (as in figures 3 and 4 of Nested LSTMs), "tanh" or "raw".
-    timescales: the excerpt whose recorded timescales and unit pages are shown, where there are any. A click on a
-    square of a map opens its unit's page; so does a link [...](#unit-inner-106) in the notebook's text.
-
+    A click on a square of a map opens its unit's page; so does a link [...](#unit-inner-106) in the notebook's text.
     `figure()` is `lab.figures.cell_activations` of the unit that is shown.
+
+    Args:
+        runs: A run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
+        text: What is read first; unknown characters are mapped to known ones, and at most `LONGEST` are read.
+        unit: Shown first; None for that of the innermost memory that follows the distance from the last space best.
+        values: Shown first: "printed" (as in figures 3 and 4 of Nested LSTMs), "tanh" or "raw".
+        timescales: The excerpt whose recorded timescales and unit pages are shown, where there are any.
+
+    Raises:
+        UsageError: There is no such unit; the text is empty, or a network predicts no characters.
     """
 
     title = "Cell explorer"

@@ -28,14 +28,19 @@ KINDS = ("zero", "freeze", "swap")
 class InterventionLab(ReadingWidget):
     """One cut of one memory, and its effect on every prediction that follows.
 
-    runs: a run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
-    text: what is read, unknown characters mapped to known ones; other: the text whose memory a swap puts in.
-    memory: as a trace calls it, "inner", "layer 2", "h"; None for the innermost or highest.
-    kind: "zero", "freeze" or "swap" (see `lab.probes.intervene`).
-    moment: how many characters have been read when the cut is made; None for where it changes most, of a few.
-    unit: one alone; -1 for all.
-
     `figure()` is `lab.figures.cut_along_text`.
+
+    Args:
+        runs: A run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
+        text: What is read, unknown characters mapped to known ones.
+        other: The text whose memory a swap puts in.
+        memory: As a trace calls it, "inner", "layer 2", "h"; None for the innermost or highest.
+        kind: "zero", "freeze" or "swap" (see `lab.probes.intervene`).
+        moment: How many characters have been read when the cut is made; None for where it changes most, of a few.
+        unit: One alone; -1 for all.
+
+    Raises:
+        UsageError: There is no such unit or kind; the text has less than two characters, or a network predicts none.
     """
 
     title = "Intervention lab"

@@ -41,7 +41,14 @@ PAGE = """<!doctype html>
 
 
 def write(path: Path, title: str, state: dict[str, Any], script: str, picture: bytes) -> Path:
-    """Write the page; returns its path. LabError: it cannot be written."""
+    """Write the page.
+
+    Returns:
+        Its path.
+
+    Raises:
+        LabError: It cannot be written.
+    """
     said = json.dumps(state, default=_bytes, ensure_ascii=False)
     content = PAGE.format(
         policy=POLICY,

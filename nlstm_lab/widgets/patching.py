@@ -19,11 +19,16 @@ LONGEST = 120  # characters that both texts may end with: the work grows with th
 class PatchLab(ReadingWidget):
     """A patch map of two texts that differ in a word and end alike, with the prediction behind each of its squares.
 
-    runs: a run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
-    clean, corrupted: the two texts. right, wrong: the next characters whose preference is looked at; by default those
-    whose probability the difference between the texts raises and lowers most.
-
     `figure()` is `lab.figures.patch_map`.
+
+    Args:
+        runs: A run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
+        clean, corrupted: The two texts.
+        right, wrong: The next characters whose preference is looked at; by default those whose probability the
+            difference between the texts raises and lowers most.
+
+    Raises:
+        UsageError: The texts end alike in over `LONGEST` characters, or a network predicts no characters.
     """
 
     title = "Patch lab"

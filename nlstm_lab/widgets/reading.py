@@ -178,7 +178,11 @@ class Reader:
         self._kept: OrderedDict[tuple[str, str], xr.Dataset] = OrderedDict()
 
     def read(self, run: str, text: str) -> tuple[str, str]:
-        """`leniently` by the run named so; UsageError: an empty text, or a network that predicts no characters."""
+        """Change a text as `leniently` does, for the run named so.
+
+        Raises:
+            UsageError: The text is empty, or the network predicts no characters.
+        """
         network = self._networks[run]
         if network.vocabulary is None or not predicts_symbols(network):
             raise UsageError(f"{run} does not predict the characters of a text: choose a network that does")

@@ -25,12 +25,18 @@ TRAINING = ("early", "train")  # splits of a history: blocks as they were traine
 class RunBrowser(LabWidget):
     """A table of runs, recorded or under way, the learning curves of those that are picked, and the provenance of one.
 
-    pattern, scale: which runs, as in `lab.runs.table`; those of a unit or an experiment of one's own only where it is
-    imported or registered. pick: names of runs picked at first; None for the first.
-    Runs that are not done are shown as they go on, and are offered to no widget before they are recorded.
-    A browser may be handed to another widget instead of runs: it then offers what is picked here, also later on.
+    Runs that are not done are shown as they go on, and are offered to no widget before they are recorded. A browser may
+    be handed to another widget instead of runs: it then offers what is picked here, also later on. `chosen()` gives the
+    picked runs; `figure()` is `lab.figures.run_curves` of them.
 
-    `chosen()` gives the picked runs; `figure()` is `lab.figures.run_curves` of them.
+    Args:
+        pattern, scale: Which runs, as in `lab.runs.table`; those of a unit or an experiment of one's own only where it
+            is imported or registered.
+        pick: Names of runs picked at first; None for the first.
+
+    Raises:
+        MissingRun: No run matches.
+        UsageError: A picked run is not among them.
     """
 
     title = "Run browser"

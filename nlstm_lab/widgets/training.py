@@ -20,7 +20,8 @@ from nlstm_lab.widgets.reading import START
 class TrainingExplorer(LabWidget):
     """The innermost memories of networks that start differently, side by side; a slider over the updates.
 
-    All is read from the records of `lab.probes.first_updates`; what is not recorded is trained first.
+    All is read from the records of `lab.probes.first_updates`; what is not recorded is trained first. `figure()` is
+    `lab.figures.all_cells` after the update.
 
     Args:
         experiments: Whose networks are shown, of one size.
@@ -30,7 +31,8 @@ class TrainingExplorer(LabWidget):
         update: Shown first; the nearest that is recorded.
         unit: Shown first.
 
-    `figure()` is `lab.figures.all_cells` after the update.
+    Raises:
+        UsageError: There is no experiment, or their networks differ in size; there is no such unit.
     """
 
     title = "The memory in training"
