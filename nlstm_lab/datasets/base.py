@@ -45,7 +45,11 @@ class Vocabulary:
         return len(self.symbols)
 
     def encode(self, text: str) -> Tensor:
-        """Codes [len(text)] int64; a UsageError names the characters that the vocabulary lacks."""
+        """Turn a text into codes, [len(text)] int64.
+
+        Raises:
+            UsageError: The vocabulary lacks characters of it, which the message names.
+        """
         codes = {symbol: code for code, symbol in enumerate(self.symbols)}
         if unknown := sorted(set(text) - codes.keys()):
             shown = " ".join(repr(character) for character in unknown[:10])
@@ -62,7 +66,13 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Symbols:
-    """One-hot input, or a softmax over as many symbols (words, classes); padded: 0 is no symbol; names: of words."""
+    """One-hot input, or a softmax over as many symbols (words, classes).
+
+    Args:
+        size: Number of symbols.
+        padded: Whether 0 is no symbol.
+        names: Of words.
+    """
 
     size: int
     padded: bool = False
@@ -92,7 +102,7 @@ class Epoch:
         last_batch: "keep" reads what fills no batch as a smaller one, "drop" leaves it out.
 
     Raises:
-        UsageError: the last partial batch is dropped, and there is no other.
+        UsageError: The last partial batch is dropped, and there is no other.
     """
 
     sequences: int

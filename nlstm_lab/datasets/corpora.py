@@ -81,7 +81,12 @@ def names() -> tuple[str, ...]:
 
 
 def open_corpus(source: TextSource) -> Corpus:
-    """The corpus, encoded on the first opening; MissingData or UsageError where it cannot be read as stated."""
+    """Open a corpus, which the first opening encodes.
+
+    Raises:
+        MissingData: It is not on this machine.
+        UsageError: It cannot be read as stated.
+    """
     if len(source.share) != 3 or sum(source.share) != 100 or min(source.share) < 1:
         raise UsageError(f"the shares of train, valid and test are whole percents that add to 100: {source.share}")
     name, own = source.corpus, source.corpus not in names()

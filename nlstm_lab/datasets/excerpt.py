@@ -14,7 +14,10 @@ from nlstm_lab.errors import UsageError
 
 @dataclass(frozen=True)
 class Excerpt:
-    """`length` symbols of a split, from `start` on, in order.
+    """`length` symbols of a split of a named corpus, from `start` on, in order.
+
+    Raises:
+        UsageError: The corpus has no name.
 
     >>> str(Excerpt("ptb", "valid", 50_000))
     'ptb valid 0:50000'
@@ -33,7 +36,12 @@ class Excerpt:
         return f"{self.corpus} {self.split} {self.start}:{self.start + self.length}"
 
     def read(self) -> str:
-        """The text; MissingData where the corpus is not on this machine, UsageError where the split is shorter."""
+        """Read the text.
+
+        Raises:
+            MissingData: The corpus is not on this machine.
+            UsageError: The split is shorter.
+        """
         corpus = open_corpus(TextSource(self.corpus))
         codes = corpus.splits[self.split][self.start : self.start + self.length]
         if len(codes) < self.length:
@@ -64,7 +72,7 @@ class KnownText:
         return f"nested language ({made}) {self.split} 0:{self.length}"
 
     def read(self) -> str:
-        """Return the text."""
+        """Read the text."""
         corpus = self.language.load().corpus
         return corpus.vocabulary.decode(corpus.splits[self.split][: self.length])
 
@@ -85,9 +93,14 @@ class Lines:
         return f"iamondb {self.split} {self.start}:{self.start + self.count}"
 
     def read(self) -> list[Tensor]:
-        """The points [T, 3] of each, as a network reads them; MissingData where IAM-OnDB is not on this machine.
+        """Read the lines.
 
-        UsageError where the split has fewer lines.
+        Returns:
+            The points [T, 3] of each, as a network reads them.
+
+        Raises:
+            MissingData: IAM-OnDB is not on this machine.
+            UsageError: The split has fewer lines.
         """
         task = HandwritingTask(Handwriting())
         if self.start + self.count > len(task.lines[self.split]):
@@ -98,6 +111,9 @@ class Lines:
 @dataclass(frozen=True)
 class Sequences:
     """The first `number` sequences of a split, as a task of Madsen's article packs them; the split is random.
+
+    Raises:
+        UsageError: The task's corpus has no name.
 
     >>> str(Sequences(Autocomplete("text8"), "test", 200))
     'text8 test sequences 0:200 of 200'
@@ -116,5 +132,10 @@ class Sequences:
         return f"{self.task.corpus} {self.split} sequences 0:{self.number} of {self.task.length}{normal}"
 
     def read(self) -> list[str]:
-        """The texts, each after a space; MissingData where the corpus is not on this machine."""
+        """Read the texts, each after a space.
+
+        Raises:
+            MissingData: The corpus is not on this machine.
+            UsageError: The split has fewer sequences, or the text is not of a-z and single spaces.
+        """
         return self.task.load().texts(self.split, self.number)

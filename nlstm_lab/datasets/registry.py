@@ -69,7 +69,11 @@ class Status:
 
 
 def get(name: str) -> Dataset:
-    """The record of a data set; a UsageError lists the names."""
+    """Return the record of a data set.
+
+    Raises:
+        UsageError: There is none of that name; the message names the nearest.
+    """
     try:
         return DATASETS[name]
     except KeyError:
@@ -86,7 +90,11 @@ def find(file: File) -> Path | None:
 
 
 def locate(name: str) -> tuple[Path, ...]:
-    """The files of a data set in their order; MissingData names the first that lacks and the ways out."""
+    """Find the files of a data set, in their order.
+
+    Raises:
+        MissingData: One lacks; the message names the first that does, and the ways out.
+    """
     dataset = get(name)
     paths = []
     for file in dataset.files:
@@ -101,7 +109,11 @@ def locate(name: str) -> tuple[Path, ...]:
 
 
 def contents(name: str) -> list[bytes]:
-    """The content of each file of a data set, verified; DamagedFile where it is not what was published."""
+    """Read the content of each file of a data set, verified.
+
+    Raises:
+        DamagedFile: One is not what was published.
+    """
     everything = []
     for file, path in zip(get(name).files, locate(name), strict=True):
         data = content.read(path)
@@ -111,7 +123,11 @@ def contents(name: str) -> list[bytes]:
 
 
 def verify(file: File, path: Path | str, measured: Mapping[str, str | int]) -> None:
-    """Compare what was measured of a content with the record; DamagedFile says what differs."""
+    """Compare what was measured of a content with the record.
+
+    Raises:
+        DamagedFile: They differ; the message says in what.
+    """
     for what in ("size", "sha256", "md5", "members"):
         if (expected := getattr(file, what)) is not None and measured[what] != expected:
             raise DamagedFile(

@@ -31,7 +31,16 @@ class Source(NamedTuple):
 def import_(name: str, path: Path) -> list[Path]:
     """Take over a data set's files from a file, an archive (tar, zip) or a folder, all of those found there or none.
 
-    Returns where they were put. UsageError: nothing is found; DamagedFile: one is not what was published.
+    Args:
+        name: Of the data set.
+        path: The file, archive or folder.
+
+    Returns:
+        Where they were put.
+
+    Raises:
+        UsageError: Nothing is found.
+        DamagedFile: One is not what was published.
     """
     dataset = registry.get(name)
     path = path.expanduser()
@@ -51,7 +60,11 @@ def import_(name: str, path: Path) -> list[Path]:
 
 
 def place(file: File, source: Source) -> Path:
-    """Copy a verified content to where the file belongs; DamagedFile: a copy in NLSTM_LAB_DATA hides it."""
+    """Copy a verified content to where the file belongs.
+
+    Raises:
+        DamagedFile: A copy in NLSTM_LAB_DATA hides it.
+    """
     with _copied(file, source) as target:
         pass
     _uncover(file, target)
@@ -119,10 +132,20 @@ def saying_why(target: Path) -> Iterator[None]:
 
 
 def fetch(name: str, progress: bool = True) -> list[Path]:
-    """Download what a data set lacks on this machine; returns the files that were put in place.
+    """Download what a data set lacks on this machine.
 
-    A UsageError says how a set is had that may not be downloaded, a LabError what every mirror answered, or that the
-    disk is full. What was there before stays until a verified file replaces it.
+    What was there before stays until a verified file replaces it.
+
+    Args:
+        name: Of the data set.
+        progress: Show a progress bar.
+
+    Returns:
+        The files that were put in place.
+
+    Raises:
+        UsageError: The set may not be downloaded; the message says how it is had.
+        LabError: No mirror has it, and the message says what each answered; or the disk is full.
     """
     dataset, folder = registry.get(name), paths.data()
     if not all(file.urls for file in dataset.files):

@@ -37,7 +37,11 @@ class NestedLanguage:
         check(self)
 
     def load(self) -> "NestedLanguageTask":
-        """The task, with `boundaries`; a UsageError where a topic would have fewer than two words."""
+        """Make the task, with `boundaries`.
+
+        Raises:
+            UsageError: There is one topic, or a topic would have fewer than two words.
+        """
         if self.topics < 2 or self.words < 2 * self.topics:
             raise UsageError(f"{self.topics} topics with {self.words} words: 2 topics at least, 2 words in each")
         return NestedLanguageTask(self)

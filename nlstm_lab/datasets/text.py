@@ -20,11 +20,17 @@ COUNTED = 1 << 24  # symbols that are counted at a time
 
 @dataclass(frozen=True)
 class CharacterModelling:
-    """Predict the next symbol of a text; `corpus` is a name or the path of a text file (see `TextSource`).
+    """Predict the next symbol of a text.
 
     Blocks (Nested LSTM): `length` symbols cut one after another, shuffled each epoch, cold, length - 1 predictions.
     Streams (HM-LSTM): `batch_size` contiguous pieces side by side, `length` predictions a batch, state carried.
-    batch_order, last_batch: of the blocks, see `Epoch`; streams have an order of their own.
+
+    Args:
+        corpus: A name, or the path of a text file (see `TextSource`).
+        batch_order, last_batch: Of the blocks, see `Epoch`; streams have an order of their own.
+
+    Raises:
+        UsageError: `batch_order` or `last_batch` is given for streams.
     """
 
     corpus: str = "ptb"
@@ -45,7 +51,12 @@ class CharacterModelling:
             )
 
     def load(self) -> "TextTask":
-        """The task; MissingData where the corpus is not on this machine, a UsageError where it is too short."""
+        """Make the task.
+
+        Raises:
+            MissingData: The corpus is not on this machine.
+            UsageError: It is too short.
+        """
         source = TextSource(self.corpus, self.normalization, self.share, self.encoding)
         return TextTask(
             open_corpus(source), self.length, self.batch_size, self.evaluation, self.batch_order, self.last_batch

@@ -62,7 +62,12 @@ class Autocomplete(Packed):
     words: int = 2**14
 
     def load(self) -> "AutocompleteTask":
-        """The task; a UsageError where the text is not of a-z and single spaces."""
+        """Make the task.
+
+        Raises:
+            MissingData: The corpus is not on this machine.
+            UsageError: The text is not of a-z and single spaces.
+        """
         return AutocompleteTask(self.source(), self.length, self.words, self.batch_size)
 
 
@@ -76,7 +81,12 @@ class TextGeneration(Packed):
     length: int = 180
 
     def load(self) -> "GenerationTask":
-        """The task; a UsageError where the text is not of a-z and single spaces."""
+        """Make the task.
+
+        Raises:
+            MissingData: The corpus is not on this machine.
+            UsageError: The text is not of a-z and single spaces.
+        """
         return GenerationTask(self.source(), self.length, self.batch_size)
 
 
@@ -123,7 +133,11 @@ class PackedTask(ABC):
         return self._batches(self.rows[split], EVALUATION_BATCH)
 
     def texts(self, split: Split, number: int) -> list[str]:
-        """The first `number` sequences of a split as they are read; a UsageError where it has fewer."""
+        """Return the first `number` sequences of a split as they are read.
+
+        Raises:
+            UsageError: It has fewer.
+        """
         rows = self.rows[split][:number]
         if not 1 <= number <= len(rows):
             raise UsageError(f"the {split} split has 1 to {len(self.rows[split])} sequences, not {number}")
