@@ -121,7 +121,10 @@ def ensure(
 
 
 def check_machine(name: str, precision: Precision) -> torch.device:
-    """The device of that name; `auto` is the GPU where there is one.
+    """Find the device of that name, and check that it can compute in that precision.
+
+    Args:
+        name: auto, cpu or cuda; auto is the GPU where there is one.
 
     Raises:
         UsageError: There is no such device or precision, or not on this machine.

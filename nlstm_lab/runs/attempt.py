@@ -112,17 +112,24 @@ def alone(folder: Path) -> AbstractContextManager[None]:
 
 
 def check_patience(experiment: Experiment, patience: Any) -> None:
-    """Raise UsageError unless `patience` is None, or a whole number of epochs that the experiment has."""
+    """Refuse a `patience` that is not None.
+
+    Raises:
+        UsageError: It is no whole number of epochs that the experiment has.
+    """
     most = experiment.training.epochs
     if patience is not None and (type(patience) is not int or not 1 <= patience <= most):
         raise UsageError(f"patience must be a whole number from 1 to {most}, the epochs that there are, not {patience}")
 
 
 def settled(experiment: Experiment, seed: int, patience: int | None, finish: bool) -> Run | None:
-    """The recorded run, or None where there is something to train.
+    """Load the recorded run; None where there is something to train.
 
-    A longer patience, or none and `finish`, lets a run that a rule has ended go on. UsageError: a rule is asked for,
-    and the run is finished without it; LabError: it would go on, and its checkpoint is not here.
+    A longer patience, or none and `finish`, lets a run that a rule has ended go on.
+
+    Raises:
+        UsageError: A rule is asked for, and the run is finished without it.
+        LabError: It would go on, and its checkpoint is not here.
     """
     try:
         run = load(experiment, seed)

@@ -35,7 +35,12 @@ def write_json(file: Path, content: Any) -> None:
 
 
 def read_json(file: Path) -> Any:
-    """Plain values from `file`; raises DamagedFile where it is not JSON, FileNotFoundError where it is not there."""
+    """Read plain values from `file`.
+
+    Raises:
+        DamagedFile: It is not JSON, or cannot be read.
+        FileNotFoundError: It is not there.
+    """
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):

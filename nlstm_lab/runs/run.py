@@ -56,8 +56,7 @@ class Run:
     def model(self, device: str = "cpu") -> models.Network:
         """Build the network with the weights of its best validation epoch, in eval mode; needs no data set.
 
-        Where they are not kept, the network still finds what was recorded of it, and raises MissingRun when it is to
-        read.
+        Where they are not kept, the network still finds what was recorded of it; only its reading raises MissingRun.
 
         Raises:
             DamagedFile: The file is damaged, or holds other weights than recorded.
@@ -111,7 +110,14 @@ def is_known(name: str) -> bool:
 
 
 def resolve(name: str | Experiment, scale: str | None) -> Experiment:
-    """An experiment from its name; without a scale, the largest one that has recorded runs."""
+    """Find an experiment from its name.
+
+    Args:
+        scale: None for the largest that has recorded runs, small where none has.
+
+    Raises:
+        UsageError: There is no such experiment or scale.
+    """
     if isinstance(name, Experiment):
         return name
     if scale is not None:

@@ -84,7 +84,11 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
 
 
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
-    """List runs that failed: experiment, scale, seed, what was not finite, and after which update."""
+    """List runs that failed.
+
+    Returns:
+        experiment, scale, seed, `what` was not finite, and after which `update`.
+    """
     columns = ["experiment", "scale", "seed", "what", "update"]
     failed = [records.read(file, records.FAILURE) for file in sorted(paths.runs().glob("*/*/failed.json"))]
     matching = [

@@ -21,7 +21,8 @@ MARK = b"sha256:"  # stands at the end, before the digest of the rest
 def save(path: Path, state: dict[str, Any]) -> None:
     """Write `state` (plain values and tensors) to `path`, keeping what stood there as `<name>.previous`.
 
-    Raises LabError where the disk is full or the folder cannot be written; what was there stays.
+    Raises:
+        LabError: The disk is full, or the folder cannot be written; what was there stays.
     """
     packed = io.BytesIO()  # torch hides the system's reason when it writes to a file itself
     torch.save({**state, "format": FORMAT}, packed)

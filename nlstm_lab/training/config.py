@@ -60,7 +60,11 @@ class TrainingConfig:
             raise UsageError(f"rate_lengths must be above 1, the steps of a segment, not {self.rate_lengths!r}")
 
     def make_optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
-        """The optimizer of a network; UsageError where its output bias is to be trained apart and there is none."""
+        """Make the optimizer of a network.
+
+        Raises:
+            UsageError: The output bias is to be trained apart, and the network has none.
+        """
         groups: Any = network.parameters()
         if self.output_bias_rate != 1 or self.output_bias_first:
             bias = _output_bias(network)
@@ -75,9 +79,14 @@ class TrainingConfig:
         return torch.optim.RMSprop(groups, lr=self.learning_rate, alpha=self.decay)
 
     def step(self, network: nn.Module, optimizer: torch.optim.Optimizer, update: int = 0) -> torch.Tensor:
-        """One clipped update from the gradients that are there; returns the gradient's norm before clipping.
+        """Make one clipped update from the gradients that are there.
 
-        update: how many were made before.
+        Args:
+            optimizer: Of the network.
+            update: How many were made before.
+
+        Returns:
+            The gradient's norm before clipping.
         """
         if update < (self.output_bias_first or 0):
             bias = _output_bias(network)

@@ -65,7 +65,11 @@ class State:
         self.began = self.saved = time.monotonic()
 
     def restore(self) -> None:
-        """Go on from the file, where there is one; UsageError: another precision, or another network's weights."""
+        """Go on from the file, where there is one.
+
+        Raises:
+            UsageError: It is of another precision, or holds another network's weights.
+        """
         saved = checkpoint.load(self.file) if self.file else None
         if saved is None:
             self.take_part([])
