@@ -78,15 +78,19 @@ class Registry:
             raise ValueError("two experiments share a name and a scale")
 
     def names(self, pattern: str = "*") -> list[str]:
-        """Names that match a shell pattern, in the order of the documents."""
+        """List the names that match a shell pattern, in the order of the documents."""
         return [name for name in dict.fromkeys(name for name, _ in self._known) if fnmatch.fnmatchcase(name, pattern)]
 
     def scales(self, name: str) -> list[Scale]:
-        """The scales that an experiment has."""
+        """List the scales that an experiment has; none for an unknown name."""
         return [scale for scale in SCALES if (name, scale) in self._known]
 
     def get(self, name: str, scale: str = "paper") -> Experiment:
-        """The experiment of that name at that scale; raises UsageError that lists what there is."""
+        """Look up the experiment of that name at that scale; a name may hold variations, as `name+flag=value`.
+
+        Raises:
+            UsageError: There is none, which the message says with what there is; or a variation sets no known flag.
+        """
         base, *variations = name.split("+")
         if (base, scale) in self._known:
             experiment = self._known[base, scale]  # type: ignore[index]
@@ -104,12 +108,15 @@ class Registry:
         )
 
     def variant(self, name: str, /, scale: str = "paper", **flags: Any) -> Experiment:
-        """An experiment with one or more decisions turned the other way, with a name and runs of its own.
+        """Turn one or more decisions of an experiment the other way, which gives it a name and runs of its own.
 
         `variant("ptb_char_nlstm", forget_bias=0.0)` is the experiment `ptb_char_nlstm+forget_bias=0.0`.
 
         Args:
             flags: Fields of its task, model or training, or flags of its cell type, with their new values.
+
+        Raises:
+            UsageError: There is no such experiment, scale or flag.
 
         >>> import nlstm_lab as lab
         >>> lab.experiments.variant("ptb_char_nlstm", forget_bias=0.0).model.flags["forget_bias"]
@@ -119,7 +126,11 @@ class Registry:
 
 
 def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
-    """Set one field of an experiment's task, model, cell type or training; UsageError: there is no such field."""
+    """Set one field of an experiment's task, model, cell type or training.
+
+    Raises:
+        UsageError: There is no such field, or the cell type is not known.
+    """
     name = f"{experiment.name}+{flag}={_format(value)}"
     changed: dict[str, Any] = {"name": name, "printed": None, "printed_parameters": None}
     flag = next((now for now, recorded in RECORDED_AS.items() if recorded == flag), flag)

@@ -40,9 +40,12 @@ class Comparison:
         return shown(self.frame)
 
     def save(self, folder: Path | None = None) -> list[Path]:
-        """Write `<document>_<table>.csv` (every column) and `.tex` (for a paper); returns both paths.
+        """Write `<document>_<table>.csv` (every column) and `.tex` (for a paper).
 
         They go into `workspaces/figures` where other parameters made those that are there.
+
+        Returns:
+            Both paths.
         """
         tex = (folder or paths.figures()) / f"{self.target.replace('.', '_')}.tex"
         tex = committed.place(tex, _made_with(tex))
