@@ -50,12 +50,13 @@ __all__ = [
 
 
 def bench(sizes: Sequence[Size] = SIZES, devices: Sequence[str] = ("cpu", "cuda"), rounds: int = 7) -> pd.DataFrame:
-    """A row for each size, device and variant of the training step.
+    """Measure each variant of the training step, at each size and on each device.
 
-    `vs_naive`, `vs_naive_onednn` and `vs_nn_lstm` are medians over rounds of the other's seconds by ours, the last in
-    the same precision; `ms` the median; `gflops` what the products' arithmetic comes to a second, `of_peak` its share
-    of the measured peak; `memory_vs_naive` that of the most bytes held. A device that is not here has one row,
-    "unmeasured".
+    Returns:
+        A row for each size, device and variant. `vs_naive`, `vs_naive_onednn` and `vs_nn_lstm` are medians over rounds
+        of the other's seconds by ours, the last in the same precision; `ms` the median; `gflops` what the products'
+        arithmetic comes to a second, `of_peak` its share of the measured peak; `memory_vs_naive` that of the most bytes
+        held. A device that is not here has one row, "unmeasured".
     """
     rows: list[dict[str, Any]] = []
     for size in sizes:
@@ -101,7 +102,7 @@ def _ratio(theirs: list[float] | None, ours: list[float]) -> float:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """The frame as text, a block for each size and device; below those of a GPU, what autocast means there."""
+    """Write the frame as text, a block for each size and device; below those of a GPU, what autocast means there."""
     shown = {"vs_naive": "{:.2f}", "vs_naive_onednn": "{:.2f}", "vs_nn_lstm": "{:.2f}", "ms": "{:.1f}"}
     shown |= {"gflops": "{:.0f}", "of_peak": "{:.0%}", "memory_vs_naive": "{:.2f}"}
     blocks = []
@@ -121,7 +122,7 @@ def table(frame: pd.DataFrame) -> str:
 
 
 def report(readings: Sequence[Reading]) -> str:
-    """A line for each reading of one text with an HM-LSTM."""
+    """Write a line for each reading of one text with an HM-LSTM."""
     return "\n".join(
         f"HM-LSTM reading one text, 3 x {one.hidden_size}, boundary rates "
         f"{' and '.join(f'{rate:.3f}' for rate in one.rates)}: sparse {one.ratio:.2f} times as fast as dense "
@@ -131,7 +132,11 @@ def report(readings: Sequence[Reading]) -> str:
 
 
 def save(frame: pd.DataFrame, readings: Sequence[Reading], path: Path, rounds: int) -> None:
-    """Write everything to the file at `path`, as JSON: the machine, a record a row, and the readings."""
+    """Write the machine, a record a row, and the readings to a file, as JSON.
+
+    Args:
+        path: The file.
+    """
     rows = json.loads(frame.to_json(orient="records"))
     content = {
         "machine": machine(),
@@ -164,7 +169,11 @@ class Record:
 
 
 def recorded(name: str) -> Record:
-    """A committed record of a machine; UsageError names those that there are."""
+    """Load a committed record of a machine.
+
+    Raises:
+        UsageError: There is none of that name; the message lists those that there are.
+    """
     path = paths.bench() / f"{name}.json"
     if not path.is_file():
         known = ", ".join(sorted(path.stem for path in paths.bench().glob("*.json"))) or "none"

@@ -7,7 +7,12 @@ from torch import Tensor
 
 
 def positive(name: str, value: Any) -> int:
-    """`value` if it is a positive integer; else TypeError or ValueError that calls it `name`."""
+    """Return `value` if it is a positive integer.
+
+    Raises:
+        TypeError: It is no integer; the message calls it `name`.
+        ValueError: It is not positive.
+    """
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be a positive integer, not {type(value).__name__} {value!r}")
     if value < 1:
@@ -16,13 +21,21 @@ def positive(name: str, value: Any) -> int:
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    """Raise ValueError unless `value` is one of `allowed`."""
+    """Refuse a `value` that is not one of `allowed`.
+
+    Raises:
+        ValueError: It is not.
+    """
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
 
 
 def switch(name: str, value: Any) -> bool:
-    """`value` if it is True or False; else TypeError that calls it `name`."""
+    """Return `value` if it is True or False.
+
+    Raises:
+        TypeError: It is not; the message calls it `name`.
+    """
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {value!r}")
     return value

@@ -20,7 +20,11 @@ class Exchangeable(Recurrent):
         return {}
 
     def torch_options(self) -> dict[str, Any]:
-        """Return the counterpart's further arguments; ValueError where it cannot compute the same."""
+        """Return the counterpart's further arguments.
+
+        Raises:
+            ValueError: It cannot compute the same.
+        """
         return {}
 
     @classmethod

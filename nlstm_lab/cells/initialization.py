@@ -19,7 +19,11 @@ RECORDED = {"nested_lstm": "paper", "madsen": "tensorflow"}  # what records call
 
 
 def scheme(name: str) -> Initialization:
-    """The initialization of that name, today's or a record's; ValueError for another."""
+    """Return the initialization of that name, today's or a record's.
+
+    Raises:
+        ValueError: There is none.
+    """
     allowed = get_args(Initialization)
     today = {recorded: known for known, recorded in RECORDED.items()}.get(name, name)
     if today not in allowed:

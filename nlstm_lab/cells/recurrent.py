@@ -140,9 +140,14 @@ class Recurrent(Trusted, Unscripted):
     ) -> tuple[Tensor, Any, list[Record]]:
         """Output and state as from `forward`, and for each layer every gate and state by name.
 
-        The tensors are laid out as the output is: [T, B, hidden_size]; a nested memory's are a dictionary of their own
-        under "memory". Takes a padded or unbatched sequence; always runs the readable step, never a faster path. steps:
-        what each layer records into, lowest first; by default new `Records`.
+        Takes a padded or unbatched sequence; always runs the readable step, never a faster path.
+
+        Args:
+            steps: What each layer records into, lowest first; None for new `Records`.
+
+        Returns:
+            Output, last state, and a record a layer, of tensors laid out as the output is: [T, B, hidden_size]; a
+            nested memory's are a dictionary of their own under "memory".
         """
         return self._trace(input, hx, steps)
 

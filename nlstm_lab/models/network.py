@@ -89,13 +89,21 @@ class Network(nn.Module):
         return self.to("meta")
 
     def require_weights(self) -> None:
-        """Refuse to go on, with MissingRun, where the weights are not kept."""
+        """Refuse to go on where the weights are not kept.
+
+        Raises:
+            MissingRun: They are not.
+        """
         if self.missing_weights:
             raise MissingRun(self.missing_weights.message)
 
     @property
     def device(self) -> torch.device:
-        """Where the weights lie; MissingRun where they are not kept."""
+        """Where the weights lie.
+
+        Raises:
+            MissingRun: They are not kept.
+        """
         self.require_weights()
         return next(self.parameters()).device
 
