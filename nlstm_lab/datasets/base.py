@@ -19,9 +19,11 @@ LastBatch = Literal["keep", "drop"]
 class Batch(NamedTuple):
     """Time-major sequences side by side.
 
-    inputs: symbols [T, B] int64, or vectors [T, B, features]. targets: symbols or words [T, B], classes [B], or
-    points [T, B, 3]. mask: [T, B] bool (or [B] for classes), True where a prediction counts; None where all do.
-    fresh: the state starts at zero here; False continues from the batch before.
+    Args:
+        inputs: Symbols [T, B] int64, or vectors [T, B, features].
+        targets: Symbols or words [T, B], classes [B], or points [T, B, 3].
+        mask: [T, B] bool (or [B] for classes), True where a prediction counts; None where all do.
+        fresh: The state starts at zero here; False continues from the batch before.
     """
 
     inputs: Tensor
@@ -131,7 +133,11 @@ class Epoch:
 
 
 def split_90_5_5(order: np.ndarray, counted: str) -> dict[Split, np.ndarray]:
-    """Cut a shuffled order [n] into 90/5/5; below 20 a UsageError, which begins with what was `counted`."""
+    """Cut a shuffled order [n] into 90/5/5.
+
+    Raises:
+        UsageError: There are less than 20; the message begins with what was `counted`.
+    """
     if len(order) < 20:
         raise UsageError(f"{counted}, too few to split 90/5/5")
     train, valid = int(len(order) * 0.9), int(len(order) * 0.05)

@@ -43,10 +43,15 @@ def only_beginning(wanted: bool = True) -> AbstractContextManager[None]:
 
 @dataclass(frozen=True)
 class TextSource:
-    """Which text, and how it is read. `corpus` is a name (see `names`) or the path of a text file.
+    """Which text, and how it is read.
 
-    normalization, share (train, valid and test in percent, contiguous) and encoding are for texts that do not come
-    split and encoded already; files may be plain, .gz, .xz or .zip.
+    All but the first argument are for texts that do not come split and encoded already.
+
+    Args:
+        corpus: A name (see `names`), or the path of a text file, which may be plain, .gz, .xz or .zip.
+        normalization: "none", or "text8" for the cleaning of `text8_rules`.
+        share: Of train, valid and test in percent, contiguous.
+        encoding: Of the file.
     """
 
     corpus: str

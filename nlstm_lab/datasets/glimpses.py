@@ -41,7 +41,11 @@ class MNISTGlimpses:
 
     "patches" (our reading of the paper): the quadrant's every second row and column, then its four 7 x 7 patches.
     "phases" (the other reading): its four interleaved 7 x 7 phases, then the quadrant reduced by means of 2 x 2.
-    batch_order, last_batch: see `Epoch`.
+
+    Args:
+        batch_size: Sequences side by side.
+        reading: "patches" or "phases".
+        batch_order, last_batch: See `Epoch`.
     """
 
     batch_size: int = 100
@@ -53,7 +57,11 @@ class MNISTGlimpses:
         check(self)
 
     def load(self) -> "GlimpseTask":
-        """The task; MissingData where MNIST is not on this machine."""
+        """Make the task.
+
+        Raises:
+            MissingData: MNIST is not on this machine.
+        """
         return GlimpseTask(self)
 
 

@@ -38,7 +38,11 @@ class Handwriting:
         check(self, zero=("seed", "minimum"))
 
     def load(self) -> "HandwritingTask":
-        """The task; MissingData where IAM-OnDB is not on this machine."""
+        """Make the task.
+
+        Raises:
+            MissingData: IAM-OnDB is not on this machine.
+        """
         return HandwritingTask(self)
 
 
@@ -124,10 +128,11 @@ def trajectory(points: Tensor, mean: np.ndarray, deviation: np.ndarray) -> np.nd
 
 
 def lines() -> Parsed:
-    """Every line of IAM-OnDB, from its line XMLs and the transcripts of its forms, parsed once.
+    """Read every line of IAM-OnDB, from its line XMLs and the transcripts of its forms, parsed once.
 
-    Arrays: `points` [all points, 2] int32 (x, y), `lifted` [all points] uint8 (1 where a stroke ends), `ends`
-    [lines] int64. Facts: `names`, `transcripts` (empty where the form's text has fewer lines) and `sha256`.
+    Returns:
+        Arrays: `points` [all points, 2] int32 (x, y), `lifted` [all points] uint8 (1 where a stroke ends), `ends`
+        [lines] int64. Facts: `names`, `transcripts` (empty where the form's text has fewer lines) and `sha256`.
     """
     files = registry.locate("iamondb")
     return cached("iamondb", files, lambda: _parse(*files))

@@ -27,9 +27,12 @@ LINES, CHARACTERS = 4, 5
 class ChinesePoetry:
     """Predict the next character of a quatrain, cold for each poem (SeqGAN's setting: batch 64, length 20).
 
-    start "none": the first character is given, 19 predictions a poem. "zero": a zero vector comes first, 20
-    predictions and not one parameter more; the inputs are then one-hot vectors [20, B, symbols], since no symbol is
-    the zero vector. batch_order, last_batch: see `Epoch`.
+    Args:
+        batch_size: Poems side by side.
+        start: "none": the first character is given, 19 predictions a poem. "zero": a zero vector comes first, 20
+            predictions and not one parameter more; the inputs are then one-hot vectors [20, B, symbols], since no
+            symbol is the zero vector.
+        batch_order, last_batch: See `Epoch`.
     """
 
     batch_size: int = 64
@@ -41,7 +44,11 @@ class ChinesePoetry:
         check(self)
 
     def load(self) -> "PoetryTask":
-        """The task; MissingData where the quatrains are not on this machine."""
+        """Make the task.
+
+        Raises:
+            MissingData: The quatrains are not on this machine.
+        """
         return PoetryTask(self)
 
 

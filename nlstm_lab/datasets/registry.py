@@ -72,7 +72,7 @@ def get(name: str) -> Dataset:
     """Return the record of a data set.
 
     Raises:
-        UsageError: There is none of that name; the message names the nearest.
+        UsageError: There is none of that name; the message says which may be meant, or lists the names.
     """
     try:
         return DATASETS[name]
