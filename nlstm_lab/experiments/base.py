@@ -51,12 +51,12 @@ class Experiment:
             raise UsageError(f"the scale of an experiment is one of {', '.join(SCALES)}, not {self.scale!r}")
 
     def load(self) -> Any:
-        """The task; at smoke scale, of a text of one's own its beginning alone."""
+        """Load the task; at smoke scale, of a text of one's own its beginning alone."""
         with only_beginning(self.scale == "smoke"):
             return self.task.load()
 
     def config(self) -> dict[str, Any]:
-        """Everything that decides the numbers, as plain JSON values.
+        """Collect everything that decides the numbers, as plain JSON values.
 
         A field that came after runs were recorded (`settings.ADDED`) is left out while it holds its default.
         """
@@ -65,7 +65,7 @@ class Experiment:
         return json.loads(json.dumps({"name": self.name, "scale": self.scale, **values}))  # type: ignore[no-any-return]
 
     def digest(self) -> str:
-        """The first 16 hexadecimal digits of the sha256 of `config()`."""
+        """Return the first 16 hexadecimal digits of the sha256 of `config()`."""
         return hashlib.sha256(json.dumps(self.config(), sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -89,7 +89,7 @@ class Registry:
         """Look up the experiment of that name at that scale; a name may hold variations, as `name+flag=value`.
 
         Raises:
-            UsageError: There is none, which the message says with what there is; or a variation sets no known flag.
+            UsageError: There is none, and the message lists what there is; or a variation sets no known flag.
         """
         base, *variations = name.split("+")
         if (base, scale) in self._known:

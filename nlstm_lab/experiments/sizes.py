@@ -46,7 +46,7 @@ def ends(task: Any) -> tuple[Symbols | Vectors, Symbols | Mixture]:
 
 
 def parameters(experiment: Experiment) -> int:
-    """The exact number of trained values, counted on a device that holds none.
+    """Count the trained values of an experiment exactly, on a device that holds none.
 
     >>> import nlstm_lab as lab
     >>> lab.experiments.parameters(lab.experiments.get("ptb_char_nlstm"))  # table 1 prints 4.47M
@@ -88,7 +88,7 @@ def hours(experiment: Experiment, device: str = "cpu") -> float:
 
 
 def width_for_parameters(experiment: Experiment, budget: int) -> int:
-    """The widest `hidden_size` with which the experiment trains at most `budget` values: for a fair comparison.
+    """Find the widest `hidden_size` with which the experiment trains at most `budget` values: for a fair comparison.
 
     Hand it to `variant(name, hidden_size=...)`. Widths that the cell type refuses (a clockwork RNN's must be a multiple
     of its modules) are passed over.

@@ -112,10 +112,10 @@ def alone(folder: Path) -> AbstractContextManager[None]:
 
 
 def check_patience(experiment: Experiment, patience: Any) -> None:
-    """Refuse a `patience` that is not None.
+    """Check a `patience`.
 
     Raises:
-        UsageError: It is no whole number of epochs that the experiment has.
+        UsageError: It is neither None nor a whole number of epochs that the experiment has.
     """
     most = experiment.training.epochs
     if patience is not None and (type(patience) is not int or not 1 <= patience <= most):

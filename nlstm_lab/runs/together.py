@@ -55,10 +55,13 @@ def begun(pattern: str, scale: str | None) -> list[Run]:
 
 
 def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -> pd.DataFrame:
-    """Gather recorded runs, variations among them, in a tidy frame: one row a run, split, evaluation and metric.
+    """Gather recorded runs, variations among them, in a tidy frame.
 
     Args:
         partial: Add those that are not done, as their `state` says; no verdict may rest on them.
+
+    Returns:
+        One row a run, split, evaluation and metric.
 
     Raises:
         StaleRun: One that matches was trained with another configuration than today's.
@@ -212,11 +215,14 @@ def _read_by_an_update(task: Any) -> float:
 
 
 def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFrame:
-    """Count dead cells: one row a run, memory and update, with the shares `latched`, `silent` and `dead` (both).
+    """Count dead cells.
 
     Args:
         history: From `histories`.
         updates: After which updates of the first epoch (those that training logs); none for after the best epoch.
+
+    Returns:
+        One row a run, memory and update, with the shares `latched`, `silent` and `dead` (both).
 
     >>> import nlstm_lab as lab
     >>> dead = lab.runs.dead_shares(lab.runs.histories(lab.runs.recorded("ptb_char_nlstm", "small")))
@@ -250,10 +256,13 @@ def refuse_in_notebook(experiment: Experiment, seed: int, device: str) -> None:
 
 
 def outlook(runs: Sequence[Run], pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:
-    """List what lacks runs: one row an experiment, with the `seeds` that lack and the `command`.
+    """List what lacks runs.
 
     Args:
         runs: All that are recorded here.
+
+    Returns:
+        One row an experiment, with the `seeds` that lack and the `command` that trains them.
     """
     done = {(run.experiment.name, run.experiment.scale, run.seed) for run in runs}
     rows = []

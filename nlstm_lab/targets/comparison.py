@@ -36,7 +36,7 @@ class Comparison:
     frame: pd.DataFrame
 
     def shown(self) -> pd.DataFrame:
-        """The frame as text for readers (see `shown`)."""
+        """Write the frame as text for readers (see `shown`)."""
         return shown(self.frame)
 
     def save(self, folder: Path | None = None) -> list[Path]:

@@ -31,7 +31,7 @@ Rows = list[dict[Hashable, Any]]
 
 
 def report(frame: pd.DataFrame) -> str:
-    """The whole frame of `verdicts` as a small Markdown table, and the commands that run what lacks runs.
+    """Write the whole frame of `verdicts` as a small Markdown table, with the commands that run what lacks runs.
 
     >>> import nlstm_lab as lab
     >>> print(lab.targets.report(lab.targets.verdicts(lab.runs.table())).splitlines()[0])
@@ -115,7 +115,7 @@ def grouped(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def readme_block(frame: pd.DataFrame) -> str:
-    """The whole frame of `verdicts` as Markdown: for each document its numbers and its claims.
+    """Write the whole frame of `verdicts` as Markdown: for each document its numbers and its claims.
 
     A table of which nothing was run takes one line. Cells show validation / test where both are printed. Below a
     document's numbers stands how many wrong rows would pass.

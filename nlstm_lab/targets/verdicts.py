@@ -23,13 +23,19 @@ LARGEST_FIRST = SCALES[::-1]  # the largest speaks
 class Row:
     """One line of the verdicts' frame.
 
-    anchor: the verdict counts: the document prints this number, or makes this statement of this split. own: the
-    document does not ask it. experiment: which one measures a number, "" where it is cited. setting: of a number how
-    the output bias starts, of an ordering the substitute that was read and how a rule ended its runs. printed, ours,
-    low, high: in the metric's unit, NaN where there is none; for an ordering, by how much the better one is better.
-    match, close: within which our number is so called. p: of the two-sided t test of an ordering or claim. seeds: how
-    many (of an ordering, the side with fewer); values: every seed's value. verdict: "" of a number that was run in a
-    setting that no document prints.
+    Args:
+        anchor: The verdict counts: the document prints this number, or makes this statement of this split.
+        own: The document does not ask it.
+        experiment: Which one measures a number, "" where it is cited.
+        setting: Of a number how the output bias starts, of an ordering the substitute that was read and how a rule
+            ended its runs.
+        printed, ours, low, high: In the metric's unit, NaN where there is none; for an ordering, by how much the better
+            one is better.
+        match, close: Within which our number is so called.
+        p: Of the two-sided t test of an ordering or claim.
+        seeds: How many (of an ordering, the side with fewer).
+        values: Every seed's value.
+        verdict: "" of a number that was run in a setting that no document prints.
     """
 
     document: str
@@ -99,7 +105,7 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
 
 
 def printed_numbers(frame: pd.DataFrame) -> "pd.Series[bool]":
-    """Which rows of the verdicts' frame hold a printed number; the margin that is printed with an ordering is none."""
+    """Mark the rows of the verdicts' frame that hold a printed number; the margin printed with an ordering is none."""
     return frame["as_printed"].ne("") & frame["kind"].ne("ordering")
 
 

@@ -121,11 +121,11 @@ class TrainingConfig:
             group["lr"] = rate
 
     def slope_at(self, epoch: int) -> float | None:
-        """HM-LSTM's slope during `epoch` (from 0): section 4.1 and 4.2, `epoch` read as the current one."""
+        """Return HM-LSTM's slope during `epoch` (from 0): section 4.1 and 4.2, `epoch` read as the current one."""
         return None if self.slope is None else min(self.slope[0], self.slope_start + self.slope[1] * epoch)
 
     def holds_rates(self, epoch: int) -> bool:
-        """Whether the ratio loss is part of the loss during `epoch` (from 0)."""
+        """Say whether the ratio loss is part of the loss during `epoch` (from 0)."""
         return bool(self.rate_lengths) and (self.rate_epochs is None or epoch < self.rate_epochs)
 
 
