@@ -163,7 +163,7 @@ class Record:
     reading: pd.DataFrame
 
     def of(self, hidden_size: int, device: str = "cpu") -> pd.DataFrame:
-        """The training steps of one size and device that were measured."""
+        """Select the training steps of one size and device that were measured."""
         mine = self.training[(self.training["hidden_size"] == hidden_size) & (self.training["device"] == device)]
         return mine[mine["variant"] != "unmeasured"].reset_index(drop=True)
 

@@ -94,10 +94,13 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def recorded_hours(names: Iterable[str]) -> pd.DataFrame:
-    """Hours of trainings at paper scale, a column for each machine that has a record; NaN where it has none.
+    """Read the recorded hours of trainings at paper scale.
 
     Args:
         names: Of experiments.
+
+    Returns:
+        A row for each name, a column for each machine that has a record; NaN where it has none.
 
     >>> import nlstm_lab as lab
     >>> lab.bench.recorded_hours(["ptb_char_nlstm"]).columns.tolist()

@@ -126,14 +126,14 @@ class Cell(Unscripted, ABC):
 
     @abstractmethod
     def project(self, x: Tensor) -> Tensor:
-        """The input's share of the pre-activations for any number of steps at once: x [..., input_size]."""
+        """Compute the input's share of the pre-activations for any number of steps at once: x [..., input_size]."""
 
     @abstractmethod
     def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
-        """The step proper, given x_t's share of the pre-activations; notes gates and states in `record`."""
+        """Take the step proper, given x_t's share of the pre-activations; note gates and states in `record`."""
 
     def step(self, x: Tensor, state: State, record: Record | None = None) -> State:
-        """x_t [B, input_size] and a flat state to the next flat state."""
+        """Take x_t [B, input_size] and a flat state to the next flat state."""
         return self.recur(self.project(x), state, record)
 
     @property
@@ -142,15 +142,15 @@ class Cell(Unscripted, ABC):
         return next(self.parameters(), torch.empty(0))
 
     def initial_state(self, batch_size: int) -> State:
-        """Zeros, on the device and in the type of the parameters."""
+        """Make a flat state of zeros, on the device and in the type of the parameters."""
         return tuple(self.like.new_zeros(batch_size, self.hidden_size) for _ in self.state_names)
 
     def pack(self, state: State) -> Any:
-        """A flat state as users see it: h alone, or the tuple (h, c)."""
+        """Return a flat state as users see it: h alone, or the tuple (h, c)."""
         return state if len(state) > 1 else state[0]
 
     def unpack(self, state: Any) -> State:
-        """What users hand in, as a flat state."""
+        """Return what users hand in as a flat state."""
         return tuple(state) if isinstance(state, tuple | list) else (state,)
 
     def completed(self, state: Any, dim: int) -> Any:
@@ -163,11 +163,11 @@ class Cell(Unscripted, ABC):
         return state
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """One step: the new state, given `hx`, the last one."""
+        """Take one step, from `hx`, the last state, to the new one."""
         return self.forward_beside(input, hx)
 
     def forward_beside(self, input: Tensor, hx: Any, **beside: Any) -> Any:
-        """`forward`, for a step that needs further tensors (`beside`), laid out as the input is."""
+        """Take one step that needs further tensors (`beside`), laid out as the input is."""
         x = checked_input(input, self.input_size, self.like, "B", "")
         single = x.dim() == int(x.is_floating_point())
         if single:

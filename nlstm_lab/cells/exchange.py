@@ -69,7 +69,11 @@ class Exchangeable(Recurrent):
         return network.train(module.training)
 
     def to_torch(self) -> nn.RNNBase:
-        """Make the counterpart in `torch.nn` with a copy of the weights, on their device and of their type."""
+        """Make the counterpart in `torch.nn` with a copy of the weights, on their device and of their type.
+
+        Raises:
+            ValueError: The network returns all layers, or the counterpart cannot compute the same.
+        """
         if self.all_layers:
             raise ValueError("all_layers must be False: torch.nn returns the last layer's output alone")
         cell, ours, theirs = self.cells[0], self.state_dict(), {}

@@ -84,7 +84,7 @@ class HierarchicalRNN(Multiscale):
     def forward(  # type: ignore[override]
         self, input: Tensor | PackedSequence, boundaries: Tensor | PackedSequence, hx: Any = None
     ) -> Any:
-        """As `Recurrent.forward`, with the boundaries laid out, and if need be packed, as the input."""
+        """Read as `Recurrent.forward` does, with the boundaries laid out, and if need be packed, as the input."""
         if isinstance(input, PackedSequence):
             if not isinstance(boundaries, PackedSequence):
                 raise TypeError(f"boundaries must be packed as the input, not {type(boundaries).__name__}")
@@ -94,7 +94,7 @@ class HierarchicalRNN(Multiscale):
     def trace(  # type: ignore[override]
         self, input: Tensor, boundaries: Tensor, hx: Any = None, steps: Sequence[Records] | None = None
     ) -> tuple[Tensor, Any, list[Record]]:
-        """As `Recurrent.trace`."""
+        """Read as `Recurrent.trace` does."""
         return self._trace(input, hx, steps, boundaries=self._checked(boundaries, input))
 
     def _checked(self, boundaries: Any, input: Tensor) -> Tensor:

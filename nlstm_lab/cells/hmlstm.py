@@ -160,7 +160,7 @@ class HMLSTMCell(MultiscaleCell):
         return o * torch.tanh(c if self.norm_c is None else self.norm_c(c))
 
     def biased(self, summed: Tensor) -> Tensor:
-        """The pre-activations normalized, and the bias added."""
+        """Normalize the pre-activations, and add the bias."""
         if self.norm is not None:
             normed = self.norm.normalized_shape[0]
             summed = torch.cat([self.norm(summed[..., :normed]), summed[..., normed:]], dim=-1)
@@ -239,7 +239,7 @@ class HMLSTM(Multiscale):
             cell.slope = torch.full_like(cell.slope, a)
 
     def forward(self, input: Any, hx: Any = None, return_boundaries: bool = False) -> Any:
-        """As `Recurrent` does; `return_boundaries` adds the `Boundaries`, for input that is not packed."""
+        """Read as `Recurrent` does; `return_boundaries` adds the `Boundaries`, for input that is not packed."""
         if not return_boundaries:
             return super().forward(input, hx)
         with fast.detecting() as notes:

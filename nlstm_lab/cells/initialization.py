@@ -42,7 +42,10 @@ def fill(
 ) -> None:
     """Fill `matrix` [gates * hidden_size, columns] in place, one gate block after the other.
 
-    fans: of each block in turn, inputs plus outputs of its kernel; half precision is drawn in float32 and rounded.
+    Half precision is drawn in float32 and rounded.
+
+    Args:
+        fans: Of each block in turn, inputs plus outputs of its kernel.
     """
     if matrix.dtype in (torch.float16, torch.bfloat16):
         drawn = matrix.float()

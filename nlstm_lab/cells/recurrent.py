@@ -26,6 +26,11 @@ class Recurrent(Trusted, Unscripted):
     output_size], the last layer's h, or with `all_layers` that of every layer side by side, lowest first; each part of
     the state [num_layers, B, ...], zeros where none is given.
 
+    Code for torch's modules goes on unchanged but where it needs: two directions or a projection of h (no document has
+    them); parameters by torch's names, `weight_ih_l0` for `layers.0.weight_ih` (a layer may hold cells inside, with
+    weights of their own; `LSTM.to_torch` renames them); a second bias (one has no effect beside the other, and the
+    documents count one); RuntimeError for wrong sizes and types; `torch.jit.script` (steps are Python).
+
     Args:
         input_size: Features of x_t, or the number of symbols.
         hidden_size: Features of h.
@@ -41,11 +46,6 @@ class Recurrent(Trusted, Unscripted):
     Raises:
         TypeError: An argument of a wrong type, by its name; so does `forward`.
         ValueError: A wrong size, shape or choice, by its name; so does `forward`, also for empty sequences.
-
-    Code for torch's modules goes on unchanged but where it needs: two directions or a projection of h (no document has
-    them); parameters by torch's names, `weight_ih_l0` for `layers.0.weight_ih` (a layer may hold cells inside, with
-    weights of their own; `LSTM.to_torch` renames them); a second bias (one has no effect beside the other, and the
-    documents count one); RuntimeError for wrong sizes and types; `torch.jit.script` (steps are Python).
     """
 
     cell_class: ClassVar[type[Cell]]
@@ -103,7 +103,7 @@ class Recurrent(Trusted, Unscripted):
         )
 
     def wiring(self, k: int) -> dict[str, Any]:
-        """The attributes of the cell of layer `k` that follow from its place."""
+        """Return the attributes of the cell of layer `k` that follow from its place."""
         return {"takes_input": k == 0}
 
     @property
@@ -117,7 +117,7 @@ class Recurrent(Trusted, Unscripted):
         return [list(cell.parameters()) for cell in self.cells]
 
     def flatten_parameters(self) -> None:
-        """Does nothing: torch's modules lay out their weights anew, and here none need it."""
+        """Do nothing: torch's modules lay out their weights anew, and here none need it."""
 
     @property
     def cells(self) -> list[Cell]:
@@ -130,7 +130,11 @@ class Recurrent(Trusted, Unscripted):
             cell.reset_parameters()
 
     def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> Any:
-        """Read `input` from the state `hx`: the output and the last state, laid out as they are."""
+        """Read `input` from the state `hx`.
+
+        Returns:
+            The output and the last state, laid out as they are.
+        """
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
         return self._forward_padded(input, hx)
@@ -138,7 +142,7 @@ class Recurrent(Trusted, Unscripted):
     def trace(
         self, input: Tensor, hx: Any = None, steps: Sequence[Records] | None = None
     ) -> tuple[Tensor, Any, list[Record]]:
-        """Output and state as from `forward`, and for each layer every gate and state by name.
+        """Read as `forward` does, and note every gate and state of each layer by name.
 
         Takes a padded or unbatched sequence; always runs the readable step, never a faster path.
 
@@ -152,7 +156,7 @@ class Recurrent(Trusted, Unscripted):
         return self._trace(input, hx, steps)
 
     def run(self, x: Tensor, states: list[State], steps: Sequence[Records] | None = None) -> tuple[Tensor, list[State]]:
-        """All layers over all steps: x [T, B, features] to output [T, B, output_size] and last states."""
+        """Run all layers over all steps: x [T, B, features] to output [T, B, output_size] and last states."""
         hidden, last = [], []
         for k, (cell, first) in enumerate(zip(self.cells, states, strict=True)):
             if k and self.dropout:
@@ -163,13 +167,17 @@ class Recurrent(Trusted, Unscripted):
         return torch.cat(hidden, -1) if self.all_layers else x, last
 
     def unroll(self, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """One layer over all steps, untraced, by the fastest way that serves the cell: h [T, B, hidden_size]."""
+        """Run one layer over all steps, untraced, by the fastest way that serves the cell.
+
+        Returns:
+            h [T, B, hidden_size], and the last state.
+        """
         done = None if torch.compiler.is_compiling() else fast.unroll(cell, x, state)
         return self.loop(cell, x, state) if done is None else done
 
     @staticmethod
     def loop(cell: Cell, x: Tensor, state: State, records: Records | None = None) -> tuple[Tensor, State]:
-        """The oracle of `unroll`: the readable step, one after the other; adds what it sees to `records`."""
+        """Run one readable step after the other, as the oracle of `unroll`; add what it sees to `records`."""
         hidden = []
         for share in cell.project(x).unbind():  # one by one, an index's gradient would be as large as all of them
             state = cell.recur(share, state, None if records is None else records.begin())

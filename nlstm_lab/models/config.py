@@ -52,7 +52,7 @@ class ModelConfig:
             raise UsageError(f"output_dropout must be below 1, not {self.output_dropout!r}")
 
     def record(self) -> dict[str, Any]:
-        """The fields as plain values, with the names that records have, so that digests stay what they are."""
+        """Return the fields as plain values, with the names that records have, so that digests stay what they are."""
         fields = plain(self)
         if "initialization" in self.flags:
             now = self.flags["initialization"]
@@ -77,11 +77,11 @@ class Interface:
 
     @classmethod
     def of(cls, task: Task) -> "Interface":
-        """The interface of a `task` that is loaded."""
+        """Take the interface from a `task` that is loaded."""
         return cls(task.input, task.output, task.vocabulary, task.per_sequence, task.log_frequencies)
 
     def record(self) -> dict[str, Any]:
-        """As plain JSON values, so that a run can be rebuilt without its data set.
+        """Return it as plain JSON values, so that a run can be rebuilt without its data set.
 
         Symbols are one string where each is one character, as there may be thousands, else a list.
         """
@@ -92,7 +92,7 @@ class Interface:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Interface":
-        """The interface that is written as `record`."""
+        """Read the interface that is written as `record`."""
         symbols = record["vocabulary"]
         return cls(
             _end(record["in"]),

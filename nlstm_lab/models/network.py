@@ -114,22 +114,29 @@ class Network(nn.Module):
         return getattr(last, "bias", None)
 
     def inputs(self, inputs: Tensor) -> Tensor:
-        """What the recurrent layers read: symbols as they are (one-hot vectors are looked up), or their embedding."""
+        """Return what the layers read: symbols as they are (one-hot vectors are looked up), or their embedding.
+
+        Raises:
+            MissingRun: The weights are not kept.
+        """
         self.require_weights()
         return inputs if self.embedding is None else self.embedding(inputs)
 
     def recurrent_arguments(self, inputs: Tensor) -> tuple[Tensor, ...]:
-        """The recurrent layers' arguments before the state: their input, and the boundaries where these are given."""
+        """Return the layers' arguments before the state: their input, and the boundaries where these are given."""
         given = () if self.segment_ends is None else (self.segment_ends[inputs],)
         return self.inputs(inputs), *given
 
     def trace(
         self, inputs: Tensor, state: Any = None, steps: Sequence[cells.Records] | None = None
     ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
-        """Read with every gate and state noted (`Recurrent.trace`): output, last state, and a record a layer.
+        """Read with every gate and state noted (`Recurrent.trace`).
 
         Args:
             steps: What each layer records into; None for new `Records`.
+
+        Returns:
+            Output, last state, and a record a layer.
         """
         trace: Any = self.recurrent.trace  # with given boundaries it takes one argument more
         return trace(*self.recurrent_arguments(inputs), state, steps)  # type: ignore[no-any-return]
@@ -139,22 +146,25 @@ class Network(nn.Module):
         return self.readout(hidden), state
 
     def read(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
-        """What the readout is given, and the new state: `forward` without its last step."""
+        """Return what the readout is given, and the new state: `forward` without its last step."""
         hidden, state = self.recurrent(*self.recurrent_arguments(inputs), state)
         hidden = F.dropout(hidden[-1] if self.per_sequence else hidden, self.output_dropout, self.training)
         return hidden, state
 
     def nats(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """-log p of each target under the outputs, in the targets' shape (without the features of points)."""
+        """Compute -log p of each target under the outputs, in the targets' shape (without the features of points)."""
         if self.density is not None:
             return self.density(outputs, targets)  # type: ignore[no-any-return]
         return F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none").view(targets.shape)
 
     def score(self, batch: Batch, state: Any = None) -> tuple[Score, Any]:
-        """Score a batch: nats and hits over the predictions that its mask counts, hits over all; and the new state.
+        """Score a batch.
 
         Args:
             batch: On the network's device.
+
+        Returns:
+            Nats and hits over the predictions that its mask counts, hits over all; and the new state.
         """
         hidden, state = self.read(batch.inputs, state)
         nats, mask, right = self._scored(hidden, batch)
@@ -180,7 +190,7 @@ class Network(nn.Module):
 
 
 def parameter_count(module: nn.Module) -> int:
-    """Number of trained values.
+    """Count the trained values.
 
     Args:
         module: A module of torch.
@@ -189,7 +199,7 @@ def parameter_count(module: nn.Module) -> int:
 
 
 def digest(weights: Mapping[str, Tensor]) -> str:
-    """The sha256 of parameters and buffers by name, type, shape and content.
+    """Return the sha256 of parameters and buffers by name, type, shape and content.
 
     Args:
         weights: A `state_dict`.

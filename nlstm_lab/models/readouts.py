@@ -83,7 +83,11 @@ class MixtureDensity(nn.Module):
         return 6 * self.components + 1
 
     def split(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Log weights [..., K], means [..., K, 2], deviations [..., K, 2], correlations [..., K], pen logit [...]."""
+        """Split predictions into the parts of their mixtures of K Gaussians.
+
+        Returns:
+            Log weights [..., K], means [..., K, 2], deviations [..., K, 2], correlations [..., K], pen logit [...].
+        """
         k = self.components
         weights, means, sigmas, rhos, pen = raw.split([k, 2 * k, 2 * k, k, 1], dim=-1)
         low, high = (math.log(bound) for bound in self.SIGMA_RANGE)
@@ -102,7 +106,7 @@ class MixtureDensity(nn.Module):
 
     @torch.no_grad()
     def at_floor(self, raw: Tensor) -> Tensor:
-        """The share [...] of each prediction's weight whose deviation, in x or y, is the smallest that is allowed.
+        """Return the share [...] of each prediction's weight whose deviation, in x or y, is the smallest allowed.
 
         Where it is large, the likelihood is that bound's and not the network's.
         """

@@ -34,14 +34,15 @@ class Score(NamedTuple):
 
 
 def metrics(sums: Sequence[float], metric: str) -> dict[str, float]:
-    """What the documents report, from the sums of a `Score`: nats, `metric`, accuracy.
-
-    Where the loss masks predictions that the article's accuracy does not (unknown words and padding), accuracy over all
-    as well.
+    """Compute what the documents report from the sums of a `Score`.
 
     Args:
         sums: The sums of a `Score`.
         metric: The metric's name, with its unit, such as "bpc".
+
+    Returns:
+        By name: nats, `metric`, and accuracy in percent, which a density has not. Where the loss masks predictions that
+        the article's accuracy does not (unknown words and padding), accuracy over all as well.
     """
     nats, counted, hits, all_hits, everything, sequences = sums
     nll = nats / counted
