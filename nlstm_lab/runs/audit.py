@@ -52,7 +52,11 @@ def audit(run: Run, weights: bool = True) -> Audited:
 
 
 def recomputed(run: Run) -> "pd.Series[float]":
-    """Every score of a run's weights on validation and test, by evaluation, metric and split; MissingData: no data."""
+    """Measure every score of a run's weights on validation and test, by evaluation, metric and split.
+
+    Raises:
+        MissingData: The data is not on this machine.
+    """
     task, network, training = run.experiment.task.load(), run.model(), run.experiment.training
     rows = []
     for evaluation, split in product(task.evaluations, ("valid", "test")):

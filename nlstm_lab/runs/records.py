@@ -67,7 +67,11 @@ def read_result(file: Path) -> dict[str, Any]:
 
 
 def read_history(file: Path, result: Mapping[str, Any], epochs: int) -> pd.DataFrame:
-    """A run's history of so many `epochs`, its columns by their current names; DamagedFile where `result` says more."""
+    """Read a run's history of so many `epochs`, its columns by their current names.
+
+    Raises:
+        DamagedFile: It is no such history, or `result` says more.
+    """
     kinds = {"epoch": int, "update": int, "value": str}  # as text first: pandas' reading may be off in the last digit
     try:
         content = file.read_bytes()

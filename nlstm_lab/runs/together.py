@@ -244,7 +244,11 @@ def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFr
 
 
 def refuse_in_notebook(experiment: Experiment, seed: int, device: str) -> None:
-    """Refuse to start a training of hours from a notebook's cell: MissingRun, with the command and its hours."""
+    """Refuse to start a training of hours from a notebook's cell.
+
+    Raises:
+        MissingRun: It takes hours; the message has the command and its hours.
+    """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is None:
         return

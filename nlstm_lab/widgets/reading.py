@@ -104,7 +104,11 @@ class Networks:
         return titles
 
     def __getitem__(self, name: str) -> Network:
-        """The network of that name; UsageError where it was not given."""
+        """Return the network of that name.
+
+        Raises:
+            UsageError: It was not given.
+        """
         one = self._of(name)
         if isinstance(one, Network):
             return one
