@@ -157,6 +157,7 @@ def test_bad_wishes_are_refused(hierarchical, text, options):
         probes.boundaries(hierarchical(), text, **options)
 
 
+@pytest.mark.data
 def test_a_network_without_weights_is_refused(hierarchical, text):
     """The slope of its detectors is not known either, even where a record has its boundaries."""
     network = hierarchical().drop_weights("0123", "the weights are not kept")
