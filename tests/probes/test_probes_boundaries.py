@@ -14,7 +14,6 @@ from nlstm_lab import probes
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.datasets.base import Vocabulary
-from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models import MixtureDensity, Network
 from nlstm_lab.studies.boundaries.measure import OPERATIONS, described, from_rows, rows_of
@@ -157,12 +156,11 @@ def test_bad_wishes_are_refused(hierarchical, text, options):
         probes.boundaries(hierarchical(), text, **options)
 
 
-@pytest.mark.data
 def test_a_network_without_weights_is_refused(hierarchical, text):
     """The slope of its detectors is not known either, even where a record has its boundaries."""
     network = hierarchical().drop_weights("0123", "the weights are not kept")
     with pytest.raises(MissingRun):
-        probes.boundaries(network, Excerpt("ptb", "valid", 270))
+        described(network, None, None, "")
     with pytest.raises(MissingRun):
         probes.boundaries(network, text)
 
