@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import stopping
 import torch
 from test_cli_training import told
 
@@ -83,13 +84,12 @@ def test_it_is_not_taken_for_one_that_is_done(train: Train) -> None:
 
 @pytest.mark.slow
 def test_a_record_counts_before_what_goes_on_from_it(train: Train) -> None:
-    name = "ptb_char_lstm1+learning_rate=0.5+epochs=8"
-    ended = runs.ensure(name, 1, "smoke", patience=1, progress=False)
-    assert ended.state == "5 of 8 epochs, by the rule"
-    train(20, name=name, seed=1, finish=True)
-    assert [run.state for run in runs.under_way()] == ["6 of 8 epochs, under way"]
+    ended = runs.ensure(stopping.NAME, 1, "smoke", patience=1, progress=False)
+    assert ended.state == stopping.state(ended)
+    train(20, name=stopping.NAME, seed=1, finish=True)
+    assert [run.state for run in runs.under_way()] == [f"{stopping.ends(ended) + 1} of 8 epochs, under way"]
     assert set(runs.table(partial=True)["state"]) == {ended.state}
-    assert [run.state for run in runs.recorded(name, partial=True)] == []  # a variation, whose record counts
+    assert [run.state for run in runs.recorded(stopping.NAME, partial=True)] == []  # a variation, whose record counts
 
 
 def test_before_its_first_checkpoint_it_has_no_history_yet(

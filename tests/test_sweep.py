@@ -10,6 +10,7 @@ from typing import Any
 
 import distributed
 import pytest
+import stopping
 
 from nlstm_lab import cluster, experiments, runs, sweep
 from nlstm_lab.errors import LabError, UsageError
@@ -98,10 +99,10 @@ def test_a_plan_names_every_experiment_and_seed(runs_folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_rule_leaves_what_is_recorded_and_without_it_a_run_goes_on(runs_folder: Path) -> None:
-    name = "ptb_char_lstm1+learning_rate=0.5+epochs=8"
+    name = stopping.NAME
     runs.ensure(name, 0, "smoke", progress=False)
     ended = runs.ensure(name, 1, "smoke", patience=1, progress=False)
-    assert ended.state == "5 of 8 epochs, by the rule"
+    assert ended.state == stopping.state(ended)
     for patience, statuses in ((1, ["recorded"] * 2), (2, ["recorded", "waits"]), (None, ["recorded", "waits"])):
         jobs = sweep.plan(name, [0, 1], "smoke", patience)
         assert [job.status for job in jobs] == statuses, patience
@@ -115,9 +116,10 @@ def test_a_rule_leaves_what_is_recorded_and_without_it_a_run_goes_on(runs_folder
 
 @pytest.mark.slow
 def test_a_sweep_ends_its_runs_by_a_rule(runs_folder: Path) -> None:
-    name = "ptb_char_lstm1+learning_rate=0.5+epochs=8"
+    name = stopping.NAME
     sweep.run(sweep.plan(name, [1], "smoke", 1), workers=1, device="cpu", patience=1)
-    assert runs.load(name, 1, "smoke").state == "5 of 8 epochs, by the rule"
+    ended = runs.load(name, 1, "smoke")
+    assert ended.state == stopping.state(ended)
     sweep.run(sweep.plan(name, [1], "smoke"), workers=1, device="cpu")
     assert runs.load(name, 1, "smoke").state == "done"
 
