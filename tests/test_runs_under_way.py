@@ -86,8 +86,9 @@ def test_it_is_not_taken_for_one_that_is_done(train: Train) -> None:
 def test_a_record_counts_before_what_goes_on_from_it(train: Train) -> None:
     ended = runs.ensure(stopping.NAME, 1, "smoke", patience=1, progress=False)
     assert ended.state == stopping.state(ended)
-    train(20, name=stopping.NAME, seed=1, finish=True)
-    assert [run.state for run in runs.under_way()] == [f"{stopping.ends(ended) + 1} of 8 epochs, under way"]
+    gone_on = stopping.ends(ended) + 1
+    train(3 * gone_on + 2, name=stopping.NAME, seed=1, finish=True)
+    assert [run.state for run in runs.under_way()] == [f"{gone_on} of 8 epochs, under way"]
     assert set(runs.table(partial=True)["state"]) == {ended.state}
     assert [run.state for run in runs.recorded(stopping.NAME, partial=True)] == []  # a variation, whose record counts
 
