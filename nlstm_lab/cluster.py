@@ -22,8 +22,14 @@ PATIENCE = 3.0  # seconds for a cluster to end, and for workers to come before i
 def client(scheduler: str | None, workers: int) -> Iterator[Any]:
     """A client of the scheduler at that address, or of so many worker processes of our own, which end with it.
 
-    Whatever ends the block ends them within seconds; further Ctrl-C is ignored meanwhile. LabError: no scheduler
-    answers there, or dask is absent.
+    Whatever ends the block ends them within seconds; further Ctrl-C is ignored meanwhile.
+
+    Args:
+        scheduler: The address of a running one; None for one of our own.
+        workers: Of our own scheduler.
+
+    Raises:
+        LabError: No scheduler answers there, or dask is absent.
     """
     connected = _connected(scheduler, workers)
     try:

@@ -71,7 +71,7 @@ def test_a_frame_is_as_high_as_its_widget(page: Page) -> None:
     page.tab.locator("iframe[title^=AutocompleteDemo]").scroll_into_view_if_needed()
     main = page.tab.frame_locator("iframe[title^=AutocompleteDemo]").locator("main")
     main.locator(".nl-notes").wait_for()
-    page.tab.wait_for_function(
+    page.until(
         "height => document.querySelector('iframe[title^=AutocompleteDemo]').clientHeight === height",
         arg=main.evaluate("main => main.offsetHeight"),
     )

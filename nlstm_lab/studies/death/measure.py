@@ -145,8 +145,8 @@ def _watched(experiment: Experiment, text: str, seed: int, updates: Sequence[int
             bits = -read["log_p"].values[np.arange(len(codes)), codes] / np.log(2)
             seen = np.tanh(read["c"].isel(memory=-1).transpose("unit", "time").values)
             packed = base64.b64encode(zlib.compress(np.rint(LEVELS * seen).astype(np.int8).tobytes(), 9)).decode()
-            told = {"bits": " ".join(f"{bit:.2f}" for bit in bits), "cells": packed}
-            rows.append({"update": update, **letters, **told})
+            shown = {"bits": " ".join(f"{bit:.2f}" for bit in bits), "cells": packed}
+            rows.append({"update": update, **letters, **shown})
 
     config = replace(experiment.training, batches_per_reading=1)  # what an epoch ends with is not looked at
     look(0)
