@@ -13,7 +13,7 @@ from nlstm_lab.runs.together import NO_RUNS, about
 from nlstm_lab.statistics import Compared, compare, t_interval
 
 ENOUGH = 3  # live cells with a number, below which a memory of a run has no median
-RUN = ("experiment", "model", "start", "seed")
+RUN = ("experiment", "scale", "model", "start", "seed")
 NETWORK = ("experiment", "scale", "model", "start")  # with the seed: which network a row is of
 
 

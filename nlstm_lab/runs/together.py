@@ -23,7 +23,7 @@ NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or
 RUN = ["experiment", "scale", "seed", "parameters", "best_epoch"]  # of a result, in every row of a table
 VALUE = ["evaluation", "metric", "split", "epoch", "value"]
 HOURS_IN_NOTEBOOK = 1.0  # a longer training is not started from a notebook's cell
-KEYS = ("setting", "experiment", "model", "start", "seed", "memory", "update")
+KEYS = ("setting", "experiment", "scale", "model", "start", "seed", "memory", "update")
 
 
 def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False) -> list[Run]:
@@ -137,11 +137,12 @@ def _span(values: set[int]) -> str:
 
 
 def about(run: Run) -> dict[str, Any]:
-    """Which run a row is of: experiment, model (as figures call it), start (of the output bias), seed."""
+    """Which run a row is of: experiment, scale, model (as figures call it), start (of the output bias), seed."""
     model = run.experiment.model
     stacked = model.cell_type == "lstm" and model.num_layers > 1
     return {
         "experiment": run.experiment.name,
+        "scale": run.experiment.scale,
         "model": "stacked_lstm" if stacked else model.cell_type,
         "start": model.output_bias,
         "seed": run.seed,

@@ -98,7 +98,7 @@ def test_what_is_known_of_a_word_while_it_is_written() -> None:
 
 
 def test_how_many_characters_are_needed() -> None:
-    run = {"experiment": "x", "model": "gru", "start": "zero", "seed": 0}
+    run = {"experiment": "x", "scale": "small", "model": "gru", "start": "zero", "seed": 0}
     frame = pd.DataFrame(
         {"occurrence": [1, 1, 1, 2, 2, 2], "known": [0, 1, 2] * 2, "place": [None, 3, 1, None, None, None]}
     ).assign(**run)

@@ -23,7 +23,7 @@ def run(seed=0, cell_type="nlstm", layers=1, start="zero", best=1):
          for epoch, update, split, *values in rows for life, value in zip(("latched", "silent"), values, strict=True)],
         columns=["epoch", "update", "split", "evaluation", "metric", "value"],
     )  # fmt: skip
-    experiment = SimpleNamespace(name=f"ptb_{cell_type}{layers}", model=model)
+    experiment = SimpleNamespace(name=f"ptb_{cell_type}{layers}", scale="small", model=model)
     recorded = {"history": history, "result": {"best_epoch": best}, "state": "recorded"}
     return SimpleNamespace(experiment=experiment, seed=seed, **recorded)
 
@@ -52,7 +52,7 @@ def test_a_study_of_each_network_gets_the_seed_of_its_run():
 
 @pytest.fixture
 def cells():
-    about = {"experiment": "ptb", "model": "nlstm", "start": "zero"}
+    about = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero"}
     lives = {0: ["alive"] * 5 + ["latched"] * 4 + ["silent"], 1: ["alive"] * 2 + ["latched"] * 8}
     return pd.DataFrame(
         [{**about, "seed": seed, "memory": "inner", "value": "raw", "life": life,
@@ -118,7 +118,7 @@ def test_several_comparisons_are_each_what_one_alone_is():
 
 
 def test_what_a_cut_costs_and_when():
-    about = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0, "memory": "inner", "kind": "zero"}
+    about = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0, "memory": "inner", "kind": "zero"}
     kl = [1.0, 1.0, 4.0, 2.0]
     cuts = pd.DataFrame([{**about, "distance": k, "kl": v, "loss_increase": -v} for k, v in enumerate(kl)])
     (told,) = probes.lost(cuts).to_dict("records")
@@ -126,7 +126,7 @@ def test_what_a_cut_costs_and_when():
 
 
 def test_the_reach_is_where_the_loss_has_settled():
-    about = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0}
+    about = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0}
     loss = {1: 3.0, 2: 1.0, 5: 1.2, 10: 1.005, 20: 1.0}
     frame = pd.DataFrame([{**about, "context": context, "loss": value} for context, value in loss.items()])
     (told,) = probes.reach(frame).to_dict("records")
@@ -136,7 +136,7 @@ def test_the_reach_is_where_the_loss_has_settled():
 
 
 def test_four_quantities_of_every_cell():
-    keys = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0, "memory": "inner", "unit": 0}
+    keys = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0, "memory": "inner", "unit": 0}
     states = pd.DataFrame([{**keys, "life": "alive", "value": v, "timescale": t} for v, t in
                            (("raw", 7.0), ("tanh", 5.0), ("raw increments", 1.0))])  # fmt: skip
     gates = pd.DataFrame([{**keys, "life": "alive", "from_mean_ln_f": 9.0, "persistence": 0.5}])
@@ -187,7 +187,8 @@ def test_no_run_is_a_sentence():
 def test_half_of_what_single_cells_cost_is_carried_by_so_many():
     costs = {"inner": [0.0, 5.0, 3.0, 2.0], "outer": [1.0] * 4, "layer 1": [0.0] * 4}
     cells = pd.DataFrame(
-        [{"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0, "memory": memory, "unit": unit, "kl": kl}
+        [{"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0,
+          "memory": memory, "unit": unit, "kl": kl}
          for memory, some in costs.items() for unit, kl in enumerate(some)]
     )  # fmt: skip
     told = probes.carriers(cells).set_index("memory")
@@ -207,7 +208,7 @@ def test_a_study_keeps_its_rows_whatever_its_index():
 
 
 def test_a_loss_that_is_not_finite_has_no_reach():
-    about = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0}
+    about = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0}
     frame = pd.DataFrame({**about, "context": [1, 2, 5], "loss": [2.0, 1.5, np.nan]})
     assert np.isnan(probes.reach(frame)["reach"].item())
     middle = frame.assign(loss=[1.5, np.nan, 1.5])
