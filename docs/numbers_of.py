@@ -156,6 +156,19 @@ def dead(experiment: str, memory: str, scale: str = "small") -> float:
     return float(_dead(experiment, scale).query("memory == @memory")["dead"].mean())
 
 
+def dead_after(experiment: str, memory: str, epoch: int) -> float:
+    """The share of dead cells after an epoch at the paper's scale, its mean over seeds."""
+    history = lab.runs.histories(lab.runs.recorded(experiment, "paper")).query("split == 'valid' and epoch == @epoch")
+    shares = history[history["metric"].isin([f"{life}_share/{memory}" for life in ("latched", "silent")])]
+    return float(shares.groupby("seed")["value"].sum().mean())
+
+
+def epochs(experiment: str) -> tuple[int, int]:
+    """The best epoch and the last one of the one run at the paper's scale."""
+    (run,) = lab.runs.recorded(experiment, "paper")
+    return run.result["best_epoch"], run.result["epochs_run"]
+
+
 @cache
 def _dead(experiment: str, scale: str) -> pd.DataFrame:
     return lab.runs.dead_shares(lab.runs.histories(lab.runs.recorded(experiment, scale)))
