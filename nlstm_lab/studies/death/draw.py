@@ -106,7 +106,7 @@ def _losses(panel: Axes, rows: pd.DataFrame) -> None:
         panel.plot(valid.index, valid, color=look(model).colour, zorder=4, **drawn)
     labels = [
         Line2D([], [], color="#404040", label="training"),
-        Line2D([], [], color="#404040", label="validation, mean", **drawn),
+        Line2D([], [], color="#404040", label="validation" if many else "validation, mean", **drawn),
     ]
     if panel.get_subplotspec().is_first_row():  # type: ignore[union-attr]
         handles = [*panels.model_handles(rows["model"]), *labels]
