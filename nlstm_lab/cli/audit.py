@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from nlstm_lab.runs import Run
-    from nlstm_lab.targets import Place
+    from nlstm_lab.targets.entries import Place
 
 ROW = ["kind", "subject", "setting", "metric", "split", "says"]  # what a row of a table is about
 
