@@ -55,7 +55,7 @@ class AutocompleteDemo(LabWidget):
             raise UsageError("there is nothing to compare: hand in at least one network")
         models = {name: networks[name] for name in in_order(networks)}
         self.k = k
-        self._made_of = {name: one for name, one in models.items() if isinstance(one, Run)}
+        self.made_of = {name: one for name, one in models.items() if isinstance(one, Run)}
         self.completers, described = {}, []
         for name, one in models.items():
             self.completers[name] = Completer(one if isinstance(one, Network) else one.model(), unknown="map")
@@ -85,7 +85,3 @@ class AutocompleteDemo(LabWidget):
         text = self.settled["text"]
         prefixes = [[self._complete(name, text[:at]) for name in self.completers] for at in range(len(text) + 1)]
         return {**super().shown(), "prefixes": prefixes}
-
-    def describe(self) -> str:
-        labels = ", ".join(look(name).label for name in self.completers)
-        return f"{labels} after {self.text[: self.at]!r}"

@@ -75,7 +75,7 @@ class ConnectivityExplorer(LabWidget):
         scale: Scale = "log",
         word: str = "",
     ) -> None:
-        self._made_of = {name: one for name, one in networks.items() if isinstance(one, Run)}
+        self.made_of = {name: one for name, one in networks.items() if isinstance(one, Run)}
         self.networks = {name: one if isinstance(one, Network) else one.model() for name, one in networks.items()}
         self._measured: dict[Key, dict[str, xr.Dataset]] = {}
         self._of = text
@@ -147,10 +147,6 @@ class ConnectivityExplorer(LabWidget):
                     self._measured[key] = self._measure(self.settled["text"], key, quietly)
         self.matrices = {" ".join(key): packed(matrix) for key, matrix in self._measured.items()}
         return super().shown()
-
-    def describe(self) -> str:
-        labels = ", ".join(look(name).label for name in in_order(self.networks))
-        return f"{labels} at character {self.at} of {self.text!r}"
 
 
 def _key(target: str, word: str, mode: str) -> Key:

@@ -19,7 +19,7 @@ from nlstm_lab.probes.reading import hidden_states, memory_states
 from nlstm_lab.studies.activations.draw import activation_frame, cell_activations
 from nlstm_lab.studies.activations.measure import contrast, values_of
 from nlstm_lab.widgets.base import Step, clamped
-from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, surprise
+from nlstm_lab.widgets.reading import Given, ReadingWidget, of_trace
 from nlstm_lab.widgets.units import UnitRecords, quoted
 
 GATES = ("i", "f", "g", "o")
@@ -118,21 +118,18 @@ class CellExplorer(ReadingWidget):
         return int(chosen if chosen >= 0 else getattr(self, trait))
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        text, notice = self._reader.read(given["run"], given["text"])
-        trace = self._reader.trace(given["run"], text, step)
+        text, notice = self._networks.read(given["run"], given["text"])
+        trace = self._networks.trace(given["run"], text, step)
         memories, states = _states(trace)
         state = {
+            **of_trace(trace),
             "notice": notice,
-            "symbols": [str(symbol) for symbol in trace["symbol"].values],
             "memories": memories,
             "units": states.shape[1],
             "states": _half(states),
-            "vocabulary": [str(symbol) for symbol in trace["vocabulary"].values],
         }
-        bits = surprise(trace)
-        labels = probes.labels(text)[list(LABELS)].to_numpy(np.float32).T
-        state |= {"surprises": bits.tobytes(), "labels": np.vstack([labels, bits[None]]).astype("<f4").tobytes()}
-        state |= next_symbols(trace["log_p"].values) | self._of_cells(trace, memories)
+        labels = probes.labels(text)[list(LABELS)].to_numpy("<f4").T
+        state |= {"labels": labels.tobytes() + state["surprises"]} | self._of_cells(trace, memories)
         state |= clamped(self, given, "unit", states.shape[1] - 1)
         state |= clamped(self, given, "step", len(trace["time"]) - 1)
         if self._records is None:
@@ -147,9 +144,9 @@ class CellExplorer(ReadingWidget):
         if run not in self._fresh:
             self._fresh[run] = probes.untrained(self._networks[run])
         traces = (
-            self._reader.trace(run, text),
+            self._networks.trace(run, text),
             probes.trace(self._fresh[run], text, predictions=False),
-            self._reader.trace(run, probes.shuffled(text, "characters")),
+            self._networks.trace(run, probes.shuffled(text, "characters")),
         )
         inside = (np.arange(len(text)) >= span[0]) & (np.arange(len(text)) <= span[1])
         found = [[contrast(values_of(trace)[memory], inside) for memory in memories] for trace in traces]
@@ -197,7 +194,7 @@ class CellExplorer(ReadingWidget):
 
     def _beside(self, run: str, pages: dict[str, Any] | None) -> dict[str, Any]:
         """What goes with a network's states: names of its memories, and its records."""
-        trace = self._reader.trace(run, self._reader.read(run, self.settled["text"])[0])
+        trace = self._networks.trace(run, self._networks.read(run, self.settled["text"])[0])
         memories, states = _states(trace)
         records = self._records(run, memories, states.shape[1])  # type: ignore[misc]
         kept = {"records": {**records, "pages": quoted(records["pages"], []) if pages is None else pages}}
@@ -205,16 +202,13 @@ class CellExplorer(ReadingWidget):
 
     def draw(self) -> Figure:
         run, text = self.settled["run"], self.settled["text"]
-        trace = self._reader.trace(run, self._reader.read(run, text)[0])
+        trace = self._networks.trace(run, self._networks.read(run, text)[0])
         if "c" in trace:
             return cell_activations(trace, [self.unit], self.values)  # type: ignore[arg-type]
         hidden, states = _states(trace)
         axes = ("memory", "unit", "time")
         cells = xr.DataArray(states[::-1], {"memory": hidden[::-1]}, axes, attrs={"symbol": "h_t"})
         return cell_activations(trace.assign(c=cells), [self.unit], "raw")
-
-    def describe(self) -> str:
-        return f"{self.run}, unit {self.unit} of {self.units}"
 
 
 def _states(trace: xr.Dataset) -> tuple[list[str], Array]:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Mapping
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -41,19 +42,12 @@ PAGE = """<!doctype html>
 
 
 def write(path: Path, title: str, state: dict[str, Any], script: str, picture: bytes) -> Path:
-    """Write the page.
-
-    Returns:
-        Its path.
-
-    Raises:
-        LabError: It cannot be written.
-    """
+    """Write the page; LabError: it cannot be written."""
     said = json.dumps(state, default=_bytes, ensure_ascii=False)
     content = PAGE.format(
         policy=POLICY,
         title=escape(title),
-        style=source.style(),
+        style=source.read("page/widgets.css"),
         picture=base64.b64encode(picture).decode(),
         # no text can end it: no `<` is left
         state=said.replace("<", "\\u003c").replace("\u2028", "\\u2028"),
@@ -69,17 +63,17 @@ def _bytes(value: Any) -> dict[str, str]:
     return {"base64": base64.b64encode(bytes(value)).decode()}
 
 
-def about(title: str, caption: str, snippet: str, shown: dict[str, Run]) -> dict[str, Any]:
-    """The templates, and of each run that may be shown its call and its commit; nothing without a snippet."""
+def about(widget: Any) -> dict[str, Any]:
+    """A widget's templates, and of each run that may be shown its call and its commit; nothing without a snippet."""
     loads = {}
-    for name, run in shown.items():
+    for name, run in widget.made_of.items():
         call = f'lab.runs.load("{run.experiment.name}", seed={run.seed}, scale="{run.experiment.scale}")'
         loads[name] = {"load": call, "commit": run.result.get("commit", "")[:10]}
-    known = {"title": title, "caption": caption, "snippet": snippet, "version": version("nlstm-lab")}
-    return {**known, "runs": loads} if snippet else {}
+    known = {name: getattr(widget, name) for name in ("title", "caption", "snippet")}
+    return {**known, "version": version("nlstm-lab"), "runs": loads} if widget.snippet else {}
 
 
-def table(shown: dict[str, Run]) -> str:
+def table(shown: Mapping[str, Run]) -> str:
     """The rows of the documents' tables that these runs are of, printed beside ours, for LaTeX; "" without any."""
     known = targets.verdicts(runs.table(""))
     known = known[known["kind"].eq("number")].set_index(["document", "place", "subject"])

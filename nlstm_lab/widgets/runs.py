@@ -102,9 +102,6 @@ class RunBrowser(LabWidget):
         )  # fmt: skip
         return run_curves(frame, self.metric)
 
-    def describe(self) -> str:
-        return f"{len(self.rows)} runs, {len(self.picked)} picked"
-
 
 def _row(run: Run) -> dict[str, Any]:
     """What the browser shows of a run."""

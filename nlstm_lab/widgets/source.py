@@ -39,11 +39,6 @@ def page(scripts: tuple[str, ...]) -> str:
     return _functions(scripts) + "\n" + read("page/alone.js")
 
 
-def style() -> str:
-    """The one style sheet."""
-    return read("page/widgets.css")
-
-
 def _functions(scripts: tuple[str, ...]) -> str:
     names = [f"page/{name}" for name in SHARED] + list(scripts)
     return "\n".join([_constants(), *map(read, names)])

@@ -116,6 +116,3 @@ class TrainingExplorer(LabWidget):
         names = {"symbol": ("time", self.symbols), "memory": list(self.lives[0])[-1:]}
         traces = [xr.Dataset({"c": (("time", "memory", "unit"), one)}, names) for one in c]
         return all_cells(dict(zip(self.labels, traces, strict=True)))
-
-    def describe(self) -> str:
-        return f"{', '.join(self.experiments)} after {self.update} updates"

@@ -50,9 +50,6 @@ class Doubling(LabWidget):
         plt.close(figure)
         return figure
 
-    def describe(self) -> str:
-        return f"{self.number} and {self.twice}"
-
 
 def browser(widget: LabWidget, **changes: Any) -> None:
     """A change as it comes from the browser."""
@@ -196,7 +193,7 @@ def test_a_page_holds_any_text_and_fetches_nothing(tmp_path: Any) -> None:
 
 def test_where_there_is_no_widget_there_is_a_picture() -> None:
     data, _ = Doubling(4)._repr_mimebundle_()
-    assert data["text/plain"] == "Doubling(4 and 8)"
+    assert data["text/plain"] == "Doubling(number=4)"
     assert data["image/png"].startswith("iVBORw0KGgo")
 
 
