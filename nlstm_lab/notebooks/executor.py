@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -77,14 +77,11 @@ class Kernel(AsyncKernelManager):
                 os.kill(pid, signal.SIGKILL)
 
 
-def execute(
-    job: Job, timeout: float | None = None, threads: int = 0, on_cell: Callable[..., Any] | None = None
-) -> Path:
+def execute(job: Job, timeout: float | None = None, threads: int = 0) -> Path:
     """Run one notebook to its end; returns the executed copy, which says what it was made from.
 
-    An earlier copy stays where this fails. timeout: seconds that one cell may take. threads: of the numerical libraries, 0
-    for their own choice. on_cell: called after each code cell, for progress.
-    LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
+    An earlier copy stays where this fails. timeout: seconds that one cell may take. threads: of the numerical
+    libraries, 0 for their own choice. LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
     """
     for talkative in ("papermill", "tornado.general"):  # what goes wrong is reported once, by us; a dying kernel's channel too
         logging.getLogger(talkative).setLevel(logging.CRITICAL)
@@ -107,7 +104,6 @@ def execute(
                         "NotebookClient": {"store_widget_state": False},
                     }
                 ),
-                on_cell_executed=on_cell,
             )
             # a cell that calls exit(0) ends the kernel politely, and papermill calls that success
             code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]

@@ -25,6 +25,7 @@ from nlstm_lab.widgets.units import UnitRecords, quoted
 GATES = ("i", "f", "g", "o")
 LIVES = ("alive", "silent", "latched", "not finite")
 RUNNING = 3  # networks that a page runs itself, at most
+LARGEST = 500_000  # parameters that a page holds of a network: a megabyte
 FIRST = "since_space"  # what the unit that is shown first follows
 LABELS = ("position_in_word", "since_space", "in_quotation", "in_bracket")
 LONG = Excerpt("ptb", "valid", 30_000)  # where timescales were measured: a few hundred characters hold none
@@ -53,20 +54,13 @@ class CellExplorer(ReadingWidget):
     caption = "Unit {unit} of every memory of {run} along “{text}”."
     snippet = "lab.widgets.CellExplorer({load}, {text}, unit={unit}, values={values}).figure()"
     scripts = (
-        "reading.js",
-        "traces.js",
-        "unitmap.js",
-        "unitpage.js",
-        "span.js",
-        "forward.js",
-        "guesses.js",
-        "explorer.js",
+        *("reading.js", "traces.js", "unitmap.js", "unitpage.js"),
+        *("span.js", "forward.js", "guesses.js", "explorer.js"),
     )
     inputs = ("run", "text", "span")
     looks = ("run", "text", "unit", "page", "step", "values", "rule", "ranked", "characters", "span")
 
     text = traitlets.Unicode().tag(sync=True)
-
     span = traitlets.List(traitlets.Int()).tag(sync=True)  # first and last character of a phrase, or nothing
 
     # what is looked at, which the browser changes alone
@@ -92,9 +86,6 @@ class CellExplorer(ReadingWidget):
     labels = traitlets.Bytes().tag(sync=True)  # f4 [LABELS and surprise, time]
     surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next
 
-    _records: UnitRecords | None = None
-    _fresh: dict[str, Network]
-
     def __init__(
         self,
         runs: Given,
@@ -104,7 +95,7 @@ class CellExplorer(ReadingWidget):
         values: str = "printed",
         timescales: Excerpt | None = LONG,
     ) -> None:
-        self._long, self._fresh = timescales, {}
+        self._records, self._fresh = UnitRecords(timescales), dict[str, Network]()
         super().__init__(runs, text=text, span=[], unit=unit or 0, values=values)
         if unit is None:
             self.rule, self.unit = FIRST, self._following(FIRST)
@@ -132,10 +123,8 @@ class CellExplorer(ReadingWidget):
         state |= {"labels": labels.tobytes() + state["surprises"]} | self._of_cells(trace, memories)
         state |= clamped(self, given, "unit", states.shape[1] - 1)
         state |= clamped(self, given, "step", len(trace["time"]) - 1)
-        if self._records is None:
-            self._records = UnitRecords(self._networks, self._long)
         state |= self._span(given["run"], text, given["span"], memories)
-        return state | self._records(given["run"], memories, states.shape[1])
+        return state | self._records(self._networks, given["run"], memories, states.shape[1])
 
     def _span(self, run: str, text: str, span: list[int], memories: list[str]) -> dict[str, Any]:
         """How much each unit differs inside the span from outside: of the network, untrained, and on shuffled text."""
@@ -196,9 +185,9 @@ class CellExplorer(ReadingWidget):
         """What goes with a network's states: names of its memories, and its records."""
         trace = self._networks.trace(run, self._networks.read(run, self.settled["text"])[0])
         memories, states = _states(trace)
-        records = self._records(run, memories, states.shape[1])  # type: ignore[misc]
-        kept = {"records": {**records, "pages": quoted(records["pages"], []) if pages is None else pages}}
-        return {**kept, "memories": memories, "squashed": self._of_cells(trace, memories)["squashed"]}
+        records = self._records(self._networks, run, memories, states.shape[1])
+        records = {**records, "pages": quoted(records["pages"], []) if pages is None else pages}
+        return {"records": records, "memories": memories, "squashed": self._of_cells(trace, memories)["squashed"]}
 
     def draw(self) -> Figure:
         run, text = self.settled["run"], self.settled["text"]
@@ -221,9 +210,6 @@ def _states(trace: xr.Dataset) -> tuple[list[str], Array]:
 def _half(x: Array) -> bytes:
     """Half precision is enough for a shade and three digits; what is larger stays the largest."""
     return np.clip(x, -65504, 65504).astype("<f2").tobytes()
-
-
-LARGEST = 500_000  # parameters that a page holds of a network: a megabyte
 
 
 def portable(network: Network) -> dict[str, Any] | None:
