@@ -118,15 +118,7 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def booktabs(verdicts: pd.DataFrame) -> str:
-    """Write a frame of verdicts as a LaTeX table, below a comment on what it needs and what made it.
-
-    >>> import nlstm_lab as lab
-    >>> comparison = lab.targets.compare("nested_lstm.table1", lab.runs.table("ptb_char_*"))
-    >>> print(booktabs(comparison.frame[8:9]))  # doctest: +ELLIPSIS
-    % Needs \\usepackage{booktabs}. Made by nlstm_lab ... at commit ....
-    \\begin{tabular}{lrllrrrll}
-    ...
-    """
+    """Write a frame of verdicts as a LaTeX table, below a comment on what it needs and what made it."""
     text = shown(verdicts)
     between = text.pop("95 % interval").str.replace(" to ", ", ")
     text["ours"] += between.where(between.eq(""), " [" + between + "]")

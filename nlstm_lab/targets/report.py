@@ -31,12 +31,7 @@ Rows = list[dict[Hashable, Any]]
 
 
 def report(frame: pd.DataFrame) -> str:
-    """Write the whole frame of `verdicts` as a small Markdown table, with the commands that run what lacks runs.
-
-    >>> import nlstm_lab as lab
-    >>> print(lab.targets.report(lab.targets.verdicts(lab.runs.table())).splitlines()[0])
-    | | on | replicated or close | not replicated | inconclusive | not run |
-    """
+    """Write the whole frame of `verdicts` as a small Markdown table, with the commands that run what lacks runs."""
     counted = frame[frame["anchor"]]
     few = counted["verdict"].isin(OUTCOMES["inconclusive"]) & counted["seeds"].lt(ENOUGH)
     counted = counted.assign(verdict=counted["verdict"].mask(few, "few"))
@@ -98,11 +93,6 @@ def grouped(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
     Returns:
         Tables of text, the verdict first, by their title: how often each verdict falls, where it is printed, and the
         sentence that they judge.
-
-    >>> import nlstm_lab as lab
-    >>> tables = lab.targets.grouped(lab.targets.verdicts(lab.runs.table("ptb_char_*")))
-    >>> any("Nested LSTMs, Table 1" in name for name in tables)
-    True
     """
     sentences = verdicts["says"].where(~verdicts["kind"].isin(["number", "reference"]), "")
     tables = {}

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from nlstm_lab.errors import LabError
 from nlstm_lab.figures.style import context
 from nlstm_lab.runs import Run
-from nlstm_lab.widgets import pages, source
+from nlstm_lab.widgets import pages
 
 Step = Callable[[float, str], None]  # (share of the work that is done, what is being done); raises Cancelled
 
@@ -62,7 +62,7 @@ class LabWidget(anywidget.AnyWidget):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         if "scripts" in cls.__dict__:  # anywidget makes a class for each instance, too
-            cls._esm, cls._css = source.module(cls.scripts), source.read("page/widgets.css")
+            cls._esm, cls._css = pages.script(cls.scripts), pages.read("page/widgets.css")
         super().__init_subclass__(**keywords)
 
     def __init__(self, **state: Any) -> None:
@@ -100,7 +100,7 @@ class LabWidget(anywidget.AnyWidget):
         picture = self._png()
         copied = {"picture": picture, "table": pages.table(self.made_of)} if self.snippet else {}
         state = {"_looks": self._looked(), **self.shown(), **copied}
-        return pages.write(Path(path), self.title, state, source.page(self.scripts), picture)
+        return pages.write(Path(path), self.title, state, pages.script(self.scripts, alone=True), picture)
 
     def shown(self) -> dict[str, Any]:
         """All that a page is made of: results and the inputs that they belong to, by name, bytes among them."""
@@ -161,7 +161,8 @@ class LabWidget(anywidget.AnyWidget):
                 return
             try:
                 computed = self.compute(given, self._stepper(version))
-                self._current(version)
+                if version != self._version:
+                    return
                 # what was given is not said back: the browser may have moved on meanwhile
                 results = {name: value for name, value in computed.items() if name not in given or value != given[name]}
                 results["error"] = ""
@@ -190,16 +191,13 @@ class LabWidget(anywidget.AnyWidget):
 
         def step(share: float, doing: str) -> None:
             nonlocal last
-            self._current(version)
+            if version != self._version:
+                raise Cancelled
             if time.monotonic() - last > PACE:
                 self.progress = {"share": share, "doing": doing}
                 last = time.monotonic()
 
         return step
-
-    def _current(self, version: int) -> None:
-        if version != self._version:
-            raise Cancelled
 
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         """The browser cancels: what was shown last is shown again. Or it asks for the picture of that."""

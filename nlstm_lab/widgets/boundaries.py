@@ -79,8 +79,7 @@ class BoundaryExplorer(LabWidget):
         return self._read(**self.settled)
 
     def draw(self) -> Figure:
-        data = self.data
-        return hidden_norms(data, row=min(ROW, data.sizes["time"]))
+        return hidden_norms(self.data, row=min(ROW, len(self.reading["symbols"])))
 
     def shown(self) -> dict[str, Any]:
         """With the readings that a page offers: as it was trained, then at every threshold and slope."""

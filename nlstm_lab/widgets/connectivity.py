@@ -160,13 +160,10 @@ FULL = 32767  # the code of a position's largest connectivity
 def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     """What does not hang on target and mode, as JSON values; data: by model, the connectivity of one text."""
     names = in_order(data)
-    if not names:
-        raise UsageError("there is nothing to compare: hand in at least one network")
     first = data[names[0]]
-    shared = {name: first[name].values.tolist() for name in ("word", "word_start", "known", "window")}
     return {
         "symbols": [str(symbol) for symbol in first["symbol"].values],
-        **shared,
+        **{name: first[name].values.tolist() for name in ("word", "word_start", "known", "window")},
         "networks": [
             {
                 "name": name,
