@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,7 +36,10 @@ def figures(
     """
     from nlstm_lab.notebooks import plan
 
-    jobs = plan(notebooks or [], _parameters(parameters or []), replace)
+    pairs = [given.partition("=") for given in parameters or []]
+    if wrong := [name for name, separator, _ in pairs if not separator]:
+        raise UsageError(f"a parameter is written name=value, not {wrong[0]!r}")
+    jobs = plan(notebooks or [], {name: value for name, _, value in pairs}, replace)
     from nlstm_lab.notebooks import execute_all  # after the plan: papermill takes seconds to import
 
     before = set(_elsewhere())
@@ -56,17 +59,6 @@ def _tell(outcome: "Outcome") -> None:
     typer.echo(f"{outcome.job.name}{given}: {outcome.status}{took}")
     if outcome.error:
         typer.echo(f"nlstm-lab: {outcome.error}", err=True)
-
-
-def _parameters(given: list[str]) -> dict[str, Any]:
-    """Values by their names, as text, of what is given as name=value."""
-    values = {}
-    for parameter in given:
-        name, separator, value = parameter.partition("=")
-        if not separator:
-            raise UsageError(f"a parameter is written name=value, not {parameter!r}")
-        values[name] = value
-    return values
 
 
 def _elsewhere() -> list[tuple[Path, int]]:

@@ -4,6 +4,7 @@ import tomllib
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
+from itertools import product
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
@@ -155,26 +156,15 @@ class Place(Entry):
         rows = {(one.experiment, one.metric, one.split): one for one in self.numbers if one.setting == "as printed"}
         orderings = []
         for sentence in self.sentences:
-            for better, worse in ((better, worse) for better in sentence.better for worse in sentence.worse):
-                for metric, split in ((metric, split) for metric in self.metrics for split in self.splits):
-                    pair = [rows.get((experiment, metric, split)) for experiment in (better, worse)]
-                    printed = [row.printed for row in pair if row and row.printed is not None]
-                    sign = 1 if metric in HIGHER_IS_BETTER else -1
-                    labels = [row.model if row else name for row, name in zip(pair, (better, worse), strict=True)]
-                    orderings.append(
-                        Ordering(
-                            model=" better than ".join(labels),
-                            better=better,
-                            worse=worse,
-                            metric=metric,
-                            split=split,
-                            evaluation=self.evaluation,
-                            printed=sign * (printed[0] - printed[1]) if printed else None,
-                            claimed=split in (sentence.splits or self.splits),
-                            says=sentence.says,
-                            note=sentence.note,
-                        )
-                    )
+            for better, worse, metric, split in product(sentence.better, sentence.worse, self.metrics, self.splits):
+                pair = [rows.get((experiment, metric, split)) for experiment in (better, worse)]
+                printed = [row.printed for row in pair if row and row.printed is not None]
+                labels = [row.model if row else name for row, name in zip(pair, (better, worse), strict=True)]
+                sign = 1 if metric in HIGHER_IS_BETTER else -1
+                margin = sign * (printed[0] - printed[1]) if printed else None
+                claimed = split in (sentence.splits or self.splits)
+                about = (better, worse, metric, split, self.evaluation, margin, claimed, sentence.says, sentence.note)
+                orderings.append(Ordering(" better than ".join(labels), *about))
         return tuple(orderings)
 
 

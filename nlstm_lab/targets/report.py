@@ -115,13 +115,10 @@ def readme_block(frame: pd.DataFrame) -> str:
     for name in dict.fromkeys(frame["document"]):
         document, mine = load(name), frame[(frame["document"] == name) & ~frame["own"]]
         lines += [f"**{document.title}** ({document.authors}, {document.year})", ""]
-        lines += [
-            "| where | row | printed | ours | seeds | scale | verdict |",
-            "|---|---|---|---|---|---|---|",
-        ]
+        lines += ["| where | row | printed | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|---|"]
         for place, rows in mine[mine["kind"] == "number"].groupby("place", sort=False):
             caption = document.places[str(place)].caption
-            lines += _numbers(rows, caption) if rows["seeds"].any() else [_silent(rows, caption)]
+            lines += _numbers(rows, caption)
         remarks = [f"{document.places[one.place].where}, {one}." for one in discriminations(mine) if one.our_pairs]
         remarks += notes(mine[(mine["seeds"] > 0) & (mine["kind"] == "number")])
         lines += ["", *("\n\n".join(remarks).splitlines()), "", *_statements(mine), ""]
@@ -134,12 +131,10 @@ def _cells(*cells: object) -> str:
     return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
-def _silent(rows: pd.DataFrame, caption: str) -> str:
-    printed = rows[rows["setting"] == "as printed"]
-    return _cells(rows["where"].iloc[0], caption, f"{len(printed)} numbers", "", "", "", "not run")
-
-
 def _numbers(rows: pd.DataFrame, caption: str) -> list[str]:
+    if not rows["seeds"].any():
+        printed = f"{rows['setting'].eq('as printed').sum()} numbers"
+        return [_cells(rows["where"].iloc[0], caption, printed, "", "", "", "not run")]
     lines = [_cells(rows["where"].iloc[0], caption, "", "", "", "", "")]
     for (subject, setting, metric), row in rows.groupby(["subject", "setting", "metric"], sort=False):
         if setting != "as printed" and not row["seeds"].any():

@@ -114,11 +114,7 @@ class LabWidget(anywidget.AnyWidget):
         return {name: getattr(trait, "values", type(trait).__name__) for name, trait in traits.items()}
 
     def wait(self) -> None:
-        """Return when nothing is being computed.
-
-        Raises:
-            LabError: It takes longer than `LONGEST_WAIT`.
-        """
+        """Return when nothing is being computed; LabError: that takes longer than `LONGEST_WAIT`."""
         if self._worker.ident is not None:
             self._worker.join(LONGEST_WAIT)
         if self._worker.is_alive():
