@@ -81,7 +81,8 @@ def execute(job: Job, timeout: float | None = None, threads: int = 0) -> Path:
     An earlier copy stays where this fails. timeout: seconds that one cell may take. threads: of the numerical
     libraries, 0 for their own choice. LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
     """
-    for talkative in ("papermill", "tornado.general"):  # what goes wrong is reported once, by us; a dying kernel's channel too
+    # what goes wrong is reported once, by us; a dying kernel's channel too
+    for talkative in ("papermill", "tornado.general"):
         logging.getLogger(talkative).setLevel(logging.CRITICAL)
     source, made_from, started = job.read(), inputs.Inputs.now().of(job), time.perf_counter()
     try:

@@ -112,19 +112,21 @@ class CellExplorer(ReadingWidget):
         text, notice = self._networks.read(given["run"], given["text"])
         trace = self._networks.trace(given["run"], text, step)
         memories, states = _states(trace)
-        state = {
-            **of_trace(trace),
+        of_text = of_trace(trace)
+        labels = probes.labels(text)[list(LABELS)].to_numpy("<f4").T.tobytes()
+        return {
+            **of_text,
             "notice": notice,
             "memories": memories,
             "units": states.shape[1],
             "states": _half(states),
+            "labels": labels + of_text["surprises"],
+            **self._of_cells(trace, memories),
+            **clamped(self, given, "unit", states.shape[1] - 1),
+            **clamped(self, given, "step", len(text) - 1),
+            **self._span(given["run"], text, given["span"], memories),
+            **self._records(self._networks, given["run"], memories, states.shape[1]),
         }
-        labels = probes.labels(text)[list(LABELS)].to_numpy("<f4").T
-        state |= {"labels": labels.tobytes() + state["surprises"]} | self._of_cells(trace, memories)
-        state |= clamped(self, given, "unit", states.shape[1] - 1)
-        state |= clamped(self, given, "step", len(trace["time"]) - 1)
-        state |= self._span(given["run"], text, given["span"], memories)
-        return state | self._records(self._networks, given["run"], memories, states.shape[1])
 
     def _span(self, run: str, text: str, span: list[int], memories: list[str]) -> dict[str, Any]:
         """How much each unit differs inside the span from outside: of the network, untrained, and on shuffled text."""

@@ -66,22 +66,21 @@ class Networks:
     @property
     def titles(self) -> dict[str, dict[str, str]]:
         """By name: its label, as figures call it, and its twin, which differs in the start of its output bias alone."""
-        asked = ("model", "start", "seed")
-        known = {name: tuple(about(one)[each] for each in asked) for name, one in self.runs.items()}
-        labels = {
-            name: f"{look(model).label}, {START[start]}, seed {seed}" for name, (model, start, seed) in known.items()
-        }
+        known = {name: [about(one)[each] for each in ("model", "start", "seed")] for name, one in self.runs.items()}
+        labels = {name: f"{look(one[0]).label}, {START[one[1]]}, seed {one[2]}" for name, one in known.items()}
         times = Counter(labels.values())
         titles = {name: {"label": name, "twin": ""} for name in self.given}
         for name, (model, start, seed) in known.items():
             if times[labels[name]] == 1:  # a label chooses one
-                twins = [other for other, one in known.items() if one[::2] == (model, seed) and one[1] != start]
+                twins = [other for other, one in known.items() if one[::2] == [model, seed] and one[1] != start]
                 titles[name] = {"label": labels[name], "twin": twins[0] if len(twins) == 1 else ""}
         return titles
 
     def __getitem__(self, name: str) -> Network:
         """The network of that name; UsageError: it was not given."""
-        one = self._of(name)
+        if name not in self.given:
+            raise UsageError(f"there is no run {name!r} to choose here; there is {', '.join(self.given)}")
+        one = self.given[name]
         if isinstance(one, Network):
             return one
         if name not in self._read:
@@ -116,21 +115,11 @@ class Networks:
 
     def siblings(self, name: str) -> dict[str, Network]:
         """The networks of a run's experiment whose weights are kept, by name; none of a network of one's own."""
-        one = self._of(name)
+        one = self.given[name]
         if not isinstance(one, Run):
             return {}
         every = [load(one.experiment, seed) for seed in seeds_of(one.experiment)]
         return {run.name: run.model() for run in every if run.has_weights}
-
-    def seed(self, name: str) -> int:
-        """The seed of a run, 0 for a network of one's own."""
-        one = self._of(name)
-        return one.seed if isinstance(one, Run) else 0
-
-    def _of(self, name: str) -> Run | Network:
-        if name not in self.given:
-            raise UsageError(f"there is no run {name!r} to choose here; there is {', '.join(self.given)}")
-        return self.given[name]
 
 
 def _foretells(run: Run) -> bool:

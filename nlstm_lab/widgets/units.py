@@ -37,7 +37,7 @@ class UnitRecords:
 
 def _timescales(networks: Networks, run: str, text: Excerpt, rows: Rows) -> dict[str, Any]:
     """The timescales, and where they were measured; nothing where nothing is recorded."""
-    record = timescales.find(networks[run], text, seed=networks.seed(run))
+    record = timescales.find(networks[run], text, seed=getattr(networks.given[run], "seed", 0))
     if record is None:
         return {}
     ordered = [_ordered(record[record["value"] == value], rows) for value in ("raw", "tanh")]
