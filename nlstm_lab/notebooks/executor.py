@@ -79,7 +79,8 @@ def execute(job: Job, timeout: float | None = None, threads: int = 0) -> Path:
     """Run one notebook to its end; returns the executed copy, which says what it was made from.
 
     An earlier copy stays where this fails. timeout: seconds that one cell may take. threads: of the numerical
-    libraries, 0 for their own choice. LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
+    libraries, 0 for their own choice. LabError: a cell failed or took too long, the kernel died, or the copy cannot be
+    written.
     """
     # what goes wrong is reported once, by us; a dying kernel's channel too
     for talkative in ("papermill", "tornado.general"):
