@@ -10,39 +10,22 @@ Everything is imported when it is first used, so `import nlstm_lab as lab` costs
 import importlib
 from typing import Any
 
+from nlstm_lab.door import door
+
 __version__ = "0.2.0"
 
 _MODULES = (
-    "bench",
-    "cells",
-    "datasets",
-    "experiments",
-    "figures",
-    "models",
-    "notebooks",
-    "probes",
-    "runs",
-    "targets",
-    "training",
-    "widgets",
+    *("bench", "cells", "datasets", "experiments", "figures", "models"),
+    *("notebooks", "probes", "runs", "targets", "training", "widgets"),
 )
-_PLACES = {
-    "HMLSTM": "cells",
-    "LSTM": "cells",
-    "NestedLSTM": "cells",
-    "check_parameters": "parameters",
-    "workspace": "paths",
-}
+_places = {"cells": ["HMLSTM", "LSTM", "NestedLSTM"], "parameters": ["check_parameters"], "paths": ["workspace"]}
+_get, _names = door(__name__, _places)
 
-__all__ = [*_MODULES, *_PLACES]
+__all__ = [*_MODULES, *_names]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"nlstm_lab.{name}")
-    if name in _PLACES:
-        return getattr(importlib.import_module(f"nlstm_lab.{_PLACES[name]}"), name)
-    raise AttributeError(f"module 'nlstm_lab' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return importlib.import_module(f"nlstm_lab.{name}") if name in _MODULES else _get(name)
 
 
 def __dir__() -> list[str]:

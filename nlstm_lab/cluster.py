@@ -22,14 +22,8 @@ PATIENCE = 3.0  # seconds for a cluster to end, and for workers to come before i
 def client(scheduler: str | None, workers: int) -> Iterator[Any]:
     """A client of the scheduler at that address, or of so many worker processes of our own, which end with it.
 
-    Whatever ends the block ends them within seconds; further Ctrl-C is ignored meanwhile.
-
-    Args:
-        scheduler: The address of a running one; None for one of our own.
-        workers: Of our own scheduler.
-
-    Raises:
-        LabError: No scheduler answers there, or dask is absent.
+    Whatever ends the block ends them within seconds; further Ctrl-C is ignored meanwhile. LabError: no scheduler
+    answers there, or dask is absent.
     """
     connected = _connected(scheduler, workers)
     try:
@@ -37,7 +31,9 @@ def client(scheduler: str | None, workers: int) -> Iterator[Any]:
     except BaseException:
         with uninterrupted():
             with contextlib.suppress(Exception):
-                _kill_workers(connected)
+                for nanny in getattr(connected.cluster, "workers", {}).values():  # those that are our own
+                    nanny.auto_restart = False
+                    os.kill(nanny.pid, signal.SIGKILL)
                 connected.close(timeout=PATIENCE)
             connected.status = "closed"  # or one that did not end in time would be waited for anew when it is collected
         raise
@@ -62,13 +58,6 @@ def _connected(scheduler: str | None, workers: int) -> Any:
     # a worker is given one task at a time, so that what is said to run does run
     with uninterrupted(), dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
         return connect(n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
-
-
-def _kill_workers(client: Any) -> None:
-    """End at once the worker processes that are our own."""
-    for nanny in getattr(client.cluster, "workers", {}).values():
-        nanny.auto_restart = False
-        os.kill(nanny.pid, signal.SIGKILL)
 
 
 @contextmanager

@@ -220,17 +220,16 @@ def test_a_pattern_without_experiments_is_refused(say):
     ("words", "code", "told"),
     [
         (["--rounds", "0"], 2, "at least 1"),
-        (["--output", "file/bench.json"], 1, "a file stands where a folder belongs"),
-        (["--output", "."], 2, "is a folder: name a file in it"),
+        (["--record", "here"], 1, "a file stands where a folder belongs"),
     ],
 )
 def test_a_benchmark_that_leads_to_nothing_is_not_begun(say, tmp_path, monkeypatch, words, code, told):
     def measured(*_, **__):
         raise AssertionError("measured in vain")
 
-    (tmp_path / "file").touch()
+    (tmp_path / "data").touch()
     monkeypatch.setattr("nlstm_lab.bench.bench", measured)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(paths, "root", lambda: tmp_path)
     found, _, err = say("bench", *words)
     assert found == code
     assert told in sentence(err)

@@ -17,7 +17,7 @@ EXAMPLES = sorted(
 )
 TAKE_LONG = (
     *("activations.draw", "figures.saving", "interventions.measure", "nlstm_lab.probes", "targets.comparison"),
-    *("targets.report", "targets.verdicts", "timescales.measure", "together"),
+    *("targets.verdicts", "timescales.measure", "together"),
 )
 MET_FIRST = [
     *(getattr(lab.cells, name) for name in ("HMLSTM", "LSTM", "GRU", "RNN", "NestedLSTM", "NestedLSTMCell")),

@@ -55,11 +55,12 @@ def test_a_latex_table_has_minus_signs_and_names_what_made_it():
 
 
 def test_a_table_that_says_the_same_keeps_the_commit_that_made_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
     one = comparison([1.43, 1.44, 1.45])
-    _, tex = one.save(tmp_path)
+    _, tex = one.save()
     before = tex.read_bytes()
     monkeypatch.setattr("nlstm_lab.targets.comparison.commit", lambda: "later")
-    one.save(tmp_path)
+    one.save()
     assert tex.read_bytes() == before
-    targets.Comparison(one.target, "", "", one.frame[1:]).save(tmp_path)
+    targets.Comparison(one.target, "", "", one.frame[1:]).save()
     assert "later" in tex.read_text()

@@ -181,7 +181,7 @@ def test_the_command_line_says_it_and_goes_on_without_the_option(
 def test_verdicts_and_tables_mark_what_a_rule_has_ended() -> None:
     table = runs.table("poetry_*", "paper")
     done = targets.compare("nested_lstm.table2", table)
-    assert "by the rule" not in done.shown().to_string()
+    assert "by the rule" not in done._repr_html_()
     mine = (table["experiment"] == "poetry_nlstm") & (table["seed"] == 1)
     marked = targets.compare(
         "nested_lstm.table2", table.assign(state=table["state"].mask(mine, "16 of 120 epochs, by the rule"))

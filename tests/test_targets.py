@@ -11,8 +11,10 @@ import pytest
 from scipy import stats
 
 import nlstm_lab as lab
-from nlstm_lab import settings, targets
+from nlstm_lab import paths, settings, targets
 from nlstm_lab.errors import DamagedFile, UsageError
+from nlstm_lab.targets.comparison import shown
+from nlstm_lab.targets.entries import Tolerance
 from nlstm_lab.targets.evidence import Runs, discriminations, tolerance
 
 # Typed from the documents' tables, row by row: experiment -> metric -> the printed values, valid before test.
@@ -272,7 +274,7 @@ def test_claims_that_only_a_probe_can_judge():
     ],
 )
 def test_what_lies_within_a_tolerance(printed, ours, relative, verdict):
-    assert targets.Tolerance(0.01, 0.03, relative).verdict(printed, ours) == verdict
+    assert Tolerance(0.01, 0.03, relative).verdict(printed, ours) == verdict
 
 
 def test_a_number_is_judged_by_the_mean_over_seeds_with_its_interval_and_every_value():
@@ -535,11 +537,12 @@ def test_a_frame_without_its_columns_and_an_unknown_scale_are_refused():
 # Comparison
 
 
-def test_compare_shows_one_table_and_saves_it_for_a_paper(tmp_path):
+def test_compare_shows_one_table_and_saves_it_for_a_paper(tmp_path, monkeypatch):
+    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
     table = runs(("ptb_char_nlstm", "paper", "valid", [1.43, 1.44, 1.45]))
     comparison = targets.compare("nested_lstm.table1", table)
-    shown = comparison.shown()
-    row = shown[(shown[""] == "NLSTM 2 × 600") & (shown["split"] == "valid")].iloc[0]
+    text = shown(comparison.frame)
+    row = text[(text[""] == "NLSTM 2 × 600") & (text["split"] == "valid")].iloc[0]
     assert list(row[["printed", "ours", "95 % interval", "seeds", "scale", "verdict"]]) == [
         "1.437",
         "1.4400",
@@ -548,29 +551,30 @@ def test_compare_shows_one_table_and_saves_it_for_a_paper(tmp_path):
         "paper",
         "match",
     ]
-    csv, tex = comparison.save(tmp_path)
+    csv, tex = comparison.save()
     assert (csv.name, tex.name) == ("nested_lstm_table1.csv", "nested_lstm_table1.tex")
     pd.testing.assert_series_equal(pd.read_csv(csv)["printed"], comparison.frame["printed"])
     assert r"95 \% interval" in tex.read_text()
     assert r"\begin{tabular}" in tex.read_text()
     before = [path.read_bytes() for path in (csv, tex)]
-    assert [path.read_bytes() for path in comparison.save(tmp_path)] == before
+    assert [path.read_bytes() for path in comparison.save()] == before
 
 
-def test_nothing_is_printed_beside_rows_that_no_document_has_and_ours_keeps_the_tables_digits(tmp_path):
+def test_nothing_is_printed_beside_rows_that_no_document_has_and_ours_keeps_the_tables_digits():
     table = runs(("ptb_char_nlstm_logfreq", "paper", "valid", [1.43, 1.44, 1.45]))
     comparison = targets.compare("nested_lstm.table1", table)
     own = comparison.frame["setting"] == "log-frequencies"
     assert own.sum() == 2 * len(BASELINES) + 2
     assert comparison.frame.loc[own, "printed"].isna().all()
-    row = only(comparison.shown(), **{"": "NLSTM 2 × 600, log-frequencies", "split": "valid"})
+    row = only(shown(comparison.frame), **{"": "NLSTM 2 × 600, log-frequencies", "split": "valid"})
     assert list(row[["printed", "ours", "95 % interval", "verdict"]]) == ["", "1.4400", "1.4152 to 1.4648", ""]
-    assert "1.437" in comparison.shown()["printed"].tolist()  # of the row as printed
+    assert "1.437" in shown(comparison.frame)["printed"].tolist()  # of the row as printed
 
 
-def test_rows_that_a_document_cites_are_called_so_in_every_form(tmp_path):
+def test_rows_that_a_document_cites_are_called_so_in_every_form(tmp_path, monkeypatch):
+    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
     comparison = targets.compare("hm_rnn.table1_ptb", runs())
-    csv, tex = comparison.save(tmp_path)
+    csv, tex = comparison.save()
     assert pd.read_csv(csv)["verdict"].eq("cited").sum() == len(CITED["table1_ptb"])
     lines = [line for line in tex.read_text().splitlines() if line.startswith("CW-RNN (Koutník")]
     assert len(lines) == 1
@@ -619,13 +623,14 @@ rows = [{ experiment = "e", model = "M", layers = 1, units = 2, bpc = { valid = 
         ("year = 2017", "year = ", "TOML"),
     ],
 )
-def test_a_document_that_is_not_what_it_should_be_is_refused(tmp_path: Path, old, new, message):
+def test_a_document_that_is_not_what_it_should_be_is_refused(tmp_path: Path, monkeypatch, old, new, message):
+    monkeypatch.setattr(paths, "targets", lambda: tmp_path)
     (tmp_path / "madsen.toml").write_text(MINIMAL)
-    assert len(targets.load("madsen", tmp_path).places["table1"].numbers) == 2
+    assert len(targets.load("madsen").places["table1"].numbers) == 2
     assert old in MINIMAL
     (tmp_path / "madsen.toml").write_text(MINIMAL.replace(old, new))
     with pytest.raises(DamagedFile, match=message):
-        targets.load("madsen", tmp_path)
+        targets.load("madsen")
 
 
 @pytest.mark.parametrize("name", targets.DOCUMENTS)
@@ -653,9 +658,10 @@ def test_what_a_document_holds_fits_together(name):
             assert not place.rows or named <= {row.experiment for row in place.rows}
 
 
-def test_a_missing_document_says_so(tmp_path):
+def test_a_missing_document_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "targets", lambda: tmp_path)
     with pytest.raises(DamagedFile, match="madsen"):
-        targets.load("madsen", tmp_path)
+        targets.load("madsen")
 
 
 # The README's block

@@ -3,11 +3,13 @@
 import signal
 import sys
 import warnings
+from importlib import metadata
 from typing import Annotated, Any
 
 import typer
 
-from nlstm_lab.cli import audit, bench, data, doctor, experiments, figures, runs, training
+from nlstm_lab.cli import audit, bench, data, doctor, figures, runs, training
+from nlstm_lab.errors import LabError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(doctor.doctor)
@@ -16,17 +18,15 @@ app.add_typer(bench.app, name="bench")
 app.command()(training.train)
 app.command()(training.sweep)
 app.command()(runs.runs)
-app.command()(experiments.experiments)
+app.command()(runs.experiments)
 app.command()(figures.figures)
 app.command()(figures.table)
 app.command()(audit.audit)
 
 
 def _version(asked: bool) -> None:
-    from importlib.metadata import version
-
     if asked:
-        typer.echo(f"nlstm-lab {version('nlstm_lab')}")
+        typer.echo(f"nlstm-lab {metadata.version('nlstm_lab')}")
         raise typer.Exit
 
 
@@ -42,30 +42,21 @@ def options(
 
 def main() -> None:
     """Run the command line; an error is one sentence on standard error, and its exit code that of `LabError`."""
-    from nlstm_lab.errors import LabError
-
-    debug = "--debug" in sys.argv
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:  # a job in the background ignores it
         signal.signal(signal.SIGINT, _once)
     warnings.formatwarning = lambda message, *_, **__: f"nlstm-lab: {message}\n"
     try:
         app(args=[argument for argument in sys.argv[1:] if argument != "--debug"])
-    except LabError as error:
-        if debug:
-            raise
-        _fail(str(error), error.exit_code)
     except Exception as error:
-        if debug:
+        if "--debug" in sys.argv:
             raise
-        _fail(f"{type(error).__name__}: {error} (unexpected: --debug shows where)", 1)
+        known = isinstance(error, LabError)
+        sentence = error if known else f"{type(error).__name__}: {error} (unexpected: --debug shows where)"
+        typer.echo(f"nlstm-lab: {sentence}", err=True)
+        sys.exit(getattr(error, "exit_code", 1))
 
 
 def _once(number: int, frame: Any) -> None:
     """The first Ctrl-C ends what runs; those that follow would only disturb its end."""
     signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
-
-
-def _fail(sentence: str, code: int) -> None:
-    typer.echo(f"nlstm-lab: {sentence}", err=True)
-    sys.exit(code)

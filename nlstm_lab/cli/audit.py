@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from nlstm_lab.runs import Run
-    from nlstm_lab.targets import Place
+    from nlstm_lab.targets.entries import Place
 
 ROW = ["kind", "subject", "setting", "metric", "split", "says"]  # what a row of a table is about
 
@@ -43,9 +43,9 @@ def audit(
         audited = [done[run.name] for run in recorded]
         verdicts, differing = _verdicts(target, recorded)
         differences = [sentence for one in audited for sentence in one.wrong] + differing
-        lacking = Counter(one.lacking for one in audited if one.lacking)
         scores = sum(one.recomputed for one in audited)
         line = [f"{len(audited)} results from histories", f"{scores} scores from weights", f"{verdicts} verdicts"]
+        lacking = Counter(one.lacking for one in audited if one.lacking)
         line += [f"{count} without scores ({why})" for why, count in lacking.items()]
         typer.echo(f"{target}: {', '.join(line)}: {'DOES NOT AGREE' if differences else 'agrees'}")
         wrong += differences
@@ -77,8 +77,7 @@ def _verdicts(target: str, recorded: "list[Run]") -> tuple[int, list[str]]:
     file = paths.figures() / f"{target.replace('.', '_')}.csv"
     if not file.is_file():
         return len(frame), []
-    committed = pd.read_csv(file, keep_default_na=False)
-    ours, theirs = _by_row(frame), _by_row(committed)
+    ours, theirs = _by_row(frame), _by_row(pd.read_csv(file, keep_default_na=False))
     return len(ours), [
         f"{file.name} says {theirs.get(row, 'nothing')!r} of {row[1]} ({row[3]}, {row[4]}), its histories {verdict!r}"
         for row, verdict in ours.items()

@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 
@@ -17,11 +17,11 @@ DISPENSABLE = ("captum", "papermill", "ipykernel", "jupyterlab", "ipywidgets", "
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report: a name, its state, what its lack costs ("" if nothing), whether it is essential."""
+    """One line of the report."""
 
     name: str
     state: str
-    cost: str = ""
+    cost: str = ""  # of its lack
     essential: bool = False
 
 
@@ -46,12 +46,16 @@ def examine() -> Iterator[Finding]:
     """Every finding, the essential first; a check that fails is a finding, too."""
     yield from packages()
     for name, check in (("folder", folder), ("records", records)):
-        yield _essential(name, check)
+        try:
+            yield Finding(name, check(), essential=True)
+        except Exception as error:  # whatever it is, the reader is to know it
+            yield Finding(name, "fails", f"{type(error).__name__}: {error}", essential=True)
     if "torch" in sys.modules:
         yield gpu()
         yield compiler()
     yield from data_sets()
-    yield browser()
+    found = next((name for name in BROWSERS if shutil.which(name)), "")
+    yield Finding("browser", found or "no Chromium", "" if found else "the tests of widgets are skipped")
 
 
 def packages() -> Iterator[Finding]:
@@ -64,7 +68,7 @@ def packages() -> Iterator[Finding]:
         yield Finding("packages", "not installed", "versions are not checked; `pip install -e .` installs the project")
         return
     asked = [Requirement(line) for line in lines if "extra ==" not in line]
-    good = []
+    good = {}
     for requirement in asked:
         name = requirement.name
         try:
@@ -75,10 +79,10 @@ def packages() -> Iterator[Finding]:
             yield Finding(name, "absent", cost, essential)
             continue
         if requirement.specifier.contains(version, prereleases=True):
-            good.append(f"{name} {version}")
+            good[name] = version
         else:
             yield Finding(name, version, f"not tried: the project asks for {requirement.specifier}")
-    torch = "".join(f", {each}" for each in good if each.startswith("torch "))
+    torch = f", torch {good['torch']}" if "torch" in good else ""
     yield Finding("packages", f"{len(good)} of {len(asked)} as asked for{torch}")
 
 
@@ -87,9 +91,7 @@ def folder() -> str:
     import tempfile
 
     for target in (paths.runs(), paths.figures(), paths.cache()):
-        there = next(parent for parent in (target, *target.parents) if parent.exists())
-        with tempfile.TemporaryFile(dir=there):
-            pass
+        tempfile.TemporaryFile(dir=next(each for each in (target, *target.parents) if each.exists())).close()
     return f"runs and figures go to {paths.root()}"
 
 
@@ -136,16 +138,3 @@ def data_sets() -> Iterator[Finding]:
     if absent := ", ".join(row.name for row in states if row.state == "absent"):
         cost = "no runs on them; `nlstm-lab data fetch NAME`, or import NAME PATH"
         yield Finding("data", f"absent: {absent}", cost)
-
-
-def browser() -> Finding:
-    """Chromium, for the tests of widgets."""
-    found = next((name for name in BROWSERS if shutil.which(name)), "")
-    return Finding("browser", found or "no Chromium", "" if found else "the tests of widgets are skipped")
-
-
-def _essential(name: str, check: Callable[[], str]) -> Finding:
-    try:
-        return Finding(name, check(), essential=True)
-    except Exception as error:  # whatever it is, the reader is to know it
-        return Finding(name, "fails", f"{type(error).__name__}: {error}", essential=True)

@@ -18,12 +18,6 @@ Patience = Annotated[
     int | None, typer.Option(help="End a run when its validation loss has not improved for so many epochs.")
 ]
 Precision = Annotated[str, typer.Option(help="Of the products in training: fp32, or bf16 where the hardware has it.")]
-Scheduler = Annotated[
-    str | None, typer.Option(help="Address of a running dask scheduler; one of our own where none is named.")
-]
-Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes of our own scheduler; as many as there are processors.")
-]
 
 
 def train(
@@ -52,13 +46,12 @@ def train(
     given = {"corpus": corpus, "normalization": normalization, "encoding": encoding}
     own = {key: value for key, value in given.items() if value}
     experiment = experiments.variant(name, scale=scale, **own) if own else name
-    show = sys.stderr.isatty()
     try:
         before = runs.load(experiment, seed, scale).result
     except MissingRun:
         before = {}
-    how: Any = {"precision": precision, "again": again, "patience": patience, "finish": True, "progress": show}
-    run = runs.ensure(experiment, seed, scale, device, **how)
+    how: Any = {"precision": precision, "again": again, "patience": patience, "finish": True}
+    run = runs.ensure(experiment, seed, scale, device, progress=sys.stderr.isatty(), **how)
     for row in run.result["metrics"]:
         if row["split"] != "train":
             typer.echo(f"{row['split']:6}{row['evaluation']:9}{row['metric']:28}{row['value']:.4f}")
@@ -72,8 +65,12 @@ def sweep(
     pattern: Annotated[str, typer.Argument(help="Experiments by a shell pattern in quotes, such as 'ptb_char_*'.")],
     seeds: Annotated[str, typer.Option(help="Such as 0-4 or 0,2,5.")] = "0",
     scale: Scale = "small",
-    scheduler: Scheduler = None,
-    workers: Workers = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a running dask scheduler; one of our own where none is named.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes of our own scheduler; as many as there are processors.")
+    ] = None,
     device: Device = "auto",
     precision: Precision = "fp32",
     patience: Patience = None,
@@ -97,10 +94,10 @@ def sweep(
             patience=patience,
             watch=lambda current: live.update(_shown(current), refresh=True),
         )
-    for job in jobs:
-        if job.status == "failed":
-            typer.echo(f"{job.key}: {job.reason}", err=True)
-    if any(job.status == "failed" for job in jobs):
+    failed = [job for job in jobs if job.status == "failed"]
+    for job in failed:
+        typer.echo(f"{job.key}: {job.reason}", err=True)
+    if failed:
         raise typer.Exit(1)
 
 

@@ -58,8 +58,8 @@ def resolve(wanted: str) -> str:
 def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None, replace: bool = False) -> list[Job]:
     """The notebooks to execute (all, or by number, name or path), each with those of `given` that it knows.
 
-    Values may be text, as on the command line. replace: as `Job` has it. UsageError: a notebook or a parameter that nobody knows, or a
-    value that is not of the parameter's type.
+    Values may be text, as on the command line. replace: as `Job` has it. UsageError: a notebook or a parameter that
+    nobody knows, or a value that is not of the parameter's type.
     """
     given = given or {}
     chosen = list(dict.fromkeys(map(resolve, wanted))) or names()
@@ -70,10 +70,6 @@ def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None, rep
     for parameter in given:
         known(parameter, everything, ", ".join(chosen))
     return [
-        Job(
-            name,
-            {key: convert(value, typed[name][key]) for key, value in given.items() if key in typed[name]},
-            replace,
-        )
-        for name in chosen
+        Job(name, {key: convert(value, each[key]) for key, value in given.items() if key in each}, replace)
+        for name, each in typed.items()
     ]

@@ -27,6 +27,7 @@ class Comparison:
     """A table of a document beside our runs.
 
     Args:
+        title, note: What stands above and below it.
         frame: One row a number (and ordering), metric and split, with the columns of `verdicts.Row`.
     """
 
@@ -35,19 +36,15 @@ class Comparison:
     note: str
     frame: pd.DataFrame
 
-    def shown(self) -> pd.DataFrame:
-        """Write the frame as text for readers (see `shown`)."""
-        return shown(self.frame)
-
-    def save(self, folder: Path | None = None) -> list[Path]:
-        """Write `<document>_<table>.csv` (every column) and `.tex` (for a paper).
+    def save(self) -> list[Path]:
+        """Write `<document>_<table>.csv` (every column) and `.tex` (for a paper) among the figures.
 
         They go into `workspaces/figures` where other parameters made those that are there.
 
         Returns:
             Both paths.
         """
-        tex = (folder or paths.figures()) / f"{self.target.replace('.', '_')}.tex"
+        tex = paths.figures() / f"{self.target.replace('.', '_')}.tex"
         tex = committed.place(tex, _made_with(tex))
         texts = {
             "csv": self.frame.to_csv(index=False, float_format="%.7g", lineterminator="\n"),
@@ -63,7 +60,7 @@ class Comparison:
         return [tex.with_suffix(f".{suffix}") for suffix in texts]
 
     def _repr_html_(self) -> str:
-        table = self.shown().to_html(index=False, border=0, escape=True)
+        table = shown(self.frame).to_html(index=False, border=0, escape=True)
         remarks = [self.note] * bool(self.note) + below(self.frame)
         paragraphs = "".join(f"<p>{html.escape(one)}</p>" for one in remarks)
         return f"<h4>{html.escape(self.title)}</h4>{table}{paragraphs}"
@@ -84,7 +81,7 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
 
     >>> import nlstm_lab as lab
     >>> comparison = lab.targets.compare("nested_lstm.table1", lab.runs.table("ptb_char_*"))
-    >>> comparison.shown().printed.tolist()[:2]
+    >>> comparison.frame.as_printed.tolist()[:2]
     ['1.489', '1.451']
     """
     name, _, place = target.partition(".")
@@ -99,7 +96,6 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
 
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Write a frame of verdicts as text for readers, with the digits of the document and one more for ours."""
-    written = verdicts.assign(digits=digits(verdicts))
     text = [
         {
             "": row["subject"]
@@ -116,21 +112,13 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
             "scale": row["scale"],
             "verdict": row["verdict"],
         }
-        for row in written.to_dict("records")
+        for row in verdicts.assign(digits=digits(verdicts)).to_dict("records")
     ]
     return pd.DataFrame(text, index=verdicts.index)
 
 
 def booktabs(verdicts: pd.DataFrame) -> str:
-    """Write a frame of verdicts as a LaTeX table, below a comment on what it needs and what made it.
-
-    >>> import nlstm_lab as lab
-    >>> comparison = lab.targets.compare("nested_lstm.table1", lab.runs.table("ptb_char_*"))
-    >>> print(booktabs(comparison.frame[8:9]))  # doctest: +ELLIPSIS
-    % Needs \\usepackage{booktabs}. Made by nlstm_lab ... at commit ....
-    \\begin{tabular}{lrllrrrll}
-    ...
-    """
+    """Write a frame of verdicts as a LaTeX table, below a comment on what it needs and what made it."""
     text = shown(verdicts)
     between = text.pop("95 % interval").str.replace(" to ", ", ")
     text["ours"] += between.where(between.eq(""), " [" + between + "]")

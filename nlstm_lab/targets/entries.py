@@ -4,7 +4,7 @@ import tomllib
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from pathlib import Path
+from itertools import product
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
@@ -17,27 +17,19 @@ from nlstm_lab.settings import HIGHER_IS_BETTER
 DOCUMENTS = ("nested_lstm", "hm_rnn", "madsen")
 Setting = Literal["as printed", "log-frequencies"]  # how the output bias starts
 Split = Literal["valid", "test"]
-
-
 Printed = Decimal  # with the digits of the document
 
 
 @checked_dataclass(frozen=True)
 class Tolerance:
-    """How far a number may lie from the printed one.
-
-    Args:
-        match: The largest distance of a match.
-        close: The largest distance of a number that is close.
-        relative: Whether both are shares of the printed number.
-    """
+    """How far a number may lie from the printed one to match it, and to be close to it."""
 
     match: float
     close: float
-    relative: StrictBool = False
+    relative: StrictBool = False  # whether both are shares of the printed number
 
     def verdict(self, printed: float, ours: float) -> Literal["match", "close", "differs"]:
-        """Judge `ours` beside `printed`; a value that is not finite differs."""
+        """A value that is not finite differs."""
         distance = round(abs(ours - printed) / (abs(printed) if self.relative else 1.0), 9)  # 1.447 - 1.437 is .01
         if distance <= self.match:
             return "match"
@@ -46,16 +38,10 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Number:
-    """One number of one row.
-
-    Args:
-        experiment: What measures it; None for a reference line that the document cites from others.
-        parameters: As printed.
-        setting: How the output bias starts.
-    """
+    """One number of one row."""
 
     model: str
-    experiment: str | None
+    experiment: str | None  # what measures it; None for a line that the document cites from others
     metric: str
     split: Split
     evaluation: str
@@ -67,12 +53,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Ordering:
-    """A sentence's claim that one experiment beats another.
-
-    Args:
-        better, worse: The experiments.
-        claimed: Whether the sentence speaks of this split.
-    """
+    """A sentence's claim that one experiment beats another."""
 
     model: str
     better: str
@@ -81,7 +62,7 @@ class Ordering:
     split: Split
     evaluation: str
     printed: Decimal | None
-    claimed: bool
+    claimed: bool  # whether the sentence speaks of this split
     says: str
     note: str
 
@@ -123,46 +104,34 @@ class Sentence(Entry):
 
 
 class Claim(Entry):
-    """A probe's measurement that is said to lie above a value, or to be a `printed` number, judged over seeds.
-
-    Args:
-        measure: What is measured.
-        above: Below the whole interval, where the claim holds.
-        counted_with: The claim whose number this one is, too; it is counted there alone.
-    """
+    """A probe's measurement that is said to lie above a value, or to be a `printed` number, judged over seeds."""
 
     name: str
     where: str
     says: str
     measure: str
-    above: float | None = None
+    above: float | None = None  # below the whole interval, where the claim holds
     printed: Printed | None = None
     tolerance: Tolerance | None = None
     ours: StrictBool = False
-    counted_with: str = ""
+    counted_with: str = ""  # the claim whose number this one is, too; it is counted there alone
 
 
 class Place(Entry):
-    """A table with its numbers and orderings, or (`ours`) a question that the document does not ask.
-
-    Args:
-        substitute: The corpus that stands in for a table's own at small scale, and in variations of its experiments
-            ("name+corpus=substitute"). It may decide an ordering, but no printed number is judged by it.
-        rows: Of the printed table.
-        orderings: Sentences that compare experiments.
-        rescued: Whether its rows were trained with the output bias started at the log-frequencies as well.
-    """
+    """A table with its numbers and orderings, or (`ours`) a question that the document does not ask."""
 
     name: str
     where: str
     caption: str
+    # the corpus that stands in for a table's own at small scale, and in variations of its experiments
+    # ("name+corpus=substitute"): it may decide an ordering, but no printed number is judged by it
     substitute: str | None = None
     evaluation: str
     metrics: list[str]
     splits: list[Split]
     rows: list[Row] = []
     sentences: list[Sentence] = Field(default=[], alias="orderings")
-    rescued: StrictBool = False
+    rescued: StrictBool = False  # whether its rows were trained from the log-frequencies as well
     ours: StrictBool = False
 
     @cached_property
@@ -187,53 +156,35 @@ class Place(Entry):
         rows = {(one.experiment, one.metric, one.split): one for one in self.numbers if one.setting == "as printed"}
         orderings = []
         for sentence in self.sentences:
-            for better, worse in ((better, worse) for better in sentence.better for worse in sentence.worse):
-                for metric, split in ((metric, split) for metric in self.metrics for split in self.splits):
-                    pair = [rows.get((experiment, metric, split)) for experiment in (better, worse)]
-                    printed = [row.printed for row in pair if row and row.printed is not None]
-                    sign = 1 if metric in HIGHER_IS_BETTER else -1
-                    labels = [row.model if row else name for row, name in zip(pair, (better, worse), strict=True)]
-                    orderings.append(
-                        Ordering(
-                            model=" better than ".join(labels),
-                            better=better,
-                            worse=worse,
-                            metric=metric,
-                            split=split,
-                            evaluation=self.evaluation,
-                            printed=sign * (printed[0] - printed[1]) if printed else None,
-                            claimed=split in (sentence.splits or self.splits),
-                            says=sentence.says,
-                            note=sentence.note,
-                        )
-                    )
+            for better, worse, metric, split in product(sentence.better, sentence.worse, self.metrics, self.splits):
+                pair = [rows.get((experiment, metric, split)) for experiment in (better, worse)]
+                printed = [row.printed for row in pair if row and row.printed is not None]
+                labels = [row.model if row else name for row, name in zip(pair, (better, worse), strict=True)]
+                sign = 1 if metric in HIGHER_IS_BETTER else -1
+                margin = sign * (printed[0] - printed[1]) if printed else None
+                claimed = split in (sentence.splits or self.splits)
+                about = (better, worse, metric, split, self.evaluation, margin, claimed, sentence.says, sentence.note)
+                orderings.append(Ordering(" better than ".join(labels), *about))
         return tuple(orderings)
 
 
 class Document(Entry):
-    """Everything that one document prints and claims.
-
-    Args:
-        authors, year: Of the document.
-        places: Its tables, and our questions, by name.
-        claims: What probes judge.
-    """
+    """Everything that one document prints and claims."""
 
     name: str
     title: str
     authors: str
     year: StrictInt
     tolerances: dict[str, Tolerance] = {}
-    places: dict[str, Place] = {}
-    claims: tuple[Claim, ...] = ()
+    places: dict[str, Place] = {}  # its tables, and our questions, by name
+    claims: tuple[Claim, ...] = ()  # what probes judge
 
 
-def load(name: str, folder: Path | None = None) -> Document:
+def load(name: str) -> Document:
     """Read the entries of a document.
 
     Args:
         name: "nested_lstm", "hm_rnn" or "madsen".
-        folder: Where the targets lie; None for the project's own.
 
     Raises:
         UsageError: There is no document of that name.
@@ -244,7 +195,7 @@ def load(name: str, folder: Path | None = None) -> Document:
     >>> [(one.split, float(one.printed)) for one in table.numbers if one.experiment == "ptb_char_nlstm"][:2]
     [('valid', 1.437), ('test', 1.399)]
     """
-    path = (folder or paths.targets()) / f"{name}.toml"
+    path = paths.targets() / f"{name}.toml"
     if name not in DOCUMENTS:
         raise UsageError(f"there are no targets of {name!r}; there are those of {', '.join(DOCUMENTS)}")
     try:

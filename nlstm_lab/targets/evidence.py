@@ -26,11 +26,7 @@ class Runs:
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> "Runs":
-        """Take the values from a frame as `nlstm_lab.runs.table` gives it.
-
-        Raises:
-            UsageError: It lacks a column, has a run twice, or holds one that is not done.
-        """
+        """Of `lab.runs.table(...)`; UsageError: it lacks a column, has a run twice, or holds one that is not done."""
         _check(table, TABLE, TABLE[:-1], "the table of runs")
         values: dict[tuple[str, str, str, str], dict[str, dict[int, float]]] = {}
         for experiment, scale, seed, split, evaluation, metric, value in table[TABLE].itertuples(index=False):
@@ -58,11 +54,7 @@ class Runs:
 
 
 def measurements(claims: pd.DataFrame | None, documents: Iterable[Document]) -> dict[str, dict[str, dict[str, float]]]:
-    """Sort claims' measurements by name, then scale.
-
-    Raises:
-        UsageError: A column is lacking, or a claim is not registered.
-    """
+    """Claims' measurements by name, then scale; UsageError: a column is lacking, or a claim is not registered."""
     if claims is None or claims.empty:
         return {}
     _check(claims, CLAIMS, CLAIMS[:2], "the frame of claims")

@@ -31,12 +31,7 @@ Rows = list[dict[Hashable, Any]]
 
 
 def report(frame: pd.DataFrame) -> str:
-    """Write the whole frame of `verdicts` as a small Markdown table, with the commands that run what lacks runs.
-
-    >>> import nlstm_lab as lab
-    >>> print(lab.targets.report(lab.targets.verdicts(lab.runs.table())).splitlines()[0])
-    | | on | replicated or close | not replicated | inconclusive | not run |
-    """
+    """Write the whole frame of `verdicts` as a small Markdown table, with the commands that run what lacks runs."""
     counted = frame[frame["anchor"]]
     few = counted["verdict"].isin(OUTCOMES["inconclusive"]) & counted["seeds"].lt(ENOUGH)
     counted = counted.assign(verdict=counted["verdict"].mask(few, "few"))
@@ -98,11 +93,6 @@ def grouped(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
     Returns:
         Tables of text, the verdict first, by their title: how often each verdict falls, where it is printed, and the
         sentence that they judge.
-
-    >>> import nlstm_lab as lab
-    >>> tables = lab.targets.grouped(lab.targets.verdicts(lab.runs.table("ptb_char_*")))
-    >>> any("Nested LSTMs, Table 1" in name for name in tables)
-    True
     """
     sentences = verdicts["says"].where(~verdicts["kind"].isin(["number", "reference"]), "")
     tables = {}
@@ -125,13 +115,10 @@ def readme_block(frame: pd.DataFrame) -> str:
     for name in dict.fromkeys(frame["document"]):
         document, mine = load(name), frame[(frame["document"] == name) & ~frame["own"]]
         lines += [f"**{document.title}** ({document.authors}, {document.year})", ""]
-        lines += [
-            "| where | row | printed | ours | seeds | scale | verdict |",
-            "|---|---|---|---|---|---|---|",
-        ]
+        lines += ["| where | row | printed | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|---|"]
         for place, rows in mine[mine["kind"] == "number"].groupby("place", sort=False):
             caption = document.places[str(place)].caption
-            lines += _numbers(rows, caption) if rows["seeds"].any() else [_silent(rows, caption)]
+            lines += _numbers(rows, caption)
         remarks = [f"{document.places[one.place].where}, {one}." for one in discriminations(mine) if one.our_pairs]
         remarks += notes(mine[(mine["seeds"] > 0) & (mine["kind"] == "number")])
         lines += ["", *("\n\n".join(remarks).splitlines()), "", *_statements(mine), ""]
@@ -144,12 +131,10 @@ def _cells(*cells: object) -> str:
     return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
-def _silent(rows: pd.DataFrame, caption: str) -> str:
-    printed = rows[rows["setting"] == "as printed"]
-    return _cells(rows["where"].iloc[0], caption, f"{len(printed)} numbers", "", "", "", "not run")
-
-
 def _numbers(rows: pd.DataFrame, caption: str) -> list[str]:
+    if not rows["seeds"].any():
+        printed = f"{rows['setting'].eq('as printed').sum()} numbers"
+        return [_cells(rows["where"].iloc[0], caption, printed, "", "", "", "not run")]
     lines = [_cells(rows["where"].iloc[0], caption, "", "", "", "", "")]
     for (subject, setting, metric), row in rows.groupby(["subject", "setting", "metric"], sort=False):
         if setting != "as printed" and not row["seeds"].any():

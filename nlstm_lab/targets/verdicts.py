@@ -21,52 +21,34 @@ LARGEST_FIRST = SCALES[::-1]  # the largest speaks
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the verdicts' frame.
-
-    Args:
-        anchor: The verdict counts: the document prints this number, or makes this statement of this split.
-        own: The document does not ask it.
-        experiment: Which one measures a number, "" where it is cited.
-        setting: Of a number how the output bias starts, of an ordering the substitute that was read and how a rule
-            ended its runs.
-        printed, ours, low, high: In the metric's unit, NaN where there is none; for an ordering, by how much the better
-            one is better.
-        match, close: Within which our number is so called.
-        p: Of the two-sided t test of an ordering or claim.
-        seeds: How many (of an ordering, the side with fewer).
-        values: Every seed's value.
-        verdict: "" of a number that was run in a setting that no document prints.
-    """
+    """One line of the verdicts' frame; numbers are in the metric's unit, NaN where there is none."""
 
     document: str
     place: str
     where: str
     kind: Kind
-    anchor: bool
-    own: bool
+    anchor: bool  # the verdict counts: the document prints this number, or makes this statement of this split
+    own: bool  # the document does not ask it
     subject: str
     says: str
     note: str = ""
-    experiment: str = ""
+    experiment: str = ""  # which one measures a number
     parameters: str = ""
-    setting: str = ""
+    setting: str = ""  # how the output bias starts; of an ordering the substitute, and how a rule ended its runs
     metric: str = ""
     split: str = ""
     printed: float = math.nan
     as_printed: str = ""
-    match: float = math.nan
+    match: float = math.nan  # within which our number is so called
     close: float = math.nan
-    ours: float = math.nan
+    ours: float = math.nan  # of an ordering, by how much the better one is better
     low: float = math.nan
     high: float = math.nan
-    p: float = math.nan
-    seeds: int = 0
-    values: str = ""
+    p: float = math.nan  # of the two-sided t test of an ordering or claim
+    seeds: int = 0  # of an ordering, those of the side with fewer
+    values: str = ""  # every seed's
     scale: str = ""
-    verdict: str = NOT_RUN
-
-
-COLUMNS = list(Row.__dataclass_fields__)
+    verdict: str = NOT_RUN  # "" of a number that was run in a setting that no document prints
 
 
 def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -101,7 +83,7 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Rows as a frame that has its columns even without a row."""
-    return pd.DataFrame([asdict(row) for row in rows], columns=COLUMNS)
+    return pd.DataFrame([asdict(row) for row in rows], columns=list(Row.__dataclass_fields__))
 
 
 def printed_numbers(frame: pd.DataFrame) -> "pd.Series[bool]":
@@ -201,7 +183,8 @@ def _evidence(place: Place) -> list[tuple[str, str, str]]:
 
 
 def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str, float]]) -> Row:
-    scale = _speaks({scale: int(row["n"]) for scale, row in measured.items()})
+    # the largest scale with an interval speaks, else the largest
+    scale = min(measured, key=lambda at: (measured[at]["n"] < ENOUGH, LARGEST_FIRST.index(at)), default="")
     row = measured.get(scale, {})
     *ends, df = (float(row.get(column, math.nan)) for column in ("value", "low", "high", "df"))
     ours, bound = Interval(*ends), claim.above or 0.0
@@ -235,12 +218,6 @@ def _beside(tolerance: Tolerance, printed: Decimal | None, ours: float, scale: s
 def _side(ours: Interval, bound: float) -> str:
     """Whether an interval lies above the bound; one that touches it, or is not there, decides nothing."""
     return "holds" if ours.low > bound else "fails" if ours.high < bound else "inconclusive"
-
-
-def _speaks(seeds: Mapping[str, int]) -> str:
-    """The largest scale with an interval, else the largest that was run at all, else ""."""
-    enough = [scale for scale in LARGEST_FIRST if seeds.get(scale, 0) >= ENOUGH]
-    return next(iter(enough or [scale for scale in LARGEST_FIRST if scale in seeds]), "")
 
 
 def _listed(values: Mapping[int, float]) -> str:

@@ -9,7 +9,7 @@ import io
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,11 +20,12 @@ from matplotlib.figure import Figure
 from nlstm_lab.errors import LabError
 from nlstm_lab.figures.style import context
 from nlstm_lab.runs import Run
-from nlstm_lab.widgets import pages, source
+from nlstm_lab.widgets import pages
 
 Step = Callable[[float, str], None]  # (share of the work that is done, what is being done); raises Cancelled
 
 PATIENCE = 0.15  # seconds after which a computation is worth a progress bar
+LONGEST_WAIT = 60.0  # seconds
 PACE = 0.1  # seconds between two of its moves
 DPI = 110  # of the static picture
 
@@ -36,9 +37,8 @@ class Cancelled(Exception):
 class LabWidget(anywidget.AnyWidget):
     """The base of the widgets.
 
-    A subclass names its `title`, its `scripts` (files beside this module that together define `render(lab)`, after
-    `page/*.js`), its `inputs`, declares every input and result as a trait tagged `sync=True`, and writes `compute`
-    and `draw`. Its own `__init__` keeps what they need, then calls this one with a value for every input.
+    A subclass declares every input and result as a trait tagged `sync=True`, and writes `compute` and `draw`. Its own
+    `__init__` keeps what they need, then calls this one with a value for every input.
 
     `settled` holds the inputs that the results belong to, by name: what is drawn is drawn of these.
     """
@@ -46,11 +46,10 @@ class LabWidget(anywidget.AnyWidget):
     title: ClassVar[str]
     caption: ClassVar[str] = ""  # of what is shown, with traits in braces
     snippet: ClassVar[str] = ""  # the call that draws it; {load} is the run
-    scripts: ClassVar[tuple[str, ...]]
+    scripts: ClassVar[tuple[str, ...]]  # files beside this one that, after `page/*.js`, define `render(lab)`
     inputs: ClassVar[tuple[str, ...]] = ()
     looks: ClassVar[tuple[str, ...]] = ()  # traits that the address of a page repeats
-
-    _made_of: dict[str, Run] = {}  # noqa: RUF012
+    made_of: Mapping[str, Run] = {}  # the runs that may be shown, by the name under which a trait knows them
 
     paper = traitlets.Dict().tag(sync=True)  # what `paper.js` makes caption, citation and call of
     picture = traitlets.Bytes().tag(sync=True)  # the static figure, when a browser asks for it
@@ -63,40 +62,28 @@ class LabWidget(anywidget.AnyWidget):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         if "scripts" in cls.__dict__:  # anywidget makes a class for each instance, too
-            cls._esm, cls._css = source.module(cls.scripts), source.style()
+            cls._esm, cls._css = pages.script(cls.scripts), pages.read("page/widgets.css")
         super().__init_subclass__(**keywords)
 
     def __init__(self, **state: Any) -> None:
         self._from_browser, self._applying, self._version = False, False, 0
         self._lock, self._worker = threading.Lock(), threading.Thread()
         super().__init__(**{**state, **self.compute(state, quietly)})
-        self.settled = {name: getattr(self, name) for name in self.inputs}
-        self.paper = self._paper()
+        self.settled = self._given()
+        self.paper = pages.about(self)
         self.observe(self._chosen, names=list(self.inputs))
         self.on_msg(self._on_message)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        """Compute what the inputs lead to.
-
-        Args:
-            given: The inputs by name.
-            step: Long work calls `step(share, doing)` now and then.
-
-        Returns:
-            The results, and inputs that were corrected.
-        """
+        """The results that the inputs `given` lead to, and corrected inputs; long work calls `step` now and then."""
         return {}
 
     def draw(self) -> Figure:
         """The static figure of the results and the inputs that they belong to (`settled`)."""
         raise NotImplementedError
 
-    def describe(self) -> str:
-        """The current state in a few words, for where there is no picture."""
-        return ""
-
     def figure(self) -> Figure:
-        """Draw what the widget shows now as a static figure, for a paper: hand it to `lab.figures.save`."""
+        """Draw what the widget shows now, for a paper: hand it to `lab.figures.save`."""
         self.wait()
         return self.draw()
 
@@ -104,19 +91,16 @@ class LabWidget(anywidget.AnyWidget):
         """Write one self-contained page that shows the current state in any browser, without Python or a network.
 
         Args:
-            path: The page's file.
-
-        Returns:
-            The path.
+            path: The page's file, which is returned.
 
         Raises:
             LabError: It cannot be written.
         """
         self.wait()
         picture = self._png()
-        copied = {"picture": picture, "table": pages.table(self.made_of())} if self.snippet else {}
+        copied = {"picture": picture, "table": pages.table(self.made_of)} if self.snippet else {}
         state = {"_looks": self._looked(), **self.shown(), **copied}
-        return pages.write(Path(path), self.title, state, source.page(self.scripts), picture)
+        return pages.write(Path(path), self.title, state, pages.script(self.scripts, alone=True), picture)
 
     def shown(self) -> dict[str, Any]:
         """All that a page is made of: results and the inputs that they belong to, by name, bytes among them."""
@@ -124,31 +108,17 @@ class LabWidget(anywidget.AnyWidget):
         known = {name: getattr(self, name) for name in self.keys if not name.startswith("_") and name not in skipped}
         return known | self.settled
 
-    def made_of(self) -> dict[str, Run]:
-        """The runs that may be shown, by the name under which a trait knows them."""
-        return self._made_of
-
-    def _paper(self) -> dict[str, Any]:
-        return pages.about(self.title, self.caption, self.snippet, self.made_of())
-
     def _looked(self) -> dict[str, Any]:
         """The traits that a page's address may set, with the values that they may have, or else their kind."""
         traits = {name: self.traits()[name] for name in self.looks}
         return {name: getattr(trait, "values", type(trait).__name__) for name, trait in traits.items()}
 
-    def wait(self, seconds: float = 60.0) -> None:
-        """Return when nothing is being computed.
-
-        Args:
-            seconds: How long this may take.
-
-        Raises:
-            LabError: It takes longer.
-        """
+    def wait(self) -> None:
+        """Return when nothing is being computed; LabError: that takes longer than `LONGEST_WAIT`."""
         if self._worker.ident is not None:
-            self._worker.join(seconds)
+            self._worker.join(LONGEST_WAIT)
         if self._worker.is_alive():
-            raise LabError(f"the widget is still computing after {seconds:g} s: cancel it, or wait longer")
+            raise LabError(f"the widget is still computing after {LONGEST_WAIT:g} s: cancel it, or wait longer")
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """What the browser has changed; its changes of inputs are answered together, in a thread."""
@@ -161,10 +131,12 @@ class LabWidget(anywidget.AnyWidget):
             self._from_browser = False
         if "asked" in sync_data:
             self._version += 1
-            given = {name: getattr(self, name) for name in self.inputs}
-            arguments = (self._version, self.asked, given)
-            self._worker = threading.Thread(target=self._answer, args=arguments, daemon=True)
+            asked = (self._version, self.asked, self._given())
+            self._worker = threading.Thread(target=self._answer, args=asked, daemon=True)
             self._worker.start()
+
+    def _given(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.inputs}
 
     def _chosen(self, _: Any) -> None:
         if self._applying or self._from_browser:
@@ -173,7 +145,7 @@ class LabWidget(anywidget.AnyWidget):
         with self._lock:
             answered = {"error": "", "progress": {}, "answered": self.asked}  # what the browser waits for has ended
             try:
-                results = self.compute({name: getattr(self, name) for name in self.inputs}, quietly)
+                results = self.compute(self._given(), quietly)
             except Exception:
                 self._apply({**self.settled, **answered})
                 raise
@@ -185,7 +157,8 @@ class LabWidget(anywidget.AnyWidget):
                 return
             try:
                 computed = self.compute(given, self._stepper(version))
-                self._current(version)
+                if version != self._version:
+                    return
                 # what was given is not said back: the browser may have moved on meanwhile
                 results = {name: value for name, value in computed.items() if name not in given or value != given[name]}
                 results["error"] = ""
@@ -206,7 +179,7 @@ class LabWidget(anywidget.AnyWidget):
         finally:
             self._applying = False
         if not self.error:
-            self.settled = {name: getattr(self, name) for name in self.inputs}
+            self.settled = self._given()
 
     def _stepper(self, version: int) -> Step:
         """Tells the browser how far a computation is, and ends it where a newer one waits."""
@@ -214,23 +187,20 @@ class LabWidget(anywidget.AnyWidget):
 
         def step(share: float, doing: str) -> None:
             nonlocal last
-            self._current(version)
+            if version != self._version:
+                raise Cancelled
             if time.monotonic() - last > PACE:
                 self.progress = {"share": share, "doing": doing}
                 last = time.monotonic()
 
         return step
 
-    def _current(self, version: int) -> None:
-        if version != self._version:
-            raise Cancelled
-
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         """The browser cancels: what was shown last is shown again. Or it asks for the picture of that."""
         if content == "picture":
             try:
                 self.picture = self._png()
-                self.table = self.table or pages.table(self.made_of())
+                self.table = self.table or pages.table(self.made_of)
             except LabError as error:
                 self.error = str(error)
         if content == "cancel":
@@ -238,7 +208,7 @@ class LabWidget(anywidget.AnyWidget):
             self._apply({**self.settled, "progress": {}, "error": "", "answered": self.asked})
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.describe()})"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.settled.items())})"
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget, and for who cannot run it (a page of an executed notebook) its picture."""

@@ -59,7 +59,7 @@ class BoundaryExplorer(LabWidget):
         # a copy: while a threshold is tried, a network that others hold must stay as it is
         self.network = copy.deepcopy(network) if isinstance(network, Network) else network.model()
         self.run = network.name if isinstance(network, Run) else ""
-        self._made_of = {self.run: network} if isinstance(network, Run) else {}
+        self.made_of = {self.run: network} if isinstance(network, Run) else {}
         trained = described(self.network, None, None, self.run)
         super().__init__(text=text, threshold=threshold, slope=slope, trained=trained, truth="spaces", within="0")
 
@@ -79,8 +79,7 @@ class BoundaryExplorer(LabWidget):
         return self._read(**self.settled)
 
     def draw(self) -> Figure:
-        data = self.data
-        return hidden_norms(data, row=min(ROW, data.sizes["time"]))
+        return hidden_norms(self.data, row=min(ROW, len(self.reading["symbols"])))
 
     def shown(self) -> dict[str, Any]:
         """With the readings that a page offers: as it was trained, then at every threshold and slope."""
@@ -90,6 +89,3 @@ class BoundaryExplorer(LabWidget):
             settings = [{}, *({"threshold": threshold, "slope": slope} for slope in slopes for threshold in THRESHOLDS)]
             state["readings"] = [plain(self._read(state["text"], **how)) for how in settings]
         return state
-
-    def describe(self) -> str:
-        return f"{self.run or self.network.name} on {self.text!r}"

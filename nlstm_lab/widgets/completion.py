@@ -53,11 +53,10 @@ class AutocompleteDemo(LabWidget):
     def __init__(self, networks: Mapping[str, Network | Run], text: str = "the study of gram", k: int = 5) -> None:
         if not networks:
             raise UsageError("there is nothing to compare: hand in at least one network")
-        models = {name: networks[name] for name in in_order(networks)}
-        self.k = k
-        self._made_of = {name: one for name, one in models.items() if isinstance(one, Run)}
-        self.completers, described = {}, []
-        for name, one in models.items():
+        self.k, self.completers, described = k, {}, []
+        self.made_of = {name: one for name, one in networks.items() if isinstance(one, Run)}
+        for name in in_order(networks):
+            one = networks[name]
             self.completers[name] = Completer(one if isinstance(one, Network) else one.model(), unknown="map")
             whole = self.completers[name].words is not None
             described.append({"label": look(name).label, "colour": look(name).colour, "whole": whole})
@@ -74,9 +73,11 @@ class AutocompleteDemo(LabWidget):
         return {"read": read, "words": words}
 
     def draw(self) -> Figure:
-        rows: list[tuple[Any, ...]] = []
-        for name, one in zip(self.completers, self.suggestions, strict=True):
-            rows += [(name, place, word, p) for place, (word, p) in enumerate(one["words"], 1)]
+        rows = [
+            (name, place, word, p)
+            for name, one in zip(self.completers, self.suggestions, strict=True)
+            for place, (word, p) in enumerate(one["words"], 1)
+        ]
         table = pd.DataFrame(rows, columns=["model", "place", "word", "probability"])
         return completions(table, self.settled["text"][: self.settled["at"]])
 
@@ -85,7 +86,3 @@ class AutocompleteDemo(LabWidget):
         text = self.settled["text"]
         prefixes = [[self._complete(name, text[:at]) for name in self.completers] for at in range(len(text) + 1)]
         return {**super().shown(), "prefixes": prefixes}
-
-    def describe(self) -> str:
-        labels = ", ".join(look(name).label for name in self.completers)
-        return f"{labels} after {self.text[: self.at]!r}"

@@ -75,7 +75,7 @@ class ConnectivityExplorer(LabWidget):
         scale: Scale = "log",
         word: str = "",
     ) -> None:
-        self._made_of = {name: one for name, one in networks.items() if isinstance(one, Run)}
+        self.made_of = {name: one for name, one in networks.items() if isinstance(one, Run)}
         self.networks = {name: one if isinstance(one, Network) else one.model() for name, one in networks.items()}
         self._measured: dict[Key, dict[str, xr.Dataset]] = {}
         self._of = text
@@ -148,10 +148,6 @@ class ConnectivityExplorer(LabWidget):
         self.matrices = {" ".join(key): packed(matrix) for key, matrix in self._measured.items()}
         return super().shown()
 
-    def describe(self) -> str:
-        labels = ", ".join(look(name).label for name in in_order(self.networks))
-        return f"{labels} at character {self.at} of {self.text!r}"
-
 
 def _key(target: str, word: str, mode: str) -> Key:
     """What has to be measured for a choice: the square is computed from the norm."""
@@ -164,13 +160,10 @@ FULL = 32767  # the code of a position's largest connectivity
 def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     """What does not hang on target and mode, as JSON values; data: by model, the connectivity of one text."""
     names = in_order(data)
-    if not names:
-        raise UsageError("there is nothing to compare: hand in at least one network")
     first = data[names[0]]
-    shared = {name: first[name].values.tolist() for name in ("word", "word_start", "known", "window")}
     return {
         "symbols": [str(symbol) for symbol in first["symbol"].values],
-        **shared,
+        **{name: first[name].values.tolist() for name in ("word", "word_start", "known", "window")},
         "networks": [
             {
                 "name": name,

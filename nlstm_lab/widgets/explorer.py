@@ -19,12 +19,13 @@ from nlstm_lab.probes.reading import hidden_states, memory_states
 from nlstm_lab.studies.activations.draw import activation_frame, cell_activations
 from nlstm_lab.studies.activations.measure import contrast, values_of
 from nlstm_lab.widgets.base import Step, clamped
-from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, surprise
+from nlstm_lab.widgets.reading import Given, ReadingWidget, of_trace
 from nlstm_lab.widgets.units import UnitRecords, quoted
 
 GATES = ("i", "f", "g", "o")
 LIVES = ("alive", "silent", "latched", "not finite")
 RUNNING = 3  # networks that a page runs itself, at most
+LARGEST = 500_000  # parameters that a page holds of a network: a megabyte
 FIRST = "since_space"  # what the unit that is shown first follows
 LABELS = ("position_in_word", "since_space", "in_quotation", "in_bracket")
 LONG = Excerpt("ptb", "valid", 30_000)  # where timescales were measured: a few hundred characters hold none
@@ -53,20 +54,13 @@ class CellExplorer(ReadingWidget):
     caption = "Unit {unit} of every memory of {run} along “{text}”."
     snippet = "lab.widgets.CellExplorer({load}, {text}, unit={unit}, values={values}).figure()"
     scripts = (
-        "reading.js",
-        "traces.js",
-        "unitmap.js",
-        "unitpage.js",
-        "span.js",
-        "forward.js",
-        "guesses.js",
-        "explorer.js",
+        *("reading.js", "traces.js", "unitmap.js", "unitpage.js"),
+        *("span.js", "forward.js", "guesses.js", "explorer.js"),
     )
     inputs = ("run", "text", "span")
     looks = ("run", "text", "unit", "page", "step", "values", "rule", "ranked", "characters", "span")
 
     text = traitlets.Unicode().tag(sync=True)
-
     span = traitlets.List(traitlets.Int()).tag(sync=True)  # first and last character of a phrase, or nothing
 
     # what is looked at, which the browser changes alone
@@ -92,9 +86,6 @@ class CellExplorer(ReadingWidget):
     labels = traitlets.Bytes().tag(sync=True)  # f4 [LABELS and surprise, time]
     surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next
 
-    _records: UnitRecords | None = None
-    _fresh: dict[str, Network]
-
     def __init__(
         self,
         runs: Given,
@@ -104,7 +95,7 @@ class CellExplorer(ReadingWidget):
         values: str = "printed",
         timescales: Excerpt | None = LONG,
     ) -> None:
-        self._long, self._fresh = timescales, {}
+        self._records, self._fresh = UnitRecords(timescales), dict[str, Network]()
         super().__init__(runs, text=text, span=[], unit=unit or 0, values=values)
         if unit is None:
             self.rule, self.unit = FIRST, self._following(FIRST)
@@ -118,27 +109,24 @@ class CellExplorer(ReadingWidget):
         return int(chosen if chosen >= 0 else getattr(self, trait))
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        text, notice = self._reader.read(given["run"], given["text"])
-        trace = self._reader.trace(given["run"], text, step)
+        text, notice = self._networks.read(given["run"], given["text"])
+        trace = self._networks.trace(given["run"], text, step)
         memories, states = _states(trace)
-        state = {
+        of_text = of_trace(trace)
+        labels = probes.labels(text)[list(LABELS)].to_numpy("<f4").T.tobytes()
+        return {
+            **of_text,
             "notice": notice,
-            "symbols": [str(symbol) for symbol in trace["symbol"].values],
             "memories": memories,
             "units": states.shape[1],
             "states": _half(states),
-            "vocabulary": [str(symbol) for symbol in trace["vocabulary"].values],
+            "labels": labels + of_text["surprises"],
+            **self._of_cells(trace, memories),
+            **clamped(self, given, "unit", states.shape[1] - 1),
+            **clamped(self, given, "step", len(text) - 1),
+            **self._span(given["run"], text, given["span"], memories),
+            **self._records(self._networks, given["run"], memories, states.shape[1]),
         }
-        bits = surprise(trace)
-        labels = probes.labels(text)[list(LABELS)].to_numpy(np.float32).T
-        state |= {"surprises": bits.tobytes(), "labels": np.vstack([labels, bits[None]]).astype("<f4").tobytes()}
-        state |= next_symbols(trace["log_p"].values) | self._of_cells(trace, memories)
-        state |= clamped(self, given, "unit", states.shape[1] - 1)
-        state |= clamped(self, given, "step", len(trace["time"]) - 1)
-        if self._records is None:
-            self._records = UnitRecords(self._networks, self._long)
-        state |= self._span(given["run"], text, given["span"], memories)
-        return state | self._records(given["run"], memories, states.shape[1])
 
     def _span(self, run: str, text: str, span: list[int], memories: list[str]) -> dict[str, Any]:
         """How much each unit differs inside the span from outside: of the network, untrained, and on shuffled text."""
@@ -147,9 +135,9 @@ class CellExplorer(ReadingWidget):
         if run not in self._fresh:
             self._fresh[run] = probes.untrained(self._networks[run])
         traces = (
-            self._reader.trace(run, text),
+            self._networks.trace(run, text),
             probes.trace(self._fresh[run], text, predictions=False),
-            self._reader.trace(run, probes.shuffled(text, "characters")),
+            self._networks.trace(run, probes.shuffled(text, "characters")),
         )
         inside = (np.arange(len(text)) >= span[0]) & (np.arange(len(text)) <= span[1])
         found = [[contrast(values_of(trace)[memory], inside) for memory in memories] for trace in traces]
@@ -197,24 +185,21 @@ class CellExplorer(ReadingWidget):
 
     def _beside(self, run: str, pages: dict[str, Any] | None) -> dict[str, Any]:
         """What goes with a network's states: names of its memories, and its records."""
-        trace = self._reader.trace(run, self._reader.read(run, self.settled["text"])[0])
+        trace = self._networks.trace(run, self._networks.read(run, self.settled["text"])[0])
         memories, states = _states(trace)
-        records = self._records(run, memories, states.shape[1])  # type: ignore[misc]
-        kept = {"records": {**records, "pages": quoted(records["pages"], []) if pages is None else pages}}
-        return {**kept, "memories": memories, "squashed": self._of_cells(trace, memories)["squashed"]}
+        records = self._records(self._networks, run, memories, states.shape[1])
+        records = {**records, "pages": quoted(records["pages"], []) if pages is None else pages}
+        return {"records": records, "memories": memories, "squashed": self._of_cells(trace, memories)["squashed"]}
 
     def draw(self) -> Figure:
         run, text = self.settled["run"], self.settled["text"]
-        trace = self._reader.trace(run, self._reader.read(run, text)[0])
+        trace = self._networks.trace(run, self._networks.read(run, text)[0])
         if "c" in trace:
             return cell_activations(trace, [self.unit], self.values)  # type: ignore[arg-type]
         hidden, states = _states(trace)
         axes = ("memory", "unit", "time")
         cells = xr.DataArray(states[::-1], {"memory": hidden[::-1]}, axes, attrs={"symbol": "h_t"})
         return cell_activations(trace.assign(c=cells), [self.unit], "raw")
-
-    def describe(self) -> str:
-        return f"{self.run}, unit {self.unit} of {self.units}"
 
 
 def _states(trace: xr.Dataset) -> tuple[list[str], Array]:
@@ -227,9 +212,6 @@ def _states(trace: xr.Dataset) -> tuple[list[str], Array]:
 def _half(x: Array) -> bytes:
     """Half precision is enough for a shade and three digits; what is larger stays the largest."""
     return np.clip(x, -65504, 65504).astype("<f2").tobytes()
-
-
-LARGEST = 500_000  # parameters that a page holds of a network: a megabyte
 
 
 def portable(network: Network) -> dict[str, Any] | None:

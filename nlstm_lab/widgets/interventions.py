@@ -16,7 +16,7 @@ from nlstm_lab.probes.running import BEFORE, changed, chosen
 from nlstm_lab.studies.interventions.draw import cut_along_text, effect_frame
 from nlstm_lab.studies.interventions.measure import masked, refuse_sampling
 from nlstm_lab.widgets.base import Step, clamped
-from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, surprise
+from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, of_trace, surprise
 
 DISTANCE = 60  # predictions that are made after a cut: few networks remember it longer
 TRIED = 8  # moments, of which the first view shows the one that changes most
@@ -95,9 +95,8 @@ class InterventionLab(ReadingWidget):
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         run = given["run"]
-        text, notice = self._reader.read(run, given["text"])
-        given = {**given, "text": text}
-        read = self._reader.trace(run, text, step)
+        text, notice = self._networks.read(run, given["text"])
+        read = self._networks.trace(run, text, step)
         network = self._networks[run]
         memories = [*names(network.recurrent)[::-1], *hidden_names(network.recurrent.num_layers)[::-1]]
         memory = given["memory"] if given["memory"] in memories else memories[0]
@@ -110,22 +109,16 @@ class InterventionLab(ReadingWidget):
             raise UsageError(f"a cut is one of {', '.join(KINDS)}, not {given['kind']!r}")
         if len(text) < 2:
             raise UsageError("a cut needs a text of at least two characters: type some more")
+        cut = {**given, "text": text, "memory": memory, "unit": unit}
         moment = given["moment"]
         if moment < 0:
             moments = np.linspace(1, len(text) - 1, TRIED + 2).astype(int)[1:-1].clip(1)
-            moment = int(max(moments, key=lambda k: self._departure(given, read, memory, int(k), step)[1].sum()))
-        moment = min(max(moment, 1), len(text) - 1)
-        changed, divergence = self._departure(given, read, memory, moment, step)
-        costs = np.zeros(0)
-        if given["ranking"]:
-            costs = self._departure(given, read, memory, moment, step, each=True)[1].mean(1)
-        # what comes after the last of these is part of the text, unless the text ends there
-        place = {symbol: code for code, symbol in enumerate(read["vocabulary"].values)}
-        came = [place[symbol] for symbol in read["symbol"].values[moment + 1 : moment + len(changed) + 1]]
-        bits = np.full(len(changed), np.nan)
-        bits[: len(came)] = -changed[np.arange(len(came)), came] / np.log(2)
+            moment = int(max(moments, key=lambda k: self._departure({**cut, "moment": int(k)}, read, step)[1].sum()))
+        cut["moment"] = moment = min(max(moment, 1), len(text) - 1)
+        changed, divergence = self._departure(cut, read, step)
+        costs = self._departure(cut, read, step, each=True)[1].mean(1) if given["ranking"] else np.zeros(0)
         return {
-            **next_symbols(read["log_p"].values),
+            **of_trace(read),
             **next_symbols(changed, before="cut_"),
             "notice": notice,
             "memory": memory,
@@ -135,23 +128,21 @@ class InterventionLab(ReadingWidget):
             **clamped(self, given, "step", len(text) - 1),
             "memories": memories,
             "units": size,
-            "symbols": [str(symbol) for symbol in read["symbol"].values],
-            "vocabulary": [str(symbol) for symbol in read["vocabulary"].values],
-            "surprises": surprise(read).tobytes(),
-            "cut_surprises": bits.astype("<f4").tobytes(),
+            # what comes after the last of these is part of the text, unless the text ends there
+            "cut_surprises": surprise(read, changed, after=moment).tobytes(),
             "divergences": divergence.astype("<f4").tobytes(),
             "costs": costs.astype("<f4").tobytes(),
-            "written": self._write(given, read, memory, moment, step) if given["seed"] >= 0 else [],
+            "written": self._write(cut, read, step) if given["seed"] >= 0 else [],
         }
 
     def _departure(
-        self, given: dict[str, Any], read: Any, memory: str, moment: int, step: Step, each: bool = False
+        self, cut: dict[str, Any], read: Any, step: Step, each: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """What is predicted after the cut (or that of `each` unit alone), log p, and its divergence in nats."""
-        network, kind = self._networks[given["run"]], given["kind"]
+        network, memory, moment = self._networks[cut["run"]], cut["memory"], cut["moment"]
         refuse_sampling(network)
-        codes = encode(network, given["text"])[: moment + DISTANCE]
-        edit, units = self._edit({**given, "unit": -1} if each else given, memory, moment, step)
+        codes = encode(network, cut["text"])[: moment + DISTANCE]
+        edit, units = self._edit({**cut, "unit": -1} if each else cut, step)
         with reading(network):
             state = state_of(network, codes, read, moment)
         step(0.9, "reading on after the cut")
@@ -160,44 +151,44 @@ class InterventionLab(ReadingWidget):
             size = network.recurrent.hidden_size
             edit = partial(masked, torch.eye(size, dtype=torch.bool, device=codes.device), edit)
             texts, state = [texts] * size, rows(state, [0] * size)
-        when = range(len(codes) - moment) if kind == "freeze" else 0
+        when = range(len(codes) - moment) if cut["kind"] == "freeze" else 0
         where = {(memory + BEFORE, when, units): edit}
         logits: Tensor = probes.run(network, texts, where, keep=[], state=state).logits
         changed = logits.float().log_softmax(-1).cpu().numpy()
         intact = read["log_p"].values[moment : len(codes)]
         return changed, (np.exp(intact) * (intact - changed)).sum(-1).clip(0)
 
-    def _edit(self, given: dict[str, Any], memory: str, moment: int, step: Step) -> tuple[Any, tuple[int, ...] | None]:
+    def _edit(self, cut: dict[str, Any], step: Step) -> tuple[Any, tuple[int, ...] | None]:
         """What is done to which units of the memory; None for all."""
-        network, kind = self._networks[given["run"]], given["kind"]
-        units = None if given["unit"] < 0 else (min(given["unit"], network.recurrent.hidden_size - 1),)
+        network, moment = self._networks[cut["run"]], cut["moment"]
+        units = None if cut["unit"] < 0 else (cut["unit"],)
         with reading(network):
-            edit = {"zero": probes.zero, "freeze": probes.freeze()}.get(kind)
+            edit = {"zero": probes.zero, "freeze": probes.freeze()}.get(cut["kind"])
             if edit is None:
-                words, _ = self._reader.read(given["run"], given["other"])
+                words, _ = self._networks.read(cut["run"], cut["other"])
                 if len(words) < moment:
                     raise UsageError(
                         f"the other text has {len(words)} characters, and the cut is made after {moment}: "
                         "lengthen it, or cut earlier"
                     )
-                other = self._reader.trace(given["run"], words, step)
-                donor = state_of(network, encode(network, given["other"]), other, moment)
-                held = component(network.recurrent, donor, memory)
+                other = self._networks.trace(cut["run"], words, step)
+                donor = state_of(network, encode(network, words), other, moment)
+                held = component(network.recurrent, donor, cut["memory"])
                 edit = probes.put(held if units is None else held[:, list(units)])
         return edit, units
 
-    def _write(self, given: dict[str, Any], read: Any, memory: str, moment: int, step: Step) -> list[str]:
+    def _write(self, cut: dict[str, Any], read: Any, step: Step) -> list[str]:
         """What the intact and the cut network write on, drawn with the same random numbers."""
-        network, begun = self._networks[given["run"]], given["text"][: moment + 1]
-        edit, units = self._edit(given, memory, moment, step)
+        network, begun = self._networks[cut["run"]], cut["text"][: cut["moment"] + 1]
+        edit, units = self._edit(cut, step)
 
-        def cut(k: int, state: Any) -> Any:
-            if k and given["kind"] != "freeze":
+        def edited(k: int, state: Any) -> Any:
+            if k and cut["kind"] != "freeze":
                 return state
-            return changed(network.recurrent, state, memory, chosen(edit, units, memory))
+            return changed(network.recurrent, state, cut["memory"], chosen(edit, units, cut["memory"]))
 
         step(0.95, "writing on")
-        both = [probes.continued(network, begun, WRITTEN, given["seed"], before=each) for each in (None, cut)]
+        both = [probes.continued(network, begun, WRITTEN, cut["seed"], before=each) for each in (None, edited)]
         return [text[len(begun) :] for text in both]
 
     def draw(self) -> Figure:
@@ -205,13 +196,7 @@ class InterventionLab(ReadingWidget):
             np.frombuffer(data, "<f4") for data in (self.surprises, self.cut_surprises, self.divergences)
         )
         effect = effect_frame(self.symbols, self.cut_at, intact, cut, divergence)
-        return cut_along_text(effect, self._what())
-
-    def describe(self) -> str:
-        return f"{self.run}, {self._what()} after {self.cut_at} of {len(self.symbols)} characters"
-
-    def _what(self) -> str:
         memory, unit, kind = (self.settled[name] for name in ("memory", "unit", "kind"))
         which = memory if unit < 0 else f"{memory}, unit {unit},"
         done = {"zero": "set to zero", "freeze": "frozen", "swap": "swapped with another text's"}[kind]
-        return f"{which} {done}"
+        return cut_along_text(effect, f"{which} {done}")

@@ -57,11 +57,11 @@ class PatchLab(ReadingWidget):
         super().__init__(runs, clean=clean, corrupted=corrupted, right=right, wrong=wrong)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        read = [self._reader.read(given["run"], given[name]) for name in ("clean", "corrupted")]
+        read = [self._networks.read(given["run"], given[name]) for name in ("clean", "corrupted")]
         texts = [text for text, _ in read]
         if all(text[-LONGEST - 1 :] == texts[0][-LONGEST - 1 :] and len(text) > LONGEST for text in texts):
             raise UsageError(f"the texts end alike in over {LONGEST} characters, which takes long: shorten that end")
-        ends = xr.concat([self._reader.trace(given["run"], text, step)["log_p"][-1] for text in texts], "text")
+        ends = xr.concat([self._networks.trace(given["run"], text, step)["log_p"][-1] for text in texts], "text")
         symbols = [str(symbol) for symbol in ends["vocabulary"].values]
         gain = np.exp(ends[0].values) - np.exp(ends[1].values)
         right, wrong = given["right"] or symbols[int(gain.argmax())], given["wrong"] or symbols[int(gain.argmin())]
@@ -93,7 +93,3 @@ class PatchLab(ReadingWidget):
         coords = {"memory": self.memories, "symbol": ("time", self.symbols)}
         about = dict(zip(("clean", "corrupted"), self.preferences, strict=True))
         return patch_map(xr.Dataset({name: (("memory", "time"), each) for name, each in arrays.items()}, coords, about))
-
-    def describe(self) -> str:
-        clean, corrupted = (self.settled[name] for name in ("clean", "corrupted"))
-        return f"{self.run}, {clean!r} into {corrupted!r}: {' over '.join(map(repr, self.answers))}"

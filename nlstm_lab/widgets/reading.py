@@ -22,23 +22,29 @@ from nlstm_lab.probes.tracing import beginning
 from nlstm_lab.runs import Run, load
 from nlstm_lab.runs.run import seeds_of
 from nlstm_lab.runs.together import about
-from nlstm_lab.widgets.base import LabWidget, Step
+from nlstm_lab.widgets import pages
+from nlstm_lab.widgets.base import LabWidget, Step, quietly
 from nlstm_lab.widgets.runs import RunBrowser
 
 START = STARTS | {"zero": "as printed"}
 Given = Run | Network | RunBrowser | Iterable[Run | Network]
+LIKELIEST = 5  # characters that are shown of a prediction
+KEPT = 4  # traces
+LONGEST = 1000  # characters that a browser answers about at once
+SAID = 80  # characters of a changed text that are repeated
+Array = NDArray[Any]
 
 
 class Networks:
-    """Runs and networks by name; a run's weights are read when it is first chosen."""
+    """Runs and networks by name, and what they read; a run's weights are read when it is first chosen."""
 
     def __init__(self, given: Given) -> None:
-        self._browser = given if isinstance(given, RunBrowser) else None
         self._read: dict[str, Network] = {}
-        self._given: dict[str, Run | Network] = {}
-        self._offer(given)
+        self._traces: OrderedDict[tuple[str, str], xr.Dataset] = OrderedDict()
+        self.offer(given)
 
-    def _offer(self, given: Given) -> None:
+    def offer(self, given: Given) -> None:
+        """Offer these, and no others."""
         if isinstance(given, Run | Network):
             each: list[Run | Network] = [given]
         elif isinstance(given, RunBrowser):
@@ -50,89 +56,70 @@ class Networks:
         name, times = Counter(one.name for one in each).most_common(1)[0]
         if times > 1:
             raise UsageError(f"{times} networks are called {name!r}, and a name chooses one: name them apart")
-        self._given = {one.name: one for one in each}
-
-    def follow(self, widget: Any) -> None:
-        """Let a widget offer what is picked in the browser, if its networks come from one, until it is closed."""
-        browser = self._browser
-        if browser is None:
-            return
-
-        def changed(_: Any) -> None:
-            before = self._given
-            with widget.hold_sync():
-                try:
-                    self._offer(browser)
-                    if widget.run not in self.names:
-                        widget.run = self.names[0]
-                    widget.error = ""
-                except LabError as error:
-                    self._given, widget.error = before, str(error)
-                widget.runs, widget.titles, widget.paper = self.names, self.titles, widget._paper()
-
-        def closed(change: Any) -> None:
-            if change.new is None:
-                browser.unobserve(changed, "picked")
-
-        browser.observe(changed, "picked")
-        widget.observe(closed, "comm")
-
-    @property
-    def names(self) -> list[str]:
-        """All names, in the order in which they were given."""
-        return list(self._given)
+        self.given = {one.name: one for one in each}
 
     @property
     def runs(self) -> dict[str, Run]:
         """What was given as recorded runs, by name."""
-        return {name: one for name, one in self._given.items() if isinstance(one, Run)}
+        return {name: one for name, one in self.given.items() if isinstance(one, Run)}
 
     @property
     def titles(self) -> dict[str, dict[str, str]]:
         """By name: its label, as figures call it, and its twin, which differs in the start of its output bias alone."""
-        asked = ("model", "start", "seed")
-        known = {name: tuple(about(one)[each] for each in asked) for name, one in self.runs.items()}
-        labels = {
-            name: f"{look(model).label}, {START[start]}, seed {seed}" for name, (model, start, seed) in known.items()
-        }
+        known = {name: [about(one)[each] for each in ("model", "start", "seed")] for name, one in self.runs.items()}
+        labels = {name: f"{look(one[0]).label}, {START[one[1]]}, seed {one[2]}" for name, one in known.items()}
         times = Counter(labels.values())
-        titles = {name: {"label": name, "twin": ""} for name in self.names}
+        titles = {name: {"label": name, "twin": ""} for name in self.given}
         for name, (model, start, seed) in known.items():
             if times[labels[name]] == 1:  # a label chooses one
-                twins = [other for other, one in known.items() if one[::2] == (model, seed) and one[1] != start]
+                twins = [other for other, one in known.items() if one[::2] == [model, seed] and one[1] != start]
                 titles[name] = {"label": labels[name], "twin": twins[0] if len(twins) == 1 else ""}
         return titles
 
     def __getitem__(self, name: str) -> Network:
-        """Return the network of that name.
-
-        Raises:
-            UsageError: It was not given.
-        """
-        one = self._of(name)
+        """The network of that name; UsageError: it was not given."""
+        if name not in self.given:
+            raise UsageError(f"there is no run {name!r} to choose here; there is {', '.join(self.given)}")
+        one = self.given[name]
         if isinstance(one, Network):
             return one
         if name not in self._read:
             self._read[name] = _laid_out(one.model())
         return self._read[name]
 
+    def read(self, run: str, text: str) -> tuple[str, str]:
+        """Change a text as `leniently` does; UsageError: it is empty, or the network predicts no characters."""
+        network = self[run]
+        if network.vocabulary is None or not predicts_symbols(network):
+            raise UsageError(f"{run} does not predict the characters of a text: choose a network that does")
+        return leniently(network.vocabulary, text)
+
+    def trace(self, run: str, text: str, step: Step = quietly) -> xr.Dataset:
+        """`lab.probes.trace` of the run named so; the text is one that `read` returned."""
+        if (run, text) in self._traces:
+            self._traces.move_to_end((run, text))
+        else:
+            # who types changes little: what an earlier text began with is not read again
+            others = [other for name, other in self._traces if name == run]
+            nearest = max(others, key=lambda other: beginning(other, text), default=None)
+            self._traces[run, text] = probes.trace(
+                self[run],
+                text,
+                run=run,
+                watch=lambda share: step(share, f"{run} reads the text"),
+                known=None if nearest is None else self._traces[run, nearest],
+            )
+            if len(self._traces) > KEPT:
+                self._traces.popitem(last=False)
+        return self._traces[run, text]
+
     def siblings(self, name: str) -> dict[str, Network]:
         """The networks of a run's experiment whose weights are kept, by name; none of a network of one's own."""
-        one = self._of(name)
+        one = self.given[name]
         if not isinstance(one, Run):
             return {}
         every = [load(one.experiment, seed) for seed in seeds_of(one.experiment)]
         return {run.name: run.model() for run in every if run.has_weights}
-
-    def seed(self, name: str) -> int:
-        """The seed of a run, 0 for a network of one's own."""
-        one = self._of(name)
-        return one.seed if isinstance(one, Run) else 0
-
-    def _of(self, name: str) -> Run | Network:
-        if name not in self._given:
-            raise UsageError(f"there is no run {name!r} to choose here; there is {', '.join(self._given)}")
-        return self._given[name]
 
 
 def _foretells(run: Run) -> bool:
@@ -153,14 +140,6 @@ def _laid_out(network: Network) -> Network:
     return network
 
 
-LIKELIEST = 5  # characters that are shown of a prediction
-KEPT = 4  # traces
-LONGEST = 1000  # characters that a browser answers about at once
-SAID = 80  # characters of a changed text that are repeated
-
-Array = NDArray[Any]
-
-
 def leniently(vocabulary: Vocabulary, text: str, longest: int = LONGEST) -> tuple[str, str]:
     """The text as it is read, and what was changed for that: characters that are not known, and its length."""
     cut = text[:longest]
@@ -172,44 +151,6 @@ def noticed(text: str, cut: str, read: str) -> str:
     """What was changed before a text was read, in words; "" where nothing was."""
     said = [f"read as “{read if len(read) <= SAID else read[: SAID - 1] + '…'}”"] if read != cut else []
     return "; ".join(said + [f"cut to {len(cut):,} characters"] * (len(cut) < len(text)))
-
-
-class Reader:
-    """Traces by run and text."""
-
-    def __init__(self, networks: Networks) -> None:
-        self._networks = networks
-        self._kept: OrderedDict[tuple[str, str], xr.Dataset] = OrderedDict()
-
-    def read(self, run: str, text: str) -> tuple[str, str]:
-        """Change a text as `leniently` does, for the run named so.
-
-        Raises:
-            UsageError: The text is empty, or the network predicts no characters.
-        """
-        network = self._networks[run]
-        if network.vocabulary is None or not predicts_symbols(network):
-            raise UsageError(f"{run} does not predict the characters of a text: choose a network that does")
-        return leniently(network.vocabulary, text)
-
-    def trace(self, run: str, text: str, step: Step = lambda share, doing: None) -> xr.Dataset:
-        """`lab.probes.trace` of the run named so; the text is one that `read` returned."""
-        if (run, text) in self._kept:
-            self._kept.move_to_end((run, text))
-        else:
-            # who types changes little: what an earlier text began with is not read again
-            others = [other for name, other in self._kept if name == run]
-            nearest = max(others, key=lambda other: beginning(other, text), default=None)
-            self._kept[run, text] = probes.trace(
-                self._networks[run],
-                text,
-                run=run,
-                watch=lambda share: step(share, f"{run} reads the text"),
-                known=None if nearest is None else self._kept[run, nearest],
-            )
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        return self._kept[run, text]
 
 
 class ReadingWidget(LabWidget):
@@ -228,13 +169,27 @@ class ReadingWidget(LabWidget):
 
     def __init__(self, runs: Given, **state: Any) -> None:
         self._networks = Networks(runs)
-        self._reader = Reader(self._networks)
-        names = self._networks.names
+        self.made_of = self._networks.runs
+        names = list(self._networks.given)
         super().__init__(run=names[0], runs=names, titles=self._networks.titles, **state)
-        self._networks.follow(self)
+        if isinstance(runs, RunBrowser):
+            runs.observe(self._follow, "picked")
+            self.observe(lambda change: change.new is None and runs.unobserve(self._follow, "picked"), "comm")
 
-    def made_of(self) -> dict[str, Run]:
-        return self._networks.runs
+    def _follow(self, change: Any) -> None:
+        """Offer what is picked in the browser now."""
+        before = self._networks.given
+        with self.hold_sync():
+            try:
+                self._networks.offer(change.owner)
+                if self.run not in self._networks.given:
+                    self.run = next(iter(self._networks.given))
+                self.error = ""
+            except LabError as error:
+                self._networks.given, self.error = before, str(error)
+            self.runs, self.titles = list(self._networks.given), self._networks.titles
+            self.made_of = self._networks.runs
+            self.paper = pages.about(self)
 
 
 def next_symbols(log_p: Array, before: str = "") -> dict[str, bytes]:
@@ -244,9 +199,21 @@ def next_symbols(log_p: Array, before: str = "") -> dict[str, bytes]:
     return {f"{before}likely": codes.astype("<i2").tobytes(), f"{before}chances": chances.astype("<f4").tobytes()}
 
 
-def surprise(trace: xr.Dataset) -> Array:
-    """Bits of what came next at each step, f4 [time]; NaN at the last, after which nothing came."""
+def surprise(trace: xr.Dataset, log_p: Array, after: int = 0) -> Array:
+    """Bits of what came next by these predictions, made from step `after` on, f4 [time]; NaN where nothing came."""
     place = {symbol: code for code, symbol in enumerate(trace["vocabulary"].values)}
-    codes = [place[symbol] for symbol in trace["symbol"].values[1:]]
-    bits = -trace["log_p"].values[np.arange(len(codes)), codes] / np.log(2)
-    return np.append(bits, np.nan).astype("<f4")
+    codes = [place[symbol] for symbol in trace["symbol"].values[after + 1 :][: len(log_p)]]
+    bits = np.full(len(log_p), np.nan, "<f4")
+    bits[: len(codes)] = -log_p[np.arange(len(codes)), codes] / np.log(2)
+    return bits
+
+
+def of_trace(trace: xr.Dataset) -> dict[str, Any]:
+    """The traits of what was read, and of what was predicted at each step."""
+    log_p = trace["log_p"].values
+    return {
+        "symbols": [str(symbol) for symbol in trace["symbol"].values],
+        "vocabulary": [str(symbol) for symbol in trace["vocabulary"].values],
+        "surprises": surprise(trace, log_p).tobytes(),
+        **next_symbols(log_p),
+    }

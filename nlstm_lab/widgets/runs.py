@@ -62,10 +62,10 @@ class RunBrowser(LabWidget):
         picked = list(self._runs)[:1] if pick is None else pick
         if unknown := [name for name in picked if name not in self._runs]:
             raise UsageError(f"there is no run {unknown[0]!r} here; there is {', '.join(self._runs)}")
-        first = self._runs[picked[0]] if picked else listed[0]
         rows = {run.name: _row(run) for run in listed}
-        metric = next(iter(rows[first.name]["metrics"]), "")
-        super().__init__(rows=[*rows.values()], picked=picked, run=first.name, metric=metric)
+        first = picked[0] if picked else listed[0].name
+        metric = next(iter(rows[first]["metrics"]), "")
+        super().__init__(rows=[*rows.values()], picked=picked, run=first, metric=metric)
 
     def look(self) -> None:
         """Show what has been trained since: the epochs of runs that are not done, and the records of those that are."""
@@ -101,9 +101,6 @@ class RunBrowser(LabWidget):
             columns=["run", "model", "update", "value"],
         )  # fmt: skip
         return run_curves(frame, self.metric)
-
-    def describe(self) -> str:
-        return f"{len(self.rows)} runs, {len(self.picked)} picked"
 
 
 def _row(run: Run) -> dict[str, Any]:
@@ -165,8 +162,7 @@ SHARED = ("run", "text", "unit", "step", "at")  # what widgets that have it shar
 class Dashboard(ipywidgets.VBox):  # type: ignore[misc]
     """Widgets that share run, text, unit and position: what is chosen in one is chosen in all.
 
-    It is no more than `ipywidgets.VBox(widgets)` and, for each name, `ipywidgets.link((other, name), (one, name))`. At
-    first the lower widget's value counts.
+    At first the lower widget's value counts.
 
     Args:
         widgets: The widgets, from top to bottom.

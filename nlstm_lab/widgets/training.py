@@ -81,6 +81,7 @@ class TrainingExplorer(LabWidget):
         updates = sorted(set.intersection(*(set(record["update"]) for record in found)) if found else set())
         records = [record[record["update"].isin(updates)] for record in found]
         cells = [unpacked_cells(record) for record in records]
+        lives = [record.filter(like="lives/").rename(columns=lambda name: name[len("lives/") :]) for record in records]
         if len({one.shape for one in cells}) != 1:
             raise UsageError("the experiments must be at least one, with networks of one size")
         if not 0 <= unit < cells[0].shape[1]:
@@ -97,10 +98,7 @@ class TrainingExplorer(LabWidget):
             unit=unit,
             updates=updates,
             cells=np.stack(cells).tobytes(),
-            lives=[
-                {str(name)[len("lives/") :]: [*lives] for name, lives in record.filter(like="lives/").items()}
-                for record in records
-            ],
+            lives=[each.to_dict("list") for each in lives],
             bits=[[[*map(float, bits.split())] for bits in record["bits"]] for record in records],
         )
 
@@ -116,6 +114,3 @@ class TrainingExplorer(LabWidget):
         names = {"symbol": ("time", self.symbols), "memory": list(self.lives[0])[-1:]}
         traces = [xr.Dataset({"c": (("time", "memory", "unit"), one)}, names) for one in c]
         return all_cells(dict(zip(self.labels, traces, strict=True)))
-
-    def describe(self) -> str:
-        return f"{', '.join(self.experiments)} after {self.update} updates"

@@ -7,7 +7,7 @@ import pytest
 from networks import TEXT, word_networks
 
 from nlstm_lab.studies.connectivity.draw import STRENGTH, sentence_frame
-from nlstm_lab.widgets import ConnectivityExplorer, pages, source
+from nlstm_lab.widgets import ConnectivityExplorer, pages
 from nlstm_lab.widgets.base import LabWidget
 
 pytestmark = pytest.mark.browser
@@ -111,7 +111,7 @@ def test_the_page_shows_the_figures_shades(page, tmp_path) -> None:
     page.open_file(widget.to_html(tmp_path / "connectivity.html"))
     first = page.look("connectivity-page")
     frame = sentence_frame(widget.data(), 40, "log")
-    shades = source._shades(STRENGTH)
+    shades = pages._shades(STRENGTH)
     for k, model in enumerate(("gru", "lstm", "nlstm")):
         wanted = frame.loc[frame["model"] == model, "shade"].to_numpy()
         pieces = page.tab.locator(".nl-facet .nl-text").nth(k)
@@ -134,7 +134,7 @@ def test_a_page_of_a_thousand_characters_answers_and_tells_how_fast(page, tmp_pa
     text = (TEXT + " ") * 10
     widget = ConnectivityExplorer(word_networks(units=4), text[:1000])
     state = LabWidget.shown(widget)  # what is shown alone: the rest takes long to compute
-    page.open_file(pages.write(tmp_path / "large.html", "large", state, source.page(widget.scripts), b""))
+    page.open_file(pages.write(tmp_path / "large.html", "large", state, pages.script(widget.scripts, alone=True), b""))
     first = page.look("connectivity-large")
     event = "new PointerEvent('pointerover', {bubbles: true})"
     took = page.milliseconds(

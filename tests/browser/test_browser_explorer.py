@@ -128,7 +128,7 @@ def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
     import numpy as np
 
     import nlstm_lab as lab
-    from nlstm_lab.widgets import source
+    from nlstm_lab.widgets import pages
 
     runs = [
         lab.runs.load(name, scale="small") for name in ("ptb_char_nlstm_logfreq", "ptb_char_nlstm", "ptb_char_lstm2")
@@ -143,7 +143,7 @@ def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
         const read = (about) => all(about).map(([name, value]) => [name, plain(value)]);
         return Object.entries(kept.networks).map(([run, about]) => [run, Object.fromEntries(read(about))]);
     }"""
-    script = source._functions(("forward.js",)) + source.read("page/alone.js").partition("function standIn")[0]
+    script = pages.script(("forward.js",), alone=True).partition("function standIn")[0]
     found = dict(page.tab.evaluate(read.replace("SCRIPT", script), typed))
     assert list(found) == [run.name for run in runs]
     for run in runs:

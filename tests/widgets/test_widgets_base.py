@@ -11,8 +11,8 @@ import pytest
 import traitlets
 from nbconvert import HTMLExporter
 
+from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
-from nlstm_lab.widgets import source
 from nlstm_lab.widgets.base import LabWidget, Step
 
 HOSTILE = "</script><script>alert(1)</script> \u2028 'x' \"y\" é e\u0301 👩‍🚀 שלום 漢字"
@@ -49,9 +49,6 @@ class Doubling(LabWidget):
         figure = plt.figure(figsize=(1, 1))
         plt.close(figure)
         return figure
-
-    def describe(self) -> str:
-        return f"{self.number} and {self.twice}"
 
 
 def browser(widget: LabWidget, **changes: Any) -> None:
@@ -196,7 +193,7 @@ def test_a_page_holds_any_text_and_fetches_nothing(tmp_path: Any) -> None:
 
 def test_where_there_is_no_widget_there_is_a_picture() -> None:
     data, _ = Doubling(4)._repr_mimebundle_()
-    assert data["text/plain"] == "Doubling(4 and 8)"
+    assert data["text/plain"] == "Doubling(number=4)"
     assert data["image/png"].startswith("iVBORw0KGgo")
 
 
@@ -212,7 +209,7 @@ def test_an_exported_notebook_shows_the_picture() -> None:
 
 def test_no_script_parses_text() -> None:
     """Markup is built of text nodes alone."""
-    folder = source.paths.PACKAGE / "widgets"
+    folder = paths.PACKAGE / "widgets"
     for path in folder.rglob("*.js"):
         forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://(?!www\.w3)"
         assert not re.search(forbidden, path.read_text(encoding="utf-8")), path

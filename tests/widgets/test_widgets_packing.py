@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import connectivity
 from nlstm_lab.widgets.connectivity import FULL, described, packed
 
@@ -77,8 +76,3 @@ def test_words_and_looks_are_plain_json_in_the_order_of_every_figure(read):
     assert told["word"][6] == "hid"
     assert told["known"][5:9] == [0, 1, 2, 3]
     assert np.shape(told["networks"][1]["predictions"]) == (36, 3)
-
-
-def test_nothing_to_compare_is_refused():
-    with pytest.raises(UsageError, match="network"):
-        described({})
