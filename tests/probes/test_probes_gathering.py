@@ -118,7 +118,8 @@ def test_several_comparisons_are_each_what_one_alone_is():
 
 
 def test_what_a_cut_costs_and_when():
-    about = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0, "memory": "inner", "kind": "zero"}
+    about = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0}
+    about |= {"memory": "inner", "kind": "zero"}
     kl = [1.0, 1.0, 4.0, 2.0]
     cuts = pd.DataFrame([{**about, "distance": k, "kl": v, "loss_increase": -v} for k, v in enumerate(kl)])
     (told,) = probes.lost(cuts).to_dict("records")
@@ -136,7 +137,8 @@ def test_the_reach_is_where_the_loss_has_settled():
 
 
 def test_four_quantities_of_every_cell():
-    keys = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0, "memory": "inner", "unit": 0}
+    keys = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0}
+    keys |= {"memory": "inner", "unit": 0}
     states = pd.DataFrame([{**keys, "life": "alive", "value": v, "timescale": t} for v, t in
                            (("raw", 7.0), ("tanh", 5.0), ("raw increments", 1.0))])  # fmt: skip
     gates = pd.DataFrame([{**keys, "life": "alive", "from_mean_ln_f": 9.0, "persistence": 0.5}])

@@ -110,7 +110,8 @@ def _losses(panel: Axes, rows: pd.DataFrame) -> None:
     ]
     if panel.get_subplotspec().is_first_row():  # type: ignore[union-attr]
         handles = [*panels.model_handles(rows["model"]), *labels]
-        panel.legend(handles=handles, loc="upper right" if many else "lower left", handlelength=1.6 if many else 1.2, borderaxespad=0.2)
+        place, length = ("upper right", 1.6) if many else ("lower left", 1.2)
+        panel.legend(handles=handles, loc=place, handlelength=length, borderaxespad=0.2)
 
 
 LATCHED, SILENT, SEEDS = "#003d6b", "#b9c9d6", "#e69f00"
