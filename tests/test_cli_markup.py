@@ -25,10 +25,8 @@ def test_cells_of_a_list(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_parameter_of_a_notebook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def execute(jobs: list[Job], *, tell: Callable[..., None], **_: Any) -> list[Outcome]:
-        for outcome in (outcomes := [Outcome(job, "done") for job in jobs]):
-            tell(outcome)
-        return outcomes
+    def execute(jobs: list[Job], *, watch: Callable[..., None], **_: Any) -> None:
+        watch([Outcome(job, status="done") for job in jobs])
 
     monkeypatch.setattr("nlstm_lab.notebooks.execute_all", execute)
     figures.figures(["12"], [f"text={TEXT}"])

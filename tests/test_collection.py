@@ -141,6 +141,15 @@ def test_where_nothing_changed_nothing_is_started(write: Write, monkeypatch: pyt
     assert [outcome.status for outcome in notebooks.execute_all([job])] == ["unchanged"]
 
 
+def test_time_left_is_judged_by_the_last_time(write: Write) -> None:
+    jobs = [write("10_a"), write("11_b"), write("12_c")]
+    outcomes = [notebooks.Outcome(job, expected=seconds) for job, seconds in zip(jobs, (10, 20, 30), strict=True)]
+    assert notebooks.time_left(outcomes, workers=1) == 60
+    assert notebooks.time_left(outcomes, workers=3) == 30
+    outcomes[2].status, outcomes[1].seconds = "done", 15
+    assert notebooks.time_left(outcomes, workers=1) == 15
+
+
 @pytest.mark.slow
 def test_what_fails_stops_nobody_else(
     write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

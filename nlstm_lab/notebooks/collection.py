@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,17 +12,28 @@ from nlstm_lab.notebooks.executor import Kernel, execute
 from nlstm_lab.notebooks.inputs import Inputs, reads_claims, stamped, unchanged
 from nlstm_lab.notebooks.jobs import Job
 
+Status = Literal["waits", "runs", "done", "unchanged", "failed"]
 USUAL = 15.0  # seconds of a notebook that was never executed here
 
 
 @dataclass
 class Outcome:
-    """How a job ended; its executed copy is of now when it is done or unchanged, an earlier one's otherwise."""
+    """A job and how it stands; its executed copy is of now when it is done or unchanged, an earlier one's otherwise."""
 
     job: Job
-    status: Literal["done", "unchanged", "failed"]
+    cells: int = 0
+    status: Status = "waits"
+    executed: int = 0  # cells
     seconds: float = 0.0
+    expected: float = USUAL  # seconds
     error: str = ""  # a sentence
+
+    @property
+    def over(self) -> bool:
+        return self.status not in ("waits", "runs")
+
+
+Watch = Callable[[list[Outcome]], None]
 
 
 def execute_all(
@@ -31,43 +42,50 @@ def execute_all(
     workers: int | None = None,
     timeout: float | None = None,
     everything: bool = False,
-    tell: Callable[[Outcome], None] = lambda outcome: None,
+    watch: Watch = lambda outcomes: None,
 ) -> list[Outcome]:
     """Execute the notebooks that changed since they were executed, or everything.
 
-    workers: how many at a time (one a processor, where None). tell: is called with each that is over. One that fails
-    does not stop the others. Raises Interrupted after Ctrl-C: all kernels end, what was finished stays.
+    workers: how many at a time (one a processor, where None). watch: sees all outcomes again and again while they
+    change. One that fails does not stop the others. Raises Interrupted after Ctrl-C: all kernels end, what was
+    finished stays.
     """
-    outcomes: list[Outcome] = []
-
-    def over(outcome: Outcome) -> None:
-        outcomes.append(outcome)
-        tell(outcome)
-
+    outcomes = [_outcome(job) for job in jobs]
     try:
         for late in (False, True):  # those that read what the others note come last
-            inputs, waiting = Inputs.now(), list[Job]()
-            for job in (job for job in jobs if reads_claims(job) == late):
-                if everything or not unchanged(job, inputs.of(job)):
-                    waiting.append(job)
-                else:
-                    over(Outcome(job, "unchanged"))
-            if waiting:
-                _run(waiting, cluster.workers_for(len(waiting), workers), timeout, over)
+            wave = [outcome for outcome in outcomes if reads_claims(outcome.job) == late]
+            inputs = Inputs.now()
+            for outcome in wave:
+                if not everything and unchanged(outcome.job, inputs.of(outcome.job)):
+                    outcome.status = "unchanged"
+            if waiting := [outcome for outcome in wave if not outcome.over]:
+                _run(waiting, cluster.workers_for(len(waiting), workers), timeout, lambda: watch(outcomes))
     except KeyboardInterrupt:
         raise Interrupted("stopped: what was finished stays, and the same command does the rest") from None
+    watch(outcomes)
     return outcomes
 
 
-def _run(jobs: Sequence[Job], workers: int, timeout: float | None, over: Callable[[Outcome], None]) -> None:
-    """Execute them, those first that took longest the last time, so many at a time."""
-    threads = 1 if len(jobs) > 1 else 0
+def time_left(outcomes: Sequence[Outcome], workers: int) -> float:
+    """Seconds until all are over, judged by how long each took the last time."""
+    left = [max(each.expected - each.seconds, 1.0) for each in outcomes if not each.over]
+    return max(max(left), sum(left) / workers) if left else 0.0
+
+
+def _outcome(job: Job) -> Outcome:
+    cells = sum(cell.cell_type == "code" for cell in job.read().cells) + bool(job.parameters)
+    return Outcome(job, cells, expected=float(stamped(job).get("seconds", USUAL)))
+
+
+def _run(outcomes: Sequence[Outcome], workers: int, timeout: float | None, look: Callable[[], None]) -> None:
+    """Execute them, the longest first, so many at a time, until each is over."""
+    threads = 1 if len(outcomes) > 1 else 0
     with ThreadPoolExecutor(workers) as pool:
-        longest_first = sorted(jobs, key=lambda job: -float(stamped(job).get("seconds", USUAL)))
-        futures = [pool.submit(_execute, job, timeout, threads) for job in longest_first]
+        longest_first = sorted(outcomes, key=lambda outcome: -outcome.expected)
+        futures = [pool.submit(_execute, outcome, timeout, threads) for outcome in longest_first]
         try:
-            for future in as_completed(futures):
-                over(future.result())
+            while wait(futures, cluster.PERIOD).not_done:
+                look()
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             while wait(futures, cluster.PERIOD).not_done:  # a kernel may just be starting
@@ -75,10 +93,17 @@ def _run(jobs: Sequence[Job], workers: int, timeout: float | None, over: Callabl
             raise
 
 
-def _execute(job: Job, timeout: float | None, threads: int) -> Outcome:
-    started = time.monotonic()
+def _execute(outcome: Outcome, timeout: float | None, threads: int) -> None:
+    """One notebook, from its first cell."""
+    started, outcome.status = time.monotonic(), "runs"
+
+    def tell(**_: object) -> None:
+        outcome.executed += 1
+        outcome.seconds = time.monotonic() - started
+
     try:
-        execute(job, timeout, threads)
+        execute(outcome.job, timeout, threads, on_cell=tell)
+        outcome.status = "done"
     except Exception as error:  # whatever it is, the others go on
-        return Outcome(job, "failed", time.monotonic() - started, str(error))
-    return Outcome(job, "done", time.monotonic() - started)
+        outcome.status, outcome.error = "failed", str(error)
+    outcome.seconds = time.monotonic() - started

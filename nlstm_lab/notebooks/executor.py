@@ -5,6 +5,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -75,35 +77,54 @@ class Kernel(AsyncKernelManager):
                 os.kill(pid, signal.SIGKILL)
 
 
-def execute(job: Job, timeout: float | None = None, threads: int = 0) -> Path:
+def execute(
+    job: Job, timeout: float | None = None, threads: int = 0, on_cell: Callable[..., Any] | None = None
+) -> Path:
     """Run one notebook to its end; returns the executed copy, which says what it was made from.
 
     An earlier copy stays where this fails. timeout: seconds that one cell may take. threads: of the numerical
-    libraries, 0 for their own choice. LabError: a cell failed or took too long, the kernel died, or the copy cannot be
-    written.
+    libraries, 0 for their own choice. on_cell: called after each code cell, for progress.
+    LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
     """
-    # what goes wrong is reported once, by us; a dying kernel's channel too
-    for talkative in ("papermill", "tornado.general"):
+    for talkative in ("papermill", "tornado.general"):  # what goes wrong is reported once, by us
         logging.getLogger(talkative).setLevel(logging.CRITICAL)
     source, made_from, started = job.read(), inputs.Inputs.now().of(job), time.perf_counter()
     try:
-        notebook = papermill.execute_notebook(
-            source,
-            None,
-            parameters=dict(job.parameters),
-            kernel_name="python3",
-            progress_bar=False,
-            start_timeout=START,
-            execution_timeout=timeout,
-            kernel_manager_class=Kernel,
-            # a widget's state would make readers of the copy look for a kernel: its picture is in the output
-            config=Config(
-                {
-                    "Kernel": {"threads": threads, "replace": job.replace, "notebook": job.name},
-                    "NotebookClient": {"store_widget_state": False},
-                }
-            ),
-        )
+        with _as_sentence(job):
+            notebook = papermill.execute_notebook(
+                source,
+                None,
+                parameters=dict(job.parameters),
+                kernel_name="python3",
+                progress_bar=False,
+                start_timeout=START,
+                execution_timeout=timeout,
+                kernel_manager_class=Kernel,
+                # a widget's state would make readers of the copy look for a kernel: its picture is in the output
+                config=Config(
+                    {
+                        "Kernel": {"threads": threads, "replace": job.replace, "notebook": job.name},
+                        "NotebookClient": {"store_widget_state": False},
+                    }
+                ),
+                on_cell_executed=on_cell,
+            )
+            # a cell that calls exit(0) ends the kernel politely, and papermill calls that success
+            code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+            if any(cell.execution_count is None for cell in code):
+                raise LabError(f"notebook {job.name} stopped before its last cell (does a cell call exit()?)")
+        inputs.stamp(notebook, job, made_from, time.perf_counter() - started)
+        paths.write(job.output, nbformat.writes(notebook))  # type: ignore[no-untyped-call]
+    except OSError as error:
+        raise LabError(f"cannot write {job.output} ({paths.reason(error)})") from error
+    return job.output
+
+
+@contextmanager
+def _as_sentence(job: Job) -> Iterator[None]:
+    """Say in one sentence what papermill or the kernel may raise."""
+    try:
+        yield
     except PapermillExecutionError as error:
         lines = error.source.strip().splitlines() or ["an empty cell"]
         raise LabError(f"notebook {job.name} failed at `{lines[0]}`: {error.ename}: {error.evalue}") from error
@@ -113,10 +134,3 @@ def execute(job: Job, timeout: float | None = None, threads: int = 0) -> Path:
         raise LabError(f"the kernel of notebook {job.name} died (killed, or out of memory?)") from error
     except RuntimeError as error:  # nbclient's words for a kernel that does not start
         raise LabError(f"the kernel of notebook {job.name} did not start: {error}") from error
-    # a cell that calls exit(0) ends the kernel politely, and papermill calls that success
-    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
-    if any(cell.execution_count is None for cell in code):
-        raise LabError(f"notebook {job.name} stopped before its last cell (does a cell call exit()?)")
-    inputs.stamp(notebook, job, made_from, time.perf_counter() - started)
-    paths.write(job.output, nbformat.writes(notebook))  # type: ignore[no-untyped-call]
-    return job.output

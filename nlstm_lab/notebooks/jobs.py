@@ -70,6 +70,10 @@ def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None, rep
     for parameter in given:
         known(parameter, everything, ", ".join(chosen))
     return [
-        Job(name, {key: convert(value, each[key]) for key, value in given.items() if key in each}, replace)
-        for name, each in typed.items()
+        Job(
+            name,
+            {key: convert(value, typed[name][key]) for key, value in given.items() if key in typed[name]},
+            replace,
+        )
+        for name in chosen
     ]

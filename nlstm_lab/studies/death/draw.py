@@ -1,6 +1,6 @@
 """The death of the inner memory in the first updates of training, and what keeps it alive."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -110,8 +110,8 @@ def _losses(panel: Axes, rows: pd.DataFrame) -> None:
     ]
     if panel.get_subplotspec().is_first_row():  # type: ignore[union-attr]
         handles = [*panels.model_handles(rows["model"]), *labels]
-        place, length = ("upper right", 1.6) if many else ("lower left", 1.2)
-        panel.legend(handles=handles, loc=place, handlelength=length, borderaxespad=0.2)
+        corner: Literal["upper right", "lower left"] = "upper right" if many else "lower left"
+        panel.legend(handles=handles, handlelength=1.6 if many else 1.2, borderaxespad=0.2, loc=corner)
 
 
 LATCHED, SILENT, SEEDS = "#003d6b", "#b9c9d6", "#e69f00"
