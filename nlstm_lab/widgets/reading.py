@@ -66,13 +66,18 @@ class Networks:
     @property
     def titles(self) -> dict[str, dict[str, str]]:
         """By name: its label, as figures call it, and its twin, which differs in the start of its output bias alone."""
-        known = {name: [about(one)[each] for each in ("model", "start", "seed")] for name, one in self.runs.items()}
-        labels = {name: f"{look(one[0]).label}, {START[one[1]]}, seed {one[2]}" for name, one in known.items()}
+        known = {name: {**about(one), "experiment": ""} for name, one in self.runs.items()}
+        several = len({one["scale"] for one in known.values()}) > 1
+        labels = {}
+        for name, one in known.items():
+            labels[name] = f"{look(one['model']).label}, {START[one['start']]}, seed {one['seed']}"
+            labels[name] += f", {one['scale']} scale" if several else ""
         times = Counter(labels.values())
         titles = {name: {"label": name, "twin": ""} for name in self.given}
-        for name, (model, start, seed) in known.items():
+        for name, mine in known.items():
             if times[labels[name]] == 1:  # a label chooses one
-                twins = [other for other, one in known.items() if one[::2] == [model, seed] and one[1] != start]
+                alike = {other: one for other, one in known.items() if one | {"start": mine["start"]} == mine}
+                twins = [other for other in alike if other != name]
                 titles[name] = {"label": labels[name], "twin": twins[0] if len(twins) == 1 else ""}
         return titles
 

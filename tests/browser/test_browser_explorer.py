@@ -50,7 +50,7 @@ def test_notebook_12(notebook) -> None:
     page.widget().get_by_role("button", name="show as printed").click()
     page.see("h3", "units are latched here")
     page.show("explorer-as-printed")
-    page.widget().get_by_label("Run").select_option("stacked LSTM, as printed, seed 1")
+    page.widget().get_by_label("Run").select_option("stacked LSTM, as printed, seed 1, small scale")
     page.see("h3", "layer 2, unit")
     page.widget().get_by_label("Text: type").fill("another text")
     page.see(".nl-text", "another text")

@@ -124,7 +124,7 @@ def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
     inner = measured[measured["memory"] == "inner"].set_index("unit")["kl"]
     assert inner.idxmax() == 4
     assert inner.drop(4).max() < 0.01 * inner[4]
-    run = {"experiment": "ptb", "model": "nlstm", "start": "zero", "seed": 0}
+    run = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0}
     halves = probes.carriers(measured.assign(**run)).set_index("memory")
     assert halves.half["inner"] == 1
     assert halves.kl["inner"] == pytest.approx(inner.sum())

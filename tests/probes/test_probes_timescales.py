@@ -52,7 +52,7 @@ def test_counters_get_no_timescale_and_are_counted_as_dead():
     inner = frame[(frame.memory == "inner") & (frame.unit >= 6)]
     assert (inner.reason == "latched").all()
     assert inner[["timescale", "e_folding", "exponential", "effective_samples"]].isna().all(axis=None)
-    about = {"experiment": "made_up", "model": "nlstm", "start": "zero", "seed": 0}
+    about = {"experiment": "made_up", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0}
     medians = probes.medians(frame.assign(**about)).set_index(["memory", "value"]).loc[("inner", "raw")]
     assert medians.latched == medians.dead == pytest.approx(0.7)
     assert medians.measured == 6

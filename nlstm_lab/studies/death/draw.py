@@ -104,13 +104,14 @@ def _losses(panel: Axes, rows: pd.DataFrame) -> None:
         panels.seeds_and_mean(panel, mine[mine["split"] == "early"], "update", "value", **panels.model_style(model))
         valid = mine[mine["split"] == "valid"].groupby("update")["value"].mean()
         panel.plot(valid.index, valid, color=look(model).colour, zorder=4, **drawn)
+    free = many and rows["quantity"].iloc[0] not in panels.LOGARITHMIC  # the upper right: no perplexity that rises
     labels = [
         Line2D([], [], color="#404040", label="training"),
-        Line2D([], [], color="#404040", label="validation" if many else "validation, mean", **drawn),
+        Line2D([], [], color="#404040", label="validation" if free else "validation, mean", **drawn),
     ]
     if panel.get_subplotspec().is_first_row():  # type: ignore[union-attr]
         handles = [*panels.model_handles(rows["model"]), *labels]
-        corner: Literal["upper right", "lower left"] = "upper right" if many else "lower left"
+        corner: Literal["upper right", "lower left"] = "upper right" if free else "lower left"
         panel.legend(handles=handles, handlelength=1.6 if many else 1.2, borderaxespad=0.2, loc=corner)
 
 
