@@ -6,8 +6,9 @@ pytestmark = pytest.mark.browser
 
 CELLS = [
     "import nlstm_lab as lab",
-    "runs = [lab.runs.load(f'ptb_char_{name}_logfreq', seed=1, scale='small') for name in ('nlstm', 'lstm2')]",
-    "lab.widgets.PatchLab(runs, 'the rates ha', 'the rate ha', right='v', wrong='s')",
+    "nested = lab.runs.load('ptb_char_nlstm_logfreq', seed=1, scale='small')",
+    "stack = lab.runs.load('ptb_char_lstm2_logfreq', seed=0, scale='small')",
+    "lab.widgets.PatchLab([nested, stack], 'the rates ha', 'the rate ha', right='v', wrong='s')",
 ]
 
 
