@@ -14,7 +14,7 @@ from nlstm_lab.statistics import Compared, compare, t_interval
 
 ENOUGH = 3  # live cells with a number, below which a memory of a run has no median
 RUN = ("experiment", "scale", "model", "start", "seed")
-NETWORK = ("experiment", "scale", "model", "start")  # with the seed: which network a row is of
+NETWORK = RUN[:-1]  # with the seed: which network a row is of
 
 
 def gather(
