@@ -1,22 +1,14 @@
-"""How long a signal stays like itself: three estimates of a timescale, in steps, with what they are worth.
+"""How long a signal stays like itself: its integrated autocorrelation time, in steps, with what it is worth.
 
-All three read the autocorrelation rho_k, and agree on an exponential one, rho_k = exp(-k / tau), from about a step
-on. The integrated one is 0.5 for white noise, and less for a signal that turns back on itself (anticorrelated). There
-the window closes too early: for values that correlate by -0.2, -0.3, -0.4, -0.5 with the next, the integrated time is
-.333, .269, .214, .167, and the estimate is .34, .23, .10, and nothing or no number at all.
+tau = 1/2 + sum of the autocorrelations rho_k, k = 1 ... M, up to the first M of at least `WINDOW` times the sum so far
+(the self-consistent window of Sokal, "Monte Carlo Methods in Statistical Mechanics", section 3); its standard error is
+tau sqrt(4 (M + 1/2 - tau) / T) (Wolff, "Monte Carlo errors with less errors", equation 42).
 
-integrated   1/2 + sum of rho_k, k = 1 ... M, up to the first M of at least `WINDOW` times the sum so far (the
-             self-consistent window of Sokal, "Monte Carlo Methods in Statistical Mechanics", section 3);
-             standard error tau sqrt(4 (M + 1/2 - tau) / T) (Wolff, "Monte Carlo errors with less errors",
-             equation 42);
-e-folding    the first lag at which rho falls to 1/e, interpolated between whole lags;
-exponential  least squares of -ln rho_k on k through the origin, up to where rho falls to 1/e (NaN where already
-             rho_1 is negative).
-
-On a series of finite length T whose mean is taken from itself rho is estimated too low, by (2 tau (1 - rho_k)
-+ 2 k rho_k) / T for an exponential (Kendall 1954). The last two are computed after this was added back; the first
-is left as it is: its window follows its own error. Of exponential signals that are 200 timescales long, its median is
-6 % too low, and that of the last two less than 1 %; near `LENGTHS` all are lower.
+It is 0.5 for white noise, and less for a signal that turns back on itself (anticorrelated). There the window closes too
+early: for values that correlate by -0.2, -0.3, -0.4, -0.5 with the next, the integrated time is .333, .269, .214, .167,
+and the estimate is .34, .23, .10, and nothing or no number at all. On a series of finite length, whose mean is taken
+from itself, rho is estimated too low: of exponential signals that are 200 timescales long, the median estimate is 6 %
+too low; near `LENGTHS` it is lower.
 """
 
 from typing import Any, NamedTuple
@@ -33,16 +25,13 @@ Array = NDArray[np.floating[Any]]
 
 
 class Timescales(NamedTuple):
-    """One entry for each series, in steps; NaN where the series does not tell. `low` and `high` are the ends of the
-    integrated timescale's 95 % interval (of its logarithm), `window` its M; `samples` is T / (2 tau)."""
+    """One entry for each series, in steps; NaN where the series does not tell, with a reason. `low` and `high` are the
+    ends of the 95 % interval (of the logarithm), `window` is M."""
 
-    integrated: Array
+    timescale: Array
     low: Array
     high: Array
     window: Array
-    samples: Array
-    e_folding: Array
-    exponential: Array
     reason: NDArray[np.str_]
 
 
@@ -59,7 +48,7 @@ def autocorrelation(x: Array, lags: int) -> Array:
 
 
 def estimate(x: Array) -> Timescales:
-    """The three timescales of every series, x [T, N], each judged on its own; or NaN and a reason."""
+    """The timescale of every series, x [T, N], each judged on its own; or NaN and a reason."""
     x = np.asarray(x)
     columns = max(1, BLOCK // max(len(x), 1))
     blocks = [_block(x[:, start : start + columns]) for start in range(0, x.shape[1], columns)]
@@ -82,26 +71,5 @@ def _block(x: Array) -> Timescales:
     reason = np.select(conditions, ["not finite", "constant", f"too short: {length} steps", "anticorrelated"], "")
     tau = np.where(reason == "", tau, np.nan)
     half = stats.norm.ppf(0.975) * np.sqrt(4 * (window + 0.5 - tau) / length)
-    rho = rho + (2 * tau * (1 - rho) + 2 * np.arange(lags + 1)[:, None] * rho) / length
-    e_folding = _e_folding(rho)
-    ends, used = (tau * np.exp(-half), tau * np.exp(half)), np.where(reason == "", window, np.nan)
-    return Timescales(tau, *ends, used, length / (2 * tau), e_folding, _exponential(rho, e_folding), reason)
-
-
-def _e_folding(rho: Array) -> Array:
-    """Where rho first falls to 1/e, on straight lines between whole lags; NaN where it does not."""
-    below = rho <= np.exp(-1)
-    after = np.argmax(below, axis=0)
-    before = np.maximum(after - 1, 0)
-    high, low = (np.take_along_axis(rho, lag[None], 0)[0] for lag in (before, after))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(after > 0, before + (high - np.exp(-1)) / (high - low), np.nan)
-
-
-def _exponential(rho: Array, e_folding: Array) -> Array:
-    """The decay of the exponential that fits rho best, up to its e-folding time."""
-    lags = np.arange(len(rho), dtype=float)[:, None]
-    use = (lags >= 1) & (lags <= np.maximum(e_folding, 1)) & (rho > 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        logs = np.where(use, -np.log(np.where(use, rho, 1)), 0)
-        return np.asarray((use * lags**2).sum(0) / (lags * logs).sum(0))
+    used = np.where(reason == "", window, np.nan)
+    return Timescales(tau, tau * np.exp(-half), tau * np.exp(half), used, reason)

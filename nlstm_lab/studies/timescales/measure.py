@@ -31,19 +31,16 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "characters shuffled": {"order": "characters"},
     "words shuffled": {"order": "words"},
 }
-NAMES = {"integrated": "timescale", "samples": "effective_samples"}
 GATES = {"gate": "from_mean_ln_f", "persistence": "persistence"}  # measures of slowness by their columns
 
 VALUES: dict[str, Callable[[Array], Array]] = {
     "raw": lambda c: c,
     "tanh": np.tanh,  # what the rest of the unit sees
-    "raw increments": lambda c: np.diff(c, axis=0),
-    "tanh increments": lambda c: np.diff(np.tanh(c), axis=0),
 }
 
 
 def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), *, burn_in: int = 0) -> pd.DataFrame:
-    """Measure the autocorrelation timescales of every cell, in steps.
+    """Measure the autocorrelation timescale of every cell, in steps.
 
     For a unit without memory cells (a GRU) the hidden states are taken.
 
@@ -51,9 +48,8 @@ def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), 
         values: Kinds of value, keys of `VALUES`.
 
     Returns:
-        One row a cell and kind of value: memory, unit, value, life, `timescale` (integrated) with `low` and `high`,
-        `window`, `effective_samples`, `e_folding`, `exponential` (see `autocorrelation`) and `reason`, empty where
-        there are numbers.
+        One row a cell and kind of value: memory, unit, value, life, `timescale` with `low` and `high`, `window` (see
+        `autocorrelation`) and `reason`, empty where there are numbers.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -76,8 +72,7 @@ def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), 
             estimated = autocorrelation.estimate(VALUES[value](x.values))._asdict()
             reason = estimated.pop("reason")
             about = {"memory": memory, "unit": traced.unit.values, "value": value, "life": lives.get(memory, "alive")}
-            frame = pd.DataFrame(about | estimated).rename(columns=NAMES)
-            frames.append(_without_dead(frame, reason))
+            frames.append(_without_dead(pd.DataFrame(about | estimated), reason))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -147,15 +142,14 @@ def timescales(
         order: The text as it is, or its characters or words shuffled from `seed`.
         trained: False for the same network with its parameters drawn anew from `seed`.
         burn_in: Steps at the start that are left out.
-        seed: Of the baselines, which keep raw and tanh values alone.
+        seed: Of the baselines.
 
     Returns:
         The columns of `state_timescales`.
     """
     text = read(text) if order == "in order" else shuffled(read(text), order, seed)
     network = model if trained else untrained(model, seed)
-    values = tuple(VALUES) if order == "in order" and trained else ("raw", "tanh")
-    return state_timescales(trace(network, text, predictions=False), values, burn_in=burn_in)
+    return state_timescales(trace(network, text, predictions=False), burn_in=burn_in)
 
 
 def baseline_timescales(model: Network, text: str | Excerpt, seed: int = 0) -> pd.DataFrame:
