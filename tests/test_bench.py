@@ -7,6 +7,7 @@ import torch
 
 from nlstm_lab import paths
 from nlstm_lab.bench import Reading, Size, bench, recorded, report, save, table
+from nlstm_lab.bench.hmlstm import LOOP, measured, record_steps, recorded_steps
 from nlstm_lab.bench.reading import network_with_rates
 from nlstm_lab.bench.steps import NaiveNestedLSTM, alternate, peak_memory, product_peak, variants
 from nlstm_lab.cells import LSTM, NestedLSTM
@@ -119,3 +120,20 @@ def test_a_training_step_holds_at_most_a_fifth_more_than_the_naive_loop():
     naive = held.pop(("naive loop", "fp32"))
     assert held
     assert max(held.values()) <= 1.2 * naive
+
+
+@pytest.mark.slow
+def test_an_hmlstm_is_measured_beside_its_loop_and_the_record_keeps_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("nlstm_lab.bench.hmlstm.HIDDEN_SIZES", (8,))
+    monkeypatch.setattr("nlstm_lab.bench.hmlstm.STEPS", 5)
+    monkeypatch.setattr("nlstm_lab.bench.hmlstm.has_compiler", lambda device_type: False)
+    monkeypatch.setattr(paths, "bench", lambda: tmp_path)
+    rows = list(measured(rounds=2))
+    record_steps(rows, "here")
+    frame = recorded_steps("here")
+    assert frame["variant"].tolist() == [LOOP, "derived backward", LOOP]
+    assert frame["network"].tolist() == ["HM-LSTM", "HM-LSTM", "LayerNorm LSTM"]
+    loops = frame[frame["variant"] == LOOP]
+    assert (loops[["times_loop", "memory_vs_loop"]] == 1).all(axis=None)
+    assert frame[["times_loop", "ms", "of_peak", "memory_vs_loop"]].gt(0).all(axis=None)
+    assert set(frame["threads"]) == {torch.get_num_threads()}

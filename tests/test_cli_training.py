@@ -40,6 +40,24 @@ def test_train_records_and_prints_what_was_measured(
 
 
 @pytest.mark.slow
+def test_a_record_of_another_configuration_is_refused_and_replaced_with_again(
+    runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ("train", "ptb_char_lstm1", "--scale", "smoke", "--device", "cpu")
+    assert told(capsys, monkeypatch, *line)[0] == 0
+    config = runs_folder / "ptb_char_lstm1" / "smoke-seed0" / "config.json"
+    config.write_text(config.read_text().replace('"hidden_size": 8', '"hidden_size": 9'))
+    code, output, error = told(capsys, monkeypatch, *line)
+    assert (code, output) == (1, "")
+    assert "hidden_size" in error
+    assert "--again" in error
+    code, output, error = told(capsys, monkeypatch, *line, "--again")
+    assert (code, error) == (0, "")
+    assert "already recorded" not in output
+    assert told(capsys, monkeypatch, *line)[0] == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [("--device", "tpu"), ("--device", "cuda"), ("--precision", "fp8")])
 def test_what_this_machine_lacks_is_refused_also_where_there_is_a_record(
     given: tuple[str, str],

@@ -20,7 +20,7 @@ from nlstm_lab.parameters import declared
 NAMES = sorted(path.stem for path in paths.notebooks().glob("*.ipynb"))
 SECTIONS = ("Runs", "Probe", "Figure", "Comparison with the paper", "What we see, where it differs, why we think so")
 REQUIRED = SECTIONS[2:]
-STRIP = "strip it: .venv/bin/pre-commit run --all-files"
+STRIP = "strip it: .venv/bin/pre-commit run --all-files, then make pages"
 each = pytest.mark.parametrize("name", NAMES)
 
 

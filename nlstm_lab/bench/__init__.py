@@ -23,6 +23,7 @@ import pandas as pd
 import torch
 
 from nlstm_lab import paths
+from nlstm_lab.bench.hmlstm import recorded_steps
 from nlstm_lab.bench.reading import Reading, read
 from nlstm_lab.bench.steps import Size, alternate, peak_memory, product_peak, variants
 from nlstm_lab.bench.trainings import recorded_hours
@@ -43,6 +44,7 @@ __all__ = [
     "read",
     "recorded",
     "recorded_hours",
+    "recorded_steps",
     "report",
     "save",
     "table",

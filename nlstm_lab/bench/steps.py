@@ -83,28 +83,28 @@ def variants(size: Size, device: torch.device) -> Iterator[Variant]:
     sizes: Any = {"input_size": size.vocabulary, "hidden_size": size.hidden_size}
     nested, stacked = NestedLSTM(**sizes, device=device), LSTM(**sizes, num_layers=2, device=device)
     plain, torchs = NaiveNestedLSTM(nested), nn.LSTM(**sizes, num_layers=2, device=device)
-    naive, kernel = partial(_update, plain, vectors, weight), partial(_update, torchs, vectors, weight)
-    fast, layers = partial(_update, nested, symbols, weight), partial(_update, stacked, symbols, weight)
+    naive, kernel = partial(update, plain, vectors, weight), partial(update, torchs, vectors, weight)
+    fast, layers = partial(update, nested, symbols, weight), partial(update, stacked, symbols, weight)
     bf16, compiles = has_bf16(device), has_compiler(device.type)
 
     yield Variant("naive loop", "NestedLSTM", "fp32", naive)
     if device.type == "cpu" and onednn_is_faster():
-        yield Variant("naive loop, oneDNN", "NestedLSTM", "fp32", _inside(naive, lambda: exact_products(device)))
+        yield Variant("naive loop, oneDNN", "NestedLSTM", "fp32", inside(naive, lambda: exact_products(device)))
     if bf16:
-        yield Variant("naive loop, autocast", "NestedLSTM", "bf16", _inside(naive, lambda: _autocast(device)))
+        yield Variant("naive loop, autocast", "NestedLSTM", "bf16", inside(naive, lambda: _autocast(device)))
     for products in ("fp32", "bf16") if bf16 else ("fp32",):
         chosen: Precision = "bf16" if products == "bf16" else "fp32"
         at = partial(precision, chosen)
-        yield Variant("fast", "NestedLSTM", chosen, _inside(fast, at))
+        yield Variant("fast", "NestedLSTM", chosen, inside(fast, at))
         if compiles:
-            yield Variant("fast, compiled", "NestedLSTM", chosen, _inside(fast, at, compiled))
-        yield Variant("fast", "2-layer LSTM", chosen, _inside(layers, at))
-    yield Variant("nn.LSTM", "2-layer LSTM", "fp32", _inside(kernel, exact_kernels))
+            yield Variant("fast, compiled", "NestedLSTM", chosen, inside(fast, at, compiled))
+        yield Variant("fast", "2-layer LSTM", chosen, inside(layers, at))
+    yield Variant("nn.LSTM", "2-layer LSTM", "fp32", inside(kernel, exact_kernels))
     if bf16:
-        yield Variant("nn.LSTM, autocast", "2-layer LSTM", "bf16", _inside(kernel, lambda: _autocast(device)))
+        yield Variant("nn.LSTM, autocast", "2-layer LSTM", "bf16", inside(kernel, lambda: _autocast(device)))
 
 
-def _update(network: nn.Module, x: Tensor, weight: Tensor) -> None:
+def update(network: nn.Module, x: Tensor, weight: Tensor) -> None:
     """Forward, and the gradient of a weighed sum of the outputs with respect to every parameter."""
     for parameter in network.parameters():
         parameter.grad = None
@@ -113,7 +113,9 @@ def _update(network: nn.Module, x: Tensor, weight: Tensor) -> None:
     output.backward(weight.to(output.dtype))
 
 
-def _inside(step: Step, *contexts: Callable[[], Any]) -> Step:
+def inside(step: Step, *contexts: Callable[[], Any]) -> Step:
+    """The step, run inside of contexts that are made anew each time."""
+
     def wrapped() -> None:
         with ExitStack() as stack:
             for context in contexts:
@@ -129,14 +131,21 @@ def _autocast(device: torch.device) -> Iterator[None]:
         yield
 
 
-def alternate(steps: Sequence[Callable[[], Any]], rounds: int, device: torch.device) -> list[list[float]]:
-    """Seconds of each step in each of `rounds` rounds, after a run alone; compare within a round."""
+def alternate(
+    steps: Sequence[Callable[[], Any]], rounds: int, device: torch.device, again: bool = False
+) -> list[list[float]]:
+    """Seconds of each step in each of `rounds` rounds, after a run alone; compare within a round.
+
+    With `again`, a step is run twice in its turn and the second is timed: as in training, it follows its own kind.
+    """
     for step in steps:
         for _ in range(5 if device.type == "cuda" else 1):
             step()
     seconds: list[list[float]] = [[] for _ in steps]
     for _ in range(rounds):
         for step, measured in zip(steps, seconds, strict=True):
+            if again:
+                step()
             _wait(device)
             begin = time.perf_counter()
             step()

@@ -1,4 +1,4 @@
-"""`nlstm-lab bench` and `bench trainings`: how fast networks train on this machine."""
+"""`nlstm-lab bench`, `bench hmlstm` and `bench trainings`: how fast networks train on this machine."""
 
 from typing import Annotated
 
@@ -32,6 +32,27 @@ def steps(
         typer.echo(f"{bench.table(frame)}\n\n{bench.report(readings)}")
         if record:
             bench.save(frame, readings, paths.bench() / f"{record}.json", rounds)
+
+
+@app.command()
+def hmlstm(
+    rounds: Annotated[int, typer.Option(help="Times that every variant is run, in turn; medians are shown.")] = 5,
+    record: Annotated[str | None, typer.Option(help="A word for this machine: keeps it for notebook 92.")] = None,
+) -> None:
+    """How many times as fast as a loop over its steps an HM-LSTM trains, at four widths."""
+    from nlstm_lab.bench.hmlstm import measured, record_steps
+
+    if record:
+        paths.writable(paths.bench())
+    rows = []
+    for row in measured(rounds):
+        rows.append(row)
+        typer.echo(
+            f"{row['network']} of {row['hidden_size']} units, {row['variant']}: {row['times_loop']:.2f} times as fast, "
+            f"{row['ms']:.0f} ms, {row['of_peak']:.0%} of the peak, {row['memory_vs_loop']:.2f} of the memory"
+        )
+    if record:
+        record_steps(rows, record)
 
 
 @app.command()

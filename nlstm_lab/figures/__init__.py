@@ -24,7 +24,8 @@ _get, __all__ = door(
         "figures.saving": ["manifest", "save"],
         "figures.tables": ["differences", "folded", "table"],
         "figures.style": ["COLUMN", "DIVERGING", "PAGE", "canvas", "look", "override", "styled"],
-        "studies.activations.draw": ["activation_summary", "all_cells", "cell_activations", "liveliest"],
+        "studies.activations.draw": ["all_cells", "cell_activations", "liveliest"],
+        "studies.activations.drawn": ["activation_summary"],
         "studies.boundaries.draw": ["boundary_rows", "hidden_norms", "update_counts"],
         "studies.boundaries.draw_scores": [
             "boundary_ladder",

@@ -126,7 +126,13 @@ def setting(runs: Iterable[Run]) -> str:
     ]
     scales = " and ".join(dict.fromkeys(run.experiment.scale for run in runs)).capitalize()
     seeds = _span({*Counter((run.experiment.name, run.experiment.scale) for run in runs).values()})
-    ended = dict.fromkeys(run.state for run in runs if run.state != "done")
+    ended = dict.fromkeys(
+        f"one ended after {run.state}".replace("epochs, by the rule", "epochs by the stopping rule")
+        if run.state.endswith("by the rule")
+        else run.state
+        for run in runs
+        if run.state != "done"
+    )
     seeds = "one seed" if seeds == "1" else f"{seeds} seeds"
     return f"{scales} scale: {'; '.join([', '.join(sizes), *titles, seeds, *ended])}."
 
