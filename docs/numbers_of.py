@@ -187,6 +187,40 @@ def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.Dat
 
 
 @cache
+def of_paper_size(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.DataFrame:
+    """A study of the same two as printed, at the paper's scale: one seed each."""
+    networks = [(run, run.model()) for name in PTB.values() for run in lab.runs.recorded(name, "paper")]
+    return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start))
+
+
+def at_paper_size(
+    memory: dict[str, str], value: str = "raw", column: str = "median", condition: str = "trained"
+) -> float:
+    """The median timescale of a memory at the paper's scale, or another column of `lab.probes.medians`."""
+    medians = lab.probes.medians(of_paper_size(lab.probes.baseline_timescales))
+    return _one(medians, column, memory | {"value": value, "condition": condition})
+
+
+def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:
+    """How many predictions later a swap's divergence is paid at the paper's scale, or its `kl` or `loss_increase`."""
+    return _one(lab.probes.lost(of_paper_size(lab.probes.cuts)), column, memory | {"kind": "swap"})
+
+
+def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -> float:
+    """How well a probe tells the class of the last complete word from a memory at the paper's scale."""
+    scores = of_paper_size(lab.probes.contents, start=30000)
+    return _one(scores, "score", memory | {"label": "word_class", "condition": condition})
+
+
+def _one(frame: pd.DataFrame, column: str, which: dict[str, str]) -> float:
+    for name, wanted in which.items():
+        frame = frame[frame[name] == wanted]
+    if len(frame) != 1:
+        raise Untrue(f"{which}: {len(frame)} rows")
+    return float(frame[column].iloc[0])
+
+
+@cache
 def _medians(study: Callable[..., pd.DataFrame]) -> pd.DataFrame:
     return lab.probes.medians(of_both_starts(study))
 
