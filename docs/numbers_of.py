@@ -212,6 +212,11 @@ def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -
     return _one(scores, "score", memory | {"label": "word_class", "condition": condition})
 
 
+def carriers_at_paper_size(memory: dict[str, str]) -> int:
+    """The fewest single cells of a memory whose swaps cost half of what all cells' swaps do, at the paper's scale."""
+    return int(_one(lab.probes.carriers(of_paper_size(lab.probes.cell_cuts)), "half", memory))
+
+
 def _one(frame: pd.DataFrame, column: str, which: dict[str, str]) -> float:
     for name, wanted in which.items():
         frame = frame[frame[name] == wanted]
