@@ -81,7 +81,7 @@ def timescale_distributions(cells: pd.DataFrame, width: float = PAGE, ax: Axes |
         panel.set_title(QUANTITIES[name][0])
         missing = set(frame["memory"]) - set(frame.loc[frame["quantity"] == name, "memory"])
         note = "\n".join(f"not defined for\nthe {panels.memory_label(memory)}" for memory in in_order(missing))
-        panel.text(0.97, 0.04, note, transform=panel.transAxes, ha="right", va="bottom", fontsize=6.5)
+        panel.text(0.97, 0.22, note, transform=panel.transAxes, ha="right", va="bottom", fontsize=6.5)
     for panel, name in zip(axes[-1], names, strict=True):
         panel.set_xlabel(QUANTITIES[name][1])
     for panel in axes[:, 1:].flat:
