@@ -1,5 +1,6 @@
 """`nlstm-lab train`, `sweep` and `experiments`: what they print, and with which exit code."""
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -45,8 +46,10 @@ def test_a_record_of_another_configuration_is_refused_and_replaced_with_again(
 ) -> None:
     line = ("train", "ptb_char_lstm1", "--scale", "smoke", "--device", "cpu")
     assert told(capsys, monkeypatch, *line)[0] == 0
-    config = runs_folder / "ptb_char_lstm1" / "smoke-seed0" / "config.json"
-    config.write_text(config.read_text().replace('"hidden_size": 8', '"hidden_size": 9'))
+    path = runs_folder / "ptb_char_lstm1" / "smoke-seed0" / "config.json"
+    config = json.loads(path.read_text())
+    config["model"]["hidden_size"] += 1
+    path.write_text(json.dumps(config))
     code, output, error = told(capsys, monkeypatch, *line)
     assert (code, output) == (1, "")
     assert "hidden_size" in error

@@ -146,6 +146,9 @@ def test_the_task_that_contributing_shows_is_learned(runs_folder: Path, monkeypa
     (tmp_path / "mine.py").write_text(SHOWN["class Echo"])
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
+    monkeypatch.setattr(paths, "workspaces", lambda: tmp_path)
+    for kind in ("RUNS", "PROBES", "FIGURES"):
+        monkeypatch.setenv(f"NLSTM_LAB_{kind}", "")  # what `workspace` sets is undone with it
     names: dict[str, Any] = {}
     exec(SHOWN["run = lab.runs.ensure"], names)
     found = lab.runs.table("echo_*").query("metric == 'nll_nats' and split == 'test'")
