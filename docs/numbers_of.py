@@ -197,13 +197,16 @@ def at_paper_size(
     memory: dict[str, str], value: str = "raw", column: str = "median", condition: str = "trained"
 ) -> float:
     """The median timescale of a memory at the paper's scale, or another column of `lab.probes.medians`."""
-    medians = lab.probes.medians(of_paper_size(lab.probes.baseline_timescales))
-    return _one(medians, column, memory | {"value": value, "condition": condition})
+    return _one(
+        _of_paper_size(lab.probes.medians, lab.probes.baseline_timescales),
+        column,
+        memory | {"value": value, "condition": condition},
+    )
 
 
 def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:
     """How many predictions later a swap's divergence is paid at the paper's scale, or its `kl` or `loss_increase`."""
-    return _one(lab.probes.lost(of_paper_size(lab.probes.cuts)), column, memory | {"kind": "swap"})
+    return _one(_of_paper_size(lab.probes.lost, lab.probes.cuts), column, memory | {"kind": "swap"})
 
 
 def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -> float:
@@ -214,7 +217,12 @@ def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -
 
 def carriers_at_paper_size(memory: dict[str, str]) -> int:
     """The fewest single cells of a memory whose swaps cost half of what all cells' swaps do, at the paper's scale."""
-    return int(_one(lab.probes.carriers(of_paper_size(lab.probes.cell_cuts)), "half", memory))
+    return int(_one(_of_paper_size(lab.probes.carriers, lab.probes.cell_cuts), "half", memory))
+
+
+@cache
+def _of_paper_size(summary: Callable[[pd.DataFrame], pd.DataFrame], study: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    return summary(of_paper_size(study))
 
 
 def _one(frame: pd.DataFrame, column: str, which: dict[str, str]) -> float:

@@ -25,7 +25,7 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.bench.hmlstm import recorded_steps
 from nlstm_lab.bench.reading import Reading, read
-from nlstm_lab.bench.steps import Size, alternate, peak_memory, product_peak, variants
+from nlstm_lab.bench.steps import Size, alternate, peak_memory, product_peak, ratio, variants
 from nlstm_lab.bench.trainings import recorded_hours
 from nlstm_lab.errors import UsageError
 from nlstm_lab.training.state import machine
@@ -86,9 +86,9 @@ def _measure(size: Size, device: torch.device, rounds: int) -> list[dict[str, An
             "variant": variant.name,
             "unit": variant.network,
             "products": variant.products,
-            "vs_naive": _ratio(seconds[0], taken),
-            "vs_naive_onednn": _ratio(by_name.get(("naive loop, oneDNN", "fp32")), taken),
-            "vs_nn_lstm": _ratio(theirs, taken),
+            "vs_naive": ratio(seconds[0], taken),
+            "vs_naive_onednn": ratio(by_name.get(("naive loop, oneDNN", "fp32")), taken),
+            "vs_nn_lstm": ratio(theirs, taken),
             "ms": 1e3 * median(taken),
             "gflops": gflops,
             "of_peak": gflops / peaks[variant.products],
@@ -96,11 +96,6 @@ def _measure(size: Size, device: torch.device, rounds: int) -> list[dict[str, An
         }
         rows.append(row)
     return rows
-
-
-def _ratio(theirs: list[float] | None, ours: list[float]) -> float:
-    """How many times faster ours is; NaN where there is nothing to compare with."""
-    return median(a / b for a, b in zip(theirs, ours, strict=True)) if theirs else float("nan")
 
 
 def table(frame: pd.DataFrame) -> str:

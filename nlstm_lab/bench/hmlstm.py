@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from nlstm_lab import paths
-from nlstm_lab.bench.steps import alternate, inside, peak_memory, product_peak, update
+from nlstm_lab.bench.steps import alternate, inside, peak_memory, product_peak, ratio, update
 from nlstm_lab.cells import HMLSTM, LayerNormLSTM
 from nlstm_lab.cells.fast import disabled
 from nlstm_lab.cells.fast.compiling import compiled, has_compiler
@@ -55,7 +55,7 @@ def measured(rounds: int = 5) -> Iterator[dict[str, Any]]:
                     "network": name,
                     "hidden_size": size,
                     "variant": variant,
-                    "times_loop": median(a / b for a, b in zip(seconds[LOOP], taken, strict=True)),
+                    "times_loop": ratio(seconds[LOOP], taken),
                     "ms": 1e3 * median(taken),
                     "of_peak": gflop / median(taken) / peak,
                     "memory_vs_loop": held[variant] / held[LOOP],

@@ -6,7 +6,7 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from nlstm_lab.bench.steps import alternate
+from nlstm_lab.bench.steps import alternate, ratio
 from nlstm_lab.cells import HMLSTM, HMLSTMCell
 from nlstm_lab.cells.fast import disabled
 
@@ -42,8 +42,7 @@ def read(
             sparse()
 
     slow, fast = alternate([dense, sparse], rounds, x.device)
-    ratio = median(a / b for a, b in zip(slow, fast, strict=True))
-    return Reading(hidden_size, fired, ratio, 1e3 * median(slow) / steps, 1e3 * median(fast) / steps)
+    return Reading(hidden_size, fired, ratio(slow, fast), 1e3 * median(slow) / steps, 1e3 * median(fast) / steps)
 
 
 def network_with_rates(

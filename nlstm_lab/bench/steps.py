@@ -154,6 +154,11 @@ def alternate(
     return seconds
 
 
+def ratio(theirs: list[float] | None, ours: list[float]) -> float:
+    """How many times faster ours is, the median over rounds; NaN where there is nothing to compare with."""
+    return median(a / b for a, b in zip(theirs, ours, strict=True)) if theirs else float("nan")
+
+
 def product_peak(products: Precision, device: torch.device) -> float:
     """GFLOP/s of a large square product, by the faster library: what no recurrent step can exceed."""
     size = PEAK_SIZE[device.type]

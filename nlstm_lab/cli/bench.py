@@ -36,7 +36,9 @@ def steps(
 
 @app.command()
 def hmlstm(
-    rounds: Annotated[int, typer.Option(help="Times that every variant is run, in turn; medians are shown.")] = 5,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Times that every variant is run, in turn; medians are shown.")
+    ] = 5,
     record: Annotated[str | None, typer.Option(help="A word for this machine: keeps it for notebook 92.")] = None,
 ) -> None:
     """How many times as fast as a loop over its steps an HM-LSTM trains, at four widths."""

@@ -126,13 +126,8 @@ def setting(runs: Iterable[Run]) -> str:
     ]
     scales = " and ".join(dict.fromkeys(run.experiment.scale for run in runs)).capitalize()
     seeds = _span({*Counter((run.experiment.name, run.experiment.scale) for run in runs).values()})
-    ended = dict.fromkeys(
-        f"one ended after {run.state}".replace("epochs, by the rule", "epochs by the stopping rule")
-        if run.state.endswith("by the rule")
-        else run.state
-        for run in runs
-        if run.state != "done"
-    )
+    states = dict.fromkeys(run.state for run in runs if run.state != "done")
+    ended = [re.sub("(.*), by the rule", r"one ended after \1 by the stopping rule", state) for state in states]
     seeds = "one seed" if seeds == "1" else f"{seeds} seeds"
     return f"{scales} scale: {'; '.join([', '.join(sizes), *titles, seeds, *ended])}."
 
