@@ -25,6 +25,10 @@ from nlstm_lab.figures.plotted import data, decimals, fingerprint
 FORMATS = ("pdf", "svg", "png")
 FINE = 300  # dots an inch of what is a picture within a pdf or svg: thousands of marks
 DIGITS = 7  # of a number from a record
+LONG = 1000  # rows of a frame from which on its curves are stored with a row each, in a fifth of the space
+CURVES = (("epoch", "value"), ("update", "value"), ("x", "share"))  # columns along a curve, and of its height
+PLACES = re.compile(rb'\b(?:d|x|y|points)="[^"]*"')  # of an SVG: attributes that hold coordinates alone
+FRACTION = re.compile(rb"-?\d+\.\d{3,}")
 RECORDED, COMPUTED = 1e-6, 1e-5  # how far a number may differ, as a share of it: from a record, and of float32
 
 
@@ -37,6 +41,9 @@ class Named(Protocol):
 
 def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = (), caption: str = "") -> Path:
     """Write `figures/<name>.{pdf,svg,png,csv,json}` and the manifest.
+
+    The CSV file has a row for each mark; of more than a thousand marks on curves it has a row for each curve, with a
+    column for each epoch, update or x.
 
     Where the numbers agree with the stored ones, within a unit of their last digit (and 1e-5 of their size, where a
     network computed them), and nothing else changed, no file is touched. What that does not see (the place of a label)
@@ -85,7 +92,19 @@ def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = 
 
 
 def _csv(frame: pd.DataFrame, digits: int) -> str:
-    return frame.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+    return _by_curve(frame).to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+
+
+def _by_curve(frame: pd.DataFrame) -> pd.DataFrame:
+    """A long frame of curves with a row for each curve; any other as it is."""
+    for along, height in CURVES if len(frame) > LONG else ():
+        if {along, height} <= set(frame):
+            which = [name for name in frame if name not in (along, height)]
+            wide = frame.set_index([*which, along])[height].unstack()
+            places = wide.columns.to_numpy(float)
+            names = [f"no {along}" if np.isnan(place) else f"{along} {place:.{DIGITS}g}" for place in places]
+            return wide.set_axis(names, axis=1).reset_index()
+    return frame
 
 
 def _unchanged(target: Path, record: dict[str, Any], figure: Figure) -> bool:
@@ -135,7 +154,8 @@ def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
             drawn = io.BytesIO()
             dpi = None if suffix == "png" else FINE
             figure.savefig(drawn, format=suffix, dpi=dpi, metadata=metadata[suffix])
-            contents[suffix] = _of_few_colors(drawn) if suffix == "png" else drawn.getvalue()
+            stored = {"png": _of_few_colors, "svg": _of_short_numbers}.get(suffix, io.BytesIO.getvalue)
+            contents[suffix] = stored(drawn)
     files = {suffix: _store(target.with_suffix(f".{suffix}"), content) for suffix, content in contents.items()}
     _store(target.with_suffix(".json"), as_json(record | {"files": files}))
 
@@ -150,6 +170,11 @@ def _of_few_colors(png: io.BytesIO) -> bytes:
     stored = io.BytesIO()
     small.save(stored, format="png", optimize=True, dpi=picture.info["dpi"], pnginfo=texts)
     return stored.getvalue()
+
+
+def _of_short_numbers(svg: io.BytesIO) -> bytes:
+    """The drawing with coordinates in hundredths of a point."""
+    return PLACES.sub(lambda place: FRACTION.sub(lambda number: b"%.2f" % float(number[0]), place[0]), svg.getvalue())
 
 
 def manifest(folder: Path | None = None) -> list[dict[str, Any]]:

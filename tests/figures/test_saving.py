@@ -7,6 +7,7 @@ import zlib
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
@@ -127,6 +128,23 @@ def test_the_csv_holds_every_plotted_number(trace, saved):
     stored = pd.read_csv(saved / f"{NAME}.csv", keep_default_na=False)
     expected = figures.data(figure).round(figures.plotted.LIVE)
     pd.testing.assert_frame_equal(stored, expected, check_dtype=False, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_many_curves_are_stored_with_a_row_each_and_saved_again_stay_as_they_are(folder):
+    rows = [
+        ("nlstm", seed, epoch, "valid", "bpc", 3 / (epoch + seed / 7), "blocks")
+        for seed in range(3) for epoch in range(1, 401)
+    ]  # fmt: skip
+    history = pd.DataFrame(rows, columns=["model", "seed", "epoch", "split", "metric", "value", "evaluation"])
+    save(figures.learning_curves(history))
+    stored, before = pd.read_csv(folder / f"{NAME}.csv"), times(folder)
+    assert list(stored["seed"]) == [0, 1, 2]
+    np.testing.assert_allclose(stored.filter(like="epoch").to_numpy().ravel(), history["value"], rtol=1e-6)
+    save(figures.learning_curves(history))
+    assert times(folder) == before
+    save(figures.learning_curves(history.assign(value=history["value"] * 1.0001)))
+    assert times(folder) != before
 
 
 @pytest.mark.slow
