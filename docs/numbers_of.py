@@ -264,6 +264,25 @@ def boundaries(measure: str) -> pd.DataFrame:
     )
 
 
+@cache
+def ladder(quantity: str) -> dict[str, Interval]:
+    """Of the language whose words are known: every setting's `quantity` over seeds, as notebook 21 draws it."""
+    drawn = pd.read_csv(lab.paths.figures() / "lab_boundary_ladder.csv")
+    chosen = drawn[(drawn["text"] == "a language whose words are known") & (drawn["quantity"] == quantity)]
+    return {str(setting): t_interval(rows["value"]) for setting, rows in chosen.groupby("setting", sort=False)}
+
+
+def best_of(settings: dict[str, Interval]) -> str:
+    """The setting with the highest mean."""
+    return max(settings, key=lambda name: settings[name].mean)
+
+
+def clamped(setting: str) -> float:
+    """The share of steps at which a setting's first layer ends with no gradient of z, the mean over seeds."""
+    shares = pd.read_csv(lab.paths.figures() / "lab_detector_training.csv").query("quantity == 'clamped_share'")
+    return float(shares.loc[shares["setting"] == setting].filter(like="update").iloc[:, -1].mean())
+
+
 def fires(truth: str) -> "pd.Series[float]":
     """The share of a truth's places at which each seed's first layer fires; who fires at spaces most comes first."""
     exact = boundaries("segment_scores").query("within == '0' and detector == 'network'")
