@@ -110,8 +110,6 @@ _get, __all__ = door(
             "published_connectivity",
             "published_lags",
             "published_training",
-            "survey",
-            "within_seed",
         ],
         "studies.connectivity.measure": ["connectivity"],
         "studies.contents.measure": ["carriers", "cell_cuts", "contents", "decode", "labels"],

@@ -91,66 +91,36 @@ def measure(data: xr.Dataset, lags: int = LAGS) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def survey(
-    model: Network,
-    texts: Sequence[str],
-    *,
-    lags: int = LAGS,
-    places: int | None = None,
-    seed: int = 0,
+@recorded("lags", by=["seed", "places"])
+def connectivity_lags(
+    model: Network, texts: Sequence[str] | Sequences, seed: int = 0, places: int = PLACES, lags: int = LAGS
 ) -> pd.DataFrame:
-    """Measure the connectivity of every text (`measure`), one under the other.
-
-    Args:
-        lags: Distances in characters.
-        places: So many positions of each text, drawn from `seed`, stand for all of them (None), which cost as much as
-            so many matrices: keep the frame with `ensure`.
-
-    Returns:
-        The columns of `measure`, and `text` (0, 1, ...). A text without a word that the network knows at those
-        positions has no rows.
-    """
-    if not texts:
-        raise UsageError("a survey needs at least one text")
-    draw = np.random.default_rng(seed)
-    at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in texts]
-    measured = [connectivity(model, text, at=chosen) for text, chosen in zip(texts, at, strict=True)]
-    frames = [measure(data, lags).assign(text=number) for number, data in enumerate(measured) if len(positions(data))]
-    if not frames:
-        raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
-    return pd.concat(frames, ignore_index=True)
-
-
-def within_seed(frame: pd.DataFrame, resamples: int = 1000) -> pd.DataFrame:
-    """Take means over one network's texts with bootstrap intervals (from three texts on).
-
-    Args:
-        frame: Measurements with the column `text`.
-
-    Returns:
-        Columns where, quantity, lag, mean, low, high, texts.
-    """
-    rows = []
-    for key, group in frame.groupby(KEYS, dropna=False, sort=False):
-        interval = bootstrap(group["value"], resamples=resamples)
-        rows.append([*key, *interval, len(group)])
-    return pd.DataFrame(rows, columns=[*KEYS, "mean", "low", "high", "texts"])
-
-
-@recorded("lags", by=["seed"], places=PLACES)
-def connectivity_lags(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -> pd.DataFrame:
-    """Measure how far the connectivity of the true word reaches, in its L2 norm (`survey`).
+    """Measure how far the connectivity of the true word reaches, in its L2 norm.
 
     Args:
         model: The network that reads.
-        texts: What it reads, each from a zero state.
-        seed: Of the `PLACES` positions of each text that stand for all.
+        texts: What it reads, each from a zero state; one without a word that it knows counts for nothing.
+        seed: Of the positions that are drawn.
+        places: So many positions of each text stand for all.
+        lags: Distances in characters.
 
     Returns:
         One row a place ("all", "word start", "within word"), quantity ("mean_lag", "share_in_word", "share_at_lag")
         and lag: value, the mean over texts, with its bootstrap interval (low, high), and the number of texts.
+
+    Raises:
+        UsageError: Nothing can be measured.
     """
-    return within_seed(survey(model, read(texts), places=PLACES, seed=seed)).rename(columns={"mean": "value"})
+    several, draw = read(texts), np.random.default_rng(seed)
+    at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in several]
+    measured = [connectivity(model, text, at=chosen) for text, chosen in zip(several, at, strict=True)]
+    frames = [measure(data, lags) for data in measured if len(positions(data))]
+    if not frames:
+        raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
+    rows = []
+    for key, group in pd.concat(frames).groupby(KEYS, dropna=False, sort=False):
+        rows.append([*key, *bootstrap(group["value"], resamples=1000), len(group)])
+    return pd.DataFrame(rows, columns=[*KEYS, "value", "low", "high", "texts"])
 
 
 DISTANCE = 100  # characters that a gradient comes back
@@ -171,7 +141,7 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, 
 
     Returns:
         A row for each sequence, layer and distance: text, where ("input", "layer 1", ...), quantity ("log10_gradient"),
-        lag (the distance) and value. `within_seed` makes intervals of it.
+        lag (the distance) and value.
 
     Raises:
         UsageError: There is no projection, or the unit's boundaries are given.
