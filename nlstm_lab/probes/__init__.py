@@ -119,7 +119,6 @@ _get, __all__ = door(
         "studies.interventions.measure": [
             "attribute",
             "cuts",
-            "horizon",
             "intervene",
             "loss_by_context",
             "lost",
