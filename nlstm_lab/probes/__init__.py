@@ -79,7 +79,7 @@ _get, __all__ = door(
         "statistics": ["bootstrap", "compare", "least", "t_interval"],
         "probes.baselines": ["shuffled", "untrained"],
         "probes.claims": ["measured_claims", "record_claim", "record_claims"],
-        "probes.liveness": ["classes", "shares"],
+        "probes.liveness": ["classes"],
         "probes.records": ["digest", "ensure", "recorded"],
         "probes.seeds": ["compared", "comparisons", "gather", "intervals", "medians"],
         "probes.running": ["freeze", "put", "run", "zero"],
