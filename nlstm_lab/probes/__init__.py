@@ -62,7 +62,6 @@ What these arguments mean wherever they are taken:
     piece: Characters that are read at once.
     units: Hidden units; None for all.
     memory: The name of a memory (inner, layer 2 outer, ...), or of a layer's h.
-    words: What can be predicted; None for the network's own names.
     watch: Called with the share that is done.
     run: The run's name, as figures cite it.
     confidence: Of the interval.

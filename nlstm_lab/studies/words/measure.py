@@ -100,7 +100,7 @@ def _readings(model: Network, texts: Sequence[str]) -> Iterator[Reading]:
         inputs = torch.nn.utils.rnn.pad_sequence([encode_leniently(vocabulary, text)[0] for text in batch]).to(device)
         with reading(model):
             logits = model(inputs)[0]
-            top = likeliest_codes(logits, outputs_of(model, names, logits.shape[-1]), TOPS)[1].cpu().numpy()
+            top = likeliest_codes(logits, outputs_of(model, logits.shape[-1]), TOPS)[1].cpu().numpy()
         for column, text in enumerate(batch):
             said = words_of(text)
             true = np.array([codes.get(word, -1) for word in said.word])
