@@ -87,7 +87,6 @@ _get, __all__ = door(
         "studies.boundaries.recorded": [
             "boundary_information",
             "flush_effects",
-            "flushes",
             "ladder_scores",
             "ladder_verdicts",
             "length_counts",

@@ -22,7 +22,7 @@ def hierarchical(network):
 )
 def test_flushes_need_moments_and_a_distance(hierarchical, text, asked) -> None:
     with pytest.raises(UsageError, match=r"moments.*distance"):
-        probes.flushes(hierarchical, text, 1, **asked)
+        probes.flush_effects(hierarchical, text, **asked)
 
 
 @pytest.mark.parametrize("temperature", [float("nan"), float("inf"), 0.0])

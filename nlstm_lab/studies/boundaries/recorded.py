@@ -7,6 +7,7 @@ What the ladder changes, its criterion and its predictions were written down bef
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -101,13 +102,6 @@ def length_counts(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
 def surprisal_since_flush(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
     """Measure the surprisal of what comes next against the steps since a FLUSH (`segments.since_flush`)."""
     return segments.since_flush(_readings(model, text)[0])
-
-
-@recorded("flushes", moments=MOMENTS, distance=DISTANCE)
-def flush_effects(model: Network, text: Excerpt) -> pd.DataFrame:
-    """Withhold and force a FLUSH in every layer that has a detector (`flushes`)."""
-    characters, layers = read(text), range(1, model.recurrent.num_layers)
-    return pd.concat([flushes(model, characters, k, moments=MOMENTS, distance=DISTANCE) for k in layers])
 
 
 def _readings(model: Network, text: Excerpt | KnownText | Lines) -> Readings:
@@ -229,52 +223,56 @@ def ladder_verdicts(scores: pd.DataFrame) -> pd.DataFrame:
 KINDS = {"withheld": 1.0, "forced": 0.0}  # what z was before it was turned
 
 
-def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distance: int = 50) -> pd.DataFrame:
-    """Turn z_{t-1} of a layer before step t, at moments spread over a text, and read on with and without that.
+@recorded("flushes", by=["moments", "distance"])
+def flush_effects(
+    model: Network, text: str | Excerpt, moments: int = MOMENTS, distance: int = DISTANCE
+) -> pd.DataFrame:
+    """Turn z_{t-1} of each layer with a detector before step t, at moments spread over a text, and read on beside it.
 
     Args:
-        layer: The layer, from 1.
+        model: The network that reads.
+        text: What it reads.
+        moments: How many of each kind, or as many as the text has.
+        distance: Predictions that are compared.
 
     Returns:
-        One row a kind and distance (0 is the prediction at step t itself): kl, the divergence of the turned network's
-        prediction from the intact one's, and loss_increase, both in nats and means over `moments`, as many of each kind
-        as the text has; number, how many. Kinds:
+        One row a layer, kind and distance (0 is the prediction at step t itself): kl, the divergence of the turned
+        network's prediction from the intact one's, and loss_increase, both in nats and means over the moments; number,
+        how many. Kinds:
         - withheld: z was 1 and is made 0, so that in the place of a FLUSH comes an UPDATE, or a COPY, by z of the layer
           below (equation 2), and nothing comes down (equation 6);
         - forced: z was 0 and is made 1.
 
     Raises:
-        UsageError: The layer has no detector, the network's boundaries are not decided by a step function, the network
-            does not predict the symbols that it reads, there is no moment or distance, or the text is too short for the
-            distance.
+        UsageError: The network's boundaries are not decided by a step function, it does not predict the symbols that it
+            reads, there is no moment or distance, or the text is too short for the distance.
     """
     if moments < 1 or distance < 1:
         raise UsageError(f"moments and distance must be positive, not {moments} and {distance}")
+    text = read(text)
     data = boundaries(model, text)
     if data.attrs["boundary"] != "step":
         raise UsageError(f"a step function must decide on a withheld FLUSH; here it is {data.attrs['boundary']}")
-    if layer not in range(1, data.sizes["layer"]):
-        raise UsageError(f"layer {layer} has no detector; layers 1 to {data.sizes['layer'] - 1} have one")
     codes = encode_symbols(model, text)
     if len(codes) < distance + 3:
         raise UsageError(f"{distance} predictions after a FLUSH need a text of {distance + 3} characters at least")
-    before = fires(data, layer)[: len(codes) - distance - 1]  # z_{t-1}, t - 1 = 0, 1, ...
     frames = []
-    with reading(model):
-        for kind, was in KINDS.items():
-            possible = np.flatnonzero(before == was) + 1
-            chosen = possible[np.linspace(0, len(possible) - 1, min(moments, len(possible))).astype(int)].tolist()
-            pieces = []
-            for k in range(0, len(chosen), ROWS):
+    for layer, (kind, was) in product(data["layer"].values[:-1].tolist(), KINDS.items()):
+        before = fires(data, layer)[: len(codes) - distance - 1]  # z_{t-1}, t - 1 = 0, 1, ...
+        possible = np.flatnonzero(before == was) + 1
+        chosen = possible[np.linspace(0, len(possible) - 1, min(moments, len(possible))).astype(int)].tolist()
+        pieces = []
+        for k in range(0, len(chosen), ROWS):
+            with reading(model):
                 state = states_at(model, codes, chosen[k : k + ROWS])
                 other = rows(state, range(len(chosen[k : k + ROWS])))
                 other[2][layer - 1] = 1 - other[2][layer - 1]
                 x, targets = continuations(codes, chosen[k : k + ROWS], distance)
                 pieces.append(effect(predictions(model, x, state), predictions(model, x, other), targets))
-            loss, turned, kl = (
-                np.concatenate(column, 1).mean(1) if pieces else np.full(distance, np.nan)
-                for column in (zip(*pieces, strict=True) if pieces else [()] * 3)
-            )
-            columns = {"distance": range(distance), "kl": kl, "loss_increase": turned - loss}
-            frames.append(pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), **columns}))
+        loss, turned, kl = (
+            np.concatenate(column, 1).mean(1) if pieces else np.full(distance, np.nan)
+            for column in (zip(*pieces, strict=True) if pieces else [()] * 3)
+        )
+        columns = {"distance": range(distance), "kl": kl, "loss_increase": turned - loss}
+        frames.append(pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), **columns}))
     return pd.concat(frames, ignore_index=True)
