@@ -101,7 +101,6 @@ _get, __all__ = door(
         "studies.boundaries.segments": ["attained", "mutual_information"],
         "studies.connectivity.lags": [
             "connectivity_lags",
-            "gradient_by_distance",
             "gradients",
             "profile",
             "published_accuracy",

@@ -65,8 +65,6 @@ def test_a_gradient_of_exactly_0_is_a_number_too():
         unit.cells[0].weight_hh.zero_()
     values = gradient_by_distance(unit, torch.zeros(3, 1, 4)).query("where == 'input'")["value"]
     assert values.iloc[1:].tolist() == [np.log10(SMALLEST)] * 2
-    with pytest.raises(UsageError, match="projection"):
-        gradient_by_distance(unit, torch.zeros(3, 1, 4), projections=0)
 
 
 @pytest.mark.parametrize("unit", [RNN(4, 6), GRU(4, 6, 2), NestedLSTM(4, 6, depth=3), HMLSTM(4, 6, 3)])

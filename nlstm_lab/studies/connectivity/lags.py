@@ -128,26 +128,12 @@ SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 coun
 
 
 def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, seed: int = 0) -> pd.DataFrame:
-    """Compute log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for every distance T - t.
+    """log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for each sequence and distance T - t.
 
     Only the gradient with respect to the input compares units: a unit's h is not all that it remembers. The norm is
     Frobenius's, estimated without bias from `projections` random directions v as the mean of |v' J|^2, in float64.
-
-    Args:
-        unit: Any that reads its inputs alone, trained or not, with or without memory cells.
-        inputs: Symbols [T, B] or vectors [T, B, features] as the unit takes them; each sequence is read from a zero
-            state. h_T is the output at the last step.
-        projections: Random directions that the gradient is projected on.
-
-    Returns:
-        A row for each sequence, layer and distance: text, where ("input", "layer 1", ...), quantity ("log10_gradient"),
-        lag (the distance) and value.
-
-    Raises:
-        UsageError: There is no projection, or the unit's boundaries are given.
+    Inputs are symbols [T, B] or vectors [T, B, features]; h_T is the output at the last step.
     """
-    if projections < 1:
-        raise UsageError(f"at least one projection is needed, not {projections}")
     if isinstance(unit, HierarchicalRNN):
         raise UsageError("a hierarchical RNN lacks its boundaries here: ask lab.probes.connectivity")
     unit = copy.deepcopy(unit).double()
@@ -174,14 +160,15 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, 
 
 
 def gradients(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -> pd.DataFrame:
-    """Measure how gradients shrink with the distance (`gradient_by_distance`), one row a layer and distance.
+    """Measure how gradients shrink with the distance, one row a layer and distance.
 
     Args:
         texts: Several texts, of which the first `DISTANCE` characters are read.
 
     Returns:
-        The means over texts of log10 of the norm, as `value`; condition "trained", and "as initialized" for the same
-        network with its parameters drawn anew from `seed`.
+        Columns where ("input", "layer 1", ...), quantity ("log10_gradient"), lag (the distance), and `value`, the mean
+        over texts of log10 of the norm; condition "trained", and "as initialized" for the same network with its
+        parameters drawn anew from `seed`.
     """
     both = {"as initialized": False, "trained": True}
     frames = [_gradients(model, texts, trained, seed).assign(condition=name) for name, trained in both.items()]
