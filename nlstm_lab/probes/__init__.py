@@ -126,7 +126,6 @@ _get, __all__ = door(
         "studies.timescales.jacobians": ["persistence"],
         "studies.timescales.measure": [
             "baseline_timescales",
-            "gate_timescales",
             "gates_and_persistence",
             "quantities",
             "state_timescales",

@@ -13,6 +13,7 @@ from nlstm_lab.studies.boundaries import recorded
 from nlstm_lab.studies.contents import measure as contents
 from nlstm_lab.studies.contents.measure import VARYING
 from nlstm_lab.studies.interventions import measure as interventions
+from nlstm_lab.studies.timescales.measure import gate_timescales
 
 ABC = Vocabulary(tuple(" abc."))
 
@@ -60,7 +61,7 @@ def test_gates_and_persistence_are_those_behind_the_start(study):
     read = probes.trace(model, text).isel(time=slice(50, None))
     expected = probes.persistence(model, read).mean("time").to_series()[result.index]
     np.testing.assert_allclose(result["persistence"], expected, rtol=1e-5)
-    np.testing.assert_allclose(result["from_mean_ln_f"], probes.gate_timescales(read)["from_mean_ln_f"], rtol=1e-5)
+    np.testing.assert_allclose(result["from_mean_ln_f"], gate_timescales(read)["from_mean_ln_f"], rtol=1e-5)
 
 
 @pytest.mark.slow
