@@ -98,7 +98,7 @@ _get, __all__ = door(
             "word_alignment",
         ],
         "studies.boundaries.measure": ["boundaries", "plain"],
-        "studies.boundaries.segments": ["attained", "mutual_information"],
+        "studies.boundaries.segments": ["attained"],
         "studies.connectivity.lags": [
             "connectivity_lags",
             "gradients",
