@@ -132,7 +132,7 @@ _get, __all__ = door(
             "timescales",
         ],
         "studies.words.completion": ["Completer", "Completion", "continued", "offered"],
-        "studies.words.measure": ["context_accuracy", "needed", "repetition", "suggested", "suggestions"],
+        "studies.words.measure": ["context_accuracy", "needed", "repetition", "suggestions"],
     },
 )
 

@@ -110,21 +110,7 @@ def _readings(model: Network, texts: Sequence[str]) -> Iterator[Reading]:
 
 
 def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
-    """Follow what a network knows of a word while it is written.
-
-    Args:
-        data: `connectivity` of one text.
-        word: The word that is typed.
-
-    Returns:
-        A row for each occurrence and number of known characters: occurrence (from 1), known, time, place (1 is
-        likeliest; NaN where it is not among those shown), probability (NaN likewise), p and log_p (of the word that was
-        asked for, shown or not, and its natural logarithm: NaN where the network does not know it), likeliest (the word
-        in first place), suggestions (those shown).
-
-    Raises:
-        UsageError: The text has no such word.
-    """
+    """A row for each occurrence of a word and number of its known characters, from `connectivity` of one text."""
     places = np.flatnonzero(data["word"].values == word)
     if not len(places):
         raise UsageError(f"the word {word!r} is not in the text: choose one of its own")
@@ -146,13 +132,19 @@ def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
 
 
 def suggestions(model: Network, text: str, word: str) -> pd.DataFrame:
-    """Read `text` and follow a word in it (`suggested`): one reading, no gradients.
+    """Follow what a network knows of a word while it is written: one reading, no gradients.
 
     Args:
         word: The word that is to be typed.
 
     Returns:
-        The columns of `suggested`.
+        A row for each occurrence and number of known characters: occurrence (from 1), known, time, place (1 is
+        likeliest; NaN where it is not among those shown), probability (NaN likewise), p and log_p (of the word that was
+        asked for, shown or not, and its natural logarithm: NaN where the network does not know it), likeliest (the word
+        in first place), suggestions (those shown).
+
+    Raises:
+        UsageError: The text has no such word.
     """
     return suggested(connectivity(model, text, at=()), word)
 
