@@ -94,7 +94,6 @@ _get, __all__ = door(
             "segment_scores",
             "surprisal_since_flush",
             "update_costs",
-            "updates",
             "word_alignment",
         ],
         "studies.boundaries.measure": ["boundaries", "plain"],

@@ -86,7 +86,15 @@ def operation_shares(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
 
 @recorded("updates", piece=PIECE)
 def update_costs(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
-    """Count updates and multiply-adds over all pieces, one row a layer (`updates`)."""
+    """Count what each layer did over all pieces, and what that costs beside doing it at every step.
+
+    Embedding, output module and products with gates are left out.
+
+    Returns:
+        One row a layer: layer, steps; updates, the steps at which it did not COPY, and of these `flushes`;
+        multiply-adds of matrices with states: `sparse`, where a layer that copies computes nothing and one that acts
+        hears what equations 5 to 7 let through; `dense`, all products at every step; `stack`, an LSTM of as many units.
+    """
     counts = [updates(model, boundaries) for boundaries in _readings(model, text)[0]]
     return pd.concat(counts).groupby("layer").sum().reset_index()
 
@@ -132,25 +140,10 @@ def _read_once(known: _Known, place: Excerpt | KnownText | Lines) -> Readings:
 
 
 def updates(model: Network, data: xr.Dataset) -> pd.DataFrame:
-    """Count what each layer did along a text, and what that costs beside doing it at every step.
-
-    Embedding, output module and products with gates are left out.
-
-    Args:
-        data: `boundaries(model, text)`.
-
-    Returns:
-        One row a layer: layer, steps; updates, the steps at which it did not COPY, and of these `flushes`;
-        multiply-adds of matrices with states: `sparse`, where a layer that copies computes nothing and one that acts
-        hears what equations 5 to 7 let through; `dense`, all products at every step; `stack`, an LSTM of as many units.
-
-    Raises:
-        UsageError: The network has no boundaries.
-    """
+    """What each layer did along a text, read as `data`, and what that costs beside doing it at every step."""
     table = []
     for k, cell in enumerate(model.recurrent.cells):
-        if not isinstance(cell, MultiscaleCell):
-            raise UsageError(f"{model.name or 'this network'} has no boundaries: hand in the network that was read")
+        assert isinstance(cell, MultiscaleCell)
         operation = data["operation"].values[:, k]
         acts, flushed = operation != OPERATIONS.index("COPY"), operation == OPERATIONS.index("FLUSH")
         heard = int(acts.sum()) if k == 0 else int((data["z"].values[:, k - 1] > 0).sum())
