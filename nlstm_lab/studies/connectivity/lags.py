@@ -7,7 +7,6 @@ import copy
 import io
 import json
 from collections.abc import Sequence
-from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -185,25 +184,24 @@ def _gradients(model: Network, texts: Sequence[str] | Sequences, trained: bool, 
     return frame.groupby(KEYS, sort=False)["value"].mean().reset_index()
 
 
-Unit = Literal["gru", "lstm", "nlstm"]
-CELL_TYPES: tuple[Unit, ...] = get_args(Unit)
+CELL_TYPES = ("gru", "lstm", "nlstm")
 KNOWN = 6  # characters of a word, up to which the article draws accuracy
 POINTS = 150  # of a published training curve
 
 
-def published_connectivity(unit: Unit) -> xr.Dataset:
+def published_connectivity(unit: str) -> xr.Dataset:
     """Read the article's connectivity on its sentence of 198 characters, as `connectivity` returns ours.
 
     The files hold the sum of squares; the L2 norm is its square root. The target's probability p is known where it is
     among the three likeliest, which are published to three decimals, and NaN elsewhere.
 
+    Args:
+        unit: "gru", "lstm" or "nlstm".
+
     Raises:
-        UsageError: Another unit.
         MissingData: No data folder has the arrays.
         DamagedFile: They are not as published.
     """
-    if unit not in CELL_TYPES:
-        raise UsageError(f"the article has {', '.join(map(repr, CELL_TYPES))}, not {unit!r}")
     rows = json.loads(_read(f"connectivity_{unit}.json"))
     squares = np.array([row["connectivity"] for row in rows], dtype=float)
     prediction = np.array([row["predict"] for row in rows], dtype=object)
