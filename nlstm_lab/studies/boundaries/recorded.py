@@ -5,7 +5,6 @@ What the ladder changes, its criterion and its predictions were written down bef
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
@@ -114,20 +113,11 @@ def surprisal_since_flush(model: Network, text: Excerpt | Lines) -> pd.DataFrame
 
 def _readings(model: Network, text: Excerpt | KnownText | Lines) -> Readings:
     """Pieces of a text, or lines, as the network reads them, their truths, and the windows to judge within."""
-    return _read_once(_Known(digest(model), model), text)
+    return _read_once(model, digest(model), text)
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A network that is known as in a record: by its weights, as they are now."""
-
-    weights: str
-    model: Network = field(compare=False)
-
-
-@lru_cache(maxsize=16)  # every measurement of a network reads the same
-def _read_once(known: _Known, place: Excerpt | KnownText | Lines) -> Readings:
-    model = known.model
+@lru_cache(maxsize=16)  # every measurement of a network, with its weights as they are now, reads the same
+def _read_once(model: Network, weights: str, place: Excerpt | KnownText | Lines) -> Readings:
     if isinstance(place, Lines):
         lines = place.read()
         truths = [{"pen-ups": line[:, 2].numpy() > 0} for line in lines]
