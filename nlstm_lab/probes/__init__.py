@@ -59,7 +59,6 @@ What these arguments mean wherever they are taken:
     moments: Steps at which a state is changed, or how many.
     distance: Predictions after a change that are compared.
     kind: How a state is changed: zero or swap.
-    piece: Characters that are read at once.
     units: Hidden units; None for all.
     memory: The name of a memory (inner, layer 2 outer, ...), or of a layer's h.
     watch: Called with the share that is done.
