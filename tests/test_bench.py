@@ -63,7 +63,7 @@ def test_the_paper_step_is_83_gflop():
 
 @pytest.mark.slow
 def test_frame_table_and_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("nlstm_lab.bench.steps.has_compiler", lambda device_type: False)
+    monkeypatch.setattr("nlstm_lab.bench.steps.lacking", lambda device_type: "no compiler")
     frame = bench([TINY], devices=["cpu"], rounds=2)
     naive = frame[frame.variant == "naive loop"].iloc[0]
     assert naive.vs_naive == 1
@@ -90,7 +90,7 @@ def test_frame_table_and_file(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_table_tells_what_autocast_means_on_a_gpu(monkeypatch):
-    monkeypatch.setattr("nlstm_lab.bench.steps.has_compiler", lambda device_type: False)
+    monkeypatch.setattr("nlstm_lab.bench.steps.lacking", lambda device_type: "no compiler")
     frame = bench([TINY], devices=["cpu"], rounds=1).head(1).assign(variant="nn.LSTM, autocast")
     assert "fp16" not in table(frame)
     assert "in fp16 here" in table(frame.assign(device="cuda"))
@@ -126,7 +126,7 @@ def test_a_training_step_holds_at_most_a_fifth_more_than_the_naive_loop():
 def test_an_hmlstm_is_measured_beside_its_loop_and_the_record_keeps_it(tmp_path, monkeypatch):
     monkeypatch.setattr("nlstm_lab.bench.hmlstm.HIDDEN_SIZES", (8,))
     monkeypatch.setattr("nlstm_lab.bench.hmlstm.STEPS", 5)
-    monkeypatch.setattr("nlstm_lab.bench.hmlstm.has_compiler", lambda device_type: False)
+    monkeypatch.setattr("nlstm_lab.bench.hmlstm.lacking", lambda device_type: "no compiler")
     monkeypatch.setattr(paths, "bench", lambda: tmp_path)
     rows = list(measured(rounds=2))
     record_steps(rows, "here")

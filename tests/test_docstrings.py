@@ -28,8 +28,8 @@ MET_FIRST = [
     *(lab.experiments.parameters, lab.experiments.width_for_parameters),
     *(lab.probes.classes, lab.probes.intervals, lab.probes.boundaries),
     *(lab.probes.Completer, lab.probes.continued, lab.probes.connectivity),
-    *(lab.probes.trace, lab.probes.state_timescales, lab.probes.gate_timescales, lab.probes.persistence),
-    *(lab.probes.intervene, lab.probes.attribute, lab.probes.horizon, lab.probes.decode, lab.probes.shares),
+    *(lab.probes.trace, lab.probes.state_timescales, lab.probes.persistence),
+    *(lab.probes.intervene, lab.probes.attribute, lab.probes.loss_by_context, lab.probes.decode),
     *(lab.figures.cell_activations, lab.figures.learning_curves, lab.figures.save, lab.figures.override),
     *(lab.figures.all_cells, lab.figures.liveliest, lab.figures.activation_summary, lab.figures.data),
 ]

@@ -245,7 +245,7 @@ def test_without_weights_only_recorded_measurements_are_returned(
     for measure in (
         lambda: probes.trace(forgotten, text),
         lambda: probes.trace(probes.untrained(forgotten), text),
-        lambda: probes.horizon(forgotten, text, positions=1),
+        lambda: probes.loss_by_context(forgotten, text, positions=1),
     ):
         with pytest.raises(MissingRun, match=r"--seed 3 --again`"):
             measure()

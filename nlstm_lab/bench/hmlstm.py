@@ -13,7 +13,7 @@ from nlstm_lab import paths
 from nlstm_lab.bench.steps import alternate, inside, peak_memory, product_peak, ratio, update
 from nlstm_lab.cells import HMLSTM, LayerNormLSTM
 from nlstm_lab.cells.fast import disabled
-from nlstm_lab.cells.fast.compiling import compiled, has_compiler
+from nlstm_lab.cells.fast.compiling import compiled, lacking
 from nlstm_lab.training.state import machine
 
 HIDDEN_SIZES = (64, 128, 256, 512)
@@ -45,7 +45,7 @@ def measured(rounds: int = 5) -> Iterator[dict[str, Any]]:
             steps: dict[str, Callable[[], None]] = {LOOP: inside(step, disabled)}
             if name == "HM-LSTM":
                 steps["derived backward"] = step
-                if has_compiler("cpu"):
+                if not lacking("cpu"):
                     steps["derived backward, compiled"] = inside(step, compiled)
             seconds = dict(zip(steps, alternate(list(steps.values()), rounds, device, again=True), strict=True))
             held = {variant: peak_memory(steps[variant], device) for variant in steps}

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import LSTM, LSTMCell, NestedLSTM, NestedLSTMCell, precision
 from nlstm_lab.cells.fast import memory
-from nlstm_lab.cells.fast.compiling import compiled, has_compiler
+from nlstm_lab.cells.fast.compiling import compiled, lacking
 from nlstm_lab.cells.precision import Precision, exact_kernels, exact_products, has_bf16, onednn_is_faster
 
 Step = Callable[[], Any]
@@ -85,7 +85,7 @@ def variants(size: Size, device: torch.device) -> Iterator[Variant]:
     plain, torchs = NaiveNestedLSTM(nested), nn.LSTM(**sizes, num_layers=2, device=device)
     naive, kernel = partial(update, plain, vectors, weight), partial(update, torchs, vectors, weight)
     fast, layers = partial(update, nested, symbols, weight), partial(update, stacked, symbols, weight)
-    bf16, compiles = has_bf16(device), has_compiler(device.type)
+    bf16, compiles = has_bf16(device), not lacking(device.type)
 
     yield Variant("naive loop", "NestedLSTM", "fp32", naive)
     if device.type == "cpu" and onednn_is_faster():

@@ -17,7 +17,7 @@ from nlstm_lab.cells.clockwork import ClockworkRNN, ClockworkRNNCell
 from nlstm_lab.cells.fast import hmlstm  # noqa: F401  (the fast ways register themselves)
 from nlstm_lab.cells.gru import GRU, GRUCell
 from nlstm_lab.cells.hierarchical import HierarchicalRNN, HierarchicalRNNCell
-from nlstm_lab.cells.hmlstm import HMLSTM, Boundaries, HMLSTMCell, Operation
+from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
 from nlstm_lab.cells.layernorm import LayerNormLSTM, LayerNormLSTMCell
 from nlstm_lab.cells.lstm import LSTM, LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTM, NestedLSTMCell
@@ -31,7 +31,6 @@ __all__ = [
     "LSTM",
     "RNN",
     "Addition",
-    "Boundaries",
     "Cell",
     "ClockworkRNN",
     "ClockworkRNNCell",

@@ -2,12 +2,11 @@
 
 from enum import IntEnum
 from functools import partial
-from typing import Any, Literal, NamedTuple, Unpack, cast, get_args
+from typing import Any, Literal, Unpack, cast, get_args
 
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells import fast
 from nlstm_lab.cells import initialization as init
 from nlstm_lab.cells.base import Record, Start, State, noted
 from nlstm_lab.cells.checks import choice, switch
@@ -25,20 +24,6 @@ class Operation(IntEnum):
     COPY = 0
     UPDATE = 1
     FLUSH = 2
-
-
-class Boundaries(NamedTuple):
-    """What the layers found, lowest first: each [num_layers, T, B], the last two laid out as the input.
-
-    Args:
-        z: The boundary states; of the top layer 0.
-        z_tilde: The detectors' values before binarization, from 0 to 1; of the top layer 0.
-        operations: What each layer did (`Operation`).
-    """
-
-    z: Tensor
-    z_tilde: Tensor
-    operations: Tensor
 
 
 class HMLSTMCell(MultiscaleCell):
@@ -218,9 +203,9 @@ class HMLSTM(Multiscale):
     >>> import torch, nlstm_lab as lab
     >>> hmlstm = lab.HMLSTM(10, 20, num_layers=3, all_layers=True)
     >>> hmlstm.slope = 1.04
-    >>> output, (h_n, c_n, z_n), boundaries = hmlstm(torch.randn(5, 2, 10), return_boundaries=True)
-    >>> output.shape, z_n.shape, boundaries.z.shape
-    (torch.Size([5, 2, 60]), torch.Size([3, 2]), torch.Size([3, 5, 2]))
+    >>> output, (h_n, c_n, z_n), layers = hmlstm.trace(torch.randn(5, 2, 10))
+    >>> output.shape, z_n.shape, layers[0]["z"].shape  # likewise z_tilde and operation (`Operation`)
+    (torch.Size([5, 2, 60]), torch.Size([3, 2]), torch.Size([5, 2]))
     """
 
     cell_class = HMLSTMCell
@@ -237,18 +222,3 @@ class HMLSTM(Multiscale):
         for cell in self.cells:
             cell = cast(HMLSTMCell, cell)
             cell.slope = torch.full_like(cell.slope, a)
-
-    def forward(self, input: Any, hx: Any = None, return_boundaries: bool = False) -> Any:
-        """Read as `Recurrent` does; `return_boundaries` adds the `Boundaries`, for input that is not packed."""
-        if not return_boundaries:
-            return super().forward(input, hx)
-        with fast.detecting() as notes:
-            output, last = self._forward_padded(input, hx)
-        ((z, z_tilde),) = notes
-        first = torch.zeros_like(z[0]) if hx is None else hx[2].view_as(z[0])
-        before, below = torch.cat([first[None], z[:-1]]), torch.cat([torch.ones_like(z[:, :1]), z[:, :-1]], 1)
-        threshold = cast(HMLSTMCell, self.cells[0]).threshold
-        operation = torch.where(before > threshold, Operation.FLUSH, (below > threshold).long())
-        unbatched = output.dim() == 2
-        arrays = ([self._returned(layer, unbatched) for layer in part.unbind(1)] for part in (z, z_tilde, operation))
-        return output, last, Boundaries(*map(torch.stack, arrays))

@@ -68,8 +68,6 @@ class HandwritingTask:
         ends = parsed.arrays["ends"]
         self.starts = np.concatenate([[0], ends[:-1]])
         self.sizes = ends - self.starts
-        self.names: list[str] = parsed.facts["names"]
-        self.transcripts: list[str] = parsed.facts["transcripts"]
         long = np.flatnonzero(self.sizes >= max(config.minimum, 2))
         order = np.random.default_rng(config.seed).permutation(long)
         self.lines = split_90_5_5(order, f"{len(long)} lines have {config.minimum} points or more")
@@ -128,28 +126,23 @@ def trajectory(points: Tensor, mean: np.ndarray, deviation: np.ndarray) -> np.nd
 
 
 def lines() -> Parsed:
-    """Read every line of IAM-OnDB, from its line XMLs and the transcripts of its forms, parsed once.
+    """Read every line of IAM-OnDB, from its line XMLs, parsed once.
 
     Returns:
         Arrays: `points` [all points, 2] int32 (x, y), `lifted` [all points] uint8 (1 where a stroke ends), `ends`
-        [lines] int64. Facts: `names`, `transcripts` (empty where the form's text has fewer lines) and `sha256`.
+        [lines] int64. Facts: `names` and `sha256`.
     """
     files = registry.locate("iamondb")
-    return cached("iamondb", files, lambda: _parse(*files))
+    return cached("iamondb", files, lambda: _parse(files[0]))
 
 
-def _parse(strokes: Path, forms: Path) -> Parsed:
-    texts = {Path(name).stem: _transcript(data) for name, data in content.members(forms)}
-    names, transcripts, points, lifted = [], [], [], []
+def _parse(strokes: Path) -> Parsed:
+    names, points, lifted = [], [], []
     for name, data in content.members(strokes):
-        match = LINE.fullmatch(Path(name).name)
-        if match is None:
+        if LINE.fullmatch(Path(name).name) is None:
             raise DamagedFile(f"{strokes}: {name} is not named after a form and a line; get the archive again")
         xy, pen = _line(data, name)
-        text = texts.get(match[1], [])
-        number = int(match[2]) - 1
         names.append(Path(name).stem)
-        transcripts.append(text[number] if number < len(text) else "")
         points.append(xy)
         lifted.append(pen)
     if not names:
@@ -161,13 +154,7 @@ def _parse(strokes: Path, forms: Path) -> Parsed:
         "ends": np.cumsum([len(points[k]) for k in order]),
     }
     digest = registry.combined([array.tobytes() for array in arrays.values()])
-    facts = {"names": [names[k] for k in order], "transcripts": [transcripts[k] for k in order], "sha256": digest}
-    return Parsed(arrays, facts)
-
-
-def _transcript(data: bytes) -> list[str]:
-    _, _, text = data.decode("latin-1").partition("CSR:")
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    return Parsed(arrays, {"names": [names[k] for k in order], "sha256": digest})
 
 
 def _line(data: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:

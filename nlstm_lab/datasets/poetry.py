@@ -90,12 +90,6 @@ class PoetryTask:
                 vectors = one_hot(poems[:-1], self.output.size).float()
                 yield Batch(torch.cat([torch.zeros_like(vectors[:1]), vectors]), poems)
 
-    def show(self, poem: Tensor | np.ndarray) -> str:
-        """Four lines of five characters from the codes [20] of a poem."""
-        assert self.vocabulary is not None
-        text = self.vocabulary.decode(poem)
-        return "\n".join(text[line : line + CHARACTERS] for line in range(0, len(text), CHARACTERS))
-
 
 def _parse(files: list[bytes]) -> Parsed:
     """One poem a line, a tab between verses, a space between characters, CRLF between poems."""

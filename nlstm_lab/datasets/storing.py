@@ -59,18 +59,6 @@ def import_(name: str, path: Path) -> list[Path]:
     return list(placed)
 
 
-def place(file: File, source: Source) -> Path:
-    """Copy a verified content to where the file belongs.
-
-    Raises:
-        DamagedFile: A copy in NLSTM_LAB_DATA hides it.
-    """
-    with _copied(file, source) as target:
-        pass
-    _uncover(file, target)
-    return target
-
-
 def in_archive(file: File, path: Path) -> Source | None:
     """The member of an archive that is the file, by its bare name and never extracted; None where there is none."""
     for name, data in content.members(path, lambda name: _packing(file, PurePosixPath(name).name) is not None):
@@ -206,9 +194,14 @@ def _download(address: str, download: Path, progress: bool) -> None:
 
 
 def _place(file: File, download: Path, member: str) -> Path:
-    if not member:
+    if member:
+        source = in_archive(file, download)
+    else:
         packing = download.suffix if download.suffix in content.PACKINGS else ""
-        return place(file, Source(download.open("rb"), packing, "what came"))
-    if (source := in_archive(file, download)) is None:
+        source = Source(download.open("rb"), packing, "what came")
+    if source is None:
         raise DamagedFile(f"{download.name} holds no {file.name}")
-    return place(file, source)
+    with _copied(file, source) as target:
+        pass
+    _uncover(file, target)
+    return target

@@ -42,7 +42,7 @@ _get, __all__ = door(
         "studies.diagrams.draw_units": ["computational_graphs", "nested_architecture", "unit_diagrams"],
         "studies.fixed_points.draw": ["time_constants"],
         "studies.handwriting.draw": ["handwriting_samples", "handwriting_segments"],
-        "studies.interventions.draw": ["cut_along_text", "cut_effects", "effect_frame", "memory_horizon"],
+        "studies.interventions.draw": ["cut_along_text", "cut_effects", "memory_horizon"],
         "studies.learning.draw": ["ablation", "first_updates_and_epochs", "learning_curves", "run_curves"],
         "studies.learning.draw_tables": ["printed_and_measured"],
         "studies.lens.draw": ["lens_losses"],

@@ -59,10 +59,8 @@ What these arguments mean wherever they are taken:
     moments: Steps at which a state is changed, or how many.
     distance: Predictions after a change that are compared.
     kind: How a state is changed: zero or swap.
-    piece: Characters that are read at once.
     units: Hidden units; None for all.
     memory: The name of a memory (inner, layer 2 outer, ...), or of a layer's h.
-    words: What can be predicted; None for the network's own names.
     watch: Called with the share that is done.
     run: The run's name, as figures cite it.
     confidence: Of the interval.
@@ -79,7 +77,7 @@ _get, __all__ = door(
         "statistics": ["bootstrap", "compare", "least", "t_interval"],
         "probes.baselines": ["shuffled", "untrained"],
         "probes.claims": ["measured_claims", "record_claim", "record_claims"],
-        "probes.liveness": ["classes", "shares"],
+        "probes.liveness": ["classes"],
         "probes.records": ["digest", "ensure", "recorded"],
         "probes.seeds": ["compared", "comparisons", "gather", "intervals", "medians"],
         "probes.running": ["freeze", "put", "run", "zero"],
@@ -88,7 +86,6 @@ _get, __all__ = door(
         "studies.boundaries.recorded": [
             "boundary_information",
             "flush_effects",
-            "flushes",
             "ladder_scores",
             "ladder_verdicts",
             "length_counts",
@@ -96,22 +93,18 @@ _get, __all__ = door(
             "segment_scores",
             "surprisal_since_flush",
             "update_costs",
-            "updates",
             "word_alignment",
         ],
         "studies.boundaries.measure": ["boundaries", "plain"],
-        "studies.boundaries.segments": ["attained", "mutual_information"],
+        "studies.boundaries.segments": ["attained"],
         "studies.connectivity.lags": [
             "connectivity_lags",
-            "gradient_by_distance",
             "gradients",
             "profile",
             "published_accuracy",
             "published_connectivity",
             "published_lags",
             "published_training",
-            "survey",
-            "within_seed",
         ],
         "studies.connectivity.measure": ["connectivity"],
         "studies.contents.measure": ["carriers", "cell_cuts", "contents", "decode", "labels"],
@@ -121,7 +114,6 @@ _get, __all__ = door(
         "studies.interventions.measure": [
             "attribute",
             "cuts",
-            "horizon",
             "intervene",
             "loss_by_context",
             "lost",
@@ -132,14 +124,13 @@ _get, __all__ = door(
         "studies.timescales.jacobians": ["persistence"],
         "studies.timescales.measure": [
             "baseline_timescales",
-            "gate_timescales",
             "gates_and_persistence",
             "quantities",
             "state_timescales",
             "timescales",
         ],
         "studies.words.completion": ["Completer", "Completion", "continued", "offered"],
-        "studies.words.measure": ["context_accuracy", "needed", "repetition", "suggested", "suggestions"],
+        "studies.words.measure": ["context_accuracy", "needed", "repetition", "suggestions"],
     },
 )
 

@@ -38,21 +38,3 @@ def classes(trace: xr.Dataset) -> pd.DataFrame:
         life = np.where(c.isfinite().all(0)[0].numpy(), life, "not finite")
         rows.append(pd.DataFrame({"memory": memory, "unit": trace.unit.values, "life": life}))
     return pd.concat(rows, ignore_index=True)
-
-
-def shares(lives: pd.DataFrame) -> pd.DataFrame:
-    """Compute the shares of alive, silent and latched cells of each memory, from what `classes` returned.
-
-    Args:
-        lives: `classes` of a trace.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm", scale="small").model()
-    >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
-    >>> shares = lab.probes.shares(lab.probes.classes(trace))
-    >>> bool(shares.latched["inner"] > 0.5)  # trained as printed, most of the inner memory latches
-    True
-    """
-    table = pd.crosstab(lives["memory"], lives["life"], normalize="index")
-    names = [*CLASSES, *(["not finite"] if "not finite" in table else [])]
-    return table.reindex(index=lives["memory"].unique(), columns=names, fill_value=0.0)

@@ -36,12 +36,11 @@ def vocabulary_of(model: Network) -> Vocabulary:
     return model.vocabulary
 
 
-def outputs_of(model: Network, words: Sequence[str] | None, size: int) -> Sequence[str]:
-    """The names of the `size` things that `model` predicts: `words`, its own, or the characters that it reads."""
-    words = model.words if words is None else words
-    names = vocabulary_of(model).symbols if words is None else words
+def outputs_of(model: Network, size: int) -> Sequence[str]:
+    """The names of the `size` things that `model` predicts: its words, or the characters that it reads."""
+    names = vocabulary_of(model).symbols if model.words is None else model.words
     if len(names) != size:
-        way = "hand in `words`, their names in the order of their codes" if words is None else "hand in its own"
+        way = "hand `words`, their names in the order of their codes, to lab.models.wrap"
         raise UsageError(f"{model.name or 'this network'} predicts {size} things, not {len(names)}: {way}")
     return names
 

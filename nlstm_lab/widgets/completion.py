@@ -58,7 +58,7 @@ class AutocompleteDemo(LabWidget):
         for name in in_order(networks):
             one = networks[name]
             self.completers[name] = Completer(one if isinstance(one, Network) else one.model(), unknown="map")
-            whole = self.completers[name].words is not None
+            whole = self.completers[name].model.words is not None
             described.append({"label": look(name).label, "colour": look(name).colour, "whole": whole})
         super().__init__(text=text, at=len(text), networks=described)
 

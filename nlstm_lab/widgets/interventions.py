@@ -13,7 +13,7 @@ from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, rows, state_of
 from nlstm_lab.probes.running import BEFORE, changed, chosen
-from nlstm_lab.studies.interventions.draw import cut_along_text, effect_frame
+from nlstm_lab.studies.interventions.draw import cut_along_text
 from nlstm_lab.studies.interventions.measure import masked, refuse_sampling
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, of_trace, surprise
@@ -195,8 +195,7 @@ class InterventionLab(ReadingWidget):
         intact, cut, divergence = (
             np.frombuffer(data, "<f4") for data in (self.surprises, self.cut_surprises, self.divergences)
         )
-        effect = effect_frame(self.symbols, self.cut_at, intact, cut, divergence)
         memory, unit, kind = (self.settled[name] for name in ("memory", "unit", "kind"))
         which = memory if unit < 0 else f"{memory}, unit {unit},"
         done = {"zero": "set to zero", "freeze": "frozen", "swap": "swapped with another text's"}[kind]
-        return cut_along_text(effect, f"{which} {done}")
+        return cut_along_text(self.symbols, self.cut_at, intact, cut, divergence, f"{which} {done}")

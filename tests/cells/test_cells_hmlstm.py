@@ -92,13 +92,14 @@ def test_the_unrolled_unit_is_the_equations(flags):
     unit.slope = 1.5
     equations = Transcription(unit, 1.5, "boundary" in flags, "detect_from" in flags)
     x = torch.randn(T, B, D, dtype=DOUBLE)
-    output, (h_n, _c_n, z_n), found = unit(x, return_boundaries=True)
+    output, (h_n, _c_n, z_n), layers = unit.trace(x)
+    z = torch.stack([layer["z"] for layer in layers])
     seen = set()
     for row in range(B):
         hs, zs = equations(x[:, row].numpy())
         seen |= equations.seen
         np.testing.assert_allclose(output[:, row].detach().numpy(), hs, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(found.z[:, :, row].detach().numpy().T, zs, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(z[:, :, row].detach().numpy().T, zs, rtol=0, atol=1e-12)
         np.testing.assert_allclose(h_n[:, row].flatten().detach().numpy(), hs[-1], rtol=0, atol=1e-12)
         np.testing.assert_allclose(z_n[:, row].detach().numpy(), zs[-1], rtol=0, atol=1e-12)
     if not flags.keys() & {"boundary", "detect_from"}:  # a copied h fires no detector of footnote 2
@@ -146,10 +147,10 @@ def test_without_boundaries_upper_layers_keep_their_states_bit_for_bit(selection
         torch.randn(L, B, H, dtype=DOUBLE),
         torch.zeros(L, B, dtype=DOUBLE),
     )
-    output, (h_n, c_n, z_n), found = unit(torch.randn(T, B, D, dtype=DOUBLE), (h, c, z), return_boundaries=True)
+    output, (h_n, c_n, z_n), layers = unit.trace(torch.randn(T, B, D, dtype=DOUBLE), (h, c, z))
     assert not z_n.any()
-    assert (found.operations[1:] == Operation.COPY).all()
-    assert (found.operations[0] == Operation.UPDATE).all()
+    assert all((layer["operation"] == Operation.COPY).all() for layer in layers[1:])
+    assert (layers[0]["operation"] == Operation.UPDATE).all()
     assert torch.equal(h_n[1:], h[1:])
     assert torch.equal(c_n[1:], c[1:])
     assert torch.equal(output[:, :, H:], torch.cat([h[1], h[2]], -1).expand(T, B, 2 * H))

@@ -1,4 +1,4 @@
-"""Handwriting: points, strokes, transcripts, offsets, and damaged archives."""
+"""Handwriting: points, strokes, offsets, and damaged archives."""
 
 import gzip
 import io
@@ -57,12 +57,10 @@ def forms(count: int = 40) -> bytes:
     return archive({"ascii/a/a01-000u.txt": text.encode()})
 
 
-def test_points_strokes_and_transcripts_are_read(publish: Publish) -> None:
+def test_points_and_strokes_are_read(publish: Publish) -> None:
     publish("iamondb", [archive(lines(40)), forms(40)])
     parsed = handwriting.lines()
     assert parsed.facts["names"][:2] == ["a01-000u-01", "a01-000u-02"]
-    assert parsed.facts["transcripts"][0] == "line 1"
-    assert parsed.facts["transcripts"][-1] == ""  # the form's text is one line short
     first = [point for stroke in wander(1, 6) for point in stroke]
     assert parsed.arrays["points"][:6].tolist() == [list(point) for point in first]
     assert parsed.arrays["lifted"][:6].tolist() == [0, 1, 0, 0, 0, 1]
@@ -140,10 +138,9 @@ def test_iamondb_has_the_papers_counts() -> None:
     task = Handwriting().load()
     sizes = {split: len(chosen) for split, chosen in task.lines.items()}
     points = int(task.sizes[task.lines["train"]].sum())
-    assert sizes | {"lines": len(task.names), "points in train": points} == registry.get("iamondb").counts
+    assert sizes | {"lines": len(task.sizes), "points in train": points} == registry.get("iamondb").counts
     kept = np.concatenate(list(task.lines.values()))
     assert len(kept) == 11_628
     assert round(float(task.sizes[kept].mean()), 2) == 648.40
     batch = next(task.train(torch.Generator().manual_seed(SEEDED)))
     assert batch.inputs.shape == batch.targets.shape == (len(batch.inputs), 32, 3)
-    assert sum(text == "" for text in task.transcripts) < 10

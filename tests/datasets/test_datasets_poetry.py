@@ -44,7 +44,7 @@ def test_a_poem_is_one_sequence_with_19_predictions(publish: Publish) -> None:
     assert task.updates_per_epoch == 2
     assert torch.equal(batches[0].inputs[1:], batches[0].targets[:-1])
     read = torch.cat([batches[0].inputs[:1, 0], batches[0].targets[:, 0]])
-    assert task.show(read) == "偶寻半开□\n闲倚一竿竹\n儿童不知春\n问草何故绿"
+    assert task.vocabulary.decode(read) == "偶寻半开□闲倚一竿竹儿童不知春问草何故绿"
 
 
 def test_the_start_may_be_a_zero_vector(publish: Publish) -> None:
@@ -95,4 +95,5 @@ def test_the_quatrains_have_their_counts() -> None:
     batch = next(task.train(torch.Generator().manual_seed(SEEDED)))
     assert batch.inputs.shape == batch.targets.shape == (19, 64)
     assert task.updates_per_epoch == 177
-    assert task.show(task.poems["train"][0]).startswith("偶寻半开梅\n闲倚一竿竹")
+    assert task.vocabulary is not None
+    assert task.vocabulary.decode(task.poems["train"][0]).startswith("偶寻半开梅闲倚一竿竹")

@@ -154,16 +154,16 @@ def test_runs_that_have_nothing_in_common_are_lines_of_their_own():
 
 def test_a_cut_along_a_text_shows_what_is_lost_after_it():
     intact, cut, divergence = np.arange(8.0), np.array([5.0, 6.0, 7.5]), np.array([0.3, 0.2, 0.1])
-    effect = figures.effect_frame(list("abcdefgh"), 4, intact, cut, divergence)
+    figure = figures.cut_along_text(list("abcdefgh"), 4, intact, cut, divergence)
+    effect = figures.data(figure)
     assert effect.loc[effect["bits_cut"].notna(), "time"].tolist() == [4, 5, 6]
-    figure = figures.cut_along_text(effect)
     surprise, departed = (axes.lines[:] for axes in figure.axes)
     lines = {line.get_label(): line.get_ydata() for line in surprise}
     np.testing.assert_array_equal(lines["intact"], intact[: len(effect)])
     np.testing.assert_array_equal(lines["cut"][-3:], cut)
     assert any(np.array_equal(line.get_ydata()[-3:], divergence) for line in departed)
     with pytest.raises(UsageError):
-        figures.cut_along_text(effect[:0])
+        figures.cut_along_text(list("abcdefgh"), 8, intact, cut[:0], divergence[:0])
 
 
 @pytest.mark.parametrize(("low", "high"), [(600, 1100), (560, 2000), (560, 5900), (250, 5500), (10, 90000)])

@@ -186,4 +186,4 @@ def test_what_is_read_is_no_surprise_to_a_network_that_predicts_words(hierarchic
     scores = judged([found], [text_truths(text)], {"0": (0, 0)})
     assert set(scores["detector"]) == {"network", "random", "periodic"}
     with pytest.raises(UsageError):
-        probes.flushes(model, text, 1)
+        probes.flush_effects(model, text)

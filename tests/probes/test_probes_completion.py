@@ -8,6 +8,7 @@ from nlstm_lab.cells import HMLSTM, NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.probes import texts
 from nlstm_lab.studies.words.completion import Completer, continued, offered
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
@@ -17,15 +18,16 @@ WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
 def network(hidden_size=9, words=WORDS, vocabulary=ALPHABET):
     torch.manual_seed(0)
     unit, size = NestedLSTM(hidden_size, hidden_size), len(vocabulary)
-    model = Network(unit, nn.Linear(hidden_size, len(words)), nn.Embedding(size, hidden_size), vocabulary)
+    names = None if words == vocabulary.symbols else words
+    model = Network(unit, nn.Linear(hidden_size, len(words)), nn.Embedding(size, hidden_size), vocabulary, words=names)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter *= 2
     return model.double()
 
 
-def complete(model, text, words=None, k=3, **how):
-    return Completer(model, words, **how)(text, k)
+def complete(model, text, k=3, **how):
+    return Completer(model, **how)(text, k)
 
 
 def test_it_gives_the_likeliest_words_with_their_probabilities():
@@ -33,52 +35,56 @@ def test_it_gives_the_likeliest_words_with_their_probabilities():
     with torch.no_grad():
         p = model(ALPHABET.encode(" bad fa").unsqueeze(1))[0][-1, 0].softmax(-1)
     order = [code for code in p.argsort(descending=True).tolist() if code > 1]  # <eos> and <unknown> are no words
-    result = complete(model, " bad fa", WORDS)
+    result = complete(model, " bad fa")
     assert [each.word for each in result] == [WORDS[code] for code in order[:3]]
     assert [each.probability for each in result] == pytest.approx(p[order[:3]].tolist())
-    assert len(complete(model, " bad fa", WORDS, k=99)) == 4
+    assert len(complete(model, " bad fa", k=99)) == 4
 
 
 def test_any_prefix_will_do():
     model = network()
-    assert complete(model, "", WORDS) == complete(model, " ", WORDS)
-    assert complete(model, "bad", WORDS) == complete(model, " bad", WORDS)
-    assert complete(model, "Bäd", WORDS, unknown="map") == complete(model, "bad", WORDS)
+    assert complete(model, "") == complete(model, " ")
+    assert complete(model, "bad") == complete(model, " bad")
+    assert complete(model, "Bäd", unknown="map") == complete(model, "bad")
     characters = network(words=ALPHABET.symbols)
     assert [each.word for each in complete(characters, "ab c", k=8)] != []
     assert complete(characters, "ab c", k=8) != complete(characters, " c", k=8)
 
 
-def test_a_text_beyond_the_window_is_read_from_a_space():
+def test_a_text_beyond_the_window_is_read_from_a_space(monkeypatch):
+    monkeypatch.setattr(texts, "LONGEST", 20)
     model = network()
     text = " bad face" * 5
-    assert complete(model, text, WORDS, window=20) == complete(model, text[31:], WORDS)
+    assert complete(model, text) == complete(model, text[31:])
 
 
-def test_a_long_text_without_a_space_is_read_from_within_the_window():
+def test_a_long_text_without_a_space_is_read_from_within_the_window(monkeypatch):
+    monkeypatch.setattr(texts, "LONGEST", 20)
     characters, text = network(words=ALPHABET.symbols), "abcdefg" * 8
-    assert complete(characters, text, window=20) == complete(characters, text[40:])
-    assert complete(characters, text, window=20) != complete(characters, text[50:])
+    assert complete(characters, text) == complete(characters, text[40:])
+    assert complete(characters, text) != complete(characters, text[50:])
 
 
-def test_a_word_that_is_long_does_not_push_everything_before_it_out_of_the_window():
+def test_a_word_that_is_long_does_not_push_everything_before_it_out_of_the_window(monkeypatch):
     """Each text beyond the window is read a quarter of the window at least, and mostly where the one before was."""
+    monkeypatch.setattr(texts, "LONGEST", 20)
     characters, text = network(words=ALPHABET.symbols), "abcdefg" * 6 + " a" + "bcdefg" * 5
     starts = (10, 20, 30, 42, 50, 60)  # half a window on, or at the space near from there
     for n in range(21, len(text) + 1):
-        found = complete(characters, text[:n], window=20)
+        found = complete(characters, text[:n])
         assert any(found == complete(characters, text[s:n]) for s in starts if 5 <= n - s <= 20), n
-    assert complete(characters, text[:43], window=20) == complete(characters, text[30:43])  # and not " " alone
+    assert complete(characters, text[:43]) == complete(characters, text[30:43])  # and not " " alone
 
 
 @pytest.mark.slow
-def test_typing_forth_and_back_gives_what_a_fresh_reading_does():
+def test_typing_forth_and_back_gives_what_a_fresh_reading_does(monkeypatch):
+    monkeypatch.setattr(texts, "LONGEST", 30)
     model = network()
     model.train()
-    completer, text = Completer(model, WORDS, window=30), " bad face cafe dad bad face cafe dad bad"
+    completer, text = Completer(model), " bad face cafe dad bad face cafe dad bad"
     typed = [text[:n] for n in range(len(text) + 1)]
     for prefix in [*typed, *reversed(typed), " face bad", " face bed"]:
-        fresh = complete(model, prefix, WORDS, window=30)
+        fresh = complete(model, prefix)
         for one, other in zip(completer(prefix), fresh, strict=True):
             assert one.word == other.word
             assert one.probability == pytest.approx(other.probability, abs=1e-12)
@@ -87,21 +93,23 @@ def test_typing_forth_and_back_gives_what_a_fresh_reading_does():
 
 def test_it_refuses_in_a_sentence():
     with pytest.raises(UsageError, match="'z'"):
-        complete(network(), "z", WORDS)
+        complete(network(), "z")
     with pytest.raises(UsageError):
-        complete(network(), "a", WORDS, k=0)
+        complete(network(), "a", k=0)
+    short = network()
+    short.words = WORDS[:5]
     with pytest.raises(UsageError, match=r"6.*5"):
-        complete(network(), "a", WORDS[:5])
+        complete(short, "a")
     once = network()
     once.per_sequence = True
     with pytest.raises(UsageError):
-        complete(once, "a", WORDS)
+        complete(once, "a")
 
 
 def test_a_keystroke_reads_the_new_character_alone():
     """So that it costs the same after a text of any length."""
     model, read = network(), []
-    completer, text = Completer(model, WORDS), " bad cafe dad"
+    completer, text = Completer(model), " bad cafe dad"
     completer(text)
     model.recurrent.register_forward_pre_hook(lambda _, given: read.append(len(given[0])))
     for n in range(3):
@@ -162,9 +170,9 @@ def test_sampled_boundaries_are_the_same_at_every_reading_and_nobody_elses_numbe
 
 
 def test_an_accent_that_is_typed_on_its_own_belongs_to_its_letter():
-    completer = Completer(network(), WORDS, unknown="map")
+    completer = Completer(network(), unknown="map")
     for text in (" f", " fa", " fa\u0301", " fa\u0301c"):
         result = completer(text)
-    plain = complete(network(), " fac", WORDS)
+    plain = complete(network(), " fac")
     assert [each.word for each in result] == [each.word for each in plain]
     assert [each.probability for each in result] == pytest.approx([each.probability for each in plain])

@@ -39,6 +39,7 @@ def network(unit="nlstm", embedded=False, words=False, seed=0):
     config = replace(UNITS[unit], embedding_size=5 if embedded else None)
     ends = Interface(Symbols(len(ALPHABET)), Symbols(len(WORDS) if words else len(ALPHABET)), ALPHABET)
     model = build(config, ends, seed=seed, name="small").double().eval()
+    model.words = WORDS if words else None
     with torch.no_grad():
         for parameter in model.parameters():
             parameter *= 2  # a trained network is driven harder than a fresh one
@@ -73,7 +74,7 @@ def test_it_is_autograds_jacobian(mode, unit, embedded):
         "l2": gradient.norm(dim=-1),
         "gradient_x_input": (gradient * x).sum(-1),
     }[mode]
-    found = connectivity(model, TEXT, WORDS, mode=mode, chunk=4)["connectivity"].values
+    found = connectivity(model, TEXT, mode=mode, chunk=4)["connectivity"].values
     np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=1e-10)
     assert np.abs(found).max() > 1e-3
     assert not np.triu(found, 1).any()  # exactly 0 in the future
@@ -81,15 +82,15 @@ def test_it_is_autograds_jacobian(mode, unit, embedded):
 
 def test_targets_are_the_true_word_the_predicted_one_or_a_given_one():
     model = network(words=True)
-    true = connectivity(model, f"{TEXT} gag ", WORDS)
+    true = connectivity(model, f"{TEXT} gag ")
     assert true["target"].values.tolist() == ["bad"] * 4 + ["face"] * 5 + ["cafe"] * 5 + [""] * 5
     assert np.isnan(true["connectivity"].values[-5:]).all()  # an unknown word, and no word at all
     assert np.isnan(true["p"].values[-5:]).all()
-    predicted = connectivity(model, TEXT, WORDS, target="predicted")
+    predicted = connectivity(model, TEXT, target="predicted")
     assert predicted["target"].values.tolist() == predicted["prediction"].values[:, 0].tolist()
     np.testing.assert_allclose(predicted["p"], predicted["probability"][:, 0])
     assert set(predicted["prediction"].values.ravel()) <= set(WORDS[2:])
-    assert set(connectivity(model, TEXT, WORDS, given="dad")["target"].values) == {"dad"}
+    assert set(connectivity(model, TEXT, given="dad")["target"].values) == {"dad"}
     following = connectivity(network(), TEXT)  # a network that predicts characters
     assert "".join(following["target"].values) == TEXT[1:]
     assert np.isnan(following["connectivity"].values[-1]).all()
@@ -98,10 +99,10 @@ def test_targets_are_the_true_word_the_predicted_one_or_a_given_one():
 def test_a_long_text_is_read_in_windows_and_says_so():
     model, text = network(words=True), TEXT + " dad"
     with pytest.warns(UserWarning, match="window"):
-        whole = connectivity(model, text, WORDS, window=10)
+        whole = connectivity(model, text, window=10)
     assert whole.attrs["windows"] == 2
     for start, stop in windows(text, 10):
-        part = connectivity(model, text[start:stop], WORDS)["connectivity"].values
+        part = connectivity(model, text[start:stop])["connectivity"].values
         np.testing.assert_allclose(whole["connectivity"].values[start:stop, : stop - start], part, atol=1e-14)
         assert not whole["connectivity"].values[start:stop, stop - start :].any()
     assert set(whole["window"].values.tolist()) == {0, 9}
@@ -109,7 +110,7 @@ def test_a_long_text_is_read_in_windows_and_says_so():
 
 def test_it_is_taken_in_eval_mode_without_cudnn_and_leaves_the_network_as_it_was():
     model = network("lstm", words=True)
-    expected = connectivity(model, TEXT, WORDS)
+    expected = connectivity(model, TEXT)
     seen = []
 
     class Watch(torch.autograd.Function):
@@ -126,7 +127,7 @@ def test_it_is_taken_in_eval_mode_without_cudnn_and_leaves_the_network_as_it_was
     model.recurrent.dropout = 0.5
     plain, model.recurrent.run = model.recurrent.run, lambda x, *rest: plain(Watch.apply(x), *rest)
     model.train()
-    found = connectivity(model, TEXT, WORDS)
+    found = connectivity(model, TEXT)
     assert model.training
     assert torch.backends.cudnn.enabled
     assert seen[1:] == [(False, False)] * 2  # the first call predicts, and needs no gradient
@@ -137,10 +138,10 @@ def test_it_is_taken_in_eval_mode_without_cudnn_and_leaves_the_network_as_it_was
 def test_characters_outside_the_vocabulary_are_refused_or_mapped():
     model = network(words=True)
     with pytest.raises(UsageError, match="'é'"):
-        connectivity(model, " café", WORDS)
-    mapped = connectivity(model, " Café", WORDS, unknown="map")
+        connectivity(model, " café")
+    mapped = connectivity(model, " Café", unknown="map")
     assert ("".join(mapped["symbol"].values), "".join(mapped["read"].values)) == (" Café", " cafe")
-    same = connectivity(model, " cafe", WORDS)
+    same = connectivity(model, " cafe")
     np.testing.assert_array_equal(mapped["connectivity"], same["connectivity"])
     assert encode_leniently(ALPHABET, "a-b", "map")[1] == "a b"
     with pytest.raises(UsageError, match="'-'"):
@@ -152,7 +153,6 @@ def test_characters_outside_the_vocabulary_are_refused_or_mapped():
     [
         ({"text": ""}, "text"),
         ({"given": "fece"}, "'fece'.*'face'"),
-        ({"words": None}, "`words`"),
         ({"mode": "l1"}, "mode"),
         ({"target": "best"}, "target"),
         ({"unknown": "drop"}, "unknown"),
@@ -161,7 +161,14 @@ def test_characters_outside_the_vocabulary_are_refused_or_mapped():
 )
 def test_what_cannot_be_answered_is_refused_in_a_sentence(arguments, message):
     with pytest.raises(UsageError, match=message):
-        connectivity(network(words=True), **{"text": TEXT, "words": WORDS, **arguments})
+        connectivity(network(words=True), **{"text": TEXT, **arguments})
+
+
+def test_names_are_as_many_as_what_is_predicted():
+    model = network(words=True)
+    model.words = None
+    with pytest.raises(UsageError, match="`words`"):
+        connectivity(model, TEXT)
 
 
 class Backwards(Recurrent):
@@ -188,7 +195,7 @@ def test_a_network_that_is_not_autoregressive_is_refused():
 
 
 def test_a_text_of_one_character_needs_no_past():
-    assert connectivity(network(words=True), "b", WORDS, given="bad")["connectivity"].shape == (1, 1)
+    assert connectivity(network(words=True), "b", given="bad")["connectivity"].shape == (1, 1)
 
 
 @pytest.mark.data
@@ -229,26 +236,21 @@ def test_the_published_predictions_say_what_each_network_knows():
     assert (accuracy.loc[1:4, "gru"] > accuracy.loc[1:4, "stacked_lstm"]).all()
 
 
-def test_the_article_has_three_cell_types():
-    with pytest.raises(UsageError, match=r"'gru'.*'rnn'"):
-        published_connectivity("rnn")
-
-
 def test_a_short_text_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        connectivity(network(words=True), TEXT, WORDS)
+        connectivity(network(words=True), TEXT)
 
 
 def test_only_what_is_asked_for_is_computed():
     model = network("lstm", words=True)
-    whole, some = connectivity(model, TEXT, WORDS), connectivity(model, TEXT, WORDS, at=[2, 5])
+    whole, some = connectivity(model, TEXT), connectivity(model, TEXT, at=[2, 5])
     np.testing.assert_allclose(some["connectivity"][[2, 5]], whole["connectivity"][[2, 5]], rtol=1e-12)
     assert np.isnan(some["connectivity"].values).all(1).sum() == len(TEXT) - 2
     np.testing.assert_array_equal(some["p"], whole["p"])
-    assert np.isnan(connectivity(model, TEXT, WORDS, at=())["connectivity"]).all()
+    assert np.isnan(connectivity(model, TEXT, at=())["connectivity"]).all()
     with pytest.raises(UsageError, match=str(len(TEXT))):
-        connectivity(model, TEXT, WORDS, at=[len(TEXT)])
+        connectivity(model, TEXT, at=[len(TEXT)])
 
 
 def test_an_accent_of_its_own_splits_no_word():

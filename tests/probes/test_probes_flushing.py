@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nlstm_lab import probes
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.studies.boundaries.recorded import flushes, updates
+from nlstm_lab.studies.boundaries.recorded import flush_effects, updates
 
 
 @pytest.fixture
@@ -20,13 +20,18 @@ def hierarchical(network):
     return make
 
 
+def first(model, text, **how):
+    """Of the first layer."""
+    return flush_effects(model, text, **how).query("layer == 1")
+
+
 def by_kind(table, column="kl"):
     return {kind: part.set_index("distance")[column] for kind, part in table.groupby("kind")}
 
 
 @pytest.mark.slow
 def test_turning_a_boundary_moves_the_prediction(hierarchical, text):
-    told = flushes(hierarchical(), text, 1, moments=20, distance=10)
+    told = first(hierarchical(), text, moments=20, distance=10)
     kl = by_kind(told)
     assert kl["withheld"].iloc[0] > 1e-4
     assert kl["forced"].iloc[0] > 1e-4
@@ -37,7 +42,7 @@ def test_turning_a_boundary_moves_the_prediction(hierarchical, text):
 @pytest.mark.slow
 def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, text):
     model = hierarchical()
-    told = flushes(model, text, 1, moments=1, distance=4)
+    told = first(model, text, moments=1, distance=4)
     codes, z = model.vocabulary.encode(text), probes.boundaries(model, text).z.values[:, 0]
     for kind, was in (("withheld", 1), ("forced", 0)):
         t = int(np.flatnonzero(z == was)[0]) + 1
@@ -59,7 +64,7 @@ def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchic
     with torch.no_grad():  # layer 1 never keeps its cell, nor hears layer 2: FLUSH and UPDATE are the same
         cell.bias[8:16] = -100
         cell.weight_th.zero_()
-    told = flushes(model, text, 1, moments=20, distance=10)
+    told = first(model, text, moments=20, distance=10)
     assert told["kl"].abs().max() == 0
     assert told["loss_increase"].abs().max() == 0
 
@@ -68,7 +73,7 @@ def test_a_layer_that_never_flushes_has_nothing_to_withhold(hierarchical, text):
     model = hierarchical()
     with torch.no_grad():
         model.recurrent.cells[0].bias[-1] = -100
-    told = flushes(model, text, 1, moments=20, distance=10)
+    told = first(model, text, moments=20, distance=10)
     assert (told.loc[told["kind"] == "withheld", "number"] == 0).all()
     assert told.loc[told["kind"] == "withheld", "kl"].isna().all()
     assert (told.loc[told["kind"] == "forced", "number"] == 20).all()
@@ -76,12 +81,17 @@ def test_a_layer_that_never_flushes_has_nothing_to_withhold(hierarchical, text):
 
 @pytest.mark.slow
 def test_bad_wishes_are_refused(hierarchical, text):
-    with pytest.raises(UsageError, match="layer 3"):
-        flushes(hierarchical(), text, 3)
     with pytest.raises(UsageError, match="53"):
-        flushes(hierarchical(), text[:20], 1)
+        flush_effects(hierarchical(), text[:20], distance=50)
     with pytest.raises(UsageError, match="soft"):
-        flushes(hierarchical(boundary="soft"), text, 1)
+        flush_effects(hierarchical(boundary="soft"), text)
+
+
+@pytest.mark.slow
+def test_every_layer_with_a_detector_is_turned(hierarchical, text):
+    told = flush_effects(hierarchical(), text, moments=5, distance=3)
+    assert told.groupby("layer").size().to_dict() == {1: 6, 2: 6}
+    assert told.index.tolist() == list(range(12))
 
 
 class Counted(TorchDispatchMode):

@@ -9,7 +9,8 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.texts import words_of
-from nlstm_lab.studies.connectivity.lags import measure, positions, profile, survey, within_seed
+from nlstm_lab.studies.connectivity import lags
+from nlstm_lab.studies.connectivity.lags import connectivity_lags, measure, positions, profile
 from nlstm_lab.studies.connectivity.measure import connectivity
 from nlstm_lab.studies.words.measure import suggested
 
@@ -84,28 +85,37 @@ def test_word_starts_and_the_rest_make_up_the_whole():
     assert along["lag"].tolist() == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.fixture
+def told(monkeypatch):
+    """`connectivity_lags` of texts whose measurements are given."""
+    monkeypatch.setattr(lags, "connectivity", lambda model, text, at: text)
+    monkeypatch.setattr(lags, "positions", lambda data: data)
+    monkeypatch.setattr(lags, "measure", lambda data, lags: data)
+    return lambda frame: connectivity_lags(None, [group for _, group in frame.groupby("text")])
+
+
 @pytest.mark.slow
-def test_a_bootstrap_over_texts_covers_as_often_as_it_promises():
+def test_a_bootstrap_over_texts_covers_as_often_as_it_promises(told):
     generator = np.random.default_rng(0)
     hits = 0
     for _ in range(60):
         lags = pd.DataFrame({"text": range(200), "value": generator.normal(10, 2, 200)})
         frame = lags.assign(where="all", quantity="mean_lag", lag=np.nan)
-        (row,) = within_seed(frame, resamples=300).to_dict("records")
+        (row,) = told(frame).to_dict("records")
         hits += row["low"] <= 10 <= row["high"]
     assert row["texts"] == 200
     assert 52 <= hits <= 60  # of 60, 95 % of the time
 
 
-def test_a_bootstrap_knows_of_lags_that_only_long_texts_reach():
+def test_a_bootstrap_knows_of_lags_that_only_long_texts_reach(told):
     rows = [
         {"text": text, "where": "all", "quantity": "share_at_lag", "lag": lag, "value": 0.5}
         for text in range(20)
         for lag in range(2 if text else 4)
     ]
-    found = within_seed(pd.DataFrame(rows)).set_index("lag")
+    found = told(pd.DataFrame(rows)).set_index("lag")
     assert found["texts"].tolist() == [20, 20, 1, 1]
-    np.testing.assert_allclose(found.loc[:1, ["mean", "low", "high"]], 0.5)
+    np.testing.assert_allclose(found.loc[:1, ["value", "low", "high"]], 0.5)
     assert found.loc[2:, "low"].isna().all()
 
 
@@ -121,28 +131,31 @@ def test_what_a_network_suggests_while_a_word_is_written():
         suggested(data, "grammar")
 
 
-def test_a_survey_measures_every_text():
+def test_every_text_is_measured():
     alphabet = Vocabulary(tuple(" fiot"))
     model = build(ModelConfig("gru", 6), Interface(Symbols(5), Symbols(5), alphabet), seed=0)
     texts = [" of it", " to it of"]
-    frame = survey(model, texts, lags=4)
-    for number, text in enumerate(texts):
-        one = measure(connectivity(model, text), lags=4)
-        np.testing.assert_allclose(frame[frame["text"] == number]["value"], one["value"], rtol=1e-4)
+    frame = connectivity_lags(model, texts, places=99, lags=4)
+    each = pd.concat([measure(connectivity(model, text), lags=4) for text in texts])
+    expected = each.groupby(lags.KEYS, dropna=False, sort=False)["value"].agg(["mean", "size"])
+    np.testing.assert_allclose(frame["value"], expected["mean"], rtol=1e-4)
+    assert frame["texts"].tolist() == expected["size"].tolist()
     assert set(frame["lag"].dropna()) == {0, 1, 2, 3, 4}
     with pytest.raises(UsageError):
-        survey(model, [])
+        connectivity_lags(model, [])
 
 
 @pytest.mark.slow
 def test_some_positions_stand_for_all():
-    """Asked at every position the survey is the whole one; asked at some, its mean is right on average."""
+    """Asked at every position it is the whole mean; asked at some, it is right on average."""
     alphabet = Vocabulary(tuple(" fiot"))
     model = build(ModelConfig("gru", 6), Interface(Symbols(5), Symbols(5), alphabet), seed=0)
     texts = [" of it to it of"] * 60
-    pd.testing.assert_frame_equal(survey(model, texts[:2]), survey(model, texts[:2], places=99))
-    whole, some = (survey(model, texts, places=places).query("quantity == 'mean_lag'") for places in (None, 4))
+    ways = (connectivity_lags(model, texts, places=places).query("quantity == 'mean_lag'") for places in (99, 4))
+    whole, some = (frame.set_index("where") for frame in ways)
+    exact = measure(connectivity(model, texts[0])).query("quantity == 'mean_lag'").set_index("where")
+    np.testing.assert_allclose(whole["value"], exact.loc[whole.index, "value"], rtol=1e-4)
     for where in ("all", "word start"):
-        ours, theirs = (frame.loc[frame["where"] == where, "value"] for frame in (some, whole))
-        assert ours.std() > 0
-        assert abs(ours.mean() - theirs.mean()) < 4 * ours.std() / len(ours) ** 0.5
+        interval = some.loc[where, "high"] - some.loc[where, "low"]  # four standard errors, nearly
+        assert interval > 0
+        assert abs(some.loc[where, "value"] - whole.loc[where, "value"]) < interval

@@ -6,7 +6,7 @@ import torch
 
 from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, HierarchicalRNN, NestedLSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.studies.connectivity.lags import SMALLEST, gradient_by_distance, within_seed
+from nlstm_lab.studies.connectivity.lags import SMALLEST, gradient_by_distance
 
 
 def decay(frame, where="input"):
@@ -57,9 +57,6 @@ def test_every_layer_has_its_row_and_symbols_are_one_hot():
     vectors = gradient_by_distance(unit, torch.nn.functional.one_hot(symbols, 4).float())
     np.testing.assert_allclose(frame["value"], vectors["value"])
     assert next(unit.parameters()).dtype == torch.float32  # the unit itself is left alone
-    summary = within_seed(frame)
-    assert (summary["low"] <= summary["mean"]).all()
-    assert (summary["mean"] <= summary["high"]).all()
 
 
 def test_a_gradient_of_exactly_0_is_a_number_too():
@@ -68,8 +65,6 @@ def test_a_gradient_of_exactly_0_is_a_number_too():
         unit.cells[0].weight_hh.zero_()
     values = gradient_by_distance(unit, torch.zeros(3, 1, 4)).query("where == 'input'")["value"]
     assert values.iloc[1:].tolist() == [np.log10(SMALLEST)] * 2
-    with pytest.raises(UsageError, match="projection"):
-        gradient_by_distance(unit, torch.zeros(3, 1, 4), projections=0)
 
 
 @pytest.mark.parametrize("unit", [RNN(4, 6), GRU(4, 6, 2), NestedLSTM(4, 6, depth=3), HMLSTM(4, 6, 3)])

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from nlstm_lab import probes
-from nlstm_lab.cells import GRU, HMLSTM, LSTM
+from nlstm_lab.cells import HMLSTM, LSTM
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import wrap
 from nlstm_lab.studies.boundaries.segments import text_truths
@@ -22,18 +22,13 @@ def hierarchical(network):
 )
 def test_flushes_need_moments_and_a_distance(hierarchical, text, asked) -> None:
     with pytest.raises(UsageError, match=r"moments.*distance"):
-        probes.flushes(hierarchical, text, 1, **asked)
+        probes.flush_effects(hierarchical, text, **asked)
 
 
 @pytest.mark.parametrize("temperature", [float("nan"), float("inf"), 0.0])
 def test_a_temperature_is_positive_and_finite(network, temperature) -> None:
     with pytest.raises(UsageError, match="temperature"):
         probes.continued(network(), "abc", 3, temperature=temperature)
-
-
-def test_updates_are_those_of_a_network_with_boundaries(network, hierarchical) -> None:
-    with pytest.raises(UsageError, match="boundaries"):
-        probes.updates(network(GRU), probes.boundaries(hierarchical, "abc"))
 
 
 def test_codes_are_no_text_to_decode() -> None:

@@ -13,6 +13,7 @@ from nlstm_lab.studies.boundaries import recorded
 from nlstm_lab.studies.contents import measure as contents
 from nlstm_lab.studies.contents.measure import VARYING
 from nlstm_lab.studies.interventions import measure as interventions
+from nlstm_lab.studies.timescales.measure import gate_timescales
 
 ABC = Vocabulary(tuple(" abc."))
 
@@ -23,7 +24,7 @@ def study(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "probes", lambda: tmp_path)
     for name, value in (("BURN_IN", 50), ("MOMENTS", 4), ("DISTANCE", 10)):
         monkeypatch.setattr(interventions, name, value)
-    for module, name, value in ((contents, "MOMENTS", 4), (interventions, "POSITIONS", 10), (recorded, "PIECE", 70)):
+    for module, name, value in ((contents, "MOMENTS", 4), (recorded, "PIECE", 70)):
         monkeypatch.setattr(module, name, value)
     torch.manual_seed(0)
     model = models.build(ModelConfig("nlstm", 6), Interface(Symbols(5), Symbols(5), ABC), seed=0).eval()
@@ -60,14 +61,7 @@ def test_gates_and_persistence_are_those_behind_the_start(study):
     read = probes.trace(model, text).isel(time=slice(50, None))
     expected = probes.persistence(model, read).mean("time").to_series()[result.index]
     np.testing.assert_allclose(result["persistence"], expected, rtol=1e-5)
-    np.testing.assert_allclose(result["from_mean_ln_f"], probes.gate_timescales(read)["from_mean_ln_f"], rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_the_horizon_is_the_mean_over_positions(study):
-    model, excerpt, text = study
-    result = probes.loss_by_context(model, excerpt)["loss"]
-    np.testing.assert_allclose(result, probes.horizon(model, text, positions=10).mean("position"), rtol=1e-5)
+    np.testing.assert_allclose(result["from_mean_ln_f"], gate_timescales(read)["from_mean_ln_f"], rtol=1e-5)
 
 
 @pytest.mark.slow

@@ -113,10 +113,11 @@ def test_bad_requests_are_refused_in_a_sentence(network, text):
         state_timescales(trace, ["sinh"])
 
 
-def test_shares_are_over_all_cells_of_a_memory():
+def test_every_cell_of_a_memory_has_its_class():
     trace = made_up(outer=signals((5,) * 4, T), inner=counter(4))
-    shares = liveness.shares(liveness.classes(trace))
-    assert shares.loc["inner"].to_dict() == {"alive": 0, "silent": 0, "latched": 1}
+    lives = liveness.classes(trace).groupby("memory").life.agg(list)
+    assert lives["inner"] == ["latched"] * 4
+    assert "latched" not in lives["outer"]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from torch import nn
 
 from nlstm_lab import LSTM, models, probes
 from nlstm_lab.datasets.base import Batch
+from nlstm_lab.studies.timescales.measure import gate_timescales
 from nlstm_lab.training import evaluate
 
 MOMENTS = [50, 200]
@@ -26,11 +27,11 @@ def test_every_probe_takes_a_wrapped_network(text, batch_first):
     np.testing.assert_allclose(trace.c[-1], c, atol=1e-5)
     np.testing.assert_allclose(trace.log_p, readout(hidden).log_softmax(-1).detach(), atol=1e-5)
     assert probes.state_timescales(trace).timescale.notna().any()
-    assert probes.gate_timescales(trace).from_mean_f.count() == 16
+    assert gate_timescales(trace).from_mean_f.count() == 16
     np.testing.assert_allclose(probes.persistence(model, trace), trace.f[1:])
     assert probes.intervene(model, text, "zero", "layer 2", moments=MOMENTS).kl.max() > 0
     assert len(probes.attribute(model, text, "layer 1", moments=MOMENTS)) == 8
-    assert probes.horizon(model, text, contexts=(1, 9), positions=5).shape == (2, 5)
+    assert probes.loss_by_context(model, text, contexts=(1, 9), positions=5).shape == (2, 2)
     assert probes.decode(trace, text, ("since_space",)).score.notna().all()
     fresh = probes.trace(probes.untrained(model), probes.shuffled(text, "words"))
     assert fresh.sizes == trace.sizes

@@ -25,12 +25,7 @@ def compiled(on: bool = True) -> AbstractContextManager[None]:
 
 def wanted(device: torch.device) -> bool:
     """Whether the functions are to be compiled; asked in the forward, as the backward may run in another thread."""
-    return _asked.get() and has_compiler(device.type)
-
-
-def has_compiler(device_type: str) -> bool:
-    """Whether inductor finds here what it needs."""
-    return not lacking(device_type)
+    return _asked.get() and not lacking(device.type)
 
 
 @functools.cache

@@ -5,8 +5,8 @@ What the ladder changes, its criterion and its predictions were written down bef
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -85,7 +85,15 @@ def operation_shares(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
 
 @recorded("updates", piece=PIECE)
 def update_costs(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
-    """Count updates and multiply-adds over all pieces, one row a layer (`updates`)."""
+    """Count what each layer did over all pieces, and what that costs beside doing it at every step.
+
+    Embedding, output module and products with gates are left out.
+
+    Returns:
+        One row a layer: layer, steps; updates, the steps at which it did not COPY, and of these `flushes`;
+        multiply-adds of matrices with states: `sparse`, where a layer that copies computes nothing and one that acts
+        hears what equations 5 to 7 let through; `dense`, all products at every step; `stack`, an LSTM of as many units.
+    """
     counts = [updates(model, boundaries) for boundaries in _readings(model, text)[0]]
     return pd.concat(counts).groupby("layer").sum().reset_index()
 
@@ -103,29 +111,13 @@ def surprisal_since_flush(model: Network, text: Excerpt | Lines) -> pd.DataFrame
     return segments.since_flush(_readings(model, text)[0])
 
 
-@recorded("flushes", moments=MOMENTS, distance=DISTANCE)
-def flush_effects(model: Network, text: Excerpt) -> pd.DataFrame:
-    """Withhold and force a FLUSH in every layer that has a detector (`flushes`)."""
-    characters, layers = read(text), range(1, model.recurrent.num_layers)
-    return pd.concat([flushes(model, characters, k, moments=MOMENTS, distance=DISTANCE) for k in layers])
-
-
 def _readings(model: Network, text: Excerpt | KnownText | Lines) -> Readings:
     """Pieces of a text, or lines, as the network reads them, their truths, and the windows to judge within."""
-    return _read_once(_Known(digest(model), model), text)
+    return _read_once(model, digest(model), text)
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A network that is known as in a record: by its weights, as they are now."""
-
-    weights: str
-    model: Network = field(compare=False)
-
-
-@lru_cache(maxsize=16)  # every measurement of a network reads the same
-def _read_once(known: _Known, place: Excerpt | KnownText | Lines) -> Readings:
-    model = known.model
+@lru_cache(maxsize=16)  # every measurement of a network, with its weights as they are now, reads the same
+def _read_once(model: Network, weights: str, place: Excerpt | KnownText | Lines) -> Readings:
     if isinstance(place, Lines):
         lines = place.read()
         truths = [{"pen-ups": line[:, 2].numpy() > 0} for line in lines]
@@ -138,25 +130,10 @@ def _read_once(known: _Known, place: Excerpt | KnownText | Lines) -> Readings:
 
 
 def updates(model: Network, data: xr.Dataset) -> pd.DataFrame:
-    """Count what each layer did along a text, and what that costs beside doing it at every step.
-
-    Embedding, output module and products with gates are left out.
-
-    Args:
-        data: `boundaries(model, text)`.
-
-    Returns:
-        One row a layer: layer, steps; updates, the steps at which it did not COPY, and of these `flushes`;
-        multiply-adds of matrices with states: `sparse`, where a layer that copies computes nothing and one that acts
-        hears what equations 5 to 7 let through; `dense`, all products at every step; `stack`, an LSTM of as many units.
-
-    Raises:
-        UsageError: The network has no boundaries.
-    """
+    """What each layer did along a text, read as `data`, and what that costs beside doing it at every step."""
     table = []
     for k, cell in enumerate(model.recurrent.cells):
-        if not isinstance(cell, MultiscaleCell):
-            raise UsageError(f"{model.name or 'this network'} has no boundaries: hand in the network that was read")
+        assert isinstance(cell, MultiscaleCell)
         operation = data["operation"].values[:, k]
         acts, flushed = operation != OPERATIONS.index("COPY"), operation == OPERATIONS.index("FLUSH")
         heard = int(acts.sum()) if k == 0 else int((data["z"].values[:, k - 1] > 0).sum())
@@ -229,52 +206,56 @@ def ladder_verdicts(scores: pd.DataFrame) -> pd.DataFrame:
 KINDS = {"withheld": 1.0, "forced": 0.0}  # what z was before it was turned
 
 
-def flushes(model: Network, text: str, layer: int, *, moments: int = 100, distance: int = 50) -> pd.DataFrame:
-    """Turn z_{t-1} of a layer before step t, at moments spread over a text, and read on with and without that.
+@recorded("flushes", by=["moments", "distance"])
+def flush_effects(
+    model: Network, text: str | Excerpt, moments: int = MOMENTS, distance: int = DISTANCE
+) -> pd.DataFrame:
+    """Turn z_{t-1} of each layer with a detector before step t, at moments spread over a text, and read on beside it.
 
     Args:
-        layer: The layer, from 1.
+        model: The network that reads.
+        text: What it reads.
+        moments: How many of each kind, or as many as the text has.
+        distance: Predictions that are compared.
 
     Returns:
-        One row a kind and distance (0 is the prediction at step t itself): kl, the divergence of the turned network's
-        prediction from the intact one's, and loss_increase, both in nats and means over `moments`, as many of each kind
-        as the text has; number, how many. Kinds:
+        One row a layer, kind and distance (0 is the prediction at step t itself): kl, the divergence of the turned
+        network's prediction from the intact one's, and loss_increase, both in nats and means over the moments; number,
+        how many. Kinds:
         - withheld: z was 1 and is made 0, so that in the place of a FLUSH comes an UPDATE, or a COPY, by z of the layer
           below (equation 2), and nothing comes down (equation 6);
         - forced: z was 0 and is made 1.
 
     Raises:
-        UsageError: The layer has no detector, the network's boundaries are not decided by a step function, the network
-            does not predict the symbols that it reads, there is no moment or distance, or the text is too short for the
-            distance.
+        UsageError: The network's boundaries are not decided by a step function, it does not predict the symbols that it
+            reads, there is no moment or distance, or the text is too short for the distance.
     """
     if moments < 1 or distance < 1:
         raise UsageError(f"moments and distance must be positive, not {moments} and {distance}")
+    text = read(text)
     data = boundaries(model, text)
     if data.attrs["boundary"] != "step":
         raise UsageError(f"a step function must decide on a withheld FLUSH; here it is {data.attrs['boundary']}")
-    if layer not in range(1, data.sizes["layer"]):
-        raise UsageError(f"layer {layer} has no detector; layers 1 to {data.sizes['layer'] - 1} have one")
     codes = encode_symbols(model, text)
     if len(codes) < distance + 3:
         raise UsageError(f"{distance} predictions after a FLUSH need a text of {distance + 3} characters at least")
-    before = fires(data, layer)[: len(codes) - distance - 1]  # z_{t-1}, t - 1 = 0, 1, ...
     frames = []
-    with reading(model):
-        for kind, was in KINDS.items():
-            possible = np.flatnonzero(before == was) + 1
-            chosen = possible[np.linspace(0, len(possible) - 1, min(moments, len(possible))).astype(int)].tolist()
-            pieces = []
-            for k in range(0, len(chosen), ROWS):
+    for layer, (kind, was) in product(data["layer"].values[:-1].tolist(), KINDS.items()):
+        before = fires(data, layer)[: len(codes) - distance - 1]  # z_{t-1}, t - 1 = 0, 1, ...
+        possible = np.flatnonzero(before == was) + 1
+        chosen = possible[np.linspace(0, len(possible) - 1, min(moments, len(possible))).astype(int)].tolist()
+        pieces = []
+        for k in range(0, len(chosen), ROWS):
+            with reading(model):
                 state = states_at(model, codes, chosen[k : k + ROWS])
                 other = rows(state, range(len(chosen[k : k + ROWS])))
                 other[2][layer - 1] = 1 - other[2][layer - 1]
                 x, targets = continuations(codes, chosen[k : k + ROWS], distance)
                 pieces.append(effect(predictions(model, x, state), predictions(model, x, other), targets))
-            loss, turned, kl = (
-                np.concatenate(column, 1).mean(1) if pieces else np.full(distance, np.nan)
-                for column in (zip(*pieces, strict=True) if pieces else [()] * 3)
-            )
-            columns = {"distance": range(distance), "kl": kl, "loss_increase": turned - loss}
-            frames.append(pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), **columns}))
+        loss, turned, kl = (
+            np.concatenate(column, 1).mean(1) if pieces else np.full(distance, np.nan)
+            for column in (zip(*pieces, strict=True) if pieces else [()] * 3)
+        )
+        columns = {"distance": range(distance), "kl": kl, "loss_increase": turned - loss}
+        frames.append(pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), **columns}))
     return pd.concat(frames, ignore_index=True)

@@ -7,7 +7,6 @@ import copy
 import io
 import json
 from collections.abc import Sequence
-from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -91,66 +90,36 @@ def measure(data: xr.Dataset, lags: int = LAGS) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def survey(
-    model: Network,
-    texts: Sequence[str],
-    *,
-    lags: int = LAGS,
-    places: int | None = None,
-    seed: int = 0,
+@recorded("lags", by=["seed", "places"])
+def connectivity_lags(
+    model: Network, texts: Sequence[str] | Sequences, seed: int = 0, places: int = PLACES, lags: int = LAGS
 ) -> pd.DataFrame:
-    """Measure the connectivity of every text (`measure`), one under the other.
-
-    Args:
-        lags: Distances in characters.
-        places: So many positions of each text, drawn from `seed`, stand for all of them (None), which cost as much as
-            so many matrices: keep the frame with `ensure`.
-
-    Returns:
-        The columns of `measure`, and `text` (0, 1, ...). A text without a word that the network knows at those
-        positions has no rows.
-    """
-    if not texts:
-        raise UsageError("a survey needs at least one text")
-    draw = np.random.default_rng(seed)
-    at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in texts]
-    measured = [connectivity(model, text, at=chosen) for text, chosen in zip(texts, at, strict=True)]
-    frames = [measure(data, lags).assign(text=number) for number, data in enumerate(measured) if len(positions(data))]
-    if not frames:
-        raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
-    return pd.concat(frames, ignore_index=True)
-
-
-def within_seed(frame: pd.DataFrame, resamples: int = 1000) -> pd.DataFrame:
-    """Take means over one network's texts with bootstrap intervals (from three texts on).
-
-    Args:
-        frame: Measurements with the column `text`.
-
-    Returns:
-        Columns where, quantity, lag, mean, low, high, texts.
-    """
-    rows = []
-    for key, group in frame.groupby(KEYS, dropna=False, sort=False):
-        interval = bootstrap(group["value"], resamples=resamples)
-        rows.append([*key, *interval, len(group)])
-    return pd.DataFrame(rows, columns=[*KEYS, "mean", "low", "high", "texts"])
-
-
-@recorded("lags", by=["seed"], places=PLACES)
-def connectivity_lags(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -> pd.DataFrame:
-    """Measure how far the connectivity of the true word reaches, in its L2 norm (`survey`).
+    """Measure how far the connectivity of the true word reaches, in its L2 norm.
 
     Args:
         model: The network that reads.
-        texts: What it reads, each from a zero state.
-        seed: Of the `PLACES` positions of each text that stand for all.
+        texts: What it reads, each from a zero state; one without a word that it knows counts for nothing.
+        seed: Of the positions that are drawn.
+        places: So many positions of each text stand for all.
+        lags: Distances in characters.
 
     Returns:
         One row a place ("all", "word start", "within word"), quantity ("mean_lag", "share_in_word", "share_at_lag")
         and lag: value, the mean over texts, with its bootstrap interval (low, high), and the number of texts.
+
+    Raises:
+        UsageError: Nothing can be measured.
     """
-    return within_seed(survey(model, read(texts), places=PLACES, seed=seed)).rename(columns={"mean": "value"})
+    several, draw = read(texts), np.random.default_rng(seed)
+    at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in several]
+    measured = [connectivity(model, text, at=chosen) for text, chosen in zip(several, at, strict=True)]
+    frames = [measure(data, lags) for data in measured if len(positions(data))]
+    if not frames:
+        raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
+    rows = []
+    for key, group in pd.concat(frames).groupby(KEYS, dropna=False, sort=False):
+        rows.append([*key, *bootstrap(group["value"], resamples=1000), len(group)])
+    return pd.DataFrame(rows, columns=[*KEYS, "value", "low", "high", "texts"])
 
 
 DISTANCE = 100  # characters that a gradient comes back
@@ -158,26 +127,12 @@ SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 coun
 
 
 def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, seed: int = 0) -> pd.DataFrame:
-    """Compute log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for every distance T - t.
+    """log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for each sequence and distance T - t.
 
     Only the gradient with respect to the input compares units: a unit's h is not all that it remembers. The norm is
     Frobenius's, estimated without bias from `projections` random directions v as the mean of |v' J|^2, in float64.
-
-    Args:
-        unit: Any that reads its inputs alone, trained or not, with or without memory cells.
-        inputs: Symbols [T, B] or vectors [T, B, features] as the unit takes them; each sequence is read from a zero
-            state. h_T is the output at the last step.
-        projections: Random directions that the gradient is projected on.
-
-    Returns:
-        A row for each sequence, layer and distance: text, where ("input", "layer 1", ...), quantity ("log10_gradient"),
-        lag (the distance) and value. `within_seed` makes intervals of it.
-
-    Raises:
-        UsageError: There is no projection, or the unit's boundaries are given.
+    Inputs are symbols [T, B] or vectors [T, B, features]; h_T is the output at the last step.
     """
-    if projections < 1:
-        raise UsageError(f"at least one projection is needed, not {projections}")
     if isinstance(unit, HierarchicalRNN):
         raise UsageError("a hierarchical RNN lacks its boundaries here: ask lab.probes.connectivity")
     unit = copy.deepcopy(unit).double()
@@ -204,14 +159,15 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, 
 
 
 def gradients(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -> pd.DataFrame:
-    """Measure how gradients shrink with the distance (`gradient_by_distance`), one row a layer and distance.
+    """Measure how gradients shrink with the distance, one row a layer and distance.
 
     Args:
         texts: Several texts, of which the first `DISTANCE` characters are read.
 
     Returns:
-        The means over texts of log10 of the norm, as `value`; condition "trained", and "as initialized" for the same
-        network with its parameters drawn anew from `seed`.
+        Columns where ("input", "layer 1", ...), quantity ("log10_gradient"), lag (the distance), and `value`, the mean
+        over texts of log10 of the norm; condition "trained", and "as initialized" for the same network with its
+        parameters drawn anew from `seed`.
     """
     both = {"as initialized": False, "trained": True}
     frames = [_gradients(model, texts, trained, seed).assign(condition=name) for name, trained in both.items()]
@@ -228,25 +184,24 @@ def _gradients(model: Network, texts: Sequence[str] | Sequences, trained: bool, 
     return frame.groupby(KEYS, sort=False)["value"].mean().reset_index()
 
 
-Unit = Literal["gru", "lstm", "nlstm"]
-CELL_TYPES: tuple[Unit, ...] = get_args(Unit)
+CELL_TYPES = ("gru", "lstm", "nlstm")
 KNOWN = 6  # characters of a word, up to which the article draws accuracy
 POINTS = 150  # of a published training curve
 
 
-def published_connectivity(unit: Unit) -> xr.Dataset:
+def published_connectivity(unit: str) -> xr.Dataset:
     """Read the article's connectivity on its sentence of 198 characters, as `connectivity` returns ours.
 
     The files hold the sum of squares; the L2 norm is its square root. The target's probability p is known where it is
     among the three likeliest, which are published to three decimals, and NaN elsewhere.
 
+    Args:
+        unit: "gru", "lstm" or "nlstm".
+
     Raises:
-        UsageError: Another unit.
         MissingData: No data folder has the arrays.
         DamagedFile: They are not as published.
     """
-    if unit not in CELL_TYPES:
-        raise UsageError(f"the article has {', '.join(map(repr, CELL_TYPES))}, not {unit!r}")
     rows = json.loads(_read(f"connectivity_{unit}.json"))
     squares = np.array([row["connectivity"] for row in rows], dtype=float)
     prediction = np.array([row["predict"] for row in rows], dtype=object)

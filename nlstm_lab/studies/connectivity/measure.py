@@ -63,7 +63,6 @@ DELAY = 2  # seconds after which a progress bar is worth its line
 def connectivity(
     model: Network,
     text: str,
-    words: Sequence[str] | None = None,
     *,
     target: Target = "true",
     given: str | None = None,
@@ -77,10 +76,9 @@ def connectivity(
     """Compute the connectivity of every position of `text` to every earlier one, from a zero state.
 
     Args:
-        words: The names of what is predicted, in the order of their codes (then the true target is the word that a
-            position or the space before it belongs to); None for the network's own, or where that is the next
-            character.
-        target: The "true" word, or the "predicted" one, at every position; or `given`, one word for all of them.
+        target: The "true" word, or the "predicted" one, at every position; or `given`, one word for all of them. The
+            true one is the word that a position or the space before it belongs to, or the next character where the
+            network has no words.
         given: The word that is the target at every position.
         mode: "l2", the norm that the article writes (its code returns the sum of squares); or "gradient_x_input", which
             has signs.
@@ -111,7 +109,7 @@ def connectivity(
     >>> result.connectivity.shape, bool(result.connectivity[4, 5:].fillna(0).any())  # nothing hangs on what comes later
     ((28, 28), False)
     """
-    vocabulary, words = wording.vocabulary_of(model), model.words if words is None else words
+    vocabulary = wording.vocabulary_of(model)
     text = wording.composed(text, unknown)
     codes, read = wording.encode_leniently(vocabulary, text, unknown)
     if mode not in get_args(Mode):
@@ -129,7 +127,7 @@ def connectivity(
         )
     described: list[dict[str, Any]] = []
     said = wording.words_of(read)
-    true = [*read[1:], ""] if words is None else said.word  # the next character, or the word
+    true = [*read[1:], ""] if model.words is None else said.word  # the next character, or the word
     shown: dict[str, Any] = {"delay": DELAY, "leave": False, "unit": " characters", "disable": done is not None}
     with evaluating(model), tqdm(total=int(asked.sum()), **shown) as bar:
         for start, stop in pieces:
@@ -137,7 +135,7 @@ def connectivity(
             with torch.inference_mode():
                 hidden = model.recurrent(*(tensor.unsqueeze(1) for tensor in heard))[0]
                 logits: Tensor = model.readout(hidden.squeeze(1))
-            names = wording.outputs_of(model, words, logits.shape[-1])
+            names = wording.outputs_of(model, logits.shape[-1])
             wanted = _targets(names, true[start:stop], logits, target, given)
             here = np.where(asked[start:stop], wanted, NO_CODE)
             values = _matrix(heard, here, attribute, max(1, chunk), done or bar.update)

@@ -26,7 +26,7 @@ def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAG
     The line is as wide as the page, so the two stand above each other instead of side by side.
 
     Args:
-        written: `lab.probes.segment_studies.written(model, lines)`.
+        written: `lab.probes.written(model, lines)`.
         layer: The layer, from 1.
 
     Raises:

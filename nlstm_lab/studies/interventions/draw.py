@@ -88,12 +88,21 @@ def cut_effects(cuts: pd.DataFrame, width: float = PAGE, ax: Axes | None = None)
     return attach(figure, frame)
 
 
-def effect_frame(
-    symbols: Sequence[str], moment: int, intact: np.ndarray, cut: np.ndarray, divergence: np.ndarray
-) -> pd.DataFrame:
-    """One cut along a text, a row a character: time, symbol, bits of what came next, intact and cut, divergence (nats).
+@styled
+def cut_along_text(
+    symbols: Sequence[str],
+    moment: int,
+    intact: np.ndarray,
+    cut: np.ndarray,
+    divergence: np.ndarray,
+    what: str = "",
+    width: float = PAGE,
+    ax: Axes | None = None,
+) -> Figure:
+    """What one cut does to every prediction that follows: surprise with and without it, and the divergence.
 
-    The rows begin a few characters before the moment and end with the last that was read after it.
+    The characters stand below, where they were read: the point above each is of the prediction of the next. They begin
+    a few before the moment and end with the last that was read after it.
 
     Args:
         symbols: The text's symbols.
@@ -101,33 +110,20 @@ def effect_frame(
         intact: The surprisal of the whole text, [time], in bits.
         cut: The surprisal after the cut, [distance], from `moment` on, in bits.
         divergence: Of the predictions after the cut, [distance], in nats.
-    """
-    start, stop = max(moment - BEFORE, 0), moment + len(cut)
-    frame = pd.DataFrame({"time": np.arange(start, stop), "symbol": list(symbols[start:stop]), "moment": moment})
-    frame["bits"] = intact[start:stop]
-    for name, values in (("bits_cut", cut), ("divergence", divergence)):
-        frame[name] = np.concatenate([np.full(moment - start, np.nan), values])
-    return frame
-
-
-@styled
-def cut_along_text(effect: pd.DataFrame, what: str = "", width: float = PAGE, ax: Axes | None = None) -> Figure:
-    """What one cut does to every prediction that follows: surprise with and without it, and the divergence.
-
-    The characters stand below, where they were read: the point above each is of the prediction of the next.
-
-    Args:
-        effect: An `effect_frame`.
         what: What was cut, for the title.
 
     Raises:
         UsageError: Nothing was read after the cut.
     """
-    if effect.empty or effect["bits_cut"].isna().all():
+    if np.isnan(cut).all():
         raise UsageError("nothing follows the cut: make it earlier, or lengthen the text")
+    start, stop = max(moment - BEFORE, 0), moment + len(cut)
+    effect = pd.DataFrame({"time": np.arange(start, stop), "symbol": list(symbols[start:stop]), "moment": moment})
+    effect["bits"] = intact[start:stop]
+    for name, values in (("bits_cut", cut), ("divergence", divergence)):
+        effect[name] = np.concatenate([np.full(moment - start, np.nan), values])
     figure, axes = panels.panels(ax, 2, 1, width, 2.9, sharex=True)
     (upper,), (lower,) = axes
-    moment = int(effect["moment"].iloc[0])
     upper.plot(effect["time"], effect["bits"], color=INTACT, label="intact")
     upper.plot(effect["time"], effect["bits_cut"], color=CUT, label="cut", linestyle=DASHES["log_frequencies"])
     upper.set_ylabel("surprise (bits)")

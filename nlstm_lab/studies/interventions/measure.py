@@ -260,14 +260,16 @@ def lost(cuts: pd.DataFrame) -> pd.DataFrame:
     return summarized(cuts, [*RUN, "memory", "kind"], summary)
 
 
+CONTEXTS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # numbers of symbols
 POSITIONS = 500  # of a text that are predicted
 SETTLED = 0.01  # nats within which a loss counts as settled
 
 
-def horizon(
-    model: Network, text: Text, *, contexts: Sequence[int] = (1, 2, 5, 10, 20, 50, 100, 200, 500), positions: int = 200
-) -> xr.DataArray:
-    """Measure the loss of predicting a symbol from the last so many symbols alone.
+@recorded("horizon", by=["positions"])
+def loss_by_context(
+    model: Network, text: Text | Excerpt, contexts: Sequence[int] = CONTEXTS, positions: int = POSITIONS
+) -> pd.DataFrame:
+    """Measure the mean loss of predicting a symbol from the last so many symbols alone.
 
     Each reading starts from a zero state `context` symbols before the position; the positions are the same for all
     contexts, evenly spread over the text. Where the loss no longer falls, the network's memory ends.
@@ -277,16 +279,19 @@ def horizon(
         positions: How many positions are predicted.
 
     Returns:
-        The loss in nats (context, position).
+        Columns context, loss (nats).
+
+    Raises:
+        UsageError: There is no context or position, or the text is too short for them.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> text = "the company said that it would not sell the old bank " * 20
-    >>> loss = lab.probes.horizon(model, text, contexts=(1, 5, 20), positions=50).mean("position")
-    >>> bool(loss.sel(context=20) < loss.sel(context=1))
+    >>> loss = lab.probes.loss_by_context(model, text, contexts=(1, 5, 20), positions=50).set_index("context").loss
+    >>> bool(loss[20] < loss[1])
     True
     """
-    codes = encode_symbols(model, text)
+    codes = encode_symbols(model, read(text))
     if not len(contexts) or min(contexts) < 1 or positions < 1:
         raise UsageError("at least one context is needed, each of at least one symbol, and at least one position")
     longest = max(contexts)
@@ -303,18 +308,7 @@ def horizon(
                 targets = codes[torch.as_tensor(at, device=codes.device)]
                 losses = F.cross_entropy(model.readout(hidden)[0].float(), targets, reduction="none")
                 loss[row, start : start + ROWS] = losses.cpu().numpy()
-    coords = {"context": list(contexts), "position": where}
-    return xr.DataArray(loss, coords, ("context", "position"), name="loss", attrs={"model": model.name})
-
-
-@recorded("horizon", positions=POSITIONS)
-def loss_by_context(model: Network, text: Text | Excerpt) -> pd.DataFrame:
-    """Measure the mean loss against how much context the network was allowed to see.
-
-    Returns:
-        Columns context, loss (nats).
-    """
-    return horizon(model, read(text), positions=POSITIONS).mean("position").to_dataframe().reset_index()
+    return pd.DataFrame({"context": list(contexts), "loss": loss.mean(1)})
 
 
 def reach(horizons: pd.DataFrame) -> pd.DataFrame:

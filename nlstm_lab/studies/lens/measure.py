@@ -87,7 +87,7 @@ def lens(model: Network, text: Texts, *, ahead: Sequence[int] = AHEAD, burn_in: 
     texts = text if isinstance(text, list | tuple) else [text]
     examples = [_examples(model, each, ahead, burn_in) for each in texts]
     targets = torch.cat([targets for _, targets in examples])
-    size = int(_readout(model)(torch.zeros(1, model.recurrent.output_size, device=model.device)).shape[-1])
+    size = int(model.readout(torch.zeros(1, model.recurrent.output_size, device=model.device)).shape[-1])
     weights, scales = {}, {}
     for name in examples[0][0]:
         values = torch.cat([states[name] for states, _ in examples])
@@ -149,12 +149,6 @@ def _loss(weights: Tensor, x: Tensor, targets: Tensor) -> Tensor:
     return F.cross_entropy(torch.tensordot(x, weights, 1).flatten(0, 1), targets.flatten()) * targets.shape[1]
 
 
-def _readout(model: Network) -> torch.nn.Module:
-    if model.readout is None:
-        raise UsageError(f"{model.name or 'this network'} has no readout: hand one to lab.models.wrap")
-    return model.readout
-
-
 @recorded("lens", trained_on=TRAINED_ON, ahead=AHEAD)
 def lens_losses(model: Network, text: Excerpt) -> pd.DataFrame:
     """Measure what each memory predicts of a text, linearly, by a lens that was trained on the training text.
@@ -177,7 +171,7 @@ def lens_losses(model: Network, text: Excerpt) -> pd.DataFrame:
     rows = []
     for name, values in _states(traced).items():
         with reading(model):
-            direct = _readout(model)(values.to(model.device)).log_softmax(-1).cpu()
+            direct = model.readout(values.to(model.device)).log_softmax(-1).cpu()
         for k in AHEAD:
             here, then = slice(BURN_IN, len(codes) - 1 - k), codes[BURN_IN + 1 + k :]
             guesses = {"lens": torch.from_numpy(predicted.sel(memory=name, ahead=k).values), "direct": direct}

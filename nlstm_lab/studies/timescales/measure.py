@@ -77,20 +77,10 @@ def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), 
 
 
 def gate_timescales(traced: xr.Dataset) -> pd.DataFrame:
-    """Compute -1 / ln f of every cell's forget gate, once from the mean of f and once from the mean of ln f.
+    """-1 / ln f of every cell's forget gate, from the mean of f and from the mean of ln f.
 
-    It is the decay of c_t = f c_{t-1} + ..., hence defined for plain cells and the innermost memory alone.
-
-    Returns:
-        Columns memory, unit, life, `from_mean_f` and `from_mean_ln_f` in steps, reason. The rows of other memories are
-        NaN with a reason.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
-    >>> counts = lab.probes.gate_timescales(trace).groupby("memory").from_mean_f.count()
-    >>> int(counts["outer"]), bool(counts["inner"] > 0)  # the outer memory has no leak of its own
-    (0, True)
+    It is the decay of c_t = f c_{t-1} + ..., hence defined for plain cells and the innermost memory alone; other rows
+    are NaN with a reason.
     """
     liveness.need(traced)
     lives = _lives(liveness.classes(traced))
@@ -165,8 +155,9 @@ def gates_and_persistence(model: Network, text: str | Excerpt, burn_in: int = BU
     """Read a text and measure -1 / ln f of every cell and the local persistence of every memory, one row a cell.
 
     Returns:
-        The columns of `gate_timescales`, and `persistence`: the mean over time of the diagonal of dc_t / dc_{t-1},
-        which all memories have.
+        Columns memory, unit, life; `from_mean_f` and `from_mean_ln_f`, -1 / ln f in steps from the mean of f and from
+        that of ln f, NaN with a reason where a memory has no leak of its own; reason; and `persistence`: the mean over
+        time of the diagonal of dc_t / dc_{t-1}, which all memories have.
     """
     traced = trace(model, read(text), predictions=False).isel(time=slice(burn_in, None))
     frame = gate_timescales(traced)

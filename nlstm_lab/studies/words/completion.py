@@ -30,18 +30,15 @@ class Completion(NamedTuple):
 class Completer:
     """Complete words while somebody types: `completer(text)` reads only what is new since an earlier call.
 
-    The network must not change meanwhile: a new one needs a new Completer.
+    Of a long text the last words within 200 characters are read, from a zero state. Where reading starts moves on by
+    half of that, so that it seldom moves. The network must not change meanwhile: a new one needs a new Completer.
 
     Args:
         model: The network; it predicts at every character.
-        words: The names of what it predicts, in the order of their codes; None for the network's own, or where that is
-            the next character.
         unknown: What happens to characters outside the vocabulary: "refuse" or "map".
-        window: Of longer texts the last words within it are read, from a zero state. Where reading starts moves on by
-            half a window, so that it seldom moves.
 
     Raises:
-        UsageError: The network does not predict at every character, or the names are not its.
+        UsageError: The network does not predict at every character.
 
     >>> import nlstm_lab as lab
     >>> completer = Completer(lab.runs.load("autocomplete_gru", scale="small").model())
@@ -49,16 +46,8 @@ class Completer:
     ['states', 'state']
     """
 
-    def __init__(
-        self,
-        model: Network,
-        words: Sequence[str] | None = None,
-        *,
-        unknown: wording.Unknown = "refuse",
-        window: int = wording.LONGEST,
-    ) -> None:
-        self.model, self.unknown, self.window = model, unknown, window
-        self.words = model.words if words is None else words
+    def __init__(self, model: Network, *, unknown: wording.Unknown = "refuse") -> None:
+        self.model, self.unknown = model, unknown
         self.vocabulary = wording.vocabulary_of(model)
         self._read: OrderedDict[str, tuple[Tensor, Any]] = OrderedDict()  # h of the last step and the state
 
@@ -70,15 +59,15 @@ class Completer:
         if k < 1:
             raise UsageError(f"k must be a positive number of words, not {k}")
         text = wording.composed(text, self.unknown)
-        if not text or (self.words is not None and not text.startswith(" ")):
+        if not text or (self.model.words is not None and not text.startswith(" ")):
             text = f" {text}"
-        half = max(self.window // 2, 1)
-        start = max(-(-(len(text) - self.window) // half) * half, 0)
+        half = wording.LONGEST // 2
+        start = max(-(-(len(text) - wording.LONGEST) // half) * half, 0)
         if start:  # a space far behind would leave little to read; how far may not hang on what is typed
             start = max(text.find(" ", start, start + half // 2 + 1), start)
         with reading(self.model):
             logits = self.model.readout(self._hidden(text[start:]))
-        (suggestions,) = likeliest(logits, wording.outputs_of(self.model, self.words, logits.shape[-1]), k)
+        (suggestions,) = likeliest(logits, wording.outputs_of(self.model, logits.shape[-1]), k)
         return suggestions
 
     def _hidden(self, text: str) -> Tensor:

@@ -1,7 +1,7 @@
 """What is known of a word while it is written: how often it is suggested, and when one word of one text is."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,12 +40,12 @@ def context_accuracy(model: Network, texts: Sequence[str] | Sequences) -> pd.Dat
     texts = read(texts)
     longest = max(map(len, texts), default=0) + 1  # a word may be known whole, where no space is before it
     hits, counted, everything = np.zeros((TOPS, longest)), np.zeros(longest, int), np.zeros(longest, int)
-    for answers in _readings(model, texts):
-        right = answers.hit.cumsum(1).T  # among the first, the first two, ...
+    for said, is_word, hit in _readings(model, texts):
+        right = hit.cumsum(1).T  # among the first, the first two, ...
         for top in range(TOPS):
-            hits[top] += np.bincount(answers.said.known, right[top], longest)
-        counted += np.bincount(answers.said.known[answers.known], minlength=longest)
-        everything += np.bincount(answers.said.known, minlength=longest)
+            hits[top] += np.bincount(said.known, right[top], longest)
+        counted += np.bincount(said.known[is_word], minlength=longest)
+        everything += np.bincount(said.known, minlength=longest)
     known = np.flatnonzero(counted)
     places = pd.MultiIndex.from_product([range(1, TOPS + 1), known], names=["top", "known"])
     frame = pd.DataFrame({"accuracy_pct": (100 * hits / np.maximum(counted, 1))[:, known].ravel()}, index=places)
@@ -68,26 +68,19 @@ def repetition(model: Network, texts: Sequence[str] | Sequences) -> pd.DataFrame
         text, word, first, second.
     """
     rows = []
-    for number, answers in enumerate(_readings(model, read(texts))):
+    for number, (said, is_word, hit) in enumerate(_readings(model, read(texts))):
         seen: dict[str, list[int]] = {}
-        for start in np.unique(answers.said.start):
-            word, places = answers.said.word[start], answers.said.start == start
-            if answers.known[start] and len(word) >= SHORTEST:
-                suggested = answers.said.known[places][answers.hit[places].any(1)]
+        for start in np.unique(said.start):
+            word, places = said.word[start], said.start == start
+            if is_word[start] and len(word) >= SHORTEST:
+                suggested = said.known[places][hit[places].any(1)]
                 seen.setdefault(word, []).append(int(suggested.min(initial=len(word) + 1)))
         rows += [(number, word, *needed[:2]) for word, needed in seen.items() if len(needed) > 1]
     return pd.DataFrame(rows, columns=["text", "word", "first", "second"])
 
 
-class Reading(NamedTuple):
+def _readings(model: Network, texts: Sequence[str]) -> Iterator[tuple[Words, Array, Array]]:
     """A text's words, whether the network knows each position's [T], and where it is suggested [T, TOPS]."""
-
-    said: Words
-    known: Array
-    hit: Array
-
-
-def _readings(model: Network, texts: Sequence[str]) -> Iterator[Reading]:
     names, vocabulary = model.words, vocabulary_of(model)
     if names is None:
         raise UsageError(f"{model.name or 'this network'} predicts no words: take one that does")
@@ -100,31 +93,17 @@ def _readings(model: Network, texts: Sequence[str]) -> Iterator[Reading]:
         inputs = torch.nn.utils.rnn.pad_sequence([encode_leniently(vocabulary, text)[0] for text in batch]).to(device)
         with reading(model):
             logits = model(inputs)[0]
-            top = likeliest_codes(logits, outputs_of(model, names, logits.shape[-1]), TOPS)[1].cpu().numpy()
+            top = likeliest_codes(logits, outputs_of(model, logits.shape[-1]), TOPS)[1].cpu().numpy()
         for column, text in enumerate(batch):
             said = words_of(text)
             true = np.array([codes.get(word, -1) for word in said.word])
             hit = top[: len(text), column] == true[:, None]
             # of fewer words than `TOPS` there is no further one that may be right
-            yield Reading(said, true >= 0, np.pad(hit, ((0, 0), (0, TOPS - hit.shape[1]))))
+            yield said, true >= 0, np.pad(hit, ((0, 0), (0, TOPS - hit.shape[1])))
 
 
 def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
-    """Follow what a network knows of a word while it is written.
-
-    Args:
-        data: `connectivity` of one text.
-        word: The word that is typed.
-
-    Returns:
-        A row for each occurrence and number of known characters: occurrence (from 1), known, time, place (1 is
-        likeliest; NaN where it is not among those shown), probability (NaN likewise), p and log_p (of the word that was
-        asked for, shown or not, and its natural logarithm: NaN where the network does not know it), likeliest (the word
-        in first place), suggestions (those shown).
-
-    Raises:
-        UsageError: The text has no such word.
-    """
+    """A row for each occurrence of a word and number of its known characters, from `connectivity` of one text."""
     places = np.flatnonzero(data["word"].values == word)
     if not len(places):
         raise UsageError(f"the word {word!r} is not in the text: choose one of its own")
@@ -146,13 +125,19 @@ def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
 
 
 def suggestions(model: Network, text: str, word: str) -> pd.DataFrame:
-    """Read `text` and follow a word in it (`suggested`): one reading, no gradients.
+    """Follow what a network knows of a word while it is written: one reading, no gradients.
 
     Args:
         word: The word that is to be typed.
 
     Returns:
-        The columns of `suggested`.
+        A row for each occurrence and number of known characters: occurrence (from 1), known, time, place (1 is
+        likeliest; NaN where it is not among those shown), probability (NaN likewise), p and log_p (of the word that was
+        asked for, shown or not, and its natural logarithm: NaN where the network does not know it), likeliest (the word
+        in first place), suggestions (those shown).
+
+    Raises:
+        UsageError: The text has no such word.
     """
     return suggested(connectivity(model, text, at=()), word)
 
