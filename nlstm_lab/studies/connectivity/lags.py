@@ -199,9 +199,12 @@ def published_connectivity(unit: str) -> xr.Dataset:
         unit: "gru", "lstm" or "nlstm".
 
     Raises:
+        UsageError: Another unit.
         MissingData: No data folder has the arrays.
         DamagedFile: They are not as published.
     """
+    if unit not in CELL_TYPES:
+        raise UsageError(f"the article has {', '.join(CELL_TYPES)}, not {unit!r}")
     rows = json.loads(_read(f"connectivity_{unit}.json"))
     squares = np.array([row["connectivity"] for row in rows], dtype=float)
     prediction = np.array([row["predict"] for row in rows], dtype=object)
