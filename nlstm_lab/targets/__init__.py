@@ -10,7 +10,7 @@ What these arguments mean wherever they are taken:
     target: A table of a document, such as "nested_lstm.table1".
 """
 
-from nlstm_lab.targets.comparison import Comparison, booktabs, compare
+from nlstm_lab.targets.comparison import Comparison, booktabs, compare, distances
 from nlstm_lab.targets.entries import DOCUMENTS, load
 from nlstm_lab.targets.report import grouped, readme_block, report
 from nlstm_lab.targets.verdicts import printed_numbers, verdicts
@@ -20,6 +20,7 @@ __all__ = [
     "Comparison",
     "booktabs",
     "compare",
+    "distances",
     "grouped",
     "load",
     "printed_numbers",

@@ -2,11 +2,13 @@
 
 import html
 import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from nlstm_lab import committed, paths
@@ -92,6 +94,39 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
     entries = document.places[place]
     title = f"{document.title} ({document.authors} {document.year}), {entries.where}: {entries.caption}"
     return Comparison(target, title, entries.note, frame(judge(document, entries, Runs.of(table))))
+
+
+def distances(
+    numbers: pd.DataFrame, table: pd.DataFrame, settings: Mapping[str, str], seeds: Collection[int]
+) -> pd.DataFrame:
+    """Measure how far the rows of a table lie from the printed numbers under each setting that the paper leaves open.
+
+    Args:
+        numbers: The rows of a comparison's frame that count, of one metric and split.
+        table: Every run that there is.
+        settings: What each setting adds to an experiment's name, such as "+batch_order=fixed", by its label.
+        seeds: Whose mean counts, at paper scale.
+
+    Returns:
+        One row a setting: the mean of each row, `seeds` (the fewest of a row), and `distance`, the mean over rows of
+        the squared log ratio of ours to printed; NaN where a row has no run.
+    """
+    here = table[(table["scale"] == "paper") & table["seed"].isin(list(seeds))]
+    rows = []
+    for ending in settings.values():
+        values = {
+            row.subject: here.loc[
+                (here["experiment"] == f"{row.experiment}{ending}")
+                & (here["metric"] == row.metric)
+                & (here["split"] == row.split),
+                "value",
+            ]
+            for row in numbers.itertuples()
+        }
+        means = pd.Series({subject: some.mean() for subject, some in values.items()})
+        logs = np.log(means.to_numpy() / numbers["printed"].to_numpy())
+        rows.append({**means, "seeds": min(map(len, values.values())), "distance": np.mean(logs**2)})
+    return pd.DataFrame(rows, index=pd.Index(settings, name="setting"))
 
 
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -236,6 +236,11 @@ def test_the_published_predictions_say_what_each_network_knows():
     assert (accuracy.loc[1:4, "gru"] > accuracy.loc[1:4, "stacked_lstm"]).all()
 
 
+def test_the_article_has_three_cell_types():
+    with pytest.raises(UsageError, match=r"gru.*'rnn'"):
+        published_connectivity("rnn")
+
+
 def test_a_short_text_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
