@@ -103,7 +103,7 @@ def distances(
 
     Args:
         numbers: The rows of a comparison's frame that count, of one metric and split.
-        table: Every run that there is.
+        table: Every run that there is, read by one evaluation.
         settings: What each setting adds to an experiment's name, such as "+batch_order=fixed", by its label.
         seeds: Whose mean counts, at paper scale.
 
@@ -111,21 +111,15 @@ def distances(
         One row a setting: the mean of each row, `seeds` (the fewest of a row), and `distance`, the mean over rows of
         the squared log ratio of ours to printed; NaN where a row has no run.
     """
+    keys = ["experiment", "metric", "split"]
     here = table[(table["scale"] == "paper") & table["seed"].isin(list(seeds))]
-    rows = []
+    ours, rows = here.groupby(keys)["value"].agg(["mean", "count"]), []
     for ending in settings.values():
-        values = {
-            row.subject: here.loc[
-                (here["experiment"] == f"{row.experiment}{ending}")
-                & (here["metric"] == row.metric)
-                & (here["split"] == row.split),
-                "value",
-            ]
-            for row in numbers.itertuples()
-        }
-        means = pd.Series({subject: some.mean() for subject, some in values.items()})
-        logs = np.log(means.to_numpy() / numbers["printed"].to_numpy())
-        rows.append({**means, "seeds": min(map(len, values.values())), "distance": np.mean(logs**2)})
+        wanted = numbers.assign(experiment=numbers["experiment"] + ending)
+        found = ours.reindex(pd.MultiIndex.from_frame(wanted[keys]))
+        logs = np.log(found["mean"].to_numpy(float) / numbers["printed"].to_numpy())
+        means = dict(zip(numbers["subject"], found["mean"], strict=True))
+        rows.append({**means, "seeds": int(found["count"].fillna(0).min()), "distance": np.mean(logs**2)})
     return pd.DataFrame(rows, index=pd.Index(settings, name="setting"))
 
 
