@@ -139,12 +139,12 @@ def locked(target: Path, waiting: str) -> Iterator[None]:
         yield
 
 
-def write(target: Path, text: str) -> bool:
+def write(target: Path, text: str | bytes) -> bool:
     """Write a text to `target`, whole or not at all; False where that text is there already, and nothing is touched.
 
     LabError: the system refuses; the sentence says why, and what to do.
     """
-    content = text.encode()
+    content = text.encode() if isinstance(text, str) else text
     try:
         if target.is_file() and target.read_bytes() == content:
             return False

@@ -1,13 +1,17 @@
 """What was measured at length, committed: small tables that are read where they exist and measured where not.
 
-A record is a CSV file, `data/probes/<name>-<digest>.csv`, whose first line says in JSON what it was measured with. The
-digest is of all that, so a record is found only for the same weights, text and parameters.
+A record is a compressed CSV file, `data/probes/<name>-<digest>.csv.gz`, whose first line says in JSON what it was
+measured with (`zcat` shows it). The digest is of all that, so a record is found only for the same weights, text and
+parameters.
 """
 
 import functools
+import gzip
 import hashlib
 import inspect
+import io
 import json
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast, overload
@@ -76,7 +80,7 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
     if not path.is_file():
         paths.writable(path.parent)  # or what was measured at length would be lost
         table = measure().to_csv(index=False, na_rep="NaN", float_format="%.7g", lineterminator="\n")
-        paths.write(path, f"# {key}\n{table}")
+        paths.write(path, gzip.compress(f"# {key}\n{table}".encode(), mtime=0))
     return _read(path, key)
 
 
@@ -157,14 +161,17 @@ def _place(name: str, measured_with: dict[str, Any]) -> tuple[str, Path]:
     if not name.isidentifier():
         raise UsageError(f"a probe record is called by a word of letters, digits and underscores, not {name!r}")
     key = json.dumps({k: _known(k, value) for k, value in sorted(measured_with.items())})
-    return key, paths.probes() / f"{name}-{digest(key)[:16]}.csv"
+    return key, paths.probes() / f"{name}-{digest(key)[:16]}.csv.gz"
 
 
 def _read(path: Path, key: str) -> pd.DataFrame:
-    with path.open(encoding="utf-8") as file:
-        if file.readline() != f"# {key}\n":
-            raise DamagedFile(f"{path.name} is not a record of what its name says; delete it to have it measured anew")
-        return pd.read_csv(file, keep_default_na=False, na_values=["NaN"])
+    try:
+        first, _, table = gzip.decompress(path.read_bytes()).decode().partition("\n")
+    except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError):
+        first = table = ""
+    if first != f"# {key}":
+        raise DamagedFile(f"{path.name} is not a record of what its name says; delete it to have it measured anew")
+    return pd.read_csv(io.StringIO(table), keep_default_na=False, na_values=["NaN"])
 
 
 def _known(name: str, value: Any) -> Any:

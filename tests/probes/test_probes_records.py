@@ -1,5 +1,7 @@
 """A record is measured once, read ever after, and found for nothing else than what it was measured with."""
 
+import gzip
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -40,7 +42,8 @@ def test_it_is_measured_once_and_the_same_both_times(network, text, folder):
     assert first.timescale[0] == pytest.approx(1 / 3, rel=1e-6)
     assert np.isnan(first.timescale[1])
     assert first.reason.tolist() == ["", "latched"]
-    assert [path.suffix for path in folder.iterdir()] == [".csv"]
+    (record,) = folder.iterdir()
+    assert gzip.decompress(record.read_bytes()).decode().splitlines()[1] == "memory,timescale,reason"
 
 
 @pytest.mark.parametrize("change", ["weights", "text", "skip", "name"])
@@ -86,9 +89,11 @@ def test_bad_requests_and_files_are_refused_in_a_sentence(folder):
     with pytest.raises(UsageError, match="model"):
         ensure("timescales", Measured(), model=object())
     ensure("timescales", Measured(), seed=0)
-    next(folder.iterdir()).write_text("a,b\n1,2\n")
-    with pytest.raises(DamagedFile, match="timescales"):
-        ensure("timescales", Measured(), seed=0)
+    (record,) = folder.iterdir()
+    for damaged in (b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n"), record.read_bytes()[:-9]):
+        record.write_bytes(damaged)
+        with pytest.raises(DamagedFile, match="timescales"):
+            ensure("timescales", Measured(), seed=0)
 
 
 @pytest.mark.slow
