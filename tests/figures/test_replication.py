@@ -20,8 +20,11 @@ def comparison():
          "printed": value + (split == "test") / 100, "as_printed": f"{value + (split == 'test') / 100:.2f}"}
         for name, value in PRINTED.items() for split in ("valid", "test")
     ]  # fmt: skip
-    others = [{"kind": "number", "setting": "log-frequencies"}, {"kind": "ordering", "setting": ""}]
-    return pd.DataFrame([*rows, *({**rows[0], **other, "printed": 9.0} for other in others)])
+    started = [
+        {**row, "setting": "log-frequencies", "experiment": row["experiment"] + "_logfreq", "printed": 9.0}
+        for row in rows
+    ]
+    return pd.DataFrame([*rows, *started, {**rows[0], "kind": "ordering", "setting": "", "printed": 9.0}])
 
 
 @pytest.fixture
@@ -111,6 +114,16 @@ def test_each_start_of_the_output_bias_has_its_row(comparison, runs):
     above, _, below, _ = figures.printed_and_measured(comparison, both, ["bpc"]).axes
     assert (len(diamonds(above)), len(diamonds(below))) == (4, 0), "nobody printed what the other start does"
     assert above.get_ylim() == below.get_ylim(), "which start is better is to be seen"
+
+
+@pytest.mark.slow
+def test_rows_of_a_reading_are_drawn_alone(comparison, runs):
+    """A table whose rows are variations has their curves, and not those of the experiments that they vary."""
+    reading = "+batch_order=fixed"
+    told = comparison.assign(experiment=comparison["experiment"] + reading)
+    both = pd.concat([runs, runs.assign(value=runs["value"] + 1, experiment=runs["experiment"] + reading)])
+    frame = figures.data(figures.printed_and_measured(told, both, ["bpc"]))
+    assert frame.loc[frame["epoch"].eq(10) & frame["row"].eq("_nlstm"), "value"].min() == pytest.approx(2.3)
 
 
 @pytest.mark.slow

@@ -58,7 +58,8 @@ def printed_and_measured(
 
     Args:
         comparison: The frame of `lab.targets.compare(...)`.
-        history: `lab.runs.histories(runs)` of whatever is recorded, or None: then the panels hold what is printed.
+        history: `lab.runs.histories(runs)` of whatever is recorded, of which the comparison's experiments are drawn;
+            None: then the panels hold what is printed.
         metrics: Names of metrics.
         substitute: What the runs read instead of the document's text; their curves then have panels of their own, since
             no printed number is about that text.
@@ -73,8 +74,9 @@ def printed_and_measured(
     measured = pd.DataFrame(columns=COLUMNS)
     if history is not None:
         chosen = history["metric"].isin(metrics) & history["split"].isin(splits) & (history["evaluation"] == "blocks")
+        chosen &= history["experiment"].isin(comparison["experiment"])
         mine = history[chosen].assign(row=lambda each: each["experiment"].map(row_of))
-        measured = mine[mine["row"] != ""].sort_values(COLUMNS[:-1], ignore_index=True)
+        measured = mine.sort_values(COLUMNS[:-1], ignore_index=True)
     if printed.empty:
         raise UsageError(f"the table prints no {', '.join(metrics)}; it has {', '.join(comparison['metric'].unique())}")
     bands = [band for metric in metrics for band in _bands(metric, starts(measured), substitute)]
@@ -134,9 +136,9 @@ def _bands(metric: str, starts: Sequence[str], substitute: str) -> list[Band]:
 
 
 def row_of(experiment: str) -> str:
-    """Which of ROWS an experiment is."""
-    name = experiment.removesuffix("_logfreq")
-    return next((end for end in sorted(ROWS, key=len, reverse=True) if name.endswith(end)), "")
+    """Which of ROWS an experiment, or a variation of it, is."""
+    name = experiment.partition("+")[0].removesuffix("_logfreq")
+    return next(end for end in sorted(ROWS, key=len, reverse=True) if name.endswith(end))
 
 
 def _draw(panel: Axes, measured: pd.DataFrame, best: pd.DataFrame, printed: pd.DataFrame, each_seed: bool) -> None:
