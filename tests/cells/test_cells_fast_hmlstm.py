@@ -1,6 +1,8 @@
 """The HM-LSTM's fast path equals the oracle, the readable step: outputs, boundaries, states and every gradient."""
 
 import copy
+import gc
+import weakref
 
 import pytest
 import torch
@@ -12,9 +14,11 @@ from torch import Tensor, nn
 from nlstm_lab.cells import HMLSTM, precision
 from nlstm_lab.cells.fast import detecting, disabled
 from nlstm_lab.cells.fast.compiling import compiled
+from nlstm_lab.cells.fast.hmlstm_tape import Tape
 from nlstm_lab.cells.precision import has_bf16
 
 DOUBLE = torch.float64
+see = Tape.see
 FLAGS = {
     "num_layers": st.integers(1, 4),
     "bias": st.booleans(),
@@ -173,6 +177,20 @@ def test_a_graph_can_be_walked_twice_when_it_is_retained():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("all_layers", [False, True])
+@pytest.mark.parametrize("walked", [False, True])
+def test_what_the_backward_needs_goes_with_the_output(monkeypatch, all_layers, walked):
+    tapes = weakref.WeakSet()
+    monkeypatch.setattr(Tape, "see", lambda tape, hidden: (tapes.add(tape), see(tape, hidden)))
+    output, last = HMLSTM(3, 4, 3, all_layers=all_layers)(torch.randn(5, 2, 3))
+    assert len(tapes) == 3
+    if walked:
+        output.sum().backward()
+    del output, last
+    gc.collect()
+    assert not tapes
+
+
 def test_an_evaluation_leaves_nothing_that_a_training_trips_over():
     unit, x = HMLSTM(40, 64, 2), torch.randn(80, 32, 40)
     with torch.inference_mode():

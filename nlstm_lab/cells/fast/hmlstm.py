@@ -155,7 +155,8 @@ class Unrolled(torch.autograd.Function):
         else:
             for tape in tapes:
                 tape.give()
-        return output, *last, z, z_tilde
+        # detached: the tapes keep `output` itself, which would own this function, and so the tapes, for ever
+        return output.detach(), *last, z, z_tilde
 
     @staticmethod
     def backward(ctx: Any, d_output: Tensor, *grads: Tensor) -> tuple[Tensor | None, ...]:
