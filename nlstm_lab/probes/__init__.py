@@ -96,7 +96,7 @@ _get, __all__ = door(
             "word_alignment",
         ],
         "studies.boundaries.measure": ["boundaries", "plain"],
-        "studies.boundaries.segments": ["attained"],
+        "studies.boundaries.segments": ["attained", "by_chance"],
         "studies.connectivity.lags": [
             "connectivity_lags",
             "gradients",

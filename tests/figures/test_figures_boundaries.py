@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
+import nlstm_lab as lab
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.statistics import t_interval
@@ -48,6 +49,24 @@ def test_rows_show_every_boundary_white_and_everything_else_black(found):
     drawn = figures.data(figure)
     assert len(drawn) == 3 * len(LONG)
     assert "".join(drawn.loc[drawn["layer"] == 1, "symbol"]) == LONG
+
+
+@pytest.mark.slow
+def test_several_readings_of_a_text_stand_under_each_other_by_their_letters(found):
+    readings = {"printed": found(), "chance": lab.probes.by_chance(found())}
+    figure = figures.boundary_rows(readings)
+    (ax,) = figure.axes
+    bands = [np.asarray(mesh.get_array()).ravel() for mesh in ax.collections]
+    for k, reading in enumerate(readings.values()):
+        for place, layer in ((2 * k, 2), (2 * k + 1, 1)):
+            np.testing.assert_array_equal(np.concatenate(bands[place::4]), reading.z.sel(layer=layer))
+    words = [text.get_text() for text in ax.texts]
+    assert "a: printed; b: chance" in words
+    assert {"a $z^1$", "b $z^2$"} <= set(words)
+    drawn = figures.data(figure)
+    assert drawn.groupby("reading").size().to_dict() == {name: 2 * len(LONG) for name in readings}
+    figure.draw_without_rendering()
+    assert figure.get_tightbbox().x0 >= 0
 
 
 @pytest.mark.slow

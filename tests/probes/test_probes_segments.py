@@ -147,6 +147,17 @@ def test_lengths_operations_and_steps_since_a_flush():
     assert since["bits"].tolist() == [(3 + 6 + 8) / 3, (4 + 7 + 9) / 3, 5]
 
 
+def test_boundaries_by_chance_are_as_many_at_other_steps_and_know_nothing():
+    true = np.arange(6000) % 6 == 0
+    found = reading(np.stack([true, ~true], 1))
+    chance = segments.by_chance(found)
+    assert chance["z"].dims == found["z"].dims
+    np.testing.assert_array_equal(chance["z"].sum("time"), found["z"].sum("time"))
+    assert mutual_information(chance["z"].sel(layer=1).values > 0, true) < 0.001
+    assert mutual_information(*(chance["z"].sel(layer=k).values > 0 for k in (1, 2))) < 0.001, "layers apart"
+    xr.testing.assert_equal(chance, segments.by_chance(found))
+
+
 def test_what_is_attained_is_a_share_of_what_a_rate_leaves():
     true = np.arange(600) % 6 == 0
     for fires, share in ((true | (np.arange(600) % 2 == 0), 1.0), (np.roll(true, 1), None)):

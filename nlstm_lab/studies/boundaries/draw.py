@@ -1,6 +1,8 @@
 """Boundaries along a text: figures 3 and 4 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016)."""
 
+import itertools
 from collections.abc import Mapping, Sequence
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -26,30 +28,46 @@ STRIP, KEY = 0.04, 0.14
 
 
 @styled
-def boundary_rows(data: xr.Dataset, row: int = ROW, width: float = PAGE, ax: Axes | None = None) -> Figure:
+def boundary_rows(
+    data: xr.Dataset | Mapping[str, xr.Dataset], row: int = ROW, width: float = PAGE, ax: Axes | None = None
+) -> Figure:
     """Figure 3: a text in rows of so many characters, and under each z of every layer that has a detector.
 
     z is white where a segment ends, black where none does; soft boundaries are grey.
 
     Args:
-        data: `lab.probes.boundaries(model, text)`.
+        data: `lab.probes.boundaries(model, text)`; or several readings of one text by their names, which get letters.
 
     Raises:
         UsageError: The text is shorter than a row, or there is no text at all.
     """
-    lines = _lines(data, row)
-    layers = data["layer"].values[:-1].tolist()
-    block = TEXT + len(layers) * (BAND + GAP) + LINE
-    figure, ax = sheet(ax, width, block * len(lines) + KEY)
+    readings = {"": data} if isinstance(data, xr.Dataset) else data
+    first, *_ = readings.values()
+    lines = _lines(first, row)
+    bands = [
+        (one, letter if name else "", layer)
+        for letter, (name, one) in zip(ascii_lowercase, readings.items(), strict=False)
+        for layer in reversed(one["layer"].values[:-1].tolist())  # the highest layer on top, as in the paper
+    ]
+    apart = 0.03 * (len(readings) - 1)
+    block = TEXT + len(bands) * (BAND + GAP) + apart + LINE
+    figure, ax = sheet(ax, width, block * len(lines) + KEY + 0.16 * (len(readings) > 1))
     pitch = (width - MARGIN - RIGHT) / row
     for k, (start, stop) in enumerate(lines):
-        y = k * block
-        _write(ax, data, start, stop, y, pitch)
-        for place, layer in enumerate(reversed(layers)):  # the highest layer on top, as in the paper
-            top = y + TEXT + place * (BAND + GAP)
-            _z(ax, data, layer, start, stop, top, pitch)
+        y = k * block + TEXT
+        _write(ax, first, start, stop, k * block, pitch)
+        for before, (one, letter, layer) in itertools.pairwise([(None, "", 0), *bands]):
+            y += 0.03 * (before[0] is not None and before[1] != letter)
+            _z(ax, one, layer, start, stop, y, pitch, letter)
+            y += BAND + GAP
     _squares(ax, MARGIN, block * len(lines) + 0.02)
-    return attach(figure, boundary_frame(data), {"z": LIVE, "norm": LIVE})
+    if len(readings) == 1:
+        return attach(figure, boundary_frame(first), {"z": LIVE, "norm": LIVE})
+    words = "; ".join(f"{letter}: {name}" for letter, name in zip(ascii_lowercase, readings, strict=False))
+    ax.text(MARGIN, block * len(lines) + 0.18, words, va="center", fontsize=6.5)
+    named = {name: boundary_frame(one)[["layer", "time", "symbol", "z"]] for name, one in readings.items()}
+    frame = pd.concat(named, names=["reading", None]).reset_index("reading")
+    return attach(figure, frame[frame["layer"] < frame["layer"].max()], {"z": LIVE})
 
 
 @styled
@@ -142,11 +160,11 @@ def _write(ax: Axes, data: xr.Dataset, start: int, stop: int, y: float, pitch: f
         ax.text(*place, glyph(symbol), ha="center", va="baseline", fontsize=6.6, family=MONO)
 
 
-def _z(ax: Axes, data: xr.Dataset, layer: int, start: int, stop: int, y: float, pitch: float) -> None:
+def _z(ax: Axes, data: xr.Dataset, layer: int, start: int, stop: int, y: float, pitch: float, letter: str = "") -> None:
     z = data["z"].sel(layer=layer).values[start:stop]
     soft = data.attrs["boundary"] == "soft"
     _band(ax, z, y, BAND, pitch, "gray" if soft else BLOCKS, 1)
-    _label(ax, y + BAND / 2, f"$z^{layer}$")
+    _label(ax, y + BAND / 2, f"{letter} $z^{layer}$".strip())
 
 
 def _label(ax: Axes, y: float, words: str) -> None:

@@ -104,6 +104,21 @@ def rivals(
     return {"random": random, "periodic": periodic, "surprise": [np.split(chosen, ends)]}
 
 
+def by_chance(data: xr.Dataset, seed: int = 0) -> xr.Dataset:
+    """Put the boundaries of a reading at random steps.
+
+    Args:
+        data: `lab.probes.boundaries(model, text)`.
+        seed: Of the steps.
+
+    Returns:
+        `data` with z of every layer in another order: the same rates, and no knowledge of the text.
+    """
+    generator = np.random.default_rng(seed)
+    shuffled = generator.permuted(data["z"].transpose("layer", "time").values, axis=1)
+    return data.assign(z=(("layer", "time"), shuffled)).transpose("time", "layer", ...)
+
+
 def _periodic(flags: Flags, phase: float) -> Flags:
     """As many boundaries as `flags` has, as evenly spread as steps allow."""
     passed = np.floor(np.arange(len(flags) + 1) * (flags.sum() / max(len(flags), 1)) + phase)
