@@ -144,6 +144,14 @@ def count(target: str, *wanted: str, kind: str = "number", **which: Any) -> int:
     return int(found.isin(wanted).sum()) if wanted else len(found)
 
 
+def distance(setting: str) -> float:
+    """How far the LSTMs of table 3 of Nested LSTMs lie from the printed validation losses in a setting of theirs."""
+    printed = rows("nested_lstm.table3", kind="number", metric="nll_nats", split="valid")
+    printed = printed[printed["subject"].str.startswith("LSTM")]
+    printed = printed.assign(experiment=printed["experiment"].str.partition("+")[0])
+    return float(lab.targets.distances(printed, table(), {"": setting}, range(3))["distance"].iloc[0])
+
+
 def word(number: int) -> str:
     """A small number as it is read."""
     words = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]

@@ -1,7 +1,7 @@
 """What the fields of a config may hold, by their annotations; the scales, and which metrics are better high."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, fields
@@ -24,6 +24,25 @@ UNDER_WAY = "under way"  # ends the state of a run that is not done
 # what documents report, and what a run is listed by: the first that it has
 METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll_nats")
 HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct", "log_likelihood_nats"})
+
+
+def ended(states: Iterable[str]) -> dict[str, int]:
+    """Put the states of runs that differ in the epochs alone together, and count them.
+
+    Args:
+        states: Such as "16 of 35 epochs, by the rule".
+
+    Returns:
+        How many runs each stands for: {"16 to 21 of 35 epochs, by the rule": 2}.
+    """
+    alike: dict[str, list[int]] = {}
+    for state in states:
+        epochs, _, rest = state.partition(" ")
+        alike.setdefault(rest, []).append(int(epochs))
+    spans = {
+        rest: f"{min(epochs)} to {max(epochs)}".removeprefix(f"{max(epochs)} to ") for rest, epochs in alike.items()
+    }
+    return {f"{spans[rest]} {rest}": len(epochs) for rest, epochs in alike.items()}
 
 
 @contextmanager

@@ -169,7 +169,7 @@ def test_the_probe_that_contributing_shows_finds_what_its_example_says(monkeypat
     names = {**vars(module), "lab": lab, "model": lab.runs.load("ptb_char_nlstm", scale="small").model()}
     exec(SHOWN["shares = lab.probes.ensure"], names)
     assert len(names["shares"]) == 2 * 150
-    assert list(tmp_path.glob("saturation-*.csv"))
+    assert list(tmp_path.glob("saturation-*.csv.gz"))
 
 
 @pytest.mark.slow

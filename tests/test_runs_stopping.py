@@ -10,7 +10,7 @@ import pytest
 from stopping import NAME, ends, state
 from test_cli_training import told
 
-from nlstm_lab import runs, targets
+from nlstm_lab import runs, settings, targets
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.training import loop
 
@@ -175,6 +175,15 @@ def test_the_command_line_says_it_and_goes_on_without_the_option(
     assert output.endswith("best epoch 8\n")
     code, output, error = told(capsys, monkeypatch, *LINE, "--patience", "0")
     assert (code, output, error.count("\n")) == (2, "", 1)
+
+
+def test_runs_that_a_rule_has_ended_are_told_of_together() -> None:
+    states = ["24 of 150 epochs, by the rule", "2 of 4 epochs, under way", "21 of 150 epochs, by the rule"]
+    assert settings.ended(states) == {"21 to 24 of 150 epochs, by the rule": 2, "2 of 4 epochs, under way": 1}
+    assert not settings.ended([])
+    table = runs.table("mnist_*+batch_order=fixed", "paper")
+    orderings = targets.compare("nested_lstm.table3", table).frame.query("kind == 'ordering'")
+    assert orderings["setting"].str.fullmatch(r"\d+ to \d+ of 150 epochs, by the rule").all()
 
 
 @pytest.mark.slow

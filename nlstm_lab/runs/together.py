@@ -17,6 +17,7 @@ from nlstm_lab.experiments import Experiment, sizes
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, command, is_known, load, seeds_of
 from nlstm_lab.runs.under_way import under_way
+from nlstm_lab.settings import ended
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # what a history calls the shares of training.liveness
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
@@ -126,10 +127,13 @@ def setting(runs: Iterable[Run]) -> str:
     ]
     scales = " and ".join(dict.fromkeys(run.experiment.scale for run in runs)).capitalize()
     seeds = _span({*Counter((run.experiment.name, run.experiment.scale) for run in runs).values()})
-    states = dict.fromkeys(run.state for run in runs if run.state != "done")
-    ended = [re.sub("(.*), by the rule", r"one ended after \1 by the stopping rule", state) for state in states]
+    early = ended(run.state for run in runs if run.state != "done")
+    said = [
+        re.sub("(.*), by the rule", rf"{'one' if count == 1 else count} ended after \1 by the stopping rule", state)
+        for state, count in early.items()
+    ]
     seeds = "one seed" if seeds == "1" else f"{seeds} seeds"
-    return f"{scales} scale: {'; '.join([', '.join(sizes), *titles, seeds, *ended])}."
+    return f"{scales} scale: {'; '.join([', '.join(sizes), *titles, seeds, *said])}."
 
 
 def _span(values: set[int]) -> str:

@@ -9,7 +9,7 @@ from statistics import median, stdev
 import pandas as pd
 
 from nlstm_lab.errors import UsageError, hint
-from nlstm_lab.settings import SCALES, UNDER_WAY
+from nlstm_lab.settings import SCALES, UNDER_WAY, ended
 from nlstm_lab.targets.entries import Document, Number, Ordering, Place, Tolerance
 
 TABLE = ["experiment", "scale", "seed", "split", "evaluation", "metric", "value"]
@@ -48,9 +48,9 @@ class Runs:
         return self.values.get((experiment, entry.evaluation, entry.metric, entry.split), {}).get(scale, {})
 
     def how_they_ended(self, experiments: Iterable[str], scale: str, seeds: Iterable[int]) -> str:
-        """Which rules ended the runs of these experiments: "16 of 35 epochs, by the rule", or ""."""
+        """Which rules ended the runs of these experiments: "16 to 21 of 35 epochs, by the rule", or ""."""
         runs = itertools.product(experiments, [scale], seeds)
-        return "; ".join(dict.fromkeys(self.ended[run] for run in runs if run in self.ended))
+        return "; ".join(ended(self.ended[run] for run in runs if run in self.ended))
 
 
 def measurements(claims: pd.DataFrame | None, documents: Iterable[Document]) -> dict[str, dict[str, dict[str, float]]]:

@@ -155,7 +155,9 @@ def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) 
     scale, text, better, worse = next(iter(enough or measured), ("", "", {}, {}))
     higher = ordering.metric in HIGHER_IS_BETTER
     compared = compare(*((better, worse) if higher else (worse, better)))
-    ended = runs.how_they_ended((ordering.better, ordering.worse), scale, {*better, *worse})
+    alike = [one for one in place.orderings if one.says == ordering.says]  # one line of a report
+    named = {name for one in alike for name in (one.better, one.worse)}
+    ended = runs.how_they_ended(sorted(named), scale, {*better, *worse})
     return _row(
         *(document, place.name, place.where, ordering.printed, compared.difference, ordering.note),
         kind="ordering",
