@@ -28,7 +28,8 @@ function chosenReading(lab, trained) {
 }
 
 function render(lab) {
-  const trained = lab.get("trained"), detects = trained.boundary !== "given";
+  let trained = lab.get("trained");
+  const detects = () => trained.boundary !== "given";
   const threshold = () => lab.get("threshold") ?? trained.threshold;
   const slope = () => lab.get("slope") ?? trained.slope;
   let reading = lab.alone ? chosenReading(lab, trained) : lab.get("reading"), exact = Infinity;
@@ -115,7 +116,7 @@ function render(lab) {
     const bits = reading.surprise[t];
     const head = ["layer", "z\u0303", "z", "operation", "norm of h"].map((name) => make("th", { scope: "col" }, name));
     const lines = [...reading.layers].reverse().map((layer, k) => make("tr", {}, make("th", { scope: "row" }, String(layer.layer)),
-      ...(k === 0 && detects ? ["–", "–"] : [number(layer.z_tilde[t]), number(layer.z[t])]).map((value) => make("td", {}, value)),
+      ...(k === 0 && detects() ? ["–", "–"] : [number(layer.z_tilde[t]), number(layer.z[t])]).map((value) => make("td", {}, value)),
       make("td", {}, layer.operation[t]), make("td", {}, number(layer.norm[t]))));
     facts.replaceChildren(
       make("h3", {}, `Character ${t + 1} of ${reading.symbols.length}: “${visible(reading.symbols[t])}”`, bits !== null ? `, surprise ${number(bits)} bits` : t === 0 ? ", the first" : ""),
@@ -128,7 +129,7 @@ function render(lab) {
     return `${visible(reading.symbols[t])}: ${layers.join("; ")}${bits === null ? "" : `; surprise ${number(bits)} bits`}`;
   }
 
-  const edge = () => (detects && trained.boundary === "soft" && lab.get("threshold") === null ? trained.threshold : 0.5);
+  const edge = () => (detects() && trained.boundary === "soft" && lab.get("threshold") === null ? trained.threshold : 0.5);
   function judge(isTrue) {
     const far = lab.get("within"), per = (n) => number((100 * n) / reading.symbols.length);
     const head = ["layer", "ends in 100", "moves in 100", "precision", "recall", "F1", "by chance"].map((name) => make("th", { scope: "col" }, name));
@@ -186,7 +187,7 @@ function render(lab) {
   }
 
   function explain() {
-    if (!detects) { rule.textContent = "The boundaries are given to this network: there is no detector to move."; return; }
+    if (!detects()) { rule.textContent = "The boundaries are given to this network: there is no detector to move."; return; }
     const own = `trained ${trained.boundary === "soft" ? "with soft boundaries" : `at threshold ${number(trained.threshold)}`}, slope ${number(trained.slope)}`;
     const at = (2 * threshold() - 1) / slope();
     rule.textContent = `z = 1 where the detector's pre-activation lies above (2 · threshold − 1) / slope = ${number(Math.abs(at) < 1e-9 ? 0 : at)}`
@@ -202,16 +203,24 @@ function render(lab) {
   own.value = lab.get("text");
   const another = make("details", { class: "nl-yours" }, make("summary", {}, "Another text"), labelled("What the network reads", own),
     button("Read it", () => lab.set({ text: own.value }, true)));
-  const moving = detects ? [cut, steep, back] : [];
-  lab.hint(`${detects ? "Move the sliders to see where segments would end. " : ""}Point at a character, or walk along the text with the arrow keys, to read its numbers.`);
-  lab.body.append(make("div", { class: "nl-controls" }, ...moving), rule,
+  const run = lab.get("runs").length > 1 ? [runChoice(lab)] : [];
+  lab.hint(`${detects() ? "Move the sliders to see where segments would end. " : ""}Point at a character, or walk along the text with the arrow keys, to read its numbers.`);
+  lab.body.append(make("div", { class: "nl-controls" }, ...run, cut, steep, back), rule,
     make("div", { class: "nl-controls" }, truth, within, ...tracks),
     board, keys, norms, doubt, make("div", { class: "nl-sides" }, make("div", {}, make("h3", {}, "Do segments end there?"), table), facts), lab.needsPython(another));
 
   const resized = new ResizeObserver(() => label());
   resized.observe(board);
   lab.ended(() => resized.disconnect());
-  lab.watch(["reading"], () => {
+  const offer = () => [cut, steep, back].forEach((each) => { each.hidden = !detects(); });
+  lab.watch(["reading", "trained", "run"], () => {
+    trained = lab.get("trained");
+    offer();
+    run.forEach((each) => each.update());
+    if (detects()) {
+      cut.show(threshold());
+      steep.show(slope());
+    }
     const before = reading.symbols.join("");
     reading = lab.get("reading");
     exact = Infinity;
@@ -227,6 +236,7 @@ function render(lab) {
     exact = Infinity;
     draw();
   });
+  offer();
   show();
   draw();
   return draw;

@@ -1,12 +1,14 @@
 """BoundaryExplorer: where the layers of an HM-LSTM end a segment, and whether words end there."""
 
 import copy
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import traitlets
 import xarray as xr
 from matplotlib.figure import Figure
 
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.texts import vocabulary_of
 from nlstm_lab.runs import Run
@@ -27,22 +29,26 @@ class BoundaryExplorer(LabWidget):
     faint. A page without Python holds readings at `THRESHOLDS` and `SLOPES`.
 
     Args:
-        network: An HM-LSTM or a hierarchical RNN over characters, or its run.
+        networks: An HM-LSTM or a hierarchical RNN over characters, or its run; or several by their names, among which
+            the widget chooses.
         text: What it reads, at most `LONGEST` characters; unknown ones are mapped to the nearest that it knows.
         threshold, slope: Of its detectors (equations 8 and 9); None as it was trained.
 
     Raises:
-        UsageError: No layer finds or is given boundaries; the text is empty; the threshold is not inside (0, 1), or
-            the slope not positive.
+        UsageError: No layer finds or is given boundaries; there is no network; the text is empty; the threshold is not
+            inside (0, 1), or the slope not positive.
     """
 
     title = "Learned boundaries"
     caption = "Boundaries in “{text}”; threshold {threshold}, slope {slope}."
     snippet = "lab.widgets.BoundaryExplorer({load}, {text}, threshold={threshold}, slope={slope}).figure()"
-    scripts: ClassVar[tuple[str, ...]] = ("agreement.js", "boundaries.js")
-    inputs: ClassVar[tuple[str, ...]] = ("text", "threshold", "slope")
+    scripts: ClassVar[tuple[str, ...]] = ("agreement.js", "reading.js", "boundaries.js")
+    inputs: ClassVar[tuple[str, ...]] = ("run", "text", "threshold", "slope")
     looks: ClassVar[tuple[str, ...]] = ("at", "truth", "within", "threshold", "slope")
 
+    run = traitlets.Unicode().tag(sync=True)  # by its name here
+    runs = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    titles = traitlets.Dict().tag(sync=True)  # none: runs are called by their names
     text = traitlets.Unicode().tag(sync=True)
     threshold = traitlets.Float(None, allow_none=True).tag(sync=True)
     slope = traitlets.Float(None, allow_none=True).tag(sync=True)
@@ -54,24 +60,45 @@ class BoundaryExplorer(LabWidget):
     readings: traitlets.List[Any] = traitlets.List().tag(sync=True)  # of a page without Python
 
     def __init__(
-        self, network: Network | Run, text: str, threshold: float | None = None, slope: float | None = None
+        self,
+        networks: Network | Run | Mapping[str, Network | Run],
+        text: str,
+        threshold: float | None = None,
+        slope: float | None = None,
     ) -> None:
-        # a copy: while a threshold is tried, a network that others hold must stay as it is
-        self.network = copy.deepcopy(network) if isinstance(network, Network) else network.model()
-        self.run = network.name if isinstance(network, Run) else ""
-        self.made_of = {self.run: network} if isinstance(network, Run) else {}
-        trained = described(self.network, None, None, self.run)
-        super().__init__(text=text, threshold=threshold, slope=slope, trained=trained, truth="spaces", within="0")
+        named = {networks.name: networks} if isinstance(networks, Network | Run) else dict(networks)
+        if not named:
+            raise UsageError("there is no network that could read: hand in one or more")
+        # copies: while a threshold is tried, a network that others hold must stay as it is
+        self._networks = {
+            name: copy.deepcopy(one) if isinstance(one, Network) else one.model() for name, one in named.items()
+        }
+        self.made_of = {name: one for name, one in named.items() if isinstance(one, Run)}
+        chosen = {"run": next(iter(named)), "runs": list(named)}
+        super().__init__(**chosen, text=text, threshold=threshold, slope=slope, truth="spaces", within="0")
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        text, notice = leniently(vocabulary_of(self.network), given["text"], LONGEST)
+        if given["run"] not in self._networks:
+            raise UsageError(f"there is no run {given['run']!r} to choose here; there is {', '.join(self._networks)}")
+        network = self._networks[given["run"]]
+        text, notice = leniently(vocabulary_of(network), given["text"], LONGEST)
         chosen = {name: given[name] for name in self.inputs} | {"text": text}
         data = self._read(**chosen, watch=lambda share: step(share, "the network reads the text"))
-        return {"reading": plain(data), "notice": notice, **clamped(self, given, "at", data.sizes["time"] - 1)}
+        trained = described(network, None, None, self._recorded(given["run"]))
+        moved = clamped(self, given, "at", data.sizes["time"] - 1)
+        return {"reading": plain(data), "trained": trained, "notice": notice, **moved}
 
-    def _read(self, text: str, **how: Any) -> xr.Dataset:
-        read, _ = leniently(vocabulary_of(self.network), text, LONGEST)
-        return boundaries(self.network, read, run=self.run, **how)
+    def _read(self, run: str, text: str, **how: Any) -> xr.Dataset:
+        read, _ = leniently(vocabulary_of(self._networks[run]), text, LONGEST)
+        return boundaries(self._networks[run], read, run=self._recorded(run), **how)
+
+    def _recorded(self, run: str) -> str:
+        return self.made_of[run].name if run in self.made_of else ""
+
+    @property
+    def network(self) -> Network:
+        """The network that reads."""
+        return self._networks[self.run]
 
     @property
     def data(self) -> xr.Dataset:
@@ -87,5 +114,5 @@ class BoundaryExplorer(LabWidget):
         if self.trained["boundary"] != "given":
             slopes = sorted({*SLOPES, self.trained["slope"]})
             settings = [{}, *({"threshold": threshold, "slope": slope} for slope in slopes for threshold in THRESHOLDS)]
-            state["readings"] = [plain(self._read(state["text"], **how)) for how in settings]
+            state["readings"] = [plain(self._read(state["run"], state["text"], **how)) for how in settings]
         return state

@@ -23,10 +23,10 @@ def word_networks(units: int = 16) -> dict[str, models.Network]:
     return made
 
 
-def boundary_network(units: int = 24) -> models.Network:
+def boundary_network(units: int = 24, threshold: float = 0.5) -> models.Network:
     """An HM-LSTM of three layers over the same letters, which fires often."""
     torch.manual_seed(0)
-    unit = cells.HMLSTM(len(ALPHABET), units, 3)
+    unit = cells.HMLSTM(len(ALPHABET), units, 3, threshold=threshold)
     with torch.no_grad():
         for parameter in unit.parameters():
             parameter *= 2.0

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.browser
 SETUP = [
     f"import nlstm_lab as lab\nimport sys; sys.path.append({str(Path(__file__).parent)!r})",
     "from networks import TEXT, boundary_network",
+    "networks = {'printed': boundary_network(), 'another': boundary_network(threshold=0.3)}",
 ]
 
 
@@ -31,7 +32,7 @@ def slide(page, label: str, value: float) -> None:
 
 
 def test_in_jupyterlab(notebook) -> None:
-    page = notebook("boundaries", [*SETUP, "lab.widgets.BoundaryExplorer(boundary_network(), TEXT)"])
+    page = notebook("boundaries", [*SETUP, "lab.widgets.BoundaryExplorer(networks, TEXT)"])
     page.look_around("boundaries")
     page.theme(dark=False)
     page.resize(1280)
@@ -68,6 +69,18 @@ def test_in_jupyterlab(notebook) -> None:
         page.tab.locator(".nl-facts h3").inner_text().startswith("Character 22 of 100: “i”")
     )  # the pointer rests on the one before
     page.show("boundaries-word-ends")
+
+    # another network reads the text, with the detectors that it was trained with
+    page.widget().get_by_role("button", name="As trained").click()
+    page.idle()
+    before = scores(page)
+    page.widget().get_by_label("Run").select_option("another")
+    page.idle()
+    assert scores(page) != before
+    assert "at threshold 0.3" in page.widget().inner_text()
+    page.widget().get_by_label("Run").select_option("printed")
+    page.idle()
+    assert scores(page) == before
 
     page.widget().get_by_text("Another text").click()
     page.widget().get_by_label("What the network reads").fill("<script>window.hacked=1</script> É 👩 שלום 漢字")

@@ -1,5 +1,6 @@
 """BoundaryExplorer: every threshold and slope is a reading, since z feeds back into the layers."""
 
+import copy
 import json
 import re
 
@@ -49,6 +50,25 @@ def test_only_where_the_preactivation_is_cut_counts(network, threshold, slope):
     )
     for name in ("z", "operation", "norm"):
         np.testing.assert_array_equal(moved[name], equal[name])
+
+
+def test_another_network_reads_the_same_text_with_its_own_detectors(network):
+    other = copy.deepcopy(network)
+    other.recurrent.slope = 2.5
+    with torch.no_grad():
+        other.recurrent.cells[0].bias.neg_()
+    widget = BoundaryExplorer({"printed": network, "another": other}, TEXT)
+    assert (widget.run, widget.runs, widget.trained["slope"]) == ("printed", ["printed", "another"], 1.0)
+    before = widget.reading
+    widget.run = "another"
+    assert widget.trained["slope"] == 2.5
+    np.testing.assert_array_equal(widget.data["z"], boundaries(other, TEXT)["z"])
+    assert widget.reading["layers"] != before["layers"]
+    with pytest.raises(UsageError, match="neither"):
+        widget.run = "neither"
+    assert widget.run == "another"
+    with pytest.raises(UsageError):
+        BoundaryExplorer({}, TEXT)
 
 
 def test_what_a_network_does_not_know_is_mapped_and_the_caret_stays_in_the_text(network):

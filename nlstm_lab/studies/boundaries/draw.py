@@ -1,6 +1,5 @@
 """Boundaries along a text: figures 3 and 4 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016)."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any
@@ -23,7 +22,7 @@ BLOCKS = ListedColormap(["#000000", "#ffffff"])  # the paper's: white where a se
 CODES = ListedColormap([look.colour for look in OPERATIONS.values()])
 
 # inches
-MARGIN, RIGHT, TEXT, BAND, GAP, LINE = 0.36, 0.05, 0.13, 0.085, 0.02, 0.14
+MARGIN, RIGHT, TEXT, BAND, GAP, APART, LINE = 0.36, 0.05, 0.13, 0.085, 0.02, 0.03, 0.14
 STRIP, KEY = 0.04, 0.14
 
 
@@ -45,21 +44,20 @@ def boundary_rows(
     first, *_ = readings.values()
     lines = _lines(first, row)
     bands = [
-        (one, letter if name else "", layer)
-        for letter, (name, one) in zip(ascii_lowercase, readings.items(), strict=False)
+        (reading, one, layer)
+        for reading, one in enumerate(readings.values())
         for layer in reversed(one["layer"].values[:-1].tolist())  # the highest layer on top, as in the paper
     ]
-    apart = 0.03 * (len(readings) - 1)
-    block = TEXT + len(bands) * (BAND + GAP) + apart + LINE
+    letters = ascii_lowercase if len(readings) > 1 else [""]
+    block = TEXT + len(bands) * (BAND + GAP) + APART * (len(readings) - 1) + LINE
     figure, ax = sheet(ax, width, block * len(lines) + KEY + 0.16 * (len(readings) > 1))
     pitch = (width - MARGIN - RIGHT) / row
     for k, (start, stop) in enumerate(lines):
-        y = k * block + TEXT
-        _write(ax, first, start, stop, k * block, pitch)
-        for before, (one, letter, layer) in itertools.pairwise([(None, "", 0), *bands]):
-            y += 0.03 * (before[0] is not None and before[1] != letter)
-            _z(ax, one, layer, start, stop, y, pitch, letter)
-            y += BAND + GAP
+        y = k * block
+        _write(ax, first, start, stop, y, pitch)
+        for place, (reading, one, layer) in enumerate(bands):
+            top = y + TEXT + place * (BAND + GAP) + APART * reading
+            _z(ax, one, layer, start, stop, top, pitch, letters[reading])
     _squares(ax, MARGIN, block * len(lines) + 0.02)
     if len(readings) == 1:
         return attach(figure, boundary_frame(first), {"z": LIVE, "norm": LIVE})
