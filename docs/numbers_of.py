@@ -273,10 +273,10 @@ def boundaries(measure: str) -> pd.DataFrame:
 
 
 @cache
-def ladder(quantity: str) -> dict[str, Interval]:
-    """Of the language whose words are known: every setting's `quantity` over seeds, as notebook 21 draws it."""
+def ladder(quantity: str, text: str = "a language whose words are known") -> dict[str, Interval]:
+    """Every setting's `quantity` over seeds, as notebook 21 draws it for that text."""
     drawn = pd.read_csv(lab.paths.figures() / "lab_boundary_ladder.csv")
-    chosen = drawn[(drawn["text"] == "a language whose words are known") & (drawn["quantity"] == quantity)]
+    chosen = drawn[(drawn["text"] == text) & (drawn["quantity"] == quantity)]
     return {str(setting): t_interval(rows["value"]) for setting, rows in chosen.groupby("setting", sort=False)}
 
 

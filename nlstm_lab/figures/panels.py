@@ -83,7 +83,9 @@ def seeds_and_mean(
 
 
 def seeds_and_interval(ax: Axes, y: float, values: "pd.Series[float]", color: str, **style: Any) -> None:
-    """At the height `y` every seed a dot, and the t interval of their mean a line."""
+    """At the height `y` every seed a dot, and the t interval of their mean a line; nothing where there is no seed."""
+    if values.empty:  # a line without points, drawn beyond its axes, would have no place in the figure's layout
+        return
     _, low, high = t_interval(values)
     ax.plot([low, high], [y, y], color=color, linewidth=1.2, solid_capstyle="butt", zorder=3)
     dots: dict[str, Any] = {"marker": "o", "markersize": 2.6, "linestyle": "", "zorder": 4, "clip_on": False}

@@ -1,5 +1,6 @@
 """Boundaries, segments and scores: what is drawn is what was found, and bad input gets a sentence."""
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -308,6 +309,12 @@ def test_the_ladder_shows_every_setting_s_seeds_above_chance() -> None:
     assert drawn["value"].tolist() == pytest.approx([0.1, 0.11, 0.12])
     interval = next(line for line in figure.axes[0].lines if len(line.get_xdata()) == 2)
     assert list(interval.get_xdata()) == pytest.approx(list(t_interval([0.1, 0.11, 0.12])[1:]))
+    few = scores[(scores["text"] == "one") | ((scores["setting"] == "a") & (scores["seed"] == 0))]
+    figure = figures.boundary_ladder(few)  # a setting without a run, and one of one seed
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure.draw_without_rendering()
+    assert figure.get_tightbbox().x0 >= 0
 
 
 def test_detectors_in_training_are_means_of_the_first_layer() -> None:
