@@ -148,7 +148,6 @@ def distance(setting: str) -> float:
     """How far the LSTMs of table 3 of Nested LSTMs lie from the printed validation losses in a setting of theirs."""
     printed = rows("nested_lstm.table3", kind="number", metric="nll_nats", split="valid")
     printed = printed[printed["subject"].str.startswith("LSTM")]
-    printed = printed.assign(experiment=printed["experiment"].str.partition("+")[0])
     return float(lab.targets.distances(printed, table(), {"": setting}, range(3))["distance"].iloc[0])
 
 

@@ -785,5 +785,9 @@ def test_how_far_a_setting_is_from_the_printed_rows_is_the_mean_squared_log_rati
     assert found.loc["ours", ["A", "B", "seeds"]].tolist() == [3.0, 5.0, 1]
     assert math.isnan(found.loc["x", "distance"]), "one row has no run"
     assert found.loc["x", "seeds"] == 0
+    adopted = numbers.assign(experiment=numbers["experiment"] + "+y=2")
+    settings = {"ours": "", "x": "+x=1"}
+    again = targets.distances(adopted, pd.concat([table, other]), settings, [0, 1])
+    pd.testing.assert_frame_equal(again, found)
     nothing = targets.distances(numbers, lab.runs.table("no_such_*"), {"ours": ""}, [0, 1])
     assert math.isnan(nothing.loc["ours", "distance"])

@@ -104,7 +104,7 @@ def distances(
     Args:
         numbers: The rows of a comparison's frame that count, of one metric and split.
         table: Every run that there is, read by one evaluation.
-        settings: What each setting adds to an experiment's name, such as "+batch_order=fixed", by its label.
+        settings: What each setting adds to a row's name, such as "+batch_order=fixed", by its label.
         seeds: Whose mean counts, at paper scale.
 
     Returns:
@@ -114,8 +114,9 @@ def distances(
     keys = ["experiment", "metric", "split"]
     here = table[(table["scale"] == "paper") & table["seed"].isin(list(seeds))]
     ours, rows = here.groupby(keys)["value"].agg(["mean", "count"]), []
+    names = numbers["experiment"].str.partition("+")[0]  # without the setting that was adopted
     for ending in settings.values():
-        wanted = numbers.assign(experiment=numbers["experiment"] + ending)
+        wanted = numbers.assign(experiment=names + ending)
         found = ours.reindex(pd.MultiIndex.from_frame(wanted[keys]))
         logs = np.log(found["mean"].to_numpy(float) / numbers["printed"].to_numpy())
         means = dict(zip(numbers["subject"], found["mean"], strict=True))
