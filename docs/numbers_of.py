@@ -279,6 +279,12 @@ def ladder(quantity: str, text: str = "a language whose words are known") -> dic
     return {str(setting): t_interval(rows["value"]) for setting, rows in chosen.groupby("setting", sort=False)}
 
 
+def overflowed(pattern: str) -> bool:
+    """Whether every run of such experiments that is known failed, and there is one."""
+    failed, done = lab.runs.failures(pattern, "small"), lab.runs.table(pattern, "small")
+    return not failed.empty and done.empty
+
+
 def best_of(settings: dict[str, Interval]) -> str:
     """The setting with the highest mean."""
     return max(settings, key=lambda name: settings[name].mean)
