@@ -69,7 +69,7 @@ def detectors(records: Sequence[Record], inputs: Tensor) -> dict[str, float]:
     """What the boundary detectors of an HM-LSTM do on one batch, layer by layer but the top one.
 
     boundary_rate/layer 1, the mean of z; clamped_share, of the z~ at 0 or 1, where the straight-through gradient is
-    zero; explained_share, the mutual information of z and the current symbol by the entropy of z, absent where it is 0.
+    zero; explained_share, the mutual information of z and the current symbol by the entropy of z, NaN where that is 0.
     """
     named = {}
     for k, record in enumerate(records[:-1], 1):
@@ -78,9 +78,8 @@ def detectors(records: Sequence[Record], inputs: Tensor) -> dict[str, float]:
         z, z_tilde = record["z"], record["z_tilde"]
         named[f"boundary_rate/layer {k}"] = float(z.mean())
         named[f"clamped_share/layer {k}"] = float(((z_tilde <= 0) | (z_tilde >= 1)).float().mean())
-        explained = None if inputs.is_floating_point() else _explained((z > 0.5).flatten(), inputs.flatten())
-        if explained is not None:
-            named[f"explained_share/layer {k}"] = explained
+        if not inputs.is_floating_point():
+            named[f"explained_share/layer {k}"] = _explained((z > 0.5).flatten(), inputs.flatten())
     return named
 
 
@@ -99,12 +98,12 @@ def ratio_loss(notes: Sequence[tuple[Tensor, Tensor]], lengths: Sequence[float])
     return (N / (N - 1) * ((N - 1) * fired * open_ + (1 - fired) * (1 - open_))).sum()
 
 
-def _explained(fires: Tensor, symbols: Tensor) -> float | None:
-    """The share of the entropy of `fires` [N] that `symbols` [N] take away; None where there is no entropy."""
+def _explained(fires: Tensor, symbols: Tensor) -> float:
+    """The share of the entropy of `fires` [N] that `symbols` [N] take away."""
     joint = torch.stack([torch.bincount(symbols[fires == side], minlength=int(symbols.max()) + 1) for side in (0, 1)])
     shares = joint.double() / len(fires)
     whole, given = _entropy(shares.sum(1)), _entropy(shares.flatten()) - _entropy(shares.sum(0))
-    return 1 - given / whole if whole else None
+    return 1 - given / whole if whole else float("nan")
 
 
 def _entropy(shares: Tensor) -> float:

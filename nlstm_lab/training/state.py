@@ -134,8 +134,9 @@ class State:
         return states
 
     def log(self, epoch: int, split: str, evaluation: str, values: dict[str, float]) -> list[Row]:
-        """Rows of the history, not yet in it."""
-        return [(epoch, self.progress.update, split, evaluation, name, value) for name, value in values.items()]
+        """Rows of the history, not yet in it; none of a NaN, which a record may not hold."""
+        known = {name: value for name, value in values.items() if not math.isnan(value)}
+        return [(epoch, self.progress.update, split, evaluation, name, value) for name, value in known.items()]
 
 
 def mapped(state: Any, change: Any) -> Any:

@@ -1,5 +1,7 @@
 """What is logged of boundary detectors, on records and networks where it is known."""
 
+import math
+
 import pytest
 import torch
 
@@ -27,7 +29,7 @@ def test_what_is_logged_of_known_boundaries():
     assert [found[f"clamped_share/layer {k}"] for k in (1, 2, 3)] == [1, 0, 0]
     assert found["explained_share/layer 1"] == pytest.approx(1)
     assert found["explained_share/layer 2"] == pytest.approx(0)
-    assert "explained_share/layer 3" not in found  # a row without a value would make the record unreadable
+    assert math.isnan(found["explained_share/layer 3"])
     assert not any("layer 4" in name for name in found)  # the top layer has no detector
 
 
@@ -37,6 +39,21 @@ def test_every_hm_lstm_has_rows_and_no_other_cell_type():
         network = models.build(models.ModelConfig(cell_type, 4, 3, embedding_size=3), ends, seed=0)
         found = shares(network, torch.randint(5, (20, 2)))
         assert sum(name.split("/")[0] not in ("latched_share", "silent_share") for name in found) == expected
+
+
+def test_the_history_has_no_row_of_what_has_no_value():
+    """A detector that never fires has no entropy to be explained; a record with a NaN could not be read."""
+    task = NestedLanguage(size=1_000, words=8, topics=2, length=10, batch_size=4).load()
+    network = models.build(models.ModelConfig("hmlstm", 8, 2), models.Interface.of(task), seed=0)
+    with torch.no_grad():
+        for name, value in network.named_parameters():
+            if "layers.0.bias" in name:
+                value[-1] = -1e3  # z of the first layer, whatever it reads
+    fit = training.fit(network, task, TrainingConfig(1, 0.01), seed=0, progress=False)
+    rows = {name: value for *_, name, value in fit.history}
+    assert rows["boundary_rate/layer 1"] == 0
+    assert "explained_share/layer 1" not in rows
+    assert not any(math.isnan(value) for *_, value in fit.history)
 
 
 def test_the_ratio_loss_is_least_at_its_rate():
