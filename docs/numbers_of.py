@@ -279,10 +279,9 @@ def ladder(quantity: str, text: str = "a language whose words are known") -> dic
     return {str(setting): t_interval(rows["value"]) for setting, rows in chosen.groupby("setting", sort=False)}
 
 
-def overflowed(pattern: str) -> bool:
-    """Whether every run of such experiments that is known failed, and there is one."""
-    failed, done = lab.runs.failures(pattern, "small"), lab.runs.table(pattern, "small")
-    return not failed.empty and done.empty
+def overflowed(pattern: str) -> int:
+    """How many of such trainings ended because their loss or gradient overflowed."""
+    return len(lab.runs.failures(pattern, "small"))
 
 
 def best_of(settings: dict[str, Interval]) -> str:
@@ -294,6 +293,26 @@ def clamped(setting: str) -> float:
     """The share of steps at which a setting's first layer ends with no gradient of z, the mean over seeds."""
     shares = pd.read_csv(lab.paths.figures() / "lab_detector_training.csv").query("quantity == 'clamped_share'")
     return float(shares.loc[shares["setting"] == setting].filter(like="update").iloc[:, -1].mean())
+
+
+def on_penn_treebank(**flags: object) -> list[lab.runs.Run]:
+    """The three seeds of a setting that notebook 21 trains on the Penn Treebank."""
+    one = lab.experiments.variant("ptb_char_hmlstm_step", scale="small", epochs=8, updates_per_epoch=640, **flags)
+    return [lab.runs.load(one, seed) for seed in range(3)]
+
+
+def at_end(quantity: str, **flags: object) -> float:
+    """Layer 1's share of that name after the last epoch of such a setting, the mean over seeds."""
+    history = lab.runs.histories(on_penn_treebank(**flags))
+    return float(history.query(f"metric == '{quantity}_share/layer 1' and epoch == 8")["value"].mean())
+
+
+def at_word_starts(**flags: object) -> list[float]:
+    """The share of first letters at which each seed's first layer fires, in such a setting; the lowest comes first."""
+    networks = [(run, run.model()) for run in on_penn_treebank(**flags)]
+    scores = lab.probes.gather(networks, lab.probes.segment_scores, lab.datasets.Excerpt("ptb", "valid", 10_000))
+    exact = scores.query("layer == 1 and within == '0' and detector == 'network' and truth == 'word starts'")
+    return sorted(exact["recall"])
 
 
 def fires(truth: str) -> "pd.Series[float]":
