@@ -5,7 +5,7 @@ longer is so.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -262,13 +262,18 @@ def drawn(start: str) -> Interval:
     return _pair(medians, "median", INNER | {"value": "tanh"}, OUTER | {"value": "raw"})
 
 
-@cache
-def boundaries(measure: str) -> pd.DataFrame:
-    """A measurement of the first layer's boundaries of the annealed HM-LSTM, a row a seed and truth."""
-    networks = [(run, run.model()) for run in lab.runs.recorded("ptb_char_hmlstm_annealed", "small")]
-    return lab.probes.gather(networks, getattr(lab.probes, measure), lab.datasets.Excerpt("ptb", "valid", 10000)).query(
-        "layer == 1"
-    )
+def boundaries(measure: str, runs: Sequence[lab.runs.Run] = ()) -> pd.DataFrame:
+    """A measurement of the first layer's boundaries, a row a seed and truth; without runs of the annealed HM-LSTM."""
+    networks = [(run, run.model()) for run in runs or lab.runs.recorded("ptb_char_hmlstm_annealed", "small")]
+    text = lab.datasets.Excerpt("ptb", "valid", 10_000)
+    return lab.probes.gather(networks, getattr(lab.probes, measure), text).query("layer == 1")
+
+
+def fires(truth: str, runs: Sequence[lab.runs.Run] = ()) -> "pd.Series[float]":
+    """The share of a truth's places at which each seed's first layer fires; who fires at spaces most comes first."""
+    exact = boundaries("segment_scores", runs).query("within == '0' and detector == 'network'")
+    shares = exact.pivot(index="seed", columns="truth", values="recall").sort_values("spaces", ascending=False)
+    return shares[truth]
 
 
 @cache
@@ -305,21 +310,6 @@ def at_end(quantity: str, **flags: object) -> float:
     """Layer 1's share of that name after the last epoch of such a setting, the mean over seeds."""
     history = lab.runs.histories(on_penn_treebank(**flags))
     return float(history.query(f"metric == '{quantity}_share/layer 1' and epoch == 8")["value"].mean())
-
-
-def at_word_starts(**flags: object) -> list[float]:
-    """The share of first letters at which each seed's first layer fires, in such a setting; the lowest comes first."""
-    networks = [(run, run.model()) for run in on_penn_treebank(**flags)]
-    scores = lab.probes.gather(networks, lab.probes.segment_scores, lab.datasets.Excerpt("ptb", "valid", 10_000))
-    exact = scores.query("layer == 1 and within == '0' and detector == 'network' and truth == 'word starts'")
-    return sorted(exact["recall"])
-
-
-def fires(truth: str) -> "pd.Series[float]":
-    """The share of a truth's places at which each seed's first layer fires; who fires at spaces most comes first."""
-    exact = boundaries("segment_scores").query("within == '0' and detector == 'network'")
-    shares = exact.pivot(index="seed", columns="truth", values="recall").sort_values("spaces", ascending=False)
-    return shares[truth]
 
 
 def slowness(value: str, start: str) -> dict[str, float]:

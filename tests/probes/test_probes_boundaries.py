@@ -10,12 +10,14 @@ import torch
 import xarray as xr
 from torch import nn
 
-from nlstm_lab import probes
+from nlstm_lab import probes, runs
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.datasets.base import Vocabulary
+from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models import MixtureDensity, Network
+from nlstm_lab.probes.records import digest
 from nlstm_lab.studies.boundaries.measure import OPERATIONS, described, from_rows, rows_of
 from nlstm_lab.studies.boundaries.segments import judged, text_truths
 
@@ -157,12 +159,18 @@ def test_bad_wishes_are_refused(hierarchical, text, options):
 
 
 def test_a_network_without_weights_is_refused(hierarchical, text):
-    """The slope of its detectors is not known either, even where a record has its boundaries."""
     network = hierarchical().drop_weights("0123", "the weights are not kept")
     with pytest.raises(MissingRun):
-        described(network, None, None, "")
-    with pytest.raises(MissingRun):
         probes.boundaries(network, text)
+
+
+def test_a_record_is_read_without_the_weights():
+    """All but the slope, which is one of them."""
+    excerpt, run = Excerpt("ptb", "valid", 270), runs.load("ptb_char_hmlstm_annealed", scale="small")
+    whole, kept = probes.boundaries(run.model(), excerpt), digest(run.model())
+    without = probes.boundaries(run.model().drop_weights(kept, "the weights are not kept"), excerpt)
+    assert without.attrs["slope"] is None
+    assert without.assign_attrs(slope=whole.attrs["slope"]).identical(whole)
 
 
 def test_networks_without_detectors_are_refused(network, text):

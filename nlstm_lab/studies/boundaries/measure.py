@@ -57,8 +57,8 @@ def boundaries(
         - `norm` (time, layer): the Euclidean norm of h;
         - `surprise` (time): -log2 p of what was read, in bits (of the density, for points); NaN at the first step, and
           everywhere where the network predicts something else than what it reads.
-        Attributes: model, run, boundary ("step", "sample", "soft" or "given"), threshold, slope (None where given),
-        hidden_size.
+        Attributes: model, run, boundary ("step", "sample", "soft" or "given"), threshold, slope (both None where given;
+        slope also where a record is read and the weights are not kept, as it is one of them), hidden_size.
 
     Raises:
         UsageError: There are no detectors, no text, or characters that the network does not know; the threshold is
@@ -88,6 +88,7 @@ def together(
 ) -> list[xr.Dataset]:
     """`boundaries` of several texts, read side by side, each from a zero state; they may differ in length."""
     attributes = described(model, threshold, slope, run)
+    model.require_weights()
     coded = [encode(model, text) for text in texts]
     codes = pad_sequence(coded)  # what is read behind a text's end is left out again
     chunks: list[dict[str, Tensor]] = []
@@ -148,12 +149,12 @@ def described(model: Network, threshold: float | None, slope: float | None, run:
         if threshold is not None or slope is not None:
             raise UsageError(f"{named} has no detectors, its boundaries are given: it takes no threshold and no slope")
         return attributes | {"boundary": "given", "threshold": None, "slope": None}
-    model.require_weights()  # the slope is one of them
     cell = _cells(unit)[0]
+    own = None if model.missing_weights else unit.slope
     return attributes | {
         "boundary": cell.boundary if threshold is None else "step",
         "threshold": cell.threshold if threshold is None else threshold,
-        "slope": unit.slope if slope is None else slope,
+        "slope": own if slope is None else slope,
     }
 
 
