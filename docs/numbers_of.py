@@ -306,6 +306,20 @@ def on_penn_treebank(**flags: object) -> list[lab.runs.Run]:
     return [lab.runs.load(one, seed) for seed in range(3)]
 
 
+def larger(**flags: object) -> list[lab.runs.Run]:
+    """The one seed of a setting that notebook 22 shows with 256 units, trained for ten epochs of the whole text."""
+    sizes = {"hidden_size": 256, "embedding_size": 128, "output_embedding_size": 256}
+    how = {"epochs": 10, "updates_per_epoch": None} | sizes | flags
+    return [lab.runs.load(lab.experiments.variant("ptb_char_hmlstm_step", scale="small", **how), 0)]
+
+
+def aligned(runs: Sequence[lab.runs.Run]) -> "pd.Series[float]":
+    """What notebook 21 judges of one network on the Penn Treebank: rate, f1 and its chance, bits and those shuffled."""
+    networks = [(run, run.model()) for run in runs]
+    text = lab.datasets.Excerpt("ptb", "valid", 50_000)
+    return lab.probes.gather(networks, lab.probes.word_alignment, text).iloc[0]
+
+
 def at_end(quantity: str, **flags: object) -> float:
     """Layer 1's share of that name after the last epoch of such a setting, the mean over seeds."""
     history = lab.runs.histories(on_penn_treebank(**flags))
