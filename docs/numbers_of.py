@@ -264,8 +264,9 @@ def drawn(start: str) -> Interval:
 
 def boundaries(measure: str, runs: Sequence[lab.runs.Run] = ()) -> pd.DataFrame:
     """A measurement of the first layer's boundaries, a row a seed and truth; without runs of the annealed HM-LSTM."""
-    networks = [(run, run.model()) for run in runs or lab.runs.recorded("ptb_char_hmlstm_annealed", "small")]
-    text = lab.datasets.Excerpt("ptb", "valid", 10_000)
+    runs = runs or lab.runs.recorded("ptb_char_hmlstm_annealed", "small")
+    networks = [(run, run.model()) for run in runs]
+    text = lab.datasets.Excerpt(corpus_of(runs), "valid", 10_000)
     return lab.probes.gather(networks, getattr(lab.probes, measure), text).query("layer == 1")
 
 
@@ -306,18 +307,26 @@ def on_penn_treebank(**flags: object) -> list[lab.runs.Run]:
     return [lab.runs.load(one, seed) for seed in range(3)]
 
 
-def larger(**flags: object) -> list[lab.runs.Run]:
-    """The one seed of a setting that notebook 22 shows with 256 units, trained for ten epochs of the whole text."""
+def longer(text: str, **flags: object) -> list[lab.runs.Run]:
+    """The one seed of a setting that notebook 22 trains for longer on "ptb", with 256 units, or on "wikipedia"."""
     sizes = {"hidden_size": 256, "embedding_size": 128, "output_embedding_size": 256}
-    how = {"epochs": 10, "updates_per_epoch": None} | sizes | flags
-    return [lab.runs.load(lab.experiments.variant("ptb_char_hmlstm_step", scale="small", **how), 0)]
+    name, how = {
+        "ptb": ("ptb_char_hmlstm_step", {"epochs": 10, "updates_per_epoch": None} | sizes),
+        "wikipedia": ("text8_hmlstm_layernorm", {"epochs": 8, "updates_per_epoch": 640}),
+    }[text]
+    return [lab.runs.load(lab.experiments.variant(name, scale="small", **how | flags), 0)]
 
 
 def aligned(runs: Sequence[lab.runs.Run]) -> "pd.Series[float]":
-    """What notebook 21 judges of one network on the Penn Treebank: rate, f1 and its chance, bits and those shuffled."""
+    """What notebook 21 judges of one network on its text: rate, f1 and its chance, bits and those shuffled."""
     networks = [(run, run.model()) for run in runs]
-    text = lab.datasets.Excerpt("ptb", "valid", 50_000)
+    text = lab.datasets.Excerpt(corpus_of(runs), "valid", 50_000)
     return lab.probes.gather(networks, lab.probes.word_alignment, text).iloc[0]
+
+
+def corpus_of(runs: Sequence[lab.runs.Run]) -> str:
+    """The text that networks are trained on."""
+    return str(runs[0].experiment.task.corpus)
 
 
 def at_end(quantity: str, **flags: object) -> float:
