@@ -144,9 +144,9 @@ def count(target: str, *wanted: str, kind: str = "number", **which: Any) -> int:
     return int(found.isin(wanted).sum()) if wanted else len(found)
 
 
-def distance(setting: str) -> float:
-    """How far the LSTMs of table 3 of Nested LSTMs lie from the printed validation losses in a setting of theirs."""
-    printed = rows("nested_lstm.table3", kind="number", metric="nll_nats", split="valid")
+def distance(target: str, metric: str, setting: str) -> float:
+    """How far the LSTMs of a table of Nested LSTMs lie from the printed validation values in a setting of theirs."""
+    printed = rows(target, kind="number", metric=metric, split="valid")
     printed = printed[printed["subject"].str.startswith("LSTM")]
     return float(lab.targets.distances(printed, table(), {"": setting}, range(3))["distance"].iloc[0])
 
