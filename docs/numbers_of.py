@@ -308,20 +308,23 @@ def on_penn_treebank(**flags: object) -> list[lab.runs.Run]:
 
 
 def longer(text: str, **flags: object) -> list[lab.runs.Run]:
-    """The one seed of a setting that notebook 22 trains for longer on "ptb", with 256 units, or on "wikipedia"."""
+    """A setting that notebook 22 trains for longer: one seed on "ptb", with 256 units, or three on "wikipedia"."""
     sizes = {"hidden_size": 256, "embedding_size": 128, "output_embedding_size": 256}
-    name, how = {
-        "ptb": ("ptb_char_hmlstm_step", {"epochs": 10, "updates_per_epoch": None} | sizes),
-        "wikipedia": ("text8_hmlstm_layernorm", {"epochs": 8, "updates_per_epoch": 640}),
+    name, how, seeds = {
+        "ptb": ("ptb_char_hmlstm_step", {"epochs": 10, "updates_per_epoch": None} | sizes, 1),
+        "wikipedia": ("text8_hmlstm_layernorm", {"epochs": 8, "updates_per_epoch": 640}, 3),
     }[text]
-    return [lab.runs.load(lab.experiments.variant(name, scale="small", **how | flags), 0)]
+    one = lab.experiments.variant(name, scale="small", **how | flags)
+    return [lab.runs.load(one, seed) for seed in range(seeds)]
 
 
-def aligned(runs: Sequence[lab.runs.Run]) -> "pd.Series[float]":
-    """What notebook 21 judges of one network on its text: rate, f1 and its chance, bits and those shuffled."""
+def aligned(runs: Sequence[lab.runs.Run]) -> dict[str, Interval]:
+    """What notebook 21 judges of networks on their text: "rate", "f1" above chance and "bits" above shuffled."""
     networks = [(run, run.model()) for run in runs]
     text = lab.datasets.Excerpt(corpus_of(runs), "valid", 50_000)
-    return lab.probes.gather(networks, lab.probes.word_alignment, text).iloc[0]
+    found = lab.probes.gather(networks, lab.probes.word_alignment, text)
+    each = {"rate": found["rate"], "f1": found["f1"] - found["chance"], "bits": found["bits"] - found["shuffled"]}
+    return {quantity: t_interval(values) for quantity, values in each.items()}
 
 
 def corpus_of(runs: Sequence[lab.runs.Run]) -> str:
