@@ -20,7 +20,8 @@ DOCS = Path(__file__).resolve().parent
 READING = ("10", "12", "93", "90", "91", "94", "22", "32", "11", "13", "14", "21", "30", "00", "01")
 NAMES = {name: getattr(numbers, name) for name in dir(numbers) if not name.startswith("_")}
 JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
-STATEMENT = ["says", "note", "metric", "split", "scale", "setting"]  # what one row of claims is about
+SENTENCE = ["says", "metric", "split"]  # one or more comparisons
+STATEMENT = [*SENTENCE, "note", "scale", "setting"]  # what one row of claims is about
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,12 @@ def statements(name: str) -> list[Statement]:
     chosen = rows[rows["says"] == said[int(which)]] if which else rows
     if chosen.empty:
         raise numbers.Untrue(f"no document says {name!r}")
-    return [_statement(group) for _, group in chosen.groupby(STATEMENT, sort=False)]
+    whole_sentences = {key: len(rows) for key, rows in chosen.groupby(SENTENCE)}
+    groups = (group for _, group in chosen.groupby(STATEMENT, sort=False))
+    return [_statement(group, whole_sentences[tuple(group[SENTENCE].iloc[0])]) for group in groups]
 
 
-def _statement(rows: pd.DataFrame) -> Statement:
+def _statement(rows: pd.DataFrame, comparisons: int) -> Statement:
     least = rows.loc[rows["ours"].idxmin()] if rows["ours"].notna().any() else rows.iloc[0]
     found = rows["verdict"].value_counts(sort=False)
     ours = ""
@@ -100,9 +103,11 @@ def _statement(rows: pd.DataFrame) -> Statement:
         digits = len(least["as_printed"].partition(".")[2]) + 1 if least["as_printed"] else 3
         ours = numbers.ci(numbers.Interval(least["ours"], least["low"], least["high"]), digits)
         ours = f"{ours} {least['metric']}".strip() + (" (smallest)" if len(rows) > 1 else "")
+    split = {"valid": "validation"}.get(least["split"], least["split"])
+    part = f"{len(rows)} of {comparisons} comparisons" if len(rows) < comparisons else ""
     return Statement(
         document="" if least["own"] else lab.targets.load(least["document"]).title,
-        where=", ".join(filter(None, [least["where"], {"valid": "validation"}.get(least["split"], least["split"])])),
+        where=", ".join(filter(None, [least["where"], split, part])),
         says=least["says"],
         note=least["note"],
         measure=least["subject"] if least["kind"] == "claim" else "",
