@@ -130,7 +130,8 @@ def test_an_hmlstm_is_measured_beside_its_loop_and_the_record_keeps_it(tmp_path,
     monkeypatch.setattr(paths, "bench", lambda: tmp_path)
     rows = list(measured(rounds=2))
     record_steps(rows, "here")
-    frame = recorded_steps("here")
+    frame = recorded_steps()
+    assert set(frame["machine"]) == {"here"}
     assert frame["variant"].tolist() == [LOOP, "derived backward", LOOP]
     assert frame["network"].tolist() == ["HM-LSTM", "HM-LSTM", "LayerNorm LSTM"]
     loops = frame[frame["variant"] == LOOP]

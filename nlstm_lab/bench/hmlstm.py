@@ -70,13 +70,12 @@ def record_steps(rows: list[dict[str, Any]], name: str) -> None:
     paths.write(paths.bench() / f"hmlstm-{name}.csv", text)
 
 
-def recorded_steps(name: str = "one_thread") -> pd.DataFrame:
-    """Read what `nlstm-lab bench hmlstm --record NAME` measured.
-
-    Args:
-        name: The word for the machine.
+def recorded_steps() -> pd.DataFrame:
+    """Read what `nlstm-lab bench hmlstm --record NAME` measured on each machine.
 
     Returns:
-        The rows of `measured`, with columns that tell the machine.
+        The rows of `measured` under `machine`, its name, with columns that tell of it; one machine after the other.
     """
-    return pd.read_csv(paths.bench() / f"hmlstm-{name}.csv", keep_default_na=False)
+    files = {file.stem.removeprefix("hmlstm-"): file for file in sorted(paths.bench().glob("hmlstm-*.csv"))}
+    frames = {name: pd.read_csv(file, keep_default_na=False) for name, file in files.items()}
+    return pd.concat(frames, names=["machine"]).reset_index("machine").reset_index(drop=True)
