@@ -355,7 +355,7 @@ def slower(
 
 
 def missed(first: dict[str, str], second: dict[str, str], start: str) -> Interval:
-    """By how many predictions the first memory is missed for longer after a swap."""
+    """By how many predictions the mean delay of the divergence is longer after a swap of the first memory."""
     return _pair(_swaps().query("start == @start"), "lag", first, second)
 
 

@@ -11,7 +11,7 @@ function offsets(first) {
   return starts;
 }
 
-/** What position t hangs on, from the first character of its window up to itself; null where nothing was asked for. */
+/** What position t depends on, from the first character of its window up to itself; null where nothing was computed. */
 function connectivityRow(matrix, k, t, starts, squared) {
   const largest = matrix.networks[k].largest[t];
   if (largest === null) return null;
@@ -124,7 +124,7 @@ function render(lab) {
   /** What is asked at the shared character, in words. */
   function asked(k) {
     const at = lab.get("at"), name = matrix.networks[k].target[at], p = matrix.networks[k].p[at];
-    if (name) return `asked for: ${name}, ${percent(p)}`;
+    if (name) return `target: ${name}, ${percent(p)}`;
     return about.word[at] && lab.get("target") === "true" ? `“${about.word[at]}” is none of its words: ask for the likeliest` : "nothing to ask for here";
   }
 
@@ -139,7 +139,7 @@ function render(lab) {
     const values = rows[k], first = about.window[lab.get("at")];
     if (!values) return "";
     const largest = largestOf(values);
-    if (largest === 0) return "hangs on nothing";
+    if (largest === 0) return "depends on nothing";
     const reading = lab.get("locked") && cursor !== lab.get("at");
     const source = reading ? cursor - first : values.findIndex((value) => Math.abs(value) === largest);
     const place = source + first;
@@ -167,7 +167,7 @@ function render(lab) {
     own.value = lab.get("text");
     which.hidden = lab.get("target") !== "given";
     cuts.hidden = about.windows < 2;
-    cuts.textContent = `The text is read in ${about.windows} windows of at most ${about.longest} characters, each from a zero state: nothing hangs on a character of another window.`;
+    cuts.textContent = `The text is read in ${about.windows} windows of at most ${about.longest} characters, each from a zero state: nothing depends on a character of another window.`;
     draw();
   }
 
@@ -176,7 +176,7 @@ function render(lab) {
     log: `share of the largest of all, logarithmic: 0 is 1 in ${10 ** DECADES} or less`,
   };
   const hints = {
-    free: "Point at a character, or walk with the arrow keys: every network's text shows what its prediction there hangs on. A click or Enter locks the character.",
+    free: "Point at a character, or walk with the arrow keys: every network's text shows what its prediction there depends on. A click or Enter locks the character.",
     held: "Locked: point at other characters, or walk with the arrow keys, to read their numbers. A click or Enter on the locked one frees it; a click on another locks that.",
   };
 

@@ -1,4 +1,4 @@
-"""ConnectivityExplorer: which earlier characters a prediction hangs on, a facet for each network (Madsen's article)."""
+"""ConnectivityExplorer: which earlier characters a prediction depends on, for several networks (Madsen's article)."""
 
 import warnings
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ Key = tuple[str, str, str]  # target, word where that is given, measured mode
 
 
 class ConnectivityExplorer(LabWidget):
-    """One sentence read by several networks: point at a character, and see what its prediction hangs on.
+    """One sentence read by several networks: point at a character, and see what its prediction depends on.
 
     Another target or mode is computed when it is first chosen. Texts above `LARGEST` characters are read in windows. A
     link [...](#connectivity-WORD) in the notebook's text selects the first letter of that word; -2 behind it that of
@@ -45,8 +45,8 @@ class ConnectivityExplorer(LabWidget):
             word is unknown.
     """
 
-    title = "What a prediction hangs on"
-    caption = "What the prediction at character {at} of “{text}” hangs on; target {target}, {mode}, scale {scale}."
+    title = "What a prediction depends on"
+    caption = "What the prediction at character {at} of “{text}” depends on; target {target}, {mode}, scale {scale}."
     snippet = (
         "lab.widgets.ConnectivityExplorer({networks}, {text}, at={at}, target={target}, mode={mode}, scale={scale}, "
         "word={word}).figure()"
@@ -106,7 +106,7 @@ class ConnectivityExplorer(LabWidget):
             raise UsageError("there is nothing to compare: hand in at least one network")
         target, word, mode = key
         if target == "given" and not word:
-            raise UsageError("which word is asked for? type it into the field beside the target")
+            raise UsageError("which word is the target? type it into the field beside the target")
         read, total = 0, max(len(text) * len(self.networks), 1)
         measured = {}
         for name in in_order(self.networks):
@@ -158,7 +158,7 @@ FULL = 32767  # the code of a position's largest connectivity
 
 
 def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
-    """What does not hang on target and mode, as JSON values; data: by model, the connectivity of one text."""
+    """What does not depend on target and mode, as JSON values; data: by model, the connectivity of one text."""
     names = in_order(data)
     first = data[names[0]]
     return {
@@ -187,7 +187,7 @@ def packed(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     for name in in_order(data):
         values, window = data[name]["connectivity"].values, data[name]["window"].values
         inside = np.arange(values.shape[1]) <= (np.arange(len(values)) - window)[:, None]
-        largest = np.max(np.abs(values), axis=1)  # NaN where nothing was asked for
+        largest = np.max(np.abs(values), axis=1)  # NaN where nothing was computed
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.nan_to_num(np.sqrt(np.abs(values) / largest[:, None]))
         arrays.append(np.rint(FULL * share * np.sign(np.nan_to_num(values)))[inside])

@@ -82,7 +82,7 @@ def test_in_jupyterlab(notebook) -> None:
     page.tab.keyboard.press("Enter")
     page.idle()
     page.no_error()
-    assert "asked for: grammar" in facets.first.inner_text()
+    assert "target: grammar" in facets.first.inner_text()
 
     # a link in the text selects a character, and visibly
     before = page.look("connectivity-before-link")

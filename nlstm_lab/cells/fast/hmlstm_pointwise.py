@@ -19,7 +19,7 @@ class Kind(NamedTuple):
 
     bottom: bool
     top: bool
-    top_down: bool  # whether it hears a layer above
+    top_down: bool  # whether it reads a layer above
     hard: bool
     sample: bool
     soft: bool

@@ -92,7 +92,7 @@ def update_costs(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
     Returns:
         One row a layer: layer, steps; updates, the steps at which it did not COPY, and of these `flushes`;
         multiply-adds of matrices with states: `sparse`, where a layer that copies computes nothing and one that acts
-        hears what equations 5 to 7 let through; `dense`, all products at every step; `stack`, an LSTM of as many units.
+        reads what equations 5 to 7 let through; `dense`, all products at every step; `stack`, an LSTM of as many units.
     """
     counts = [updates(model, boundaries) for boundaries in _readings(model, text)[0]]
     return pd.concat(counts).groupby("layer").sum().reset_index()

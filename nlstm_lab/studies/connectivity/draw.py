@@ -36,7 +36,7 @@ PITCH, LINE, TITLE, GAP, BAR, SIDE = 0.083, 0.175, 0.22, 0.10, 0.36, 0.06
 def connectivity_sentence(
     data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row", width: float = PAGE, ax: Axes | None = None
 ) -> Figure:
-    """Which characters the prediction at position `at` hangs on, a facet for each network (Madsen's article).
+    """Which characters the prediction at position `at` depends on, a facet for each network (Madsen's article).
 
     Signed connectivities are red where negative.
 

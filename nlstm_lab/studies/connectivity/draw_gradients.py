@@ -66,8 +66,8 @@ def unrolled_networks(
 ) -> Figure:
     """Networks unrolled back from their last step: each h and each input as dark as the gradient that reaches it.
 
-    What is asked for is the last hidden state. A shade is a logarithm over eight decades, relative to the same row's at
-    distance 0, so that rows and networks are compared by how they fade.
+    The gradient is that of the last hidden state. A shade is a logarithm over eight decades, relative to the same row's
+    at distance 0, so that rows and networks are compared by how they fade.
 
     Args:
         means: As for `vanishing_gradients`, of one condition.
@@ -127,11 +127,11 @@ def _unrolled(ax: Axes, frame: pd.DataFrame, distances: Sequence[int], height: i
         ax.text(x, -0.62, f"$t-{lag}$" if lag else "$t$", ha="center", fontsize=6)
     for y, where in enumerate(rows):
         ax.text(-0.42, y, f"$h^{{{where.split()[-1]}}}$" if y else "$x$", ha="right", va="center", fontsize=7)
-    ax.text(steps - 1, len(rows) + 0.02, "asked for", ha="center", va="bottom", fontsize=6)
+    ax.text(steps - 1, len(rows) + 0.02, "target", ha="center", va="bottom", fontsize=6)
 
 
 def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], last: bool, dotted: bool = False) -> None:
-    """From node to node; faint where nothing is asked for, dotted where steps are left out."""
+    """From node to node; faint where no gradient is computed, dotted where steps are left out."""
     begin, arrive = np.array(start), np.array(end)
     reach = 0.3 * (arrive - begin)
     style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0}

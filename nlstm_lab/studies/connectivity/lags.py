@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 
 
 def positions(data: xr.Dataset) -> pd.DataFrame:
-    """A row for each position of `connectivity(...)` that hangs on anything: time, known (characters of the word),
+    """A row for each position of `connectivity(...)` that depends on anything: time, known (characters of the word),
     mean_lag (characters back), share_in_word (from the space before it on) and total, the sum of connectivities."""
     values, lags = np.abs(data["connectivity"].values), _lags(data)
     total = np.nansum(values, axis=1)

@@ -1,6 +1,6 @@
-"""Connectivity: which earlier characters a prediction hangs on (Madsen's article, its figure of that name).
+"""Connectivity: which earlier characters a prediction depends on (Madsen's article, its figure of that name).
 
-connectivity(t, s) is the size of the gradient of one logit at position t, of the word that is asked for, with
+connectivity(t, s) is the size of the gradient of one logit at position t, of the target word, with
 respect to the one-hot vector x_s that was read at position s.
 """
 
@@ -93,7 +93,7 @@ def connectivity(
 
     Returns:
         Dimensions time (T positions), source (places in the window of a position) and rank. Variables:
-        - `connectivity` (time, source): exactly 0 beyond the position itself; NaN where it was not asked for, or where
+        - `connectivity` (time, source): exactly 0 beyond the position itself; NaN where it was not computed, or where
           the target has no code;
         - `prediction`, `probability` (time, rank): the three likeliest words;
         - `p` (time): the target's probability.
@@ -106,7 +106,7 @@ def connectivity(
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("autocomplete_gru", scale="small").model()
     >>> result = connectivity(model, "the united states of america", given="states")
-    >>> result.connectivity.shape, bool(result.connectivity[4, 5:].fillna(0).any())  # nothing hangs on what comes later
+    >>> result.connectivity.shape, bool(result.connectivity[4, 5:].fillna(0).any())  # nothing depends on the future
     ((28, 28), False)
     """
     vocabulary = wording.vocabulary_of(model)
@@ -146,7 +146,7 @@ def connectivity(
 def _targets(
     names: Sequence[str], true: list[str], logits: Tensor, target: Target, given: str | None
 ) -> NDArray[np.int_]:
-    """The code that is asked for at every position; NO_CODE where the true one is none of the network's."""
+    """The target's code at every position; NO_CODE where the true one is none of the network's."""
     if given is not None:
         if given not in names:
             near = get_close_matches(given, names, 3)
@@ -174,7 +174,7 @@ def _matrix(
         with torch.backends.cudnn.flags(enabled=False):  # its backward refuses a network in eval mode
             values[rows, :end] = attribute(side_by_side, positions, codes).double().cpu().numpy()
         if np.any(np.nan_to_num(values[rows][np.arange(length) > rows[:, None]])):
-            raise UsageError("this network is not autoregressive: a prediction hangs on characters that come after it")
+            raise UsageError("this network is not autoregressive: a prediction depends on later characters")
         done(len(rows))
     return values
 

@@ -1,1 +1,1 @@
-"""What each memory carries: properties of the text that can be read off it linearly. Notebook 94."""
+"""What each memory carries: properties of the text that can be decoded from it linearly. Notebook 94."""

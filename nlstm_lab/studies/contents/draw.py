@@ -1,4 +1,4 @@
-"""What memories carry: what can be read off them, and how much hangs on each of their cells."""
+"""What memories carry: what can be decoded from them, and how much depends on each of their cells."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ FLOOR = 1e-7  # nats; a smaller divergence is rounding, and stands at the edge
 
 @styled
 def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
-    """How well each memory tells each property of the text: a column a property, a row a start of the output bias.
+    """How well each property of the text is decoded from each memory: columns are properties, rows output biases.
 
     Small dots are seeds, a large one and its bar their mean and t interval: filled for the trained network, hollow for
     the untrained. A tick is the mean control of the trained one, the dashed line chance.

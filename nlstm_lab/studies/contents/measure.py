@@ -76,7 +76,7 @@ def labels(text: str) -> pd.DataFrame:
 
 
 def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CLASSES)) -> pd.DataFrame:
-    """Measure how well each memory tells each property of the text, linearly.
+    """Measure how well each property of the text is decoded from each memory, linearly.
 
     The probe reads tanh c of all of a memory's cells, or a hidden state. It is fitted on the first part of the text and
     judged on the last `HELD_OUT`.
@@ -250,7 +250,7 @@ def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
 
 
 def carriers(cells: pd.DataFrame) -> pd.DataFrame:
-    """Count the cells of each memory that the prediction hangs on, from `cell_cuts`, gathered.
+    """Count the cells of each memory that the prediction depends on, from `cell_cuts`, gathered.
 
     Args:
         cells: `cell_cuts` of one network or several.

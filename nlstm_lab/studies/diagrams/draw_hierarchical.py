@@ -35,7 +35,7 @@ def hierarchical_architectures(ax: Axes | None = None) -> Figure:
     sheet.text(3.5, 2.6, "(b) HM-RNN: every layer finds the ends of its segments", size=8, align="left")
     _unrolled(sheet, 3.74, 0.98, TEXT, FOUND, "found")
     flush = (
-        "FLUSH: in (a) the upper state replaces the layer's own; in (b) the cell starts anew, and hears the layer above"
+        "FLUSH: in (a) the upper state replaces the layer's own; in (b) the cell starts anew, and reads the layer above"
     )
     legend = ((0.3, 0.32, UPDATE, "UPDATE"), (1.4, 0.32, QUIET, "COPY"), (0.3, 0.12, FLUSH, flush))
     for x, y, colour, words in legend:

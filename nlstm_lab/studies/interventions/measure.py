@@ -119,7 +119,7 @@ def attribute(
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> text = "the company said that it would not sell the old bank " * 20
     >>> effect = lab.probes.attribute(model, text, "inner", moments=[300, 500], distance=5)
-    >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions hang on most
+    >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions depend on most
     """
     codes = encode_symbols(model, text)
     _check(model, codes, kind, moments, distance, other)
@@ -248,8 +248,7 @@ def lost(cuts: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row a run, memory and kind: `kl` and `loss_increase`, summed over the predictions that followed, in nats,
-        and `lag`: how many predictions later a nat of that divergence is paid, on average (1: all of it at once; NaN:
-        none at all).
+        and `lag`: the mean delay of the divergence in predictions (1: all of it at once; NaN: none at all).
     """
 
     def summary(group: pd.DataFrame) -> dict[str, float]:

@@ -63,7 +63,7 @@ class Completer:
             text = f" {text}"
         half = wording.LONGEST // 2
         start = max(-(-(len(text) - wording.LONGEST) // half) * half, 0)
-        if start:  # a space far behind would leave little to read; how far may not hang on what is typed
+        if start:  # a space far behind would leave little to read; how far may not depend on what is typed
             start = max(text.find(" ", start, start + half // 2 + 1), start)
         with reading(self.model):
             logits = self.model.readout(self._hidden(text[start:]))
