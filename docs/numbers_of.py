@@ -18,6 +18,7 @@ PTB = {"nlstm": "ptb_char_nlstm", "lstm2": "ptb_char_lstm2"}
 STARTS = {"zero": "", "log_frequencies": "_logfreq"}
 INNER, OUTER = ({"model": "nlstm", "memory": memory} for memory in ("inner", "outer"))
 UPPER, LOWER = ({"model": "stacked_lstm", "memory": f"layer {layer}"} for layer in (2, 1))
+INNER_LOGFREQ, OUTER_LOGFREQ = (memory | {"start": "log_frequencies"} for memory in (INNER, OUTER))
 
 
 class Untrue(Exception):
@@ -170,6 +171,12 @@ def dead_after(experiment: str, memory: str, epoch: int) -> float:
     return float(shares.groupby("seed")["value"].sum().mean())
 
 
+def most_dead(experiment: str, memory: str) -> float:
+    """The largest share of dead cells after any epoch at the paper's scale."""
+    (run,) = lab.runs.recorded(experiment, "paper")
+    return max(dead_after(experiment, memory, epoch) for epoch in range(1, run.result["epochs_run"] + 1))
+
+
 def epochs(experiment: str) -> tuple[int, int]:
     """The best epoch and the last one of the one run at the paper's scale."""
     (run,) = lab.runs.recorded(experiment, "paper")
@@ -195,8 +202,9 @@ def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.Dat
 
 @cache
 def of_paper_size(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.DataFrame:
-    """A study of the same two as printed, at the paper's scale: one seed each."""
-    networks = [(run, run.model()) for name in PTB.values() for run in lab.runs.recorded(name, "paper")]
+    """A study of the same two as printed, and of the Nested LSTM at the log-frequencies, at the paper's scale."""
+    names = [*PTB.values(), f"{PTB['nlstm']}_logfreq"]
+    networks = [(run, run.model()) for name in names for run in lab.runs.recorded(name, "paper")]
     return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start))
 
 
@@ -212,7 +220,7 @@ def at_paper_size(
 
 
 def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:
-    """How many predictions later a swap's divergence is paid at the paper's scale, or its `kl` or `loss_increase`."""
+    """The mean delay of the divergence after a swap at the paper's scale, or its `kl` or `loss_increase`."""
     return _one(_of_paper_size(lab.probes.lost, lab.probes.cuts), column, memory | {"kind": "swap"})
 
 
@@ -233,7 +241,7 @@ def _of_paper_size(summary: Callable[[pd.DataFrame], pd.DataFrame], study: Calla
 
 
 def _one(frame: pd.DataFrame, column: str, which: dict[str, str]) -> float:
-    for name, wanted in which.items():
+    for name, wanted in ({"start": "zero"} | which).items():
         frame = frame[frame[name] == wanted]
     if len(frame) != 1:
         raise Untrue(f"{which}: {len(frame)} rows")

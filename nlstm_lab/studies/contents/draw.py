@@ -24,6 +24,7 @@ LABELS = {
 }
 METRICS = {"r_squared": "$R^2$", "balanced_accuracy": "balanced accuracy"}
 CONDITIONS = {"trained": -0.14, "untrained": 0.2}  # where in its memory's row each stands
+FEWEST = 5  # rows for which a panel has room: the label beside it needs that much
 GREY = "#808080"
 REFERENCE: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": (0, (3, 1.5))}  # chance, or all alike
 FLOOR = 1e-7  # nats; a smaller divergence is rounding, and stands at the edge
@@ -47,18 +48,21 @@ def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None
         raise UsageError("no memory tells anything: there is no score to draw")
     names = ["model", "start", "seed", "condition", "memory", "label", "metric", "score", "control", "chance"]
     frame = drawn[names]
-    order, labels = panels.memories(frame), [name for name in LABELS if (frame["label"] == name).any()]
-    rows = panels.starts(frame)
-    height = 1.0 + len(rows) * (0.25 + 0.19 * len(order))
-    figure, axes = panels.panels(ax, len(rows), len(labels), width, height, sharex="col", sharey=True)
-    for line, start in zip(axes, rows, strict=True):
+    labels = [name for name in LABELS if (frame["label"] == name).any()]
+    rows = {start: frame[frame["start"] == start] for start in panels.starts(frame)}
+    order = {start: panels.memories(here) for start, here in rows.items()}
+    lines = [max(len(names), FEWEST) for names in order.values()]
+    height = 1.0 + 0.25 * len(rows) + 0.19 * sum(lines)
+    figure, axes = panels.panels(
+        ax, len(rows), len(labels), width, height, sharex="col", sharey="row", height_ratios=lines
+    )
+    for line, (start, of_start) in zip(axes, rows.items(), strict=True):
         for panel, label in zip(line, labels, strict=True):
-            here = frame[(frame["start"] == start) & (frame["label"] == label)]
-            _rows(panel, here, order)
+            _rows(panel, of_start[of_start["label"] == label], order[start])
             panel.tick_params(axis="y", length=0)
         line[0].set_ylabel(panels.start_label(start))
-    axes[0, 0].set_yticks(range(len(order)), [panels.memory_label(name) for name in order])
-    axes[0, 0].set_ylim(len(order) - 0.5, -0.5)
+        line[0].set_yticks(range(len(order[start])), [panels.memory_label(name) for name in order[start]])
+        line[0].set_ylim(len(order[start]) - 0.5, -0.5)
     for label, top, bottom in zip(labels, axes[0], axes[-1], strict=True):
         top.set_title(LABELS[label])
         bottom.set_xlabel(METRICS[frame.loc[frame["label"] == label, "metric"].iloc[0]])
