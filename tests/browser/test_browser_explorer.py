@@ -85,7 +85,7 @@ def test_notebook_12(notebook) -> None:
 def test_the_page(page, tmp_path) -> None:
     import nlstm_lab as lab
 
-    run = lab.runs.load("ptb_char_nlstm_logfreq")
+    run = lab.runs.load("ptb_char_nlstm_logfreq", scale="small")
     text = "the bank of the west fell sharply on monday but recovered by friday and left"
     page.open_file(lab.widgets.CellExplorer(run, text, unit=3).to_html(tmp_path / "explorer.html"))
     first = page.look("explorer-page")

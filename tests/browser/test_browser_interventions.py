@@ -67,7 +67,7 @@ def test_notebook_91(notebook, desk) -> None:
 def test_the_page(page, tmp_path) -> None:
     import nlstm_lab as lab
 
-    run = lab.runs.load("ptb_char_nlstm_logfreq")
+    run = lab.runs.load("ptb_char_nlstm_logfreq", scale="small")
     widget = lab.widgets.InterventionLab(run, "the bank of the west fell sharply on monday", moment=15)
     page.open_file(widget.to_html(tmp_path / "cut.html"))
     first = page.look("interventions-page")
