@@ -98,7 +98,8 @@ def badge(verdict: str) -> str:
 
 def finding(one: catalogue.Finding) -> str:
     """A finding's page: the prose, each claim with its verdict and runs, the figures, the notebook."""
-    lines = [f"# {one.title}", "", relinked(one.body, "../"), ""]
+    body = re.sub("^###", "##", relinked(one.body, "../"), flags=re.MULTILINE)  # a title is a level higher than there
+    lines = [f"# {one.title}", "", body, ""]
     for said in one.statements:
         asked = f"{said.document}, {said.where}" if said.document else f"Our own question, {said.where}"
         lines += [f"> {said.says}", ">", f"> {asked}", "", f"{badge(said.verdict)} **{said.ours or 'no run yet'}**", ""]

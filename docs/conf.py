@@ -63,16 +63,19 @@ def _argument(line: str) -> str:
 
 def plain(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Docstrings hold plain words and `code`: what reStructuredText would read as markup is escaped."""
-    text, in_list, verbatim = list[str](), False, False
+    text, verbatim = list[str](), False
+    item = -1  # the indentation of a list's items, -1 outside a list
     for line in map(_argument, lines) if what == "module" else lines:
         bare = line.lstrip()
+        indent = len(line) - len(bare)
         verbatim = bare.startswith(">>>") or (verbatim and bool(bare))
         starts = bare.startswith("- ")
-        if text and text[-1].strip() and (starts != in_list) and (starts or not line.startswith(" ")):
+        ends = bool(bare) and not starts and indent <= item
+        if text and text[-1].strip() and (ends or (starts and item < 0)):
             text.append("")  # what Markdown does without: an empty line before and after a list
-        elif text and text[-1].startswith(" ") and bare and not line.startswith(" "):
+        elif text and text[-1].startswith(" ") and bare and not indent:
             text.append("")
-        in_list = starts or (in_list and line.startswith(" "))
+        item = indent if starts else item if bare and not ends else -1
         parts = line.split("`")
         if not verbatim:
             parts[::2] = [re.sub(r"([*|])|(?<=\w)(_)(?=\W|$)", r"\\\1\2", part) for part in parts[::2]]
