@@ -166,15 +166,19 @@ def dead(experiment: str, memory: str, scale: str = "small") -> float:
 
 def dead_after(experiment: str, memory: str, epoch: int) -> float:
     """The share of dead cells after an epoch at the paper's scale, its mean over seeds."""
-    history = lab.runs.histories(lab.runs.recorded(experiment, "paper")).query("split == 'valid' and epoch == @epoch")
-    shares = history[history["metric"].isin([f"{life}_share/{memory}" for life in ("latched", "silent")])]
-    return float(shares.groupby("seed")["value"].sum().mean())
+    return float(_dead_by_epoch(experiment, memory)[epoch])
 
 
 def most_dead(experiment: str, memory: str) -> float:
-    """The largest share of dead cells after any epoch at the paper's scale."""
-    (run,) = lab.runs.recorded(experiment, "paper")
-    return max(dead_after(experiment, memory, epoch) for epoch in range(1, run.result["epochs_run"] + 1))
+    """The largest share of dead cells after any epoch at the paper's scale, of the means over seeds."""
+    return float(_dead_by_epoch(experiment, memory).max())
+
+
+@cache
+def _dead_by_epoch(experiment: str, memory: str) -> "pd.Series[float]":
+    history = lab.runs.histories(lab.runs.recorded(experiment, "paper")).query("split == 'valid'")
+    shares = history[history["metric"].isin([f"{life}_share/{memory}" for life in ("latched", "silent")])]
+    return shares.groupby(["epoch", "seed"])["value"].sum().groupby("epoch").mean()
 
 
 def epochs(experiment: str) -> tuple[int, int]:

@@ -51,7 +51,7 @@ def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None
     labels = [name for name in LABELS if (frame["label"] == name).any()]
     rows = {start: frame[frame["start"] == start] for start in panels.starts(frame)}
     order = {start: panels.memories(here) for start, here in rows.items()}
-    lines = [max(len(names), FEWEST) for names in order.values()]
+    lines = [max(len(memories), FEWEST) for memories in order.values()]
     height = 1.0 + 0.25 * len(rows) + 0.19 * sum(lines)
     figure, axes = panels.panels(
         ax, len(rows), len(labels), width, height, sharex="col", sharey="row", height_ratios=lines
@@ -59,10 +59,8 @@ def memory_contents(contents: pd.DataFrame, width: float = PAGE, ax: Axes | None
     for line, (start, of_start) in zip(axes, rows.items(), strict=True):
         for panel, label in zip(line, labels, strict=True):
             _rows(panel, of_start[of_start["label"] == label], order[start])
-            panel.tick_params(axis="y", length=0)
+            panels.name_lines(panel, [panels.memory_label(memory) for memory in order[start]])
         line[0].set_ylabel(panels.start_label(start))
-        line[0].set_yticks(range(len(order[start])), [panels.memory_label(name) for name in order[start]])
-        line[0].set_ylim(len(order[start]) - 0.5, -0.5)
     for label, top, bottom in zip(labels, axes[0], axes[-1], strict=True):
         top.set_title(LABELS[label])
         bottom.set_xlabel(METRICS[frame.loc[frame["label"] == label, "metric"].iloc[0]])
@@ -92,7 +90,6 @@ def _rows(panel: Axes, rows: pd.DataFrame, order: list[str]) -> None:
         if condition == "trained":
             sns.pointplot(**how, **point | {"marker": "|"}, x="control", color=GREY, errorbar=None)
     panel.set(xlabel="", ylabel="")
-    panel.grid(axis="x")
 
 
 def carried(cells: pd.DataFrame) -> pd.DataFrame:
