@@ -376,7 +376,7 @@ def test_misuse_is_one_sentence_and_leaves_nothing(
 
 def test_no_runs_have_no_setting() -> None:
     with pytest.raises(UsageError):
-        runs.setting([])
+        runs.describe_runs([])
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_an_attempt_that_does_not_say_what_it_trains_is_begun_anew_on_demand(con
     attempt.mkdir(parents=True)
     (attempt / "config.json").write_text(content)
     with pytest.warns(UserWarning, match=r"config\.json"):
-        assert runs.under_way() == []
+        assert runs.unfinished() == []
     with pytest.raises(StaleRun, match=r"config\.json.*--again"):
         runs.ensure(NAME, 0, "smoke", progress=False)
     assert runs.ensure(NAME, 0, "smoke", progress=False, again=True).result["seed"] == 0

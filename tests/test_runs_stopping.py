@@ -73,7 +73,9 @@ def test_the_record_says_how_it_was_ended(unended: dict[str, Any], ended: runs.R
     lines = (ended.folder / "history.csv").read_text().splitlines()
     read = [line for line in lines if ",blocks," in line]  # streams are read once, at the best epoch
     assert unended["history"].startswith("\n".join([lines[0], *read]))
-    assert runs.setting([ended]).endswith(f"one seed; one ended after {ends(ended)} of 8 epochs by the stopping rule.")
+    assert runs.describe_runs([ended]).endswith(
+        f"one seed; one ended after {ends(ended)} of 8 epochs by the stopping rule."
+    )
     assert set(runs.table()["state"]) == {state(ended)}
 
 

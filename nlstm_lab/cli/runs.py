@@ -48,7 +48,7 @@ def runs(
         for experiment, at, seed, what, update in records.failures(pattern, scale).to_numpy()
     ]
     _show("recorded", recorded)
-    _show("under way", [_under_way(run) for run in records.under_way(pattern, scale)])
+    _show("under way", [_partial(run) for run in records.unfinished(pattern, scale)])
     _show("failed", failed)
 
 
@@ -60,7 +60,7 @@ def _recorded(rows: Any) -> list[str]:
     return [rows["experiment"].iloc[0], rows["scale"].iloc[0], f"seed {seeds}", f"{metric} {scores}", *ended]
 
 
-def _under_way(run: "PartialRun") -> list[str]:
+def _partial(run: "PartialRun") -> list[str]:
     name = [run.experiment.name, run.experiment.scale, f"seed {run.seed}"]
     if not run.saved:
         return [*name, "no history yet"]

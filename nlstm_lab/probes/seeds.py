@@ -9,7 +9,7 @@ import pandas as pd
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.runs import Run
-from nlstm_lab.runs.together import NO_RUNS, about
+from nlstm_lab.runs.tables import NO_RUNS, run_columns
 from nlstm_lab.statistics import Compared, compare, t_interval
 
 ENOUGH = 3  # live cells with a number, below which a memory of a run has no median
@@ -40,7 +40,7 @@ def gather(
     for run, network in networks:
         seed = {"seed": run.seed} if seeded else {}
         frame = measure(network, *arguments, **seed, **options).reset_index(drop=True)
-        frames.append(pd.DataFrame({**about(run)}, index=frame.index).join(frame))
+        frames.append(pd.DataFrame({**run_columns(run)}, index=frame.index).join(frame))
     if not frames:
         raise UsageError(NO_RUNS)
     return pd.concat(frames, ignore_index=True)

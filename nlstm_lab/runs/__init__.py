@@ -34,20 +34,20 @@ from nlstm_lab.datasets.base import Task
 from nlstm_lab.errors import TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
-from nlstm_lab.runs.attempt import Attempt, alone, check_patience, settled
+from nlstm_lab.runs.attempt import Attempt, check_patience, run_lock, settled
+from nlstm_lab.runs.partial import PartialRun, unfinished
 from nlstm_lab.runs.run import Run, check_text, folder_of, load, resolve
-from nlstm_lab.runs.together import (
+from nlstm_lab.runs.tables import (
     curves,
     dead_shares,
+    describe_runs,
     failures,
     histories,
     outlook,
     recorded,
     refuse_in_notebook,
-    setting,
     table,
 )
-from nlstm_lab.runs.under_way import PartialRun, under_way
 from nlstm_lab.training.checkpoint import writing
 from nlstm_lab.training.state import COLUMNS
 
@@ -58,6 +58,7 @@ __all__ = [
     "check_text",
     "curves",
     "dead_shares",
+    "describe_runs",
     "ensure",
     "failures",
     "histories",
@@ -65,10 +66,12 @@ __all__ = [
     "outlook",
     "recorded",
     "resolve",
-    "setting",
     "table",
-    "under_way",
+    "unfinished",
 ]
+
+
+setting = describe_runs  # its former name
 
 
 def ensure(
@@ -161,7 +164,7 @@ def _train(
     except (TypeError, ValueError) as error:  # a variation that its cell type refuses
         raise UsageError(f"{experiment.name} cannot be built: {error}") from error
     attempt = Attempt(folder_of(experiment, seed))
-    with alone(attempt.folder):
+    with run_lock(attempt.folder):
         if known():
             return  # another process has finished it before this one held the lock
         attempt.begin(experiment, task.fingerprint, again)

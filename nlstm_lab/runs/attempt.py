@@ -1,4 +1,4 @@
-"""One attempt at a run: alone, in a folder beside the record's place, published by a rename with the result last.
+"""One attempt at a run: by itself, in a folder beside the record's place, published by a rename with the result last.
 
 <experiment>/.attempt-small-seed0/   config.json (and the data's sha256), checkpoint.pt, record/ once training is done
 <experiment>/small-seed0/            what record/ becomes; without result.json it still counts as an attempt, unless
@@ -106,7 +106,7 @@ def _difference(file: Path, experiment: Experiment, data: str) -> str:
     return records.difference(config, experiment) or other
 
 
-def alone(folder: Path) -> AbstractContextManager[None]:
+def run_lock(folder: Path) -> AbstractContextManager[None]:
     """Hold the lock of the run at `folder`; a second process says that it waits until the first has ended."""
     return paths.locked(folder, f"another process is training {folder.parent.name}/{folder.name}")
 

@@ -10,7 +10,7 @@ import torch
 from nlstm_lab.errors import DamagedFile, MissingData
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run
-from nlstm_lab.runs.together import VALUE
+from nlstm_lab.runs.tables import VALUE
 from nlstm_lab.training import evaluate
 
 ROUNDING = 5e-4  # share of a score by which half-precision weights may change it

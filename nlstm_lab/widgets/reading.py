@@ -21,7 +21,7 @@ from nlstm_lab.probes.texts import encode_leniently
 from nlstm_lab.probes.tracing import beginning
 from nlstm_lab.runs import Run, load
 from nlstm_lab.runs.run import seeds_of
-from nlstm_lab.runs.together import about
+from nlstm_lab.runs.tables import run_columns
 from nlstm_lab.widgets import pages
 from nlstm_lab.widgets.base import LabWidget, Step, quietly
 from nlstm_lab.widgets.runs import RunBrowser
@@ -66,7 +66,7 @@ class Networks:
     @property
     def titles(self) -> dict[str, dict[str, str]]:
         """By name: its label, as figures call it, and its twin, which differs in the start of its output bias alone."""
-        known = {name: {**about(one), "experiment": ""} for name, one in self.runs.items()}
+        known = {name: {**run_columns(one), "experiment": ""} for name, one in self.runs.items()}
         several = len({one["scale"] for one in known.values()}) > 1
         labels = {}
         for name, one in known.items():

@@ -14,7 +14,7 @@ from nlstm_lab import runs
 from nlstm_lab.errors import LabError, MissingRun, UsageError
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.run import is_known
-from nlstm_lab.runs.together import about, begun
+from nlstm_lab.runs.tables import begun, run_columns
 from nlstm_lab.settings import METRICS
 from nlstm_lab.studies.learning.draw import run_curves
 from nlstm_lab.widgets.base import LabWidget
@@ -96,7 +96,7 @@ class RunBrowser(LabWidget):
             known = ", ".join(METRICS)
             raise UsageError(f"no run with a curve of {self.metric!r} is picked: pick one, or a metric of {known}")
         frame = pd.DataFrame(
-            [(run.name, about(run)["model"], update, value)
+            [(run.name, run_columns(run)["model"], update, value)
              for run in drawn for update, value in rows[run.name]["curves"][self.metric]["valid"]],
             columns=["run", "model", "update", "value"],
         )  # fmt: skip
@@ -126,7 +126,7 @@ def _row(run: Run) -> dict[str, Any]:
         }
     return {
         "name": run.name,
-        "unit": about(run)["model"],
+        "unit": run_columns(run)["model"],
         "parameters": result["parameters"],
         "layers": f"{model.num_layers} × {model.hidden_size}",
         "epochs": int(history["epoch"].max()),

@@ -261,7 +261,7 @@ def test_a_validation_loss_that_is_not_finite_stops_the_training(
 def test_a_second_process_on_the_same_run_says_that_it_waits_and_goes_on(runs_folder: Path, tmp_path: Path) -> None:
     said = tmp_path / "said"
     line = ("train", NAME, "--scale", "smoke", "--device", "cpu")
-    with runs.alone(runs_folder / NAME / "smoke-seed0"):
+    with runs.run_lock(runs_folder / NAME / "smoke-seed0"):
         second = started(command_line, *line, output=said)
         while not said.exists() or "waiting" not in said.read_text():
             assert second.is_alive()

@@ -53,7 +53,7 @@ class PartialRun(Run):
         )
 
 
-def under_way(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
+def unfinished(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
     """List runs that match and are not done, whether they train at this moment or were stopped.
 
     Runs that failed, and attempts at another configuration than today's, are passed over: they cannot go on.

@@ -15,8 +15,8 @@ from nlstm_lab.datasets.registry import DATASETS
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.experiments import Experiment, sizes
 from nlstm_lab.runs import records
+from nlstm_lab.runs.partial import unfinished
 from nlstm_lab.runs.run import Run, command, is_known, load, seeds_of
-from nlstm_lab.runs.under_way import under_way
 from nlstm_lab.settings import ended
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # what a history calls the shares of training.liveness
@@ -31,7 +31,7 @@ def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False
     """List every recorded run of the documents' experiments that match, in the documents' order; trains nothing.
 
     Args:
-        partial: Add those of any experiment that are not done, from their first epoch on (`under_way`).
+        partial: Add those of any experiment that are not done, from their first epoch on (`unfinished`).
 
     Raises:
         StaleRun: One of them was trained with another configuration than today's.
@@ -52,7 +52,9 @@ def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False
 
 def begun(pattern: str, scale: str | None) -> list[Run]:
     """Runs that match, are not done and have an epoch, and of which there is no record."""
-    return [run for run in under_way(pattern, scale) if run.progress.epoch and run.seed not in seeds_of(run.experiment)]
+    return [
+        run for run in unfinished(pattern, scale) if run.progress.epoch and run.seed not in seeds_of(run.experiment)
+    ]
 
 
 def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -> pd.DataFrame:
@@ -101,7 +103,7 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(matching, columns=columns)
 
 
-def setting(runs: Iterable[Run]) -> str:
+def describe_runs(runs: Iterable[Run]) -> str:
     """Say in a sentence, for a caption, the scale, width, length and text of trainings, and how many seeds there are.
 
     It names runs that ended early or are not done.
@@ -110,7 +112,7 @@ def setting(runs: Iterable[Run]) -> str:
         UsageError: There is no run.
 
     >>> import nlstm_lab as lab
-    >>> lab.runs.setting(lab.runs.recorded("ptb_char_nlstm", "small"))
+    >>> lab.runs.describe_runs(lab.runs.recorded("ptb_char_nlstm", "small"))
     "Small scale: 150 units a layer, 3,136 updates; the Penn Treebank in Mikolov's version; 5 seeds."
     """
     runs = list(runs)
@@ -141,7 +143,7 @@ def _span(values: set[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def about(run: Run) -> dict[str, Any]:
+def run_columns(run: Run) -> dict[str, Any]:
     """Which run a row is of: experiment, scale, model (as figures call it), start (of the output bias), seed."""
     model = run.experiment.model
     stacked = model.cell_type == "lstm" and model.num_layers > 1
@@ -171,7 +173,7 @@ def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame
     named = runs if isinstance(runs, Mapping) else {"": runs}
     frames = [
         run.history.assign(
-            **about(run), state=run.state, best=run.history["epoch"] == run.result["best_epoch"], setting=setting
+            **run_columns(run), state=run.state, best=run.history["epoch"] == run.result["best_epoch"], setting=setting
         )
         for setting, some in named.items()
         for run in some
@@ -205,8 +207,8 @@ def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
         rows = rows[rows["evaluation"] == history["evaluation"].iloc[0]]  # the others read once, at the end
         rows = rows[(rows["split"] != "train") | (rows["epoch"] > 1)]  # the first epoch's has the early rows
         minutes = rows["update"] * _read_by_an_update(run.experiment.task) / rate / 60
-        shown = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **about(run))
-        frames.append(shown[[*about(run), "split", "update", "minutes", "value"]])
+        shown = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **run_columns(run))
+        frames.append(shown[[*run_columns(run), "split", "update", "minutes", "value"]])
     if not frames:
         raise UsageError(NO_RUNS)
     return pd.concat(frames, ignore_index=True)

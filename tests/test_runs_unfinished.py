@@ -45,10 +45,10 @@ def train(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
 @pytest.mark.slow
 def test_its_history_is_the_beginning_of_that_of_the_whole_run(train: Train) -> None:
     train(8)  # in the third epoch
-    (partial,) = runs.under_way()
+    (partial,) = runs.unfinished()
     assert (partial.name, partial.state) == (f"{NAME}/smoke-seed0", "2 of 4 epochs, under way")
     whole = runs.ensure(NAME, **OPTIONS)
-    assert not runs.under_way()
+    assert not runs.unfinished()
     length = len(partial.history)
     assert partial.history["epoch"].max() == 2
     pd.testing.assert_frame_equal(partial.history, whole.history.iloc[:length])
@@ -66,14 +66,14 @@ def test_tables_and_histories_have_it_where_they_are_asked_for_it(train: Train) 
     assert set(table["state"]) == {"2 of 4 epochs, under way"}
     assert runs.table("mnist_*", partial=True).empty
     found = runs.recorded(NAME, partial=True)
-    assert runs.setting(found).endswith("one seed; 2 of 4 epochs, under way.")
+    assert runs.describe_runs(found).endswith("one seed; 2 of 4 epochs, under way.")
     assert set(runs.histories(found)["state"]) == {"2 of 4 epochs, under way"}
 
 
 @pytest.mark.slow
 def test_it_is_not_taken_for_one_that_is_done(train: Train) -> None:
     train(7)
-    (partial,) = runs.under_way()
+    (partial,) = runs.unfinished()
     with pytest.raises(MissingRun, match=r"2 of 4.*`nlstm-lab train "):
         partial.model()
     with pytest.raises(MissingRun, match="`nlstm-lab runs`"):
@@ -88,7 +88,7 @@ def test_a_record_counts_before_what_goes_on_from_it(train: Train) -> None:
     assert ended.state == stopping.state(ended)
     gone_on = stopping.ends(ended) + 1
     train(3 * gone_on + 2, name=stopping.NAME, seed=1, finish=True)
-    assert [run.state for run in runs.under_way()] == [f"{gone_on} of 8 epochs, under way"]
+    assert [run.state for run in runs.unfinished()] == [f"{gone_on} of 8 epochs, under way"]
     assert set(runs.table(partial=True)["state"]) == {ended.state}
     assert [run.state for run in runs.recorded(stopping.NAME, partial=True)] == []  # a variation, whose record counts
 
@@ -98,7 +98,7 @@ def test_before_its_first_checkpoint_it_has_no_history_yet(
 ) -> None:
     for file in train(1).glob("checkpoint.pt*"):
         file.unlink()
-    (partial,) = runs.under_way()
+    (partial,) = runs.unfinished()
     assert partial.history.empty
     assert math.isnan(partial.hours_left)
     assert "no history yet" in told(capsys, monkeypatch, "runs")[1]
@@ -112,7 +112,7 @@ def test_looking_touches_nothing_and_reads_what_was_written_before(train: Train)
     torch.save(saved, attempt / "checkpoint.pt.previous")
     (attempt / "checkpoint.pt").write_bytes(b"half of it")
     before = {path.name: path.read_bytes() for path in attempt.iterdir()}
-    (partial,) = runs.under_way()
+    (partial,) = runs.unfinished()
     assert partial.progress.epoch == 2
     assert {path.name: path.read_bytes() for path in attempt.iterdir()} == before
     assert checkpoint.peek(attempt / "nothing.pt") is None
@@ -123,20 +123,20 @@ def test_what_cannot_go_on_is_passed_over(train: Train) -> None:
     attempt = train(7)
     config = (attempt / "config.json").read_text()
     (attempt / "config.json").write_text(config.replace('"hidden_size": 20', '"hidden_size": 21'))
-    assert not runs.under_way()
+    assert not runs.unfinished()
     (attempt / "config.json").write_text(config.replace(NAME, "mine"))
-    assert not runs.under_way()
+    assert not runs.unfinished()
     (attempt / "config.json").write_text(config)
-    assert runs.under_way()
+    assert runs.unfinished()
     (attempt.parent / "smoke-seed0").mkdir()
     (attempt.parent / "smoke-seed0" / "failed.json").write_text("{}")
-    assert not runs.under_way()
+    assert not runs.unfinished()
 
 
 @pytest.mark.slow
 def test_the_hours_left_are_those_of_the_symbols_that_are_left(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     train(7)
-    (partial,) = runs.under_way()
+    (partial,) = runs.unfinished()
     partial.progress.seconds = 7200.0
     monkeypatch.setattr(sizes, "symbols_read", lambda experiment: 4.0 * partial.progress.tokens)
     assert partial.hours_left == pytest.approx(6.0)
