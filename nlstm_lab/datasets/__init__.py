@@ -9,7 +9,6 @@ What these arguments mean wherever they are taken:
     task: The config of a task.
 """
 
-from nlstm_lab.door import door
+import lazy_loader
 
-# on first use: it needs torch, and listing data sets does not
-__getattr__, __all__ = door(__name__, {"datasets.excerpt": ["Excerpt", "KnownText", "Lines", "Sequences"]})
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

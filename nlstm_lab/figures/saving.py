@@ -20,7 +20,8 @@ from PIL.PngImagePlugin import PngInfo
 from nlstm_lab import committed, paths
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures import style
-from nlstm_lab.figures.plotted import data, decimals, fingerprint
+from nlstm_lab.figures.plotted import attach, decimals, fingerprint
+from nlstm_lab.figures.plotted import data as plotted
 
 FORMATS = ("pdf", "svg", "png")
 FINE = 300  # dots an inch of what is a picture within a pdf or svg: thousands of marks
@@ -39,7 +40,13 @@ class Named(Protocol):
     def name(self) -> str: ...
 
 
-def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = (), caption: str = "") -> Path:
+def save(
+    figure: Figure,
+    name: str,
+    runs: Named | str | Iterable[Named | str] = (),
+    caption: str = "",
+    data: pd.DataFrame | None = None,
+) -> Path:
     """Write `figures/<name>.{pdf,svg,png,csv,json}` and the manifest.
 
     The CSV file has a row for each mark; of more than a thousand marks on curves it has a row for each curve, with a
@@ -52,10 +59,11 @@ def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = 
     `nlstm-lab figures --replace` says otherwise.
 
     Args:
-        figure: Drawn by a function of this package, so that it carries its data.
+        figure: What is drawn; functions of this package leave the plotted numbers with it.
         name: `paper_figure_slug`, in lower case.
         runs: What it shows, one or several, recorded with their seeds in every file's metadata.
         caption: One sentence for the gallery.
+        data: The plotted numbers of a figure that seaborn or matplotlib drew.
 
     Returns:
         The path of the PDF.
@@ -70,6 +78,8 @@ def save(figure: Figure, name: str, runs: Named | str | Iterable[Named | str] = 
     """
     if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name):
         raise UsageError(f"a figure's name is <paper>_<figure>_<slug>, like nlstm_fig3_cells, not {name!r}")
+    if data is not None:
+        attach(figure, data)
     target = paths.figures() / f"{name}.pdf"
     made_with = read_json(target.with_suffix(".json")).get("parameters", {})
     if (place := committed.place(target, made_with)) != target:
@@ -116,7 +126,7 @@ def _unchanged(target: Path, record: dict[str, Any], figure: Figure) -> bool:
     contents = {suffix: target.with_suffix(f".{suffix}") for suffix in files}
     if not all(path.is_file() and digest(path.read_bytes()) == files[suffix] for suffix, path in contents.items()):
         return False
-    old, new = pd.read_csv(contents["csv"]), pd.read_csv(io.StringIO(_csv(data(figure), 17)))
+    old, new = pd.read_csv(contents["csv"]), pd.read_csv(io.StringIO(_csv(plotted(figure), 17)))
     return agree(old, new, decimals(figure))
 
 
@@ -148,7 +158,7 @@ def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
         "svg": whole | dict.fromkeys(("Date", "Creator")),
         "png": whole | {"Software": None},
     }
-    contents = {"csv": _csv(data(figure).round(decimals(figure)), DIGITS).encode()}
+    contents = {"csv": _csv(plotted(figure).round(decimals(figure)), DIGITS).encode()}
     with style.context():
         for suffix in FORMATS:
             drawn = io.BytesIO()

@@ -141,6 +141,11 @@ def context() -> Iterator[None]:
         yield
 
 
+def use_style() -> None:
+    """Let everything that seaborn and matplotlib draw from now on have the project's style, as a notebook wants it."""
+    plt.style.use(_sheets)
+
+
 def inches(width: float | str) -> float:
     """A width in inches, given as a number of them or as text such as "85 mm", "8.5 cm" or "3.25 in"."""
     if isinstance(width, int | float):

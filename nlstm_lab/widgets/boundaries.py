@@ -9,11 +9,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.boundaries import ROW, hidden_norms
 from nlstm_lab.models import Network
+from nlstm_lab.probes.segmentation import boundaries, described, plain
 from nlstm_lab.probes.texts import vocabulary_of
 from nlstm_lab.runs import Run
-from nlstm_lab.studies.boundaries.draw import ROW, hidden_norms
-from nlstm_lab.studies.boundaries.measure import boundaries, described, plain
 from nlstm_lab.widgets.base import LabWidget, Step, clamped
 from nlstm_lab.widgets.reading import leniently
 

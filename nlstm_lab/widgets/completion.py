@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.style import in_order, look
+from nlstm_lab.figures.words import completions
 from nlstm_lab.models import Network
+from nlstm_lab.probes.completion import Completer
 from nlstm_lab.probes.texts import LONGEST, encode_leniently
 from nlstm_lab.runs import Run
-from nlstm_lab.studies.words.completion import Completer
-from nlstm_lab.studies.words.draw import completions
 from nlstm_lab.widgets.base import LabWidget, Step
 
 

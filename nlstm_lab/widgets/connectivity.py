@@ -10,11 +10,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.connectivity import Scale, connectivity_sentence
 from nlstm_lab.figures.style import in_order, look
 from nlstm_lab.models import Network
+from nlstm_lab.probes.input_gradients import CHUNK, Mode, connectivity
 from nlstm_lab.runs import Run
-from nlstm_lab.studies.connectivity.draw import Scale, connectivity_sentence
-from nlstm_lab.studies.connectivity.measure import CHUNK, Mode, connectivity
 from nlstm_lab.widgets.base import LabWidget, Step, clamped, quietly
 from nlstm_lab.widgets.reading import noticed
 

@@ -7,14 +7,13 @@ import numpy as np
 import torch
 import traitlets
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.interventions import cut_along_text
+from nlstm_lab.probes.interventions import masked, refuse_sampling
 from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, rows, state_of
 from nlstm_lab.probes.running import BEFORE, changed, chosen
-from nlstm_lab.studies.interventions.draw import cut_along_text
-from nlstm_lab.studies.interventions.measure import masked, refuse_sampling
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, of_trace, surprise
 
@@ -152,8 +151,9 @@ class InterventionLab(ReadingWidget):
             edit = partial(masked, torch.eye(size, dtype=torch.bool, device=codes.device), edit)
             texts, state = [texts] * size, rows(state, [0] * size)
         when = range(len(codes) - moment) if cut["kind"] == "freeze" else 0
-        where = {(memory + BEFORE, when, units): edit}
-        logits: Tensor = probes.run(network, texts, where, keep=[], state=state).logits
+        where: dict[str | tuple[Any, ...], Any] = {(memory + BEFORE, when, units): edit}
+        logits = probes.run(network, texts, where, keep=[], state=state).logits
+        assert logits is not None  # a language model's
         changed = logits.float().log_softmax(-1).cpu().numpy()
         intact = read["log_p"].values[moment : len(codes)]
         return changed, (np.exp(intact) * (intact - changed)).sum(-1).clip(0)

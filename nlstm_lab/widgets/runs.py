@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from nlstm_lab import runs
 from nlstm_lab.errors import LabError, MissingRun, UsageError
+from nlstm_lab.figures.learning import run_curves
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.run import is_known
 from nlstm_lab.runs.tables import begun, run_columns
 from nlstm_lab.settings import METRICS
-from nlstm_lab.studies.learning.draw import run_curves
 from nlstm_lab.widgets.base import LabWidget
 
 TRAINING = ("early", "train")  # splits of a history: blocks as they were trained on, or means over epochs

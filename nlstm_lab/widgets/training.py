@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import Experiment
+from nlstm_lab.figures.activations import all_cells
+from nlstm_lab.probes.death import LEVELS, first_updates, unpacked_cells
 from nlstm_lab.runs.run import resolve
-from nlstm_lab.studies.activations.draw import all_cells
-from nlstm_lab.studies.death.measure import LEVELS, first_updates, unpacked_cells
 from nlstm_lab.widgets.base import LabWidget
 from nlstm_lab.widgets.reading import START
 

@@ -7,9 +7,9 @@ import pandas as pd
 
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import LabError
-from nlstm_lab.studies.activations.measure import BEFORE, counterparts, units
-from nlstm_lab.studies.contents.measure import cell_cuts
-from nlstm_lab.studies.timescales.measure import timescales
+from nlstm_lab.probes.decoding import cell_cuts
+from nlstm_lab.probes.slowness import timescales
+from nlstm_lab.probes.unit_statistics import BEFORE, counterparts, units
 from nlstm_lab.widgets.reading import Networks
 
 COLUMNS = ("low", "high", "histogram", "label", "effect", "untrained", "shuffled", "still_since", "places", "courses")

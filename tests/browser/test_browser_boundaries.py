@@ -6,7 +6,7 @@ import pytest
 from networks import TEXT, boundary_network
 
 from nlstm_lab.probes import boundaries
-from nlstm_lab.studies.boundaries.segments import WINDOWS, agreement, text_truths
+from nlstm_lab.probes.boundary_chance import WINDOWS, agreement, text_truths
 from nlstm_lab.widgets import BoundaryExplorer
 from nlstm_lab.widgets import boundaries as module
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from networks import TEXT, word_networks
 
-from nlstm_lab.studies.connectivity.draw import STRENGTH, sentence_frame
+from nlstm_lab.figures.connectivity import STRENGTH, sentence_frame
 from nlstm_lab.widgets import ConnectivityExplorer, pages
 from nlstm_lab.widgets.base import LabWidget
 

@@ -6,7 +6,7 @@ import pytest
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
-from nlstm_lab.studies.activations.draw import wrap
+from nlstm_lab.figures.activations import wrap
 
 
 def drawn(figure, trace, memory):

@@ -5,7 +5,7 @@ import pytest
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
-from nlstm_lab.studies.words.draw import accuracy_by_known, training_curves
+from nlstm_lab.figures.words import accuracy_by_known, training_curves
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import xarray as xr
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
-from nlstm_lab.studies.connectivity.draw import connectivity_reach, connectivity_sentence, lag_profiles
-from nlstm_lab.studies.connectivity.draw_gradients import unrolled_networks, vanishing_gradients
+from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
+from nlstm_lab.figures.gradients import unrolled_networks, vanishing_gradients
 
 TEXT = " the study of grammar"
 

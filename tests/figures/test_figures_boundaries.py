@@ -11,8 +11,8 @@ import xarray as xr
 import nlstm_lab as lab
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.hierarchical import FOUND, TEXT, WORDS
 from nlstm_lab.statistics import t_interval
-from nlstm_lab.studies.diagrams.draw_hierarchical import FOUND, TEXT, WORDS
 
 LONG = "a text of some length, that is read by a network of three layers, and fills a row or two of the figure" * 2
 

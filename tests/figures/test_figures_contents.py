@@ -7,8 +7,8 @@ from matplotlib.colors import to_hex
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.contents import FLOOR, carried
 from nlstm_lab.statistics import t_interval
-from nlstm_lab.studies.contents.draw import FLOOR, carried
 
 MEMORIES = [("nlstm", "outer"), ("nlstm", "inner"), ("nlstm", "h"), ("stacked_lstm", "layer 1")]
 STARTS = ("zero", "log_frequencies")

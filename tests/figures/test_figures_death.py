@@ -7,7 +7,7 @@ import pytest
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import panels
-from nlstm_lab.studies.death.measure import doubling_slope, remedy_outcomes, remedy_verdicts
+from nlstm_lab.probes.death import doubling_slope, remedy_outcomes, remedy_verdicts
 
 UPDATES = (0, 1, 3, 10, 30, 100)
 

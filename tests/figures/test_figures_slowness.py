@@ -6,9 +6,9 @@ import pytest
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.interventions import binned
+from nlstm_lab.figures.timescales import QUANTITIES, cumulated
 from nlstm_lab.statistics import t_interval
-from nlstm_lab.studies.interventions.draw import binned
-from nlstm_lab.studies.timescales.draw import QUANTITIES, cumulated
 
 RUNS = [(model, start, seed) for model in ("nlstm", "stacked_lstm") for start in ("zero", "log_frequencies") for seed in
         range(3)]  # fmt: skip

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.diagrams import GATES, KEPT, LSTM, NESTED, STACKED, TILDE
 from nlstm_lab.figures.panels import logarithmic, seeds_and_mean
-from nlstm_lab.studies.diagrams.draw_units import GATES, KEPT, LSTM, NESTED, STACKED, TILDE
 
 
 def test_learning_curves_show_every_seed_and_the_mean(history):

@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 from nlstm_lab import figures, notebooks, paths, probes
-from nlstm_lab.studies.connectivity.draw import connectivity_sentence
+from nlstm_lab.figures.connectivity import connectivity_sentence
 
 TEXT = "to be or not to be"
 

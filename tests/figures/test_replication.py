@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgba
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures import style
-from nlstm_lab.studies.learning.draw_tables import STRIP
+from nlstm_lab.figures.printed import STRIP
 
 PRINTED = {"some_lstm1": 1.5, "some_lstm1_large": 1.45, "some_lstm2": 1.4, "some_nlstm": 1.3}
 

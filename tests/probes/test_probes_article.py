@@ -10,7 +10,7 @@ from nlstm_lab.datasets.excerpt import Sequences
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.studies.connectivity import lags
+from nlstm_lab.probes import lags
 
 WORDS = ("<eos>", "<unknown>", "the", "study", "grammar")
 TEXTS = [" the study of the grammar of study", " grammar the grammar and the study"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from known_signals import signals
 
-from nlstm_lab.studies.timescales.autocorrelation import LENGTHS, autocorrelation, estimate
+from nlstm_lab.probes.autocorrelation import LENGTHS, autocorrelation, estimate
 
 
 def test_fft_is_the_direct_sum():

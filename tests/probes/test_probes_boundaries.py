@@ -17,9 +17,9 @@ from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models import MixtureDensity, Network
+from nlstm_lab.probes.boundary_chance import judged, text_truths
 from nlstm_lab.probes.records import digest
-from nlstm_lab.studies.boundaries.measure import OPERATIONS, described, from_rows, rows_of
-from nlstm_lab.studies.boundaries.segments import judged, text_truths
+from nlstm_lab.probes.segmentation import OPERATIONS, described, from_rows, rows_of
 
 COPY, UPDATE, FLUSH = (OPERATIONS.index(name) for name in ("COPY", "UPDATE", "FLUSH"))
 
@@ -78,7 +78,7 @@ def test_surprise_is_what_the_network_pays_for_each_character(hierarchical, text
 def test_chunks_change_nothing(hierarchical, text, monkeypatch):
     model = hierarchical()
     whole = probes.boundaries(model, text)
-    monkeypatch.setattr(importlib.import_module("nlstm_lab.studies.boundaries.measure"), "CHUNK", 7)
+    monkeypatch.setattr(importlib.import_module("nlstm_lab.probes.segmentation"), "CHUNK", 7)
     xr.testing.assert_allclose(probes.boundaries(model, text), whole, atol=1e-6)
 
 
@@ -102,7 +102,7 @@ def test_threshold_and_slope_are_lent_not_given(hierarchical, text, boundary):
 
 @pytest.mark.parametrize("chunk", [1000, 3])
 def test_given_boundaries_are_returned_unchanged(chunk, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("nlstm_lab.studies.boundaries.measure"), "CHUNK", chunk)
+    monkeypatch.setattr(importlib.import_module("nlstm_lab.probes.segmentation"), "CHUNK", chunk)
     torch.manual_seed(0)
     words = Vocabulary(tuple(" ab"))
     ends = torch.tensor([[1.0], [0.0], [0.0]])

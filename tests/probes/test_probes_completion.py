@@ -9,7 +9,7 @@ from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import texts
-from nlstm_lab.studies.words.completion import Completer, continued, offered
+from nlstm_lab.probes.completion import Completer, continued, offered
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")

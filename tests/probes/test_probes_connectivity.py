@@ -13,10 +13,10 @@ from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
+from nlstm_lab.probes.input_gradients import connectivity
+from nlstm_lab.probes.lags import measure, positions, published_accuracy, published_connectivity
 from nlstm_lab.probes.texts import encode_leniently, windows, words_of
-from nlstm_lab.studies.connectivity.lags import measure, positions, published_accuracy, published_connectivity
-from nlstm_lab.studies.connectivity.measure import connectivity
-from nlstm_lab.studies.words.measure import suggested
+from nlstm_lab.probes.words import suggested
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")

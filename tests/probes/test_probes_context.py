@@ -9,8 +9,8 @@ from nlstm_lab.cells import RNN
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.studies.connectivity.measure import connectivity
-from nlstm_lab.studies.words.measure import context_accuracy, needed, repetition, suggestions
+from nlstm_lab.probes.input_gradients import connectivity
+from nlstm_lab.probes.words import context_accuracy, needed, repetition, suggestions
 
 ALPHABET = Vocabulary(("\0", *" abcdef"))
 WORDS = ("<eos>", "<unknown>", "ab", "ad", "fade", "a")

@@ -6,7 +6,7 @@ import xarray as xr
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
-from nlstm_lab.studies.contents.measure import decode, labels
+from nlstm_lab.probes.decoding import decode, labels
 
 SENTENCE = 'the man (who "walked 7 miles") is slowly going home. '
 

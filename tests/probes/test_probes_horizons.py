@@ -6,7 +6,7 @@ import torch
 
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.studies.interventions.measure import loss_by_context
+from nlstm_lab.probes.interventions import loss_by_context
 
 
 def test_the_horizon_is_the_loss_from_so_much_context(network, text):

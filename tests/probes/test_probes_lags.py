@@ -8,11 +8,11 @@ import xarray as xr
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
+from nlstm_lab.probes import lags
+from nlstm_lab.probes.input_gradients import connectivity
+from nlstm_lab.probes.lags import connectivity_lags, measure, positions, profile
 from nlstm_lab.probes.texts import words_of
-from nlstm_lab.studies.connectivity import lags
-from nlstm_lab.studies.connectivity.lags import connectivity_lags, measure, positions, profile
-from nlstm_lab.studies.connectivity.measure import connectivity
-from nlstm_lab.studies.words.measure import suggested
+from nlstm_lab.probes.words import suggested
 
 
 def given(values, text, window=None):

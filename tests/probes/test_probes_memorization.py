@@ -6,7 +6,7 @@ import torch
 
 from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, HierarchicalRNN, NestedLSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.studies.connectivity.lags import SMALLEST, gradient_by_distance
+from nlstm_lab.probes.lags import SMALLEST, gradient_by_distance
 
 
 def decay(frame, where="input"):

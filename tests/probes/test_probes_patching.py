@@ -10,7 +10,7 @@ from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import patch_map
-from nlstm_lab.studies.patching.measure import minimal_pairs
+from nlstm_lab.probes.patching import minimal_pairs
 
 OPEN = 20.0  # a pre-activation at which a sigmoid is 1 and a tanh too
 

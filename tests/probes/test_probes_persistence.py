@@ -16,8 +16,8 @@ from nlstm_lab.cells.nested import NestedLSTM, NestedLSTMCell
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.probes.jacobians import persistence
 from nlstm_lab.probes.reading import reading
-from nlstm_lab.studies.timescales.jacobians import persistence
 
 ALPHABET = Vocabulary(tuple(" abcdefghij"))
 
@@ -69,7 +69,7 @@ def test_pieces_change_nothing(network, text, monkeypatch):
     model = network(depth=3)
     trace = probes.trace(model, text)
     whole = persistence(model, trace)
-    monkeypatch.setattr("nlstm_lab.studies.timescales.jacobians.CELLS", 1000)
+    monkeypatch.setattr("nlstm_lab.probes.jacobians.CELLS", 1000)
     np.testing.assert_allclose(persistence(model, trace), whole, atol=1e-6)
     part = persistence(model, trace.isel(time=slice(100, 200)))
     np.testing.assert_allclose(part, whole.isel(time=slice(100, 199)), atol=1e-6)

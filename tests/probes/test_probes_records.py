@@ -11,10 +11,10 @@ from nlstm_lab import paths
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import DamagedFile, LabError, UsageError
+from nlstm_lab.probes import boundary_chance as segments
+from nlstm_lab.probes.boundary_records import operation_shares
 from nlstm_lab.probes.records import digest, ensure
-from nlstm_lab.studies.boundaries import segments
-from nlstm_lab.studies.boundaries.measure import boundaries
-from nlstm_lab.studies.boundaries.recorded import operation_shares
+from nlstm_lab.probes.segmentation import boundaries
 
 
 @pytest.fixture(autouse=True)

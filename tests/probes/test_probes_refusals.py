@@ -8,8 +8,8 @@ from nlstm_lab import probes
 from nlstm_lab.cells import HMLSTM, LSTM
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import wrap
-from nlstm_lab.studies.boundaries.segments import text_truths
-from nlstm_lab.studies.words.measure import context_accuracy
+from nlstm_lab.probes.boundary_chance import text_truths
+from nlstm_lab.probes.words import context_accuracy
 
 
 @pytest.fixture

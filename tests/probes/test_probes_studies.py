@@ -9,11 +9,11 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig
-from nlstm_lab.studies.boundaries import recorded
-from nlstm_lab.studies.contents import measure as contents
-from nlstm_lab.studies.contents.measure import VARYING
-from nlstm_lab.studies.interventions import measure as interventions
-from nlstm_lab.studies.timescales.measure import gate_timescales
+from nlstm_lab.probes import boundary_records as recorded
+from nlstm_lab.probes import decoding as contents
+from nlstm_lab.probes import interventions as interventions
+from nlstm_lab.probes.decoding import VARYING
+from nlstm_lab.probes.slowness import gate_timescales
 
 ABC = Vocabulary(tuple(" abc."))
 

@@ -10,10 +10,9 @@ from scipy.signal import lfilter
 from nlstm_lab import probes
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes import liveness
-from nlstm_lab.studies.timescales import autocorrelation
-from nlstm_lab.studies.timescales.autocorrelation import estimate
-from nlstm_lab.studies.timescales.measure import gate_timescales, state_timescales
+from nlstm_lab.probes import autocorrelation, liveness
+from nlstm_lab.probes.autocorrelation import estimate
+from nlstm_lab.probes.slowness import gate_timescales, state_timescales
 
 T = 20_000
 

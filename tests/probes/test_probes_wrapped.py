@@ -7,7 +7,7 @@ from torch import nn
 
 from nlstm_lab import LSTM, models, probes
 from nlstm_lab.datasets.base import Batch
-from nlstm_lab.studies.timescales.measure import gate_timescales
+from nlstm_lab.probes.slowness import gate_timescales
 from nlstm_lab.training import evaluate
 
 MOMENTS = [50, 200]

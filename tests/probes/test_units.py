@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import nlstm_lab as lab
-from nlstm_lab.studies.activations import measure
+from nlstm_lab.probes import unit_statistics as measure
 
 LETTERS = " abcdefghijklmnopqrstuvwxyz"
 TEXT = "the bank of the west fell sharply on monday but recovered by friday " * 20

@@ -8,7 +8,7 @@ import nlstm_lab as lab
 from nlstm_lab import models, probes, training
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface
-from nlstm_lab.studies.death.measure import LEVELS, unpacked_cells
+from nlstm_lab.probes.death import LEVELS, unpacked_cells
 
 NAMES = ["ptb_char_nlstm", "ptb_char_nlstm_logfreq"]
 TEXT = "the old man"

@@ -1,0 +1,215 @@
+"""Two helpers for what notebooks draw over seeds: lines, and intervals as points. The rest is seaborn's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.panels import STARTS, memory_label, memory_style, seeds_and_interval, seeds_and_mean
+from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.style import COLUMN, MEMORIES, MODELS, context, in_order, inches
+from nlstm_lab.statistics import t_interval
+
+
+def subplots(
+    rows: int = 1, columns: int = 1, *, width: float | str = COLUMN, height: float = 2.2, **share: Any
+) -> tuple[Figure, NDArray[Any]]:
+    """Make a figure in the project's style, for seaborn or matplotlib to draw on.
+
+    It is closed for pyplot, so that a notebook shows it once: where it is a cell's value.
+
+    Args:
+        rows, columns: Of panels.
+        width: Inches, or text such as "85 mm".
+        height: Inches, of the whole figure.
+        share: Passed to `Figure.subplots`, such as `sharex` and `width_ratios`.
+
+    Returns:
+        The figure and its axes [rows, columns].
+    """
+    with context():
+        figure = plt.figure(figsize=(inches(width), height))
+        plt.close(figure)
+        return figure, figure.subplots(rows, columns, squeeze=False, **share)
+
+
+def palette(*names: str) -> dict[str, str]:
+    """Return the colour of each model or memory, as seaborn takes it.
+
+    Args:
+        names: Of models or memories; none for all of them.
+    """
+    return {name: memory_style(name)["color"] for name in names or [*MODELS, *MEMORIES]}
+
+
+def lines(
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    hue: str = "model",
+    row: str | None = None,
+    col: str | None = None,
+    log: bool = False,
+    band: bool = False,
+    width: float | str = COLUMN,
+    height: float = 1.6,
+    labels: Mapping[str, str] | None = None,
+    legend: bool = True,
+    **share: Any,
+) -> tuple[Figure, NDArray[Any]]:
+    """Draw lines over seeds: every seed faint, their mean strong.
+
+    Args:
+        frame: One row a point of a seed's line, with a column `seed`.
+        x, y: Its columns along and up.
+        hue: The column that tells lines apart, by model or memory.
+        row, col: Columns whose values have a panel each.
+        log: The mean is geometric.
+        band: A t interval of the mean in place of the seeds.
+        width: Inches, or text such as "85 mm".
+        height: Inches, of one panel.
+        labels: Of values of `hue`, `row` and `col`, where another than the project's own is wanted.
+        legend: Put one below the panels.
+        share: Passed to `Figure.subplots`.
+
+    Returns:
+        The figure, which carries what is plotted, and its axes [rows, columns].
+
+    Raises:
+        UsageError: There is nothing to draw, or a line has two values of a seed at one x.
+    """
+    figure, axes, panels = _facets(frame, row, col, width, height, labels, share)
+    with context():
+        for panel, here in panels:
+            for name in in_order(here[hue])[::-1]:
+                one = here[here[hue].astype(str) == name].dropna(subset=[y])
+                seeds_and_mean(panel, one, x, y, log=log, each=not band, **memory_style(name))
+                if band:
+                    _band(panel, one, x, y, memory_style(name)["color"])
+            panel.grid(axis="both")
+        if legend:
+            _legend(figure, in_order(frame[hue]), labels)
+    keys = [name for name in (row, col, hue, "seed") if name is not None]
+    return attach(figure, frame[list(dict.fromkeys([*keys, x, y]))]), axes
+
+
+def points(
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    hue: str | None = None,
+    row: str | None = None,
+    col: str | None = None,
+    width: float | str = COLUMN,
+    height: float | None = None,
+    labels: Mapping[str, str] | None = None,
+    legend: bool = True,
+    **share: Any,
+) -> tuple[Figure, NDArray[Any]]:
+    """Draw values over seeds: a dot for every seed, a bar for the t interval of their mean, a line of the panel a name.
+
+    Args:
+        frame: One row a seed's value, with a column `seed`.
+        x: The column of the values.
+        y: The column of names, listed from the top in the order in which they come.
+        hue: The column that tells dots on a line apart, by model or memory; None for one colour, that of `y`.
+        row, col: Columns whose values have a panel each.
+        width: Inches, or text such as "85 mm".
+        height: Inches, of one panel; None for what its names need.
+        labels: Of values of `y`, `hue`, `row` and `col`, where another than the project's own is wanted.
+        legend: Put one below the panels, where there is a `hue`.
+        share: Passed to `Figure.subplots`.
+
+    Returns:
+        The figure, which carries what is plotted, and its axes [rows, columns].
+
+    Raises:
+        UsageError: There is nothing to draw.
+    """
+    names = list(dict.fromkeys(frame[y].astype(str)))
+    hues = [None] if hue is None else in_order(frame[hue])
+    tall = 0.35 + 0.17 * len(names) * max(1.0, 0.6 * len(hues)) if height is None else height
+    share = {"sharex": True, "sharey": True, **share}
+    figure, axes, panels = _facets(frame, row, col, width, tall, labels, share)
+    with context():
+        for panel, here in panels:
+            for place, name in enumerate(names):
+                for k, shade in enumerate(hues):
+                    one = here[here[y].astype(str) == name]
+                    one = one if hue is None else one[one[hue].astype(str) == shade]
+                    shift = 0.6 * ((k + 0.5) / len(hues) - 0.5)
+                    colour = memory_style(name if shade is None else shade)["color"]
+                    seeds_and_interval(panel, place + shift, one[x].dropna(), colour)
+            panel.set_yticks(range(len(names)), [_label(name, labels) for name in names])
+            panel.set_ylim(len(names) - 0.5, -0.5)
+            panel.tick_params(axis="y", length=0)
+            panel.grid(axis="x")
+        if legend and hue is not None:
+            _legend(figure, in_order(frame[hue]), labels)
+    keys = [name for name in (row, col, y, hue, "seed") if name is not None and name in frame]
+    return attach(figure, frame[list(dict.fromkeys([*keys, x]))]), axes
+
+
+def _facets(
+    frame: pd.DataFrame,
+    row: str | None,
+    col: str | None,
+    width: float | str,
+    height: float,
+    labels: Mapping[str, str] | None,
+    share: Mapping[str, Any],
+) -> tuple[Figure, NDArray[Any], list[tuple[Axes, pd.DataFrame]]]:
+    """A panel for each value of `row` (named at the left) and `col` (at the top), and its part of the frame."""
+    if frame.empty:
+        raise UsageError("there is nothing to draw: the frame has no rows")
+    rows, columns = ([None] if name is None else _values(frame[name]) for name in (row, col))
+    whole = height * len(rows) + 0.55
+    figure, axes = subplots(len(rows), len(columns), width=width, height=whole, **{"sharex": True, **share})
+    panels = []
+    for k, across in enumerate(rows):
+        for j, down in enumerate(columns):
+            here = frame if row is None else frame[frame[row] == across]
+            panels.append((axes[k, j], here if col is None else here[here[col] == down]))
+            with context():
+                if down is not None and k == 0:
+                    axes[k, j].set_title(_label(str(down), labels))
+                if across is not None and j == 0:
+                    axes[k, j].set_ylabel(_label(str(across), labels))
+    return figure, axes, panels
+
+
+def _values(column: "pd.Series[Any]") -> list[Any]:
+    """The values of a column in the project's order where it has one, else as they come."""
+    values = list(dict.fromkeys(column))
+    known = [*STARTS, *in_order(map(str, values))]
+    return (
+        sorted(values, key=lambda value: known.index(str(value)))
+        if set(map(str, values)) <= {*STARTS, *MODELS, *MEMORIES}
+        else values
+    )
+
+
+def _label(name: str, labels: Mapping[str, str] | None) -> str:
+    if labels and name in labels:
+        return labels[name]
+    return STARTS.get(name) or memory_label(name)
+
+
+def _band(panel: Axes, frame: pd.DataFrame, x: str, y: str, colour: str) -> None:
+    wide = frame.pivot(index=x, columns="seed", values=y).sort_index()
+    ends = np.array([t_interval(values.dropna()) for _, values in wide.iterrows()])
+    panel.fill_between(wide.index.to_numpy(float), ends[:, 1], ends[:, 2], color=colour, alpha=0.18, linewidth=0)
+
+
+def _legend(figure: Figure, names: list[str], labels: Mapping[str, str] | None) -> None:
+    handles = [Line2D([], [], label=_label(name, labels), **memory_style(name)) for name in names]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))

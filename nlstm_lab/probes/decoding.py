@@ -1,0 +1,269 @@
+"""What a memory carries: linear probes for properties of the text, judged on held-out text.
+
+The score must be read beside its control, the same probe for the same labels shifted along the text by half its length:
+they keep their frequencies and their rhythm, and lose what they have to do with the memory.
+"""
+
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+import xarray as xr
+from numpy.typing import NDArray
+
+from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.baselines import untrained
+from nlstm_lab.probes.interventions import attribute, spread
+from nlstm_lab.probes.reading import BURN_IN, seen
+from nlstm_lab.probes.reading import names as memory_names
+from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.probes.seeds import RUN, summarized
+from nlstm_lab.probes.tracing import trace
+
+Array = NDArray[Any]
+
+NUMBERS = ("position_in_word", "since_space")  # ridge regression, scored by R squared
+CLASSES = ("in_quotation", "in_bracket", "word_class")  # logistic regression, scored by balanced accuracy
+# what a text of the Treebank varies in: it has no quotation marks, and no brackets but those of <unk>
+VARYING = (*NUMBERS, "word_class")
+MOMENTS = 20  # at which single cells are cut, and predictions after each
+PENALTY = 1e-3  # on the squared weights, a step of text and a standardized unit
+HELD_OUT = 0.2  # the last part of the text
+RAREST = 20  # a class must occur so often, in training and in test text, to be classified
+
+OPENING, CLOSING = "([{<", ")]}>"
+FUNCTION_WORDS = """
+a an the this that these those and or but nor if because as while of in on at by for with from to into about over under
+after before between through during against i you he she it we they him her them his its our their my your who which
+what is are was were be been being am has have had do does did will would can could may might shall should must not no
+so than then there here when where
+"""
+
+
+def labels(text: str) -> pd.DataFrame:
+    """Label each character of a text by properties that a reader knows when it has been read.
+
+    Returns:
+        One row a character:
+        - position_in_word: the how-manieth letter of its word, from 1; 0 outside words;
+        - since_space: number of characters since the last white space, 0 on it;
+        - in_quotation: between two double quotation marks of a line (straight, or two accents or apostrophes in a row);
+        - in_bracket: after an opening bracket that no closing one has matched;
+        - word_class: of the last word that is complete: 'function' (a closed list), 'number' (it has a digit, or is the
+          N that stands for one), 'ing', 'ed', 'ly' by its ending, else 'other' (as before the first).
+    """
+    steps = np.arange(len(text))
+    opened = np.cumsum([(character in OPENING) - (character in CLOSING) for character in text])
+    classes = np.full(len(text), "other", dtype=object)
+    for match in re.finditer(r"\S+", text):
+        classes[match.end() :] = _class(match.group().lower())
+    return pd.DataFrame(
+        {
+            "position_in_word": steps - _last([not character.isalnum() for character in text]),
+            "since_space": steps - _last([character.isspace() for character in text]),
+            "in_quotation": _quoted(text),
+            # a closing bracket that none has opened counts for nothing
+            "in_bracket": opened - np.minimum(np.minimum.accumulate(opened), 0) > 0,
+            "word_class": classes.astype(str),
+        }
+    )
+
+
+def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CLASSES)) -> pd.DataFrame:
+    """Measure how well each property of the text is decoded from each memory, linearly.
+
+    The probe reads tanh c of all of a memory's cells, or a hidden state. It is fitted on the first part of the text and
+    judged on the last `HELD_OUT`.
+
+    Args:
+        text: The text that was traced.
+        names: Labels to decode (`labels`).
+
+    Returns:
+        One row a memory and property: memory, label, metric, `score`, `control`, `chance` (what knows nothing scores),
+        reason. Scores are R squared for numbers, balanced accuracy for classes; NaN with a reason where the text does
+        not vary in a property or a memory does not move.
+
+    Raises:
+        UsageError: Another text was traced, or it is too short, or codes.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = "the company said that it would not sell the old bank " * 20
+    >>> scores = lab.probes.decode(lab.probes.trace(model, text), text, ("since_space",))
+    >>> scores.metric.tolist(), scores.memory.tolist()
+    (['r_squared', 'r_squared', 'r_squared'], ['outer', 'inner', 'h'])
+    """
+    if "symbol" in trace.coords and trace.symbol.dtype.kind not in "UO":
+        raise UsageError("the trace is of codes, not of characters: trace a network with a vocabulary")
+    if len(text) != trace.sizes["time"] or ("symbol" in trace.coords and "".join(trace.symbol.values) != text):
+        raise UsageError("the text is not the one that was traced: its characters must be the trace's symbols")
+    unknown = [name for name in names if name not in (*NUMBERS, *CLASSES)]
+    if unknown:
+        raise UsageError(f"properties are {', '.join((*NUMBERS, *CLASSES))}, not {unknown[0]!r}")
+    scores = labels(text)
+    split = int(len(text) * (1 - HELD_OUT))
+    if split < 1:
+        raise UsageError(f"a text of {len(text)} characters is too short: a probe is fitted on its first part")
+    rows = []
+    for memory, states in seen(trace).items():
+        x = _standardized(states.astype(np.float64), split)
+        for name in names:
+            y = scores[name].to_numpy()
+            number = name in NUMBERS
+            classes, codes = (np.empty(0), y) if number else np.unique(y, return_inverse=True)
+            reason = _reason(x, codes, split, number)
+            fit = _r_squared if number else _balanced_accuracy
+            score, control = (
+                (np.nan, np.nan) if reason else (fit(x, z, split) for z in (codes, np.roll(codes, len(codes) // 2)))
+            )
+            row = {"memory": memory, "label": name, "metric": "r_squared" if number else "balanced_accuracy"}
+            chance = 0.0 if number else 1 / len(classes)
+            rows.append(row | {"score": score, "control": control, "chance": chance, "reason": reason})
+    return pd.DataFrame(rows)
+
+
+def _standardized(x: Array, split: int) -> Array:
+    """Mean 0 and deviation 1 on the first part, without units that do not move there, and a constant column."""
+    mean, deviation = x[:split].mean(0), x[:split].std(0)
+    moving = ~(deviation <= 1e-6)  # what is not finite stays, and is reported
+    return np.hstack([(x[:, moving] - mean[moving]) / deviation[moving], np.ones((len(x), 1))])
+
+
+def _reason(x: Array, y: Array, split: int, number: bool) -> str:
+    """Why there is nothing to decode, or nothing."""
+    if not np.isfinite(x).all():
+        return "not finite"
+    if x.shape[1] == 1:
+        return "the memory does not move"
+    if number:
+        return "" if y[:split].std() > 0 and y[split:].std() > 0 else "the text does not vary in this"
+    shifted = np.roll(y, len(y) // 2)
+    halves = (y[:split], y[split:], shifted[:split], shifted[split:])
+    rarest = min(np.bincount(cumulative, minlength=y.max() + 1).min() for cumulative in halves)
+    if y.max() == 0:
+        return "the text does not vary in this"
+    return "" if rarest >= RAREST else f"a class is met less than {RAREST} times in one part of the text"
+
+
+def _r_squared(x: Array, y: Array, split: int) -> float:
+    """Ridge regression, by its normal equations."""
+    train, test = x[:split], x[split:]
+    penalty = PENALTY * split * np.eye(x.shape[1])
+    penalty[-1, -1] = 0  # the constant is free
+    weights = np.linalg.solve(train.T @ train + penalty, train.T @ y[:split])
+    return float(1 - ((y[split:] - test @ weights) ** 2).mean() / y[split:].var())
+
+
+def _balanced_accuracy(x: Array, y: Array, split: int) -> float:
+    """Logistic regression with classes weighted alike, by L-BFGS."""
+    train, targets = torch.from_numpy(x[:split]), torch.from_numpy(y[:split]).long()
+    number = int(y.max()) + 1
+    weight = len(targets) / (number * torch.bincount(targets, minlength=number).double())
+    weights = torch.zeros(x.shape[1], number, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        classes = F.cross_entropy(train @ weights, targets, weight) + PENALTY * (weights[:-1] ** 2).sum()
+        classes.backward()
+        return classes
+
+    optimizer.step(loss)
+    logits = x[split:] @ weights.detach().numpy()
+    right = logits.argmax(1) == y[split:]
+    return float(np.mean([right[y[split:] == k].mean() for k in range(number)]))
+
+
+def _last(marks: list[bool]) -> Array:
+    """For each step the last marked one, -1 before the first."""
+    return np.maximum.accumulate(np.where(marks, np.arange(len(marks)), -1))
+
+
+def _quoted(text: str) -> Array:
+    """Inside a quotation, its marks not counted; it ends on its line, and a mark without a partner opens none."""
+    inside, start = np.zeros(len(text), bool), 0
+    for line in text.splitlines(keepends=True):
+        marks = list(re.finditer(r"\"|``|''", line))
+        for opening, closing in zip(marks[::2], marks[1::2], strict=False):
+            inside[start + opening.end() : start + closing.start()] = True
+        start += len(line)
+    return inside
+
+
+@cache
+def _class(word: str) -> str:
+    word = word.strip("()[]{}<>,;:.!?'`\"-")
+    if word in FUNCTION_WORDS.split():
+        return "function"
+    if word == "n" or any(character.isdigit() for character in word):
+        return "number"
+    return next((ending for ending in ("ing", "ed", "ly") if len(word) > 4 and word.endswith(ending)), "other")
+
+
+def contents(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int = 0) -> pd.DataFrame:
+    """Decode linearly what each memory, and each hidden state, holds of a text (`decode`).
+
+    Returns:
+        The columns of `decode`, and `condition`: "trained", and "untrained" for the same network with its parameters
+        drawn anew from `seed`.
+    """
+    both = {"trained": True, "untrained": False}
+    frames = [_contents(model, text, yes, burn_in, seed).assign(condition=name) for name, yes in both.items()]
+    return pd.concat(frames, ignore_index=True)
+
+
+@recorded("contents", by=["trained", "burn_in", "seed"], names=VARYING)
+def _contents(model: Network, text: str | Excerpt, trained: bool, burn_in: int, seed: int) -> pd.DataFrame:
+    text = read(text)
+    traced = trace(model if trained else untrained(model, seed), text, predictions=False)
+    return decode(traced.isel(time=slice(burn_in, None)), text[burn_in:], VARYING)
+
+
+@recorded("single_cells", moments=MOMENTS, distance=MOMENTS)
+def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
+    """Measure what a swap of each single cell costs (`interventions.attribute`): one row a cell.
+
+    Args:
+        model: The network that reads.
+        text: What it reads; a cell is given what it holds as far into the second half.
+
+    Returns:
+        Columns memory, unit, `kl` and `loss_increase`: means over `MOMENTS` moments, spread evenly over the text's
+        first half, and as many predictions after each, in nats.
+
+    Raises:
+        UsageError: The text ends before a half has moments behind its start.
+    """
+    text = read(text)
+    half = len(text) // 2
+    swap: dict[str, Any] = {"kind": "swap", "other": text[half:], "distance": MOMENTS}
+    where = spread(half, MOMENTS, MOMENTS)
+    frames = [attribute(model, text[:half], memory, moments=where, **swap) for memory in memory_names(model.recurrent)]
+    return pd.concat(frames, ignore_index=True)
+
+
+def carriers(cells: pd.DataFrame) -> pd.DataFrame:
+    """Count the cells of each memory that the prediction depends on, from `cell_cuts`, gathered.
+
+    Args:
+        cells: `cell_cuts` of one network or several.
+
+    Returns:
+        One row a memory: RUN's columns, memory, `kl`, the sum over all cells of what a swap of each alone costs (nats a
+        prediction), and `half`, the least number of cells that cost half of that together (NaN where no cell costs
+        anything).
+    """
+
+    def summary(group: pd.DataFrame) -> dict[str, float]:
+        total = group["kl"].sum()
+        cumulative = group["kl"].sort_values(ascending=False).cumsum() / total
+        return {"kl": total, "half": 1 + (cumulative < 0.5).sum() if total > 0 else float("nan")}
+
+    return summarized(cells, [*RUN, "memory"], summary)

@@ -1,0 +1,276 @@
+"""How far connectivity and gradients reach, of our networks and in the arrays that Madsen's article was drawn from.
+
+Every position counts the same, whatever its gradient's size: its connectivities are shares of their own sum.
+"""
+
+import copy
+import io
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+import xarray as xr
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nlstm_lab.cells.base import Records
+from nlstm_lab.cells.hierarchical import HierarchicalRNN
+from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.datasets import registry
+from nlstm_lab.datasets.excerpt import Sequences
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.baselines import untrained
+from nlstm_lab.probes.input_gradients import connectivity, labelled
+from nlstm_lab.probes.reading import encode, evaluating, reading
+from nlstm_lab.probes.records import ensure, read, recorded
+from nlstm_lab.probes.texts import words_of
+from nlstm_lab.statistics import bootstrap
+
+LAGS = 100  # characters back in a lag profile
+PLACES = 10  # positions of each text whose connectivity stands for all
+KEYS = ["where", "quantity", "lag"]
+Array = NDArray[np.float64]
+
+
+def positions(data: xr.Dataset) -> pd.DataFrame:
+    """A row for each position of `connectivity(...)` that depends on anything: time, known (characters of the word),
+    mean_lag (characters back), share_in_word (from the space before it on) and total, the sum of connectivities."""
+    values, lags = np.abs(data["connectivity"].values), _lags(data)
+    total = np.nansum(values, axis=1)
+    kept = (total > 0) & np.isfinite(values).all(1)
+    shares = values[kept] / total[kept, None]
+    inside = lags <= (data["time"] - data["word_start"]).values[:, None]
+    frame = pd.DataFrame({"time": data["time"].values, "known": data["known"].values})[kept]
+    sums = {"mean_lag": (shares * lags[kept]).sum(1), "share_in_word": (shares * inside[kept]).sum(1)}
+    return pd.DataFrame(frame.assign(**sums, total=total[kept]).reset_index(drop=True))
+
+
+def profile(data: xr.Dataset, lags: int = LAGS) -> Array:
+    """Take the share of each position's connectivity at lags 0 to `lags`.
+
+    Args:
+        data: `connectivity` of one text.
+        lags: Distances in characters.
+
+    Returns:
+        [positions, lags + 1], rows as in `positions`; NaN at lags that reach beyond the start of the text.
+    """
+    kept, distance = np.isin(data["time"], positions(data)["time"]), _lags(data)
+    values = np.abs(data["connectivity"].values)[kept]
+    last = distance[kept, 0]  # the place in the window: the lag of its first character
+    source = last[:, None] - np.arange(lags + 1)
+    measured = np.take_along_axis(values, np.maximum(source, 0), 1) / values.sum(1, keepdims=True)
+    return np.where(source < 0, np.nan, measured)
+
+
+def _lags(data: xr.Dataset) -> NDArray[np.int_]:
+    """How far back each source lies, [time, source]; negative in the future."""
+    place = (data["time"] - data["window"]).values
+    return np.asarray(place[:, None] - np.arange(data.sizes["source"]))
+
+
+def measure(data: xr.Dataset, lags: int = LAGS) -> pd.DataFrame:
+    """One text's frame: where, quantity ("mean_lag", "share_in_word", "share_at_lag"), lag, value."""
+    rows, shares = positions(data), profile(data, lags)
+    start = (rows["known"] == 0).to_numpy()
+    frames = []
+    for where, chosen in (("all", np.full(len(rows), True)), ("word start", start), ("within word", ~start)):
+        if not chosen.any():
+            continue
+        scalars = rows.loc[chosen, ["mean_lag", "share_in_word"]].mean()
+        some = np.isfinite(shares[chosen]).any(0)
+        frames.append(pd.DataFrame({"where": where, "quantity": scalars.index, "lag": np.nan, "value": scalars.values}))
+        along = {"lag": np.flatnonzero(some).astype(float), "value": np.nanmean(shares[chosen][:, some], axis=0)}
+        frames.append(pd.DataFrame({"where": where, "quantity": "share_at_lag", **along}))
+    if not frames:
+        raise UsageError("nothing can be measured: no position of the text has a target that the network predicts")
+    return pd.concat(frames, ignore_index=True)
+
+
+@recorded("lags", by=["seed", "places"])
+def connectivity_lags(
+    model: Network, texts: Sequence[str] | Sequences, seed: int = 0, places: int = PLACES, lags: int = LAGS
+) -> pd.DataFrame:
+    """Measure how far the connectivity of the true word reaches, in its L2 norm.
+
+    Args:
+        model: The network that reads.
+        texts: What it reads, each from a zero state; one without a word that it knows counts for nothing.
+        seed: Of the positions that are drawn.
+        places: So many positions of each text stand for all.
+        lags: Distances in characters.
+
+    Returns:
+        One row a place ("all", "word start", "within word"), quantity ("mean_lag", "share_in_word", "share_at_lag")
+        and lag: value, the mean over texts, with its bootstrap interval (low, high), and the number of texts.
+
+    Raises:
+        UsageError: Nothing can be measured.
+    """
+    several, draw = read(texts), np.random.default_rng(seed)
+    at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in several]
+    measured = [connectivity(model, text, at=chosen) for text, chosen in zip(several, at, strict=True)]
+    frames = [measure(data, lags) for data in measured if len(positions(data))]
+    if not frames:
+        raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
+    rows = []
+    for key, group in pd.concat(frames).groupby(KEYS, dropna=False, sort=False):
+        rows.append([*key, *bootstrap(group["value"], resamples=1000), len(group)])
+    return pd.DataFrame(rows, columns=[*KEYS, "value", "low", "high", "texts"])
+
+
+DISTANCE = 100  # characters that a gradient comes back
+SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 counts as
+
+
+def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, seed: int = 0) -> pd.DataFrame:
+    """log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for each sequence and distance T - t.
+
+    Only the gradient with respect to the input compares units: a unit's h is not all that it remembers. The norm is
+    Frobenius's, estimated without bias from `projections` random directions v as the mean of |v' J|^2, in float64.
+    Inputs are symbols [T, B] or vectors [T, B, features]; h_T is the output at the last step.
+    """
+    if isinstance(unit, HierarchicalRNN):
+        raise UsageError("a hierarchical RNN lacks its boundaries here: ask lab.probes.connectivity")
+    unit = copy.deepcopy(unit).double()
+    device, number = inputs.device, inputs.shape[1]
+    if not inputs.is_floating_point():
+        inputs = torch.nn.functional.one_hot(inputs, unit.input_size)
+    x = inputs.double().repeat_interleave(projections, dim=1)
+    steps = [Records() for _ in unit.cells]
+    with evaluating(unit), torch.enable_grad():
+        read = [step.requires_grad_() for step in x.unbind()]
+        output, _ = unit.run(torch.stack(read), [cell.initial_state(x.shape[1]) for cell in unit.cells], steps)
+        directions = torch.randn(output[-1].shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        nodes = [*read, *(record["h"] for layer in steps for record in layer)]
+        gradients = torch.autograd.grad((output[-1] * directions.to(device)).sum(), nodes, materialize_grads=True)
+    squares = torch.stack([gradient.square().sum(-1) for gradient in gradients])  # [layers and input x T, B x v]
+    norms = squares.view(len(steps) + 1, len(read), number, projections).mean(-1).sqrt().cpu().numpy()
+    values = np.log10(np.maximum(norms, SMALLEST))[:, ::-1]
+    index = pd.MultiIndex.from_product(
+        [["input", *(f"layer {k + 1}" for k in range(len(steps)))], range(len(read)), range(number)],
+        names=["where", "lag", "text"],
+    )
+    frame = pd.DataFrame({"value": values.ravel()}, index=index).reset_index()
+    return frame.assign(quantity="log10_gradient")[["text", "where", "quantity", "lag", "value"]]
+
+
+def gradients(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -> pd.DataFrame:
+    """Measure how gradients shrink with the distance, one row a layer and distance.
+
+    Args:
+        texts: Several texts, of which the first `DISTANCE` characters are read.
+
+    Returns:
+        Columns where ("input", "layer 1", ...), quantity ("log10_gradient"), lag (the distance), and `value`, the mean
+        over texts of log10 of the norm; condition "trained", and "as initialized" for the same network with its
+        parameters drawn anew from `seed`.
+    """
+    both = {"as initialized": False, "trained": True}
+    frames = [_gradients(model, texts, trained, seed).assign(condition=name) for name, trained in both.items()]
+    return pd.concat(frames, ignore_index=True)
+
+
+@recorded("gradients", by=["trained", "seed"])
+def _gradients(model: Network, texts: Sequence[str] | Sequences, trained: bool, seed: int) -> pd.DataFrame:
+    network = model if trained else untrained(model, seed)
+    codes = [encode(network, text[:DISTANCE]) for text in read(texts) if len(text) >= DISTANCE]
+    with reading(network):
+        inputs = network.inputs(torch.stack(codes, 1))
+    frame = gradient_by_distance(network.recurrent, inputs.clone(), seed=seed)
+    return frame.groupby(KEYS, sort=False)["value"].mean().reset_index()
+
+
+CELL_TYPES = ("gru", "lstm", "nlstm")
+KNOWN = 6  # characters of a word, up to which the article draws accuracy
+POINTS = 150  # of a published training curve
+
+
+def published_connectivity(unit: str) -> xr.Dataset:
+    """Read the article's connectivity on its sentence of 198 characters, as `connectivity` returns ours.
+
+    The files hold the sum of squares; the L2 norm is its square root. The target's probability p is known where it is
+    among the three likeliest, which are published to three decimals, and NaN elsewhere.
+
+    Args:
+        unit: "gru", "lstm" or "nlstm".
+
+    Raises:
+        UsageError: Another unit.
+        MissingData: No data folder has the arrays.
+        DamagedFile: They are not as published.
+    """
+    if unit not in CELL_TYPES:
+        raise UsageError(f"the article has {', '.join(CELL_TYPES)}, not {unit!r}")
+    rows = json.loads(_read(f"connectivity_{unit}.json"))
+    squares = np.array([row["connectivity"] for row in rows], dtype=float)
+    prediction = np.array([row["predict"] for row in rows], dtype=object)
+    probability = np.array([row["probability"] for row in rows], dtype=float)
+    text, target = "".join(row["char"] for row in rows), [row["target"] for row in rows]
+    hit = prediction == np.array(target)[:, None]
+    piece = {"connectivity": np.sqrt(squares), "prediction": prediction, "probability": probability}
+    piece |= {"p": np.where(hit.any(1), (hit * probability).sum(1), np.nan)}
+    piece |= {"target": target, "window": np.zeros(len(text), int)}
+    return labelled([piece], text, text, words_of(text), {"model": f"{unit}, as published", "mode": "l2"})
+
+
+def _read(name: str) -> bytes:
+    """One of the files, verified."""
+    names = [file.name for file in registry.get("madsen").files]
+    return dict(zip(names, registry.contents("madsen"), strict=True))[name]
+
+
+def published_lags() -> pd.DataFrame:
+    """Measure the reach of the published connectivity, as `connectivity_lags` of one text, with the column model."""
+
+    def of_units() -> pd.DataFrame:
+        frames = {unit: measure(published_connectivity(unit)) for unit in CELL_TYPES}
+        return pd.concat([frame.assign(model=unit) for unit, frame in frames.items()], ignore_index=True)
+
+    return _as_ours(ensure("published_lags", of_units, source="the published article, connectivity, L2 norm"))
+
+
+def published_accuracy() -> pd.DataFrame:
+    """Read the published accuracy of up to `KNOWN` characters.
+
+    Returns:
+        Columns model, top, known, accuracy_pct.
+    """
+
+    def measure() -> pd.DataFrame:
+        rows = [
+            (model, top, known, 100 * accuracy)
+            for model, tops in json.loads(_read("word-length-results.json")).items()
+            for top, values in enumerate(tops, 1)
+            for known, accuracy in enumerate(values[: KNOWN + 1])
+        ]
+        return pd.DataFrame(rows, columns=["model", "top", "known", "accuracy_pct"])
+
+    return _as_ours(ensure("published_accuracy", measure, source="the published article, accuracy", known=KNOWN))
+
+
+def published_training() -> pd.DataFrame:
+    """Read the published training curves, smoothed as published, at `POINTS` mini-batches.
+
+    Returns:
+        Columns model, split, update, seconds, value (nats).
+    """
+
+    def measure() -> pd.DataFrame:
+        names = {"dataset": "split", "step": "update", "sec": "seconds", "loss smooth": "value"}
+        curves = pd.read_csv(io.BytesIO(_read("autocomplete-training.csv"))).rename(columns=names)
+        steps = np.sort(curves["update"].unique())
+        wanted = np.unique(np.searchsorted(steps, np.geomspace(1, steps[-1], POINTS)).clip(max=len(steps) - 1))
+        curves = curves[curves["update"].isin(steps[wanted])]
+        return curves[["model", "split", "update", "seconds", "value"]]
+
+    return _as_ours(ensure("published_training", measure, source="the published article, training", points=POINTS))
+
+
+def _as_ours(frame: pd.DataFrame) -> pd.DataFrame:
+    """Models by the names that figures know: the article's LSTM has two layers."""
+    names = {"GRU": "gru", "LSTM": "stacked_lstm", "lstm": "stacked_lstm", "Nested LSTM": "nlstm"}
+    return frame.assign(model=frame["model"].replace(names))

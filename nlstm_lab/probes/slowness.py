@@ -1,0 +1,183 @@
+"""Timescales of every unit of every memory: of its states, of its forget gates.
+
+A dead cell gets no timescale: a counter has an infinite autocorrelation time and remembers nothing.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes import autocorrelation, liveness
+from nlstm_lab.probes.baselines import shuffled, untrained
+from nlstm_lab.probes.jacobians import persistence
+from nlstm_lab.probes.reading import BURN_IN, hidden_states, memory_states
+from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.probes.seeds import RUN
+from nlstm_lab.probes.tracing import trace
+
+Array = NDArray[np.floating[Any]]
+Order = Literal["in order", "characters", "words"]
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "trained": {},
+    "untrained": {"trained": False},
+    "characters shuffled": {"order": "characters"},
+    "words shuffled": {"order": "words"},
+}
+GATES = {"gate": "from_mean_ln_f", "persistence": "persistence"}  # measures of slowness by their columns
+
+VALUES: dict[str, Callable[[Array], Array]] = {
+    "raw": lambda c: c,
+    "tanh": np.tanh,  # what the rest of the unit sees
+}
+
+
+def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), *, burn_in: int = 0) -> pd.DataFrame:
+    """Measure the autocorrelation timescale of every cell, in steps.
+
+    For a unit without memory cells (a GRU) the hidden states are taken.
+
+    Args:
+        values: Kinds of value, keys of `VALUES`.
+
+    Returns:
+        One row a cell and kind of value: memory, unit, value, life, `timescale` with `low` and `high`, `window` (see
+        `autocorrelation`) and `reason`, empty where there are numbers.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> text = lab.probes.shuffled("the company said that it would not sell the old bank " * 40, "words")
+    >>> frame = lab.probes.state_timescales(lab.probes.trace(model, text), ["tanh"])
+    >>> medians = frame.groupby("memory")["timescale"].median()  # in characters; a dead cell has NaN
+    >>> bool(medians["inner"] > medians["outer"])
+    True
+    """
+    traced = traced.isel(time=slice(burn_in, None))
+    if traced.sizes["time"] < 2:
+        raise UsageError(f"there is nothing left of the text after the first {burn_in} steps")
+    states = memory_states(traced) or hidden_states(traced)
+    lives = _lives(liveness.classes(traced)) if "c" in traced else {}
+    frames = []
+    for value in values:
+        if value not in VALUES:
+            raise UsageError(f"timescales are those of {', '.join(map(repr, VALUES))}, not of {value!r}")
+        for memory, x in states.items():
+            estimated = autocorrelation.estimate(VALUES[value](x.values))._asdict()
+            reason = estimated.pop("reason")
+            about = {"memory": memory, "unit": traced.unit.values, "value": value, "life": lives.get(memory, "alive")}
+            frames.append(_without_dead(pd.DataFrame(about | estimated), reason))
+    return pd.concat(frames, ignore_index=True)
+
+
+def gate_timescales(traced: xr.Dataset) -> pd.DataFrame:
+    """-1 / ln f of every cell's forget gate, from the mean of f and from the mean of ln f.
+
+    It is the decay of c_t = f c_{t-1} + ..., hence defined for plain cells and the innermost memory alone; other rows
+    are NaN with a reason.
+    """
+    liveness.need(traced)
+    lives = _lives(liveness.classes(traced))
+    frames = []
+    for memory in traced.memory.values:
+        f = traced["f"].sel(memory=memory).values.astype(np.float64)
+        frame = pd.DataFrame({"memory": memory, "unit": traced.unit.values, "life": lives[memory]})
+        with np.errstate(divide="ignore"):
+            frame["from_mean_f"] = -1 / np.log(f.mean(0))
+            frame["from_mean_ln_f"] = -1 / np.log(f).mean(0)
+        if "z" in traced:
+            reason = np.full(len(frame), "the forget gate acts on UPDATE alone")
+        elif not traced["leaks"].sel(memory=memory):
+            reason = np.full(len(frame), "no leak of its own: c = o~ tanh(c~)")
+        else:
+            reason = np.where(np.isfinite(frame["from_mean_f"]), "", "the forget gate is 1 throughout")
+        frames.append(_without_dead(frame, reason))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _lives(frame: pd.DataFrame) -> dict[str, NDArray[np.str_]]:
+    return {str(memory): group["life"].to_numpy(str) for memory, group in frame.groupby("memory")}
+
+
+def _without_dead(frame: pd.DataFrame, reason: NDArray[np.str_]) -> pd.DataFrame:
+    """The frame with `reason`, and NaN instead of numbers wherever there is one, or the cell is dead."""
+    life = frame["life"].to_numpy(str)
+    reason = np.where((life == "latched") | ((reason == "") & (life != "alive")), life, reason)
+    numbers = frame.select_dtypes("number").columns.difference(["unit"])
+    frame.loc[reason != "", numbers] = np.nan
+    frame["reason"] = reason
+    return frame
+
+
+@recorded("timescales", by=["order", "trained", "burn_in", "seed"])
+def timescales(
+    model: Network,
+    text: str | Excerpt,
+    order: Order = "in order",
+    trained: bool = True,
+    burn_in: int = BURN_IN,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Read a text and measure `state_timescales` of every cell, one row a cell and kind of value.
+
+    Args:
+        model: The network that reads.
+        text: What it reads.
+        order: The text as it is, or its characters or words shuffled from `seed`.
+        trained: False for the same network with its parameters drawn anew from `seed`.
+        burn_in: Steps at the start that are left out.
+        seed: Of the baselines.
+
+    Returns:
+        The columns of `state_timescales`.
+    """
+    text = read(text) if order == "in order" else shuffled(read(text), order, seed)
+    network = model if trained else untrained(model, seed)
+    return state_timescales(trace(network, text, predictions=False), burn_in=burn_in)
+
+
+def baseline_timescales(model: Network, text: str | Excerpt, seed: int = 0) -> pd.DataFrame:
+    """Measure `timescales` under each of CONDITIONS, which is the column `condition`."""
+    frames = [
+        timescales(model, text, seed=seed, **how).assign(condition=condition) for condition, how in CONDITIONS.items()
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+@recorded("gates", by=["burn_in"])
+def gates_and_persistence(model: Network, text: str | Excerpt, burn_in: int = BURN_IN) -> pd.DataFrame:
+    """Read a text and measure -1 / ln f of every cell and the local persistence of every memory, one row a cell.
+
+    Returns:
+        Columns memory, unit, life; `from_mean_f` and `from_mean_ln_f`, -1 / ln f in steps from the mean of f and from
+        that of ln f, NaN with a reason where a memory has no leak of its own; reason; and `persistence`: the mean over
+        time of the diagonal of dc_t / dc_{t-1}, which all memories have.
+    """
+    traced = trace(model, read(text), predictions=False).isel(time=slice(burn_in, None))
+    frame = gate_timescales(traced)
+    local = persistence(model, traced).mean("time")
+    frame["persistence"] = [float(local.sel(memory=m, unit=u)) for m, u in zip(frame.memory, frame.unit, strict=True)]
+    return frame
+
+
+def quantities(states: pd.DataFrame, gates: pd.DataFrame) -> pd.DataFrame:
+    """Collect four measures of slowness of every cell in one long frame.
+
+    Args:
+        states: `timescales`, gathered.
+        gates: `gates_and_persistence`, gathered.
+
+    Returns:
+        Columns: RUN's, memory, unit, life, quantity, value. Quantities: `raw` and `tanh`, integrated autocorrelation
+        times of the two, `gate`, -1 / (mean of ln f), and `persistence`.
+    """
+    keys = [*RUN, "memory", "unit", "life"]
+    named = {value: states[states["value"] == value].assign(value=states["timescale"]) for value in ("raw", "tanh")}
+    named |= {name: gates.assign(value=gates[column]) for name, column in GATES.items()}
+    frames = [frame[[*keys, "value"]].assign(quantity=name) for name, frame in named.items()]
+    return pd.concat(frames, ignore_index=True)

@@ -1,0 +1,176 @@
+"""What each unit does along a long text: where it is highest and lowest, what it follows, who is its counterpart.
+
+A unit's value is tanh of its memory cell, or its hidden state where there are no cells.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.models import Network
+from nlstm_lab.probes.baselines import shuffled, untrained
+from nlstm_lab.probes.decoding import labels
+from nlstm_lab.probes.reading import BURN_IN, memory_states, seen
+from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.probes.tracing import trace
+
+PASSAGES = 10  # where a unit is highest, and as many where it is lowest
+BEFORE, AFTER = 24, 8  # characters around each of these places; no two passages of a kind are nearer than that
+BINS = 20  # of the histogram
+BASELINE = 10_000  # characters that the baselines, and the networks that are compared, read
+RAREST = 20  # steps at which a label must hold, and at which it must not
+STILL = 0.01  # a change of tanh c that counts as none
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # of values from a unit's lowest to its highest
+
+Array = NDArray[Any]
+
+
+def unit_labels(text: str) -> dict[str, NDArray[np.bool_]]:
+    """Label each character of a text by properties that a unit may follow, [T] each.
+
+    >>> {name: int(holds.sum()) for name, holds in unit_labels("a cat of N").items() if holds.any()}
+    {'space': 3, 'word start': 4, 'inside a word': 3, 'vowel': 3, 'number': 1, 'after a function word': 6}
+    """
+    known = labels(text)
+    place = known["position_in_word"].to_numpy()
+    signs = [not (character.isalnum() or character.isspace()) for character in text]
+    holds = {
+        "space": [character == " " for character in text],
+        "line end": [character == "\n" for character in text],
+        "word start": place == 1,
+        "inside a word": place > 1,
+        "late in a word": place > 5,
+        "vowel": [character in "aeiou" for character in text],
+        "number": [character.isdigit() or character == "N" for character in text],
+        "sign": signs,
+        "in a quotation": known["in_quotation"],
+        "in <unk>": known["in_bracket"],
+        "after a function word": known["word_class"] == "function",
+    }
+    return {name: np.asarray(each, bool) for name, each in holds.items()}
+
+
+@recorded("units", by=["burn_in", "seed"])
+def units(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int = 0) -> pd.DataFrame:
+    """Measure what each unit of each memory does along a text, one row a unit.
+
+    Args:
+        burn_in: Steps at the start that are left out.
+        seed: Of the untrained network and of the shuffled text.
+
+    Returns:
+        Columns memory, unit; `low` and `high`, its extremes; `histogram`, of `BINS` bins from the one to the other, a
+        letter each, a the emptiest and j the fullest; `label`, of `unit_labels` the one by which its values differ
+        most, with `effect`, the difference of the means where it holds and where not in standard deviations,
+        `shuffled`, the same for the same unit on shuffled characters, and `untrained`, the size that 95 % of the units
+        of an untrained network stay below; `still_since`, the last step at which it was yet to move by `STILL`;
+        `places`, the steps where it is highest and then those where it is lowest, and `courses`, its values around
+        each, as `DIGITS`.
+    """
+    words = read(text)
+    states = values_of(trace(model, words, predictions=False))
+    short = words[:BASELINE]
+    effects = _effects(states, words, burn_in)
+    names = list(effects)
+    found = np.stack([effects[name] for name in names])  # [label, memory, unit]
+    best = np.abs(found).argmax(0)
+    fresh = _effects(values_of(trace(untrained(model, seed), short, predictions=False)), short, burn_in)
+    mixed = shuffled(short, "characters", seed)
+    control = _effects(values_of(trace(model, mixed, predictions=False)), mixed, burn_in)
+    rows = []
+    for m, memory in enumerate(states):
+        usual = {name: float(np.quantile(np.abs(each[m]), 0.95)) for name, each in fresh.items()}
+        for unit, values in enumerate(states[memory].T):
+            label = names[best[m, unit]]
+            effect = {"label": label, "effect": found[best[m, unit], m, unit], "untrained": usual.get(label, np.nan)}
+            effect["shuffled"] = control[label][m, unit] if label in control else np.nan
+            rows.append({"memory": memory, "unit": unit, **effect, **_course(values, burn_in)})
+    return pd.DataFrame(rows)
+
+
+def values_of(traced: xr.Dataset) -> dict[str, Array]:
+    """tanh of each memory's cells, or the hidden states where there are none, [T, unit]."""
+    every = seen(traced)
+    return {name: every[name] for name in memory_states(traced) or every}
+
+
+def _effects(states: dict[str, Array], text: str, burn_in: int) -> dict[str, Array]:
+    """By label, the standardized difference of each unit's means [memory, unit]; near 0 of one that does not move."""
+    x = np.stack([values[burn_in:] for values in states.values()], 1).astype(np.float64)
+    found = {}
+    for name, holds in unit_labels(text).items():
+        there = holds[burn_in:]
+        if min(there.sum(), (~there).sum()) >= RAREST:
+            found[name] = contrast(x, there)
+    return found
+
+
+def contrast(x: Array, there: Array) -> Array:
+    """By how many standard deviations the mean of x [T, ...] is higher where `there` [T] holds than elsewhere."""
+    pooled = np.sqrt((there.mean() * x[there].var(0)) + ((~there).mean() * x[~there].var(0)))
+    return np.asarray((x[there].mean(0) - x[~there].mean(0)) / np.maximum(pooled, STILL / 10))
+
+
+def _course(values: Array, burn_in: int) -> dict[str, Any]:
+    """Extremes, histogram, places and passages of one unit."""
+    values = values.astype(np.float64)
+    low, high = float(values[burn_in:].min()), float(values[burn_in:].max())
+    counts = np.histogram(values[burn_in:], BINS, (low, max(high, low + 1e-6)))[0]
+    places = [*_places(values, burn_in), *_places(-values, burn_in)]
+    share = (values - low) / (high - low) if high > low else np.zeros_like(values)
+    digits = np.rint(np.clip(share, 0, 1) * (len(DIGITS) - 1)).astype(int)
+    moved = np.flatnonzero(np.abs(values - values[-1]) > STILL)
+    return {
+        "low": low,
+        "high": high,
+        "histogram": "".join("abcdefghij"[int(9 * count / counts.max() + 0.5)] for count in counts),
+        "still_since": int(moved[-1]) + 1 if len(moved) else 0,
+        "places": " ".join(map(str, places)),
+        "courses": " ".join("".join(DIGITS[k] for k in digits[at - BEFORE : at + AFTER]) for at in places),
+    }
+
+
+def _places(values: Array, burn_in: int) -> list[int]:
+    """The steps of the highest values, apart from each other and from the ends."""
+    first, last = max(burn_in, BEFORE), len(values) - AFTER
+    found: list[int] = []
+    for step in first + np.argsort(-values[first:last], kind="stable"):
+        if all(abs(step - other) >= BEFORE + AFTER for other in found):
+            found.append(int(step))
+        if len(found) == PASSAGES:
+            break
+    return found
+
+
+@recorded("counterparts")
+def counterparts(models: list[Network], text: Excerpt) -> pd.DataFrame:
+    """Match each unit with the one of the same memory in each other network that goes with it most, recorded.
+
+    Args:
+        models: Networks of one kind, such as the seeds of an experiment.
+        text: What they read, of which the first `BASELINE` characters count.
+
+    Returns:
+        Columns network and other (positions in `models`), memory, unit, `counterpart` and `r`, the correlation.
+    """
+    traces = [trace(model, read(text)[:BASELINE], predictions=False) for model in models]
+    every = [{name: _standardized(x[BURN_IN:]) for name, x in values_of(traced).items()} for traced in traces]
+    frames = []
+    for one, states in enumerate(every):
+        for other, others in enumerate(every):
+            for memory in states if one != other else ():
+                r = states[memory].T @ others[memory] / len(states[memory])
+                match = np.abs(r).argmax(1)
+                about = {"network": one, "other": other, "memory": memory, "unit": np.arange(len(r))}
+                frames.append(pd.DataFrame({**about, "counterpart": match, "r": r[np.arange(len(r)), match].round(3)}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _standardized(x: Array) -> Array:
+    """Mean 0 and deviation 1; 0 of what does not move."""
+    spread = x.std(0)
+    return np.where(spread > STILL / 10, (x - x.mean(0)) / np.where(spread > 0, spread, 1), 0)

@@ -1,1 +1,0 @@
-"""One question, one folder: what is measured (`measure`, frames out) beside what is drawn (`draw`, frames in)."""

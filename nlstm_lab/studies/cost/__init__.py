@@ -1,1 +1,0 @@
-"""What COPY saves, and what nesting costs. Notebook 92."""

@@ -1,1 +1,0 @@
-"""Where a network comes to rest under a constant input, and how slowly it moves near there. Notebook 95."""

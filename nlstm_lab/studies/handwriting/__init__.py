@@ -1,1 +1,0 @@
-"""Handwriting in segments, and written by a network (Chung, Ahn & Bengio 2016, figure 5). Notebook 23."""

@@ -1,1 +1,0 @@
-"""How the verdicts on printed numbers and claims fall. Notebook 00."""

@@ -1,1 +1,0 @@
-"""Which word a network suggests while it is written (Madsen 2018). Notebook 30."""
