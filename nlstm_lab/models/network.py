@@ -13,7 +13,7 @@ from nlstm_lab import cells
 from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models.config import Interface, ModelConfig
-from nlstm_lab.models.readouts import MixtureDensity, OutputModule, PaddedEmbedding, dense
+from nlstm_lab.models.readouts import MixtureDensity, OutputModule, PaddedEmbedding, dense, fill_tiles
 from nlstm_lab.models.scoring import MANY, Score, nats_of_many
 
 CELL_TYPES: dict[str, type[cells.Recurrent]] = {
@@ -293,6 +293,8 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
         readout = last = dense(config.hidden_size, outputs)
     if config.output_weight == "orthogonal":
         nn.init.orthogonal_(last.weight)
+    if config.output_weight == "orthogonal_tiles":
+        fill_tiles(last.weight)
     if config.output_weight == "zero":
         nn.init.zeros_(last.weight)
     if config.output_bias == "log_frequencies" and ends.log_frequencies is not None:

@@ -15,6 +15,27 @@ def dense(inputs: int, outputs: int) -> nn.Linear:
     return layer
 
 
+@torch.no_grad()
+def fill_tiles(weight: Tensor) -> None:
+    """Fill a matrix in place with orthogonal squares, whose side is the greatest common divisor of its sides.
+
+    Args:
+        weight: [rows, columns]; its entries have the deviation 1 / sqrt(side).
+
+    Raises:
+        ValueError: The sides have no common divisor, so that every square would be 1 or -1.
+    """
+    side = math.gcd(*weight.shape)
+    if side == 1:
+        rows, columns = weight.shape
+        raise ValueError(
+            f"orthogonal_tiles needs sides with a common divisor, not {rows} x {columns}: change hidden_size"
+        )
+    for rows in weight.split(side):
+        for tile in rows.split(side, dim=1):
+            nn.init.orthogonal_(tile)
+
+
 class PaddedEmbedding(nn.Module):
     """Vectors [..., width] for symbols [...] of which 0 is the padding, a row of zeros (Madsen's article)."""
 

@@ -29,6 +29,18 @@ def test_the_matrix_of_the_readout_starts_orthogonal_as_configured(wide):
     torch.testing.assert_close(weight @ weight.t(), torch.eye(5))
 
 
+@pytest.mark.parametrize(("hidden", "side"), [(600, 50), (150, 50), (20, 10)])
+def test_the_matrix_of_the_readout_starts_in_orthogonal_tiles_as_configured(hidden, side):
+    ends = Interface(Symbols(50), Symbols(50))
+    weight = models.build(ModelConfig("lstm", hidden, output_weight="orthogonal_tiles"), ends, seed=0).readout.weight
+    tiles = weight.detach().unfold(0, side, side).unfold(1, side, side).flatten(0, 1)
+    assert len(tiles) == 50 * hidden // side**2
+    torch.testing.assert_close(tiles @ tiles.mT, torch.eye(side).expand_as(tiles), atol=1e-5, rtol=0)
+    assert weight.std().item() == pytest.approx(side**-0.5, rel=0.01)  # .141 for tiles of 50, where Glorot's is .055
+    with pytest.raises(ValueError, match="orthogonal_tiles needs sides with a common divisor, not 50 x 21"):
+        models.build(ModelConfig("lstm", 21, output_weight="orthogonal_tiles"), ends, seed=0)
+
+
 def test_a_zero_output_matrix_says_the_output_bias_alone():
     ends = Interface(Symbols(5), Symbols(5), ABC, log_frequencies=torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05]).log())
     model = models.build(ModelConfig("nlstm", 4, output_weight="zero", output_bias="log_frequencies"), ends, seed=0)
