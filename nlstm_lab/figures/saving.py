@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
@@ -29,6 +30,7 @@ DIGITS = 7  # of a number from a record
 LONG = 1000  # rows of a frame from which on its curves are stored with a row each, in a fifth of the space
 CURVES = (("epoch", "value"), ("update", "value"), ("x", "share"))  # columns along a curve, and of its height
 PLACES = re.compile(rb'\b(?:d|x|y|points)="[^"]*"')  # of an SVG: attributes that hold coordinates alone
+UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML, and so an SVG, forbids
 FRACTION = re.compile(rb"-?\d+\.\d{3,}")
 RECORDED, COMPUTED = 1e-6, 1e-5  # how far a number may differ, as a share of it: from a record, and of float32
 
@@ -80,13 +82,16 @@ def save(
         raise UsageError(f"a figure's name is <paper>_<figure>_<slug>, like nlstm_fig3_cells, not {name!r}")
     if data is not None:
         attach(figure, data)
+    for words in figure.findobj(Text):
+        words.set_text(UNPRINTABLE.sub("\ufffd", words.get_text()))
+    caption = UNPRINTABLE.sub("\ufffd", caption)
     target = paths.figures() / f"{name}.pdf"
     made_with = read_json(target.with_suffix(".json")).get("parameters", {})
     if (place := committed.place(target, made_with)) != target:
         changes = ", ".join(f"{name} = {value!r}" for name, value in committed.changed(made_with).items())
         target, caption = place, f"{caption} Here {changes}.".strip()
     several = runs if isinstance(runs, Iterable) and not isinstance(runs, str) else [runs]
-    names = [run if isinstance(run, str) else run.name for run in several]
+    names = [UNPRINTABLE.sub("\ufffd", run if isinstance(run, str) else run.name) for run in several]
     seeds = sorted({int(match[1]) for run in names if (match := re.search(r"seed(\d+)$", run))})
     record = {"name": name, "caption": caption, "parameters": committed.parameters(), "runs": names, "seeds": seeds}
     record["look"] = fingerprint(figure)
@@ -158,7 +163,7 @@ def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
         "svg": whole | dict.fromkeys(("Date", "Creator")),
         "png": whole | {"Software": None},
     }
-    contents = {"csv": _csv(plotted(figure).round(decimals(figure)), DIGITS).encode()}
+    contents = {"csv": _csv(plotted(figure).round(decimals(figure)), DIGITS).encode(errors="replace")}
     with style.context():
         for suffix in FORMATS:
             drawn = io.BytesIO()

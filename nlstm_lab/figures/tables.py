@@ -11,7 +11,7 @@ from nlstm_lab.statistics import Compared
 
 
 def table(frame: pd.DataFrame | Mapping[str, Any] | list[dict[str, Any]], form: str = ".3f", **forms: str) -> Styler:
-    """Show a frame with rounded numbers; what is missing is blank.
+    """Show a frame with rounded numbers; what is missing is blank, and text is text, never HTML.
 
     Args:
         frame: A frame, columns by their names, or rows; a named index becomes columns.
@@ -24,7 +24,8 @@ def table(frame: pd.DataFrame | Mapping[str, Any] | list[dict[str, Any]], form: 
     frame = pd.DataFrame(frame)
     frame = frame.reset_index(drop=frame.index.names == [None])
     formats = dict.fromkeys(frame.select_dtypes("float"), form) | forms
-    return frame.style.format({name: f"{{:{each}}}" for name, each in formats.items()}, na_rep="").hide(axis="index")
+    shown = frame.style.format({name: f"{{:{each}}}" for name, each in formats.items()}, na_rep="", escape="html")
+    return shown.format_index(escape="html", axis=1).hide(axis="index")
 
 
 def differences(compared: pd.DataFrame | Mapping[str, Compared], form: str = "+.3f") -> Styler:

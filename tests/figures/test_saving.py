@@ -6,6 +6,7 @@ import shutil
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -197,3 +198,11 @@ def test_a_single_run_is_taken_as_one(trace, folder, one):
     save(draw(trace(text="to be")), runs=one)
     (record,) = figures.manifest()
     assert (record["runs"], record["seeds"]) == (RUNS[:1], [0])
+
+
+def test_what_xml_forbids_gives_an_svg_that_opens(folder):
+    figure, axes = figures.subplots()
+    axes[0, 0].set_title("a\x1bb\x01c\ufffe\ud800")
+    frame = pd.DataFrame({"symbol": ["\ud800\x1b"], "x": [1.0]})
+    path = figures.save(figure, "test_fig1_xml", runs="mine\ud800/small-seed1", caption="a\x1b\ud800", data=frame)
+    assert ElementTree.parse(path.with_suffix(".svg")).getroot().tag.endswith("svg")

@@ -25,3 +25,10 @@ def test_a_difference_has_its_interval_and_its_verdict():
     compared = probes.comparisons(values, "bpc", {"worse": ({"unit": "a"}, {"unit": "b"})})
     low, high = (f"{end:+.1f}" for end in compared[["low", "high"]].iloc[0])
     assert cells(figures.differences(compared, "+.1f"))[1] == ["worse", "holds", "+1.0", low, high, "3"]
+
+
+def test_text_never_becomes_html():
+    shown = figures.table({"a <b>": ["<img src=x onerror=alert(1)>"]}).to_html()
+    assert "<img" not in shown
+    assert "<b>" not in shown
+    assert "&lt;img" in shown
