@@ -78,7 +78,7 @@ def executed() -> Path:
 
 
 def bench() -> Path:
-    """Committed records of `nlstm-lab bench`, one for each machine."""
+    """Committed records of `benchmarks/`, one for each machine."""
     return data() / "bench"
 
 

@@ -214,22 +214,3 @@ def test_a_pattern_without_experiments_is_refused(say):
     code, out, err = say("experiments", "zzz*")
     assert (code, out) == (2, "")
     assert "no experiment matches 'zzz*'" in sentence(err)
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "told"),
-    [
-        (["--rounds", "0"], 2, "at least 1"),
-        (["--record", "here"], 1, "a file stands where a folder belongs"),
-    ],
-)
-def test_a_benchmark_that_leads_to_nothing_is_not_begun(say, tmp_path, monkeypatch, words, code, told):
-    def measured(*_, **__):
-        raise AssertionError("measured in vain")
-
-    (tmp_path / "data").touch()
-    monkeypatch.setattr("nlstm_lab.bench.bench", measured)
-    monkeypatch.setattr(paths, "root", lambda: tmp_path)
-    found, _, err = say("bench", *words)
-    assert found == code
-    assert told in sentence(err)

@@ -8,13 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from nlstm_lab.cli import audit, bench, data, doctor, figures, runs, training
+from nlstm_lab.cli import audit, data, doctor, figures, runs, training
 from nlstm_lab.errors import LabError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(doctor.doctor)
 app.add_typer(data.app, name="data")
-app.add_typer(bench.app, name="bench")
 app.command()(training.train)
 app.command()(training.sweep)
 app.command()(runs.runs)

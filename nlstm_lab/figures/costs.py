@@ -28,7 +28,7 @@ def cost(training: pd.DataFrame, reading: pd.DataFrame, width: float = PAGE, ax:
     the bars: medians, and ratios of medians.
 
     Args:
-        training: Rows of `nlstm_lab.bench` of one size and device (unit, variant, products, ms).
+        training: Rows of `nlstm_lab.bench.recorded` of one size and device (unit, variant, products, ms).
         reading: One row a pair of boundary rates (layer1, layer2, dense_ms_per_step, sparse_ms_per_step).
 
     Raises:
@@ -36,7 +36,7 @@ def cost(training: pd.DataFrame, reading: pd.DataFrame, width: float = PAGE, ax:
     """
     steps = training.dropna(subset=["ms"]).sort_values("ms", ascending=False, ignore_index=True)
     if steps.empty:
-        raise UsageError("the record holds no measured training step; make one with `nlstm-lab bench --record NAME`")
+        raise UsageError("no training step was measured; make a record with `benchmarks/steps.py --record NAME`")
     units = [unit for unit in CELL_TYPES if (steps["unit"] == unit).any()]
     figure, axes = panels(ax, 1, 2, width, 0.9 + 0.2 * (len(steps) + len(units)), width_ratios=(1.5, 1))
     left, right = axes[0]

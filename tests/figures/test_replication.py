@@ -214,5 +214,5 @@ def test_costs_are_bars_with_their_ratios():
     assert [bar.get_height() for bar in reads.patches] == [4, 4, 2, 1]
     assert [text.get_text() for text in reads.texts] == ["2.0×", "4.0×"]
     assert np.isclose(figures.data(figure)["ms"].sum(), 1650)
-    with pytest.raises(UsageError, match="nlstm-lab bench"):
+    with pytest.raises(UsageError, match="benchmarks/steps"):
         figures.cost(training.assign(ms=np.nan), reading)

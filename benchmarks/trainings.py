@@ -1,23 +1,23 @@
-"""How many hours the trainings of the tables take on this machine: `nlstm-lab bench trainings`."""
+"""How many hours the trainings of the tables take on this machine, by a few of their updates; no data is needed.
 
-from collections.abc import Iterable, Iterator
+python benchmarks/trainings.py 'ptb_char_*' --record one_thread   # keeps data/bench/trainings-one_thread.csv
+"""
+
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import torch
+from timing import arguments, write_csv
 
 from nlstm_lab import experiments, models, paths, training
+from nlstm_lab.bench import SAME
 from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Mixture, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.glimpses import MNISTGlimpses
-from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import Experiment, sizes
-from nlstm_lab.training.state import machine
 
 STEPS = 20  # of a drawn sequence: the rows' own have up to 649, and an update of theirs takes up to half a minute
 UPDATES = {"cpu": 3, "cuda": 300}  # on a GPU as many as its kernels are compiled for
-SAME = "_logfreq"  # rows that differ in the output bias alone, and take as long
 
 
 class Drawn:
@@ -54,7 +54,7 @@ class Drawn:
         return Batch(inputs, torch.randint(self.output.size, shape, generator=generator))
 
 
-def hours(experiment: Experiment, device: str = "cpu") -> float:
+def hours(experiment: Experiment, device: str) -> float:
     """About how long its training takes on `device`, by a few updates on short random sequences.
 
     Too long by up to a half for small networks, since what an update costs beside its steps is shared by fewer of them;
@@ -68,47 +68,26 @@ def hours(experiment: Experiment, device: str = "cpu") -> float:
     return sizes.symbols_read(experiment) / fit.tokens_per_second / 3600
 
 
-def measured(pattern: str = "*") -> Iterator[tuple[str, float]]:
-    """Each experiment with a paper scale that matches, and its hours on the GPU, or else the CPU."""
-    names = [name for name in experiments.names(pattern) if "paper" in experiments.scales(name)]
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("pattern", nargs="?", default="*", help="experiments, by a shell pattern in quotes")
+    given = parser.parse_args()
+    names = [name for name in experiments.names(given.pattern) if "paper" in experiments.scales(name)]
     if not (distinct := [name for name in names if not name.endswith(SAME)]):
-        raise UsageError(
-            f"no experiment to be measured at paper scale matches {pattern!r} (those that end in {SAME} take as long "
-            "as those without): `nlstm-lab experiments` lists them"
+        parser.error(
+            f"no experiment with a paper scale matches {given.pattern!r} (those in {SAME} take as long as"
+            " those without): `nlstm-lab experiments` lists them"
         )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     for name in distinct:
-        yield name, hours(experiments.get(name, "paper"), device)
+        known = hours(experiments.get(name, "paper"), device)
+        print(f"{known:10,.1f} h  {name}", flush=True)
+        if given.record:  # beside those that the file has
+            path = paths.bench() / f"trainings-{given.record}.csv"
+            rows = pd.read_csv(path, na_filter=False).to_dict("records") if path.is_file() else []
+            rows = [{"experiment": row["experiment"], "hours": row["hours"]} for row in rows]
+            write_csv([row for row in rows if row["experiment"] != name] + [{"experiment": name, "hours": known}], path)
 
 
-def record_hours(name: str, known: float, path: Path) -> None:
-    """Keep the hours of an experiment, and the machine that they are of, in a CSV file, beside those that it has."""
-    here = machine()
-    row = {"experiment": name, "hours": known} | here | {"cuda": ", ".join(here["cuda"])}
-    rows = [one for one in _rows(path) if one["experiment"] != name] + [row]
-    paths.write(path, pd.DataFrame(rows).to_csv(index=False, float_format="%.3g", lineterminator="\n"))
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    return pd.read_csv(path, na_filter=False).to_dict("records") if path.is_file() else []  # type: ignore[return-value]
-
-
-def recorded_hours(names: Iterable[str]) -> pd.DataFrame:
-    """Read the recorded hours of trainings at paper scale.
-
-    Args:
-        names: Of experiments.
-
-    Returns:
-        A row for each name, a column for each machine that has a record; NaN where it has none.
-
-    >>> import nlstm_lab as lab
-    >>> lab.bench.recorded_hours(["ptb_char_nlstm"]).columns.tolist()
-    ['one thread']
-    """
-    names, columns = list(names), {}
-    for path in sorted(paths.bench().glob("trainings-*.csv")):
-        known = pd.read_csv(path, index_col="experiment")["hours"]
-        name_of_machine = path.stem.removeprefix("trainings-").replace("_", " ")
-        columns[name_of_machine] = known.reindex([name.removesuffix(SAME) for name in names]).to_numpy()
-    return pd.DataFrame(columns, index=names)
+if __name__ == "__main__":
+    main()
