@@ -99,11 +99,13 @@ class Cell(Unscripted, ABC):
     state_names: tuple[str, ...] = ("h",)  # of the flat state
     part_names: tuple[str, ...] | None = None  # of what users see, where that differs
     takes_input = True  # whether x_t is the network's input, and not another cell's state
+    initial: nn.Parameter | None  # [parts of the flat state, hidden_size], where these are learned
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
         self.input_size = positive("input_size", input_size)
         self.hidden_size = positive("hidden_size", hidden_size)
+        self.register_parameter("initial", None)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -142,8 +144,20 @@ class Cell(Unscripted, ABC):
         return next(self.parameters(), torch.empty(0))
 
     def initial_state(self, batch_size: int) -> State:
-        """Make a flat state of zeros, on the device and in the type of the parameters."""
+        """Make a flat state of zeros, or of what is learned, on the device and in the type of the parameters."""
+        if self.initial is not None:
+            return self.initial.unsqueeze(1).expand(-1, batch_size, -1).unbind()
         return tuple(self.like.new_zeros(batch_size, self.hidden_size) for _ in self.state_names)
+
+    def learn_initial_state(self) -> None:
+        """Make the initial state a parameter, zero as it starts.
+
+        Raises:
+            ValueError: The state has parts that are not [B, hidden_size], such as boundaries.
+        """
+        if type(self).initial_state is not Cell.initial_state:
+            raise ValueError(f"the initial state of a {type(self).__name__} cannot be learned: leave it at zero")
+        self.initial = nn.Parameter(self.like.new_zeros(len(self.state_names), self.hidden_size))
 
     def pack(self, state: State) -> Any:
         """Return a flat state as users see it: h alone, or the tuple (h, c)."""

@@ -72,8 +72,11 @@ class Exchangeable(Recurrent):
         """Make the counterpart in `torch.nn` with a copy of the weights, on their device and of their type.
 
         Raises:
-            ValueError: The network returns all layers, or the counterpart cannot compute the same.
+            ValueError: The network returns all layers or learns its initial state, or the counterpart cannot compute
+                the same.
         """
+        if any(cell.initial is not None for cell in self.cells):
+            raise ValueError("the initial state must be zero: torch.nn learns none")
         if self.all_layers:
             raise ValueError("all_layers must be False: torch.nn returns the last layer's output alone")
         cell, ours, theirs = self.cells[0], self.state_dict(), {}

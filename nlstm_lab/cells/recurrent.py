@@ -128,6 +128,8 @@ class Recurrent(Trusted, Unscripted):
         """Draw the parameters anew, layer by layer."""
         for cell in self.cells:
             cell.reset_parameters()
+            if cell.initial is not None:
+                nn.init.zeros_(cell.initial)
 
     def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> Any:
         """Read `input` from the state `hx`.

@@ -24,6 +24,7 @@ from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.settings import check, held
 
 Normalization = Literal["none", "text8"]
+LineEnds = Literal["stripped", "trailing", "leading"]
 Shares = tuple[int, int, int]
 
 UNSEEN = "\N{REPLACEMENT CHARACTER}"
@@ -52,15 +53,23 @@ class TextSource:
         normalization: "none", or "text8" for the cleaning of `text8_rules`.
         share: Of train, valid and test in percent, contiguous.
         encoding: Of the file.
+        line_ends: Of the Penn Treebank, whose files have a blank before and after the words of each line: both
+            "stripped", or the one kept that is "trailing" or "leading".
+
+    Raises:
+        UsageError: `line_ends` is given for another text.
     """
 
     corpus: str
     normalization: Normalization = "none"
     share: Shares = (90, 5, 5)
     encoding: str = "utf-8"
+    line_ends: LineEnds = "stripped"
 
     def __post_init__(self) -> None:
         check(self)
+        if self.line_ends != "stripped" and self.corpus != "ptb":
+            raise UsageError(f"line_ends={self.line_ends} is for the corpus 'ptb' alone, not for {self.corpus!r}")
 
 
 @dataclass(frozen=True)
@@ -95,8 +104,10 @@ def open_corpus(source: TextSource) -> Corpus:
     if len(source.share) != 3 or sum(source.share) != 100 or min(source.share) < 1:
         raise UsageError(f"the shares of train, valid and test are whole percents that add to 100: {source.share}")
     name, own = source.corpus, source.corpus not in names()
-    files, texts = _own(source) if own else (_topics_file(), _topics) if name == "python_docs" else _named(name)
+    files, texts = _own(source) if own else (_topics_file(), _topics) if name == "python_docs" else _named(source)
     settings: dict[str, Any] = {name: getattr(source, name) for name in ("normalization", "share", "encoding")}
+    if source.line_ends != "stripped":  # or entries of before would be made anew
+        settings["line_ends"] = source.line_ends
     if own and _only_beginning.get() and len(content.read(files[0], BEGINNING + 1)) > BEGINNING:
         warnings.warn(f"smoke scale reads the first {BEGINNING:,} bytes of {source.corpus} alone", stacklevel=4)
         settings["beginning"] = BEGINNING
@@ -111,8 +122,9 @@ def open_corpus(source: TextSource) -> Corpus:
 Texts = Callable[[], list[str]]
 
 
-def _named(name: str) -> tuple[tuple[Path, ...], Texts]:
-    return registry.locate(name), lambda: _NAMED[name](registry.contents(name))
+def _named(source: TextSource) -> tuple[tuple[Path, ...], Texts]:
+    name = source.corpus
+    return registry.locate(name), lambda: _NAMED[name](registry.contents(name), source.line_ends)
 
 
 def _own(source: TextSource) -> tuple[tuple[Path, ...], Texts]:
@@ -197,17 +209,19 @@ def _decode(path: Path, encoding: str, cut: bool) -> str:
         ) from None
 
 
-def _ptb(files: list[bytes]) -> list[str]:
+def _ptb(files: list[bytes], line_ends: LineEnds) -> list[str]:
     """The word files, a newline after each sentence; an unknown word stays `<unk>`, as in the char files."""
-    return ["".join(f"{line.strip()}\n" for line in data.decode("ascii").splitlines()) for data in files]
+    before, after = " " * (line_ends == "leading"), " " * (line_ends == "trailing")
+    lines = [data.decode("ascii").splitlines() for data in files]
+    return ["".join(f"{before}{line.strip()}{after}\n" for line in split) for split in lines]
 
 
-def _bytes(files: list[bytes]) -> list[str]:
+def _bytes(files: list[bytes], _: LineEnds) -> list[str]:
     """One file whose symbols are its bytes, shown as the first 256 characters of Unicode."""
     return [files[0].decode("latin-1")]
 
 
-_NAMED: dict[str, Callable[[list[bytes]], list[str]]] = {
+_NAMED: dict[str, Callable[[list[bytes], LineEnds], list[str]]] = {
     "ptb": _ptb,
     "text8": _bytes,
     "enwik8": _bytes,

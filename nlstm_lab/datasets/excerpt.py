@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from nlstm_lab.datasets.base import Split
-from nlstm_lab.datasets.corpora import TextSource, names, open_corpus
+from nlstm_lab.datasets.corpora import LineEnds, TextSource, names, open_corpus
 from nlstm_lab.datasets.handwriting import Handwriting, HandwritingTask
 from nlstm_lab.datasets.synthetic import NestedLanguage
 from nlstm_lab.datasets.words import Autocomplete, TextGeneration
@@ -16,8 +16,11 @@ from nlstm_lab.errors import UsageError
 class Excerpt:
     """`length` symbols of a split of a named corpus, from `start` on, in order.
 
+    Args:
+        line_ends: Of the Penn Treebank, see `TextSource`: as the network was trained.
+
     Raises:
-        UsageError: The corpus has no name.
+        UsageError: The corpus has no name, or `line_ends` is given for another.
 
     >>> str(Excerpt("ptb", "valid", 50_000))
     'ptb valid 0:50000'
@@ -27,13 +30,16 @@ class Excerpt:
     split: Split
     length: int
     start: int = 0
+    line_ends: LineEnds = "stripped"
 
     def __post_init__(self) -> None:
         if self.corpus not in names():
             raise UsageError(f"an excerpt is of a named corpus ({', '.join(names())}), not of {self.corpus!r}")
+        TextSource(self.corpus, line_ends=self.line_ends)
 
     def __str__(self) -> str:
-        return f"{self.corpus} {self.split} {self.start}:{self.start + self.length}"
+        blanks = "" if self.line_ends == "stripped" else f", line ends {self.line_ends}"
+        return f"{self.corpus} {self.split} {self.start}:{self.start + self.length}{blanks}"
 
     def read(self) -> str:
         """Read the text.
@@ -42,7 +48,7 @@ class Excerpt:
             MissingData: The corpus is not on this machine.
             UsageError: The split is shorter.
         """
-        corpus = open_corpus(TextSource(self.corpus))
+        corpus = open_corpus(TextSource(self.corpus, line_ends=self.line_ends))
         codes = corpus.splits[self.split][self.start : self.start + self.length]
         if len(codes) < self.length:
             raise UsageError(

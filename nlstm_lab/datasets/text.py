@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.datasets.base import Batch, BatchOrder, Epoch, Evaluation, LastBatch, Metric, Split, Symbols, Vocabulary
-from nlstm_lab.datasets.corpora import Corpus, Normalization, Shares, TextSource, open_corpus
+from nlstm_lab.datasets.corpora import Corpus, LineEnds, Normalization, Shares, TextSource, open_corpus
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import ADDED, check
 
@@ -28,9 +28,10 @@ class CharacterModelling:
     Args:
         corpus: A name, or the path of a text file (see `TextSource`).
         batch_order, last_batch: Of the blocks, see `Epoch`; streams have an order of their own.
+        line_ends: Of the Penn Treebank, see `TextSource`.
 
     Raises:
-        UsageError: `batch_order` or `last_batch` is given for streams.
+        UsageError: `batch_order` or `last_batch` is given for streams, `line_ends` for another text.
     """
 
     corpus: str = "ptb"
@@ -42,13 +43,19 @@ class CharacterModelling:
     encoding: str = "utf-8"
     batch_order: BatchOrder = field(default="shuffled", metadata=ADDED)
     last_batch: LastBatch = field(default="keep", metadata=ADDED)
+    line_ends: LineEnds = field(default="stripped", metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)
+        self.source()
         if self.evaluation == "streams" and (self.batch_order, self.last_batch) != ("shuffled", "keep"):
             raise UsageError(
                 'batch_order and last_batch are of blocks alone: leave them, or choose evaluation="blocks"'
             )
+
+    def source(self) -> TextSource:
+        """The text that is read."""
+        return TextSource(self.corpus, self.normalization, self.share, self.encoding, self.line_ends)
 
     def load(self) -> "TextTask":
         """Make the task.
@@ -57,10 +64,8 @@ class CharacterModelling:
             MissingData: The corpus is not on this machine.
             UsageError: It is too short.
         """
-        source = TextSource(self.corpus, self.normalization, self.share, self.encoding)
-        return TextTask(
-            open_corpus(source), self.length, self.batch_size, self.evaluation, self.batch_order, self.last_batch
-        )
+        corpus = open_corpus(self.source())
+        return TextTask(corpus, self.length, self.batch_size, self.evaluation, self.batch_order, self.last_batch)
 
 
 class TextTask:

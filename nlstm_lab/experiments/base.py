@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nlstm_lab.datasets.corpora import only_beginning
+from nlstm_lab.datasets.handwriting import Handwriting
 from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.models import CELL_TYPES, ModelConfig
 from nlstm_lab.settings import RECORDED_AS, SCALES, Scale, plain
@@ -49,6 +50,10 @@ class Experiment:
             raise UsageError(f"the name of an experiment is printable text that begins with no dot, not {self.name!r}")
         if self.scale not in SCALES:
             raise UsageError(f"the scale of an experiment is one of {', '.join(SCALES)}, not {self.scale!r}")
+        if self.training.select_by == "error" and isinstance(self.task, Handwriting):
+            raise UsageError(
+                "select_by=error needs predictions that are right or wrong: leave it at loss for handwriting"
+            )
 
     def load(self) -> Any:
         """Load the task; at smoke scale, of a text of one's own its beginning alone."""

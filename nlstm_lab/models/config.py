@@ -14,6 +14,7 @@ from nlstm_lab.settings import ADDED, check, plain
 OutputBias = Literal["zero", "log_frequencies"]
 OutputWeight = Literal["glorot", "orthogonal", "orthogonal_tiles", "zero"]
 EmbeddingWeight = Literal["normal", "glorot"]
+InitialState = Literal["zero", "learned"]
 SEPARATOR = "\t"  # between the names of words in a record
 
 
@@ -34,6 +35,8 @@ class ModelConfig:
         boundaries: Of `hrnn` alone: the symbols that end a segment of each level, the words' first.
         output_dropout: The probability with which what the readout reads is zeroed in training (Zaremba et al. 2014,
             arXiv 1409.2329).
+        initial_state: Whether h and every memory of every layer start at "zero" or at "learned" values, which are
+            parameters in addition to those that the Nested LSTM paper counts.
     """
 
     cell_type: str
@@ -47,6 +50,7 @@ class ModelConfig:
     embedding_weight: EmbeddingWeight = "normal"
     boundaries: tuple[str, ...] = ()
     output_dropout: float | None = field(default=None, metadata=ADDED)
+    initial_state: InitialState = field(default="zero", metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)

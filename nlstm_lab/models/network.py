@@ -283,6 +283,9 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
         nn.init.xavier_uniform_(embedding.weight)
     wide = {"all_layers": True} if config.output_embedding_size else {}
     recurrent = CELL_TYPES[config.cell_type](size, config.hidden_size, config.num_layers, **wide, **config.flags)
+    if config.initial_state == "learned":
+        for cell in recurrent.cells:
+            cell.learn_initial_state()
     density = MixtureDensity(ends.output.components) if isinstance(ends.output, Mixture) else None
     outputs = density.size if density else ends.output.size  # type: ignore[union-attr]
     readout: nn.Module

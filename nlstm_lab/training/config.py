@@ -34,6 +34,8 @@ class TrainingConfig:
         rate_lengths: Mean segment lengths, one for each layer with a detector, to which `ratio_loss` with `rate_weight`
             holds the boundaries.
         rate_epochs: Epochs at the start in which it does; None for all.
+        select_by: What is lowest on validation in the best epoch, whose weights are kept: the "loss", or the "error"
+            rate, as in recurrent batch normalization's code.
     """
 
     epochs: int
@@ -53,6 +55,7 @@ class TrainingConfig:
     rate_lengths: tuple[float, ...] | None = field(default=None, metadata=ADDED)
     rate_weight: float = field(default=0.03, metadata=ADDED)
     rate_epochs: int | None = field(default=None, metadata=ADDED)
+    select_by: Literal["loss", "error"] = field(default="loss", metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)

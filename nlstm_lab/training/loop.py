@@ -17,9 +17,10 @@ from nlstm_lab import cells
 from nlstm_lab.cells import fast
 from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
-from nlstm_lab.datasets.base import Batch, Evaluation, Split, Task
-from nlstm_lab.errors import Interrupted, LabError, TrainingFailed
+from nlstm_lab.datasets.base import Batch, Evaluation, Mixture, Split, Task
+from nlstm_lab.errors import Interrupted, LabError, TrainingFailed, UsageError
 from nlstm_lab.models import Network, metrics
+from nlstm_lab.settings import plain
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig
 from nlstm_lab.training.liveness import ratio_loss, shares
@@ -43,11 +44,11 @@ Watch = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Fit:
-    """What training leaves: the history, the best epoch and its weights, chosen by validation loss alone.
+    """What training leaves: the history, the best epoch and its weights, chosen on validation alone.
 
     Args:
         history: Rows of epoch, update, split, evaluation, metric and value.
-        epochs, best_epoch: How many were trained, and the one with the lowest validation loss.
+        epochs, best_epoch: How many were trained, and the best one (`TrainingConfig.select_by`).
         weights: Of that epoch.
         seconds, tokens_per_second: Of everything, over all attempts; of the updates alone.
         machines: That took part; an empty one is of an attempt that did not record its own.
@@ -184,7 +185,7 @@ class _Trainer:
         self.state.save()
 
     def end_epoch(self) -> None:
-        """Read the epoch's result and choose by its validation loss; the state is as before until all is read."""
+        """Read the epoch's result and choose on validation; the state is as before until all is read."""
         state, progress, evaluation = self.state, self.state.progress, self.task.evaluations[0]
         epoch, random = progress.epoch + 1, state.random()
         # the test score is logged for the learning curves alone; nothing is selected on it
@@ -195,8 +196,9 @@ class _Trainer:
         progress.history += state.log(epoch, "valid", evaluation, self.liveness())
         progress.epoch, progress.batch, progress.sums = epoch, 0, list(NOTHING)
         loss = values["valid"]["nll_nats"]
-        if loss < progress.best_loss:
-            progress.best_epoch, progress.best_loss = epoch, loss
+        lowest = loss if self.config.select_by == "loss" else 100 - values["valid"]["top1_accuracy_pct"]
+        if lowest < progress.best_loss:
+            progress.best_epoch, progress.best_loss = epoch, lowest
             state.best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
         if self.config.divide_on_plateau and loss >= progress.last_loss:
             for group in state.optimizer.param_groups:
@@ -303,7 +305,7 @@ def fit(
         seed: Of the batch order and of everything random in the network.
         checkpoint: The file to save to and resume from; None saves nothing.
         precision: Of the updates; every reading is taken in fp32.
-        patience: The training ends when the validation loss has not improved for so many epochs; None for all of them.
+        patience: The training ends when what chooses the best epoch has not improved for so many; None for all of them.
         save_every: Seconds between checkpoints.
         progress: Show a progress bar.
         after_update: Called with the number of updates made, after each; it may set the network to eval mode.
@@ -311,11 +313,15 @@ def fit(
     Raises:
         TrainingFailed: A loss or gradient is not finite; the last good checkpoint stays.
         Interrupted: A signal asked to stop.
+        UsageError: The checkpoint is of another training; `select_by` is "error" where nothing is right or wrong.
         LabError: The checkpoint cannot be written.
     """
+    if config.select_by == "error" and isinstance(task.output, Mixture):
+        raise UsageError("select_by=error needs predictions that are right or wrong, not a density: leave it at loss")
     where = torch.device(device)
     network.to(where)
-    state = State(network, config.make_optimizer(network), checkpoint, where, precision)
+    setup = {"seed": seed, "data": task.fingerprint, **plain(config)}
+    state = State(network, config.make_optimizer(network), checkpoint, where, precision, setup)
     torch.manual_seed(seed)
     state.restore()
     return _Trainer(state, task, config, seed, save_every, after_update).run(patience, progress)

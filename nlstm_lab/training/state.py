@@ -55,9 +55,12 @@ class State:
         file: Path | None,
         device: torch.device,
         precision: Precision,
+        setup: dict[str, Any],
     ) -> None:
         self.network, self.optimizer, self.file = network, optimizer, file
         self.device, self.precision = device, precision
+        # what a training that goes on must agree in; more epochs may be added
+        self.setup = {name: value for name, value in setup.items() if name != "epochs"}
         self.progress = Progress()
         self.carried: Any = None  # the recurrent layers' state between batches, where streams carry it
         self.best: dict[str, Tensor] = {}  # the weights of the best epoch
@@ -68,7 +71,7 @@ class State:
         """Go on from the file, where there is one.
 
         Raises:
-            UsageError: It is of another precision, or holds another network's weights.
+            UsageError: It is of another training, or holds another network's weights.
         """
         saved = checkpoint.load(self.file) if self.file else None
         if saved is None:
@@ -78,6 +81,14 @@ class State:
             raise UsageError(
                 f"this training was begun in {saved['precision']} and would go on in {self.precision}: start it as it "
                 "was begun"
+            )
+        before = saved.get("setup", self.setup)  # of earlier checkpoints: unknown
+        if differing := [name for name in self.setup | before if before.get(name) != self.setup.get(name)]:
+            name = differing[0]
+            then, now = before.get(name), self.setup.get(name)
+            raise UsageError(
+                f"{self.file} was begun with {name}={then!r} and would go on with {now!r}: start it as begun, or "
+                "name another file"
             )
         self.take_part(saved.get("machines", [{}]))
         try:
@@ -116,6 +127,7 @@ class State:
             "progress": vars(self.progress),
             "best": self.best,
             "precision": self.precision,
+            "setup": self.setup,
             "carried": mapped(self.carried, Tensor.cpu),
             "random": random or self.random(),
             "machines": self.machines,

@@ -12,7 +12,8 @@ import pytest
 
 from nlstm_lab import experiments
 from nlstm_lab.datasets import corpora
-from nlstm_lab.datasets.corpora import UNSEEN, Corpus, TextSource, open_corpus, text8_rules
+from nlstm_lab.datasets.corpora import UNSEEN, Corpus, LineEnds, TextSource, open_corpus, text8_rules
+from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.errors import DamagedFile, MissingData, UsageError
 
@@ -173,6 +174,27 @@ def test_tiny_ptb_is_read_as_its_char_files_are(publish: Callable[..., object]) 
     assert [len(part) for part in corpus.splits.values()] == [750, 150, 150]
     with pytest.raises(UsageError):
         open_corpus(TextSource("ptb", share=(80, 10, 10)))
+
+
+@pytest.mark.parametrize(("kept", "line"), [("trailing", "a <unk> N \n"), ("leading", " a <unk> N\n")])
+def test_one_blank_is_kept_beside_each_line_end_where_that_is_stated(
+    publish: Callable[..., object], kept: LineEnds, line: str
+) -> None:
+    publish("ptb", [b" a <unk> N \n" * count for count in (30, 6, 6)])
+    stripped, corpus = open_corpus(TextSource("ptb")), open_corpus(TextSource("ptb", line_ends=kept))
+    assert spelled(corpus) == line * 42
+    assert [len(part) for part in corpus.splits.values()] == [330, 66, 66]
+    assert (corpus.vocabulary, len(stripped.codes)) == (stripped.vocabulary, 462 - 42)
+    assert corpus.fingerprint != stripped.fingerprint  # so that no attempt goes on with the other text
+    assert Excerpt("ptb", "valid", 11, line_ends=kept).read() == line
+
+
+def test_line_ends_are_the_penn_treebanks_alone() -> None:
+    for make in (TextSource, CharacterModelling, lambda name, **how: Excerpt(name, "valid", 10, **how)):
+        with pytest.raises(UsageError, match=r"line_ends=trailing is for the corpus 'ptb' alone, not for 'text8'"):
+            make("text8", line_ends="trailing")
+    with pytest.raises(UsageError, match="line_ends must be stripped or trailing or leading, not 'both'"):
+        experiments.variant("ptb_char_lstm1", line_ends="both")
 
 
 def test_a_corpus_with_a_wrong_checksum_is_refused(home: Path, publish: Callable[..., object]) -> None:

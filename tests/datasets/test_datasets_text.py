@@ -155,6 +155,10 @@ def test_ptb_has_its_published_counts() -> None:
     assert batch.inputs.shape == batch.targets.shape == (99, 32)
     assert sum(batch.targets.numel() for batch in task.evaluate("valid", "blocks")) == 3930 * 99
     assert len(predicted(list(task.evaluate("test", "streams")))) == 442_422
+    for kept in ("trailing", "leading"):  # 446,184 symbols of test text, as in the lineage's code
+        longer = CharacterModelling("ptb", line_ends=kept).load()  # type: ignore[arg-type]
+        sizes = {split: len(codes) for split, codes in longer.corpus.splits.items()}
+        assert (sizes["valid"], sizes["test"], longer.input.size) == (396_412, 446_184, 50)
 
 
 @pytest.mark.slow

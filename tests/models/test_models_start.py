@@ -1,10 +1,14 @@
 """Where a network starts: its output bias, its padding, its gates."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
-from nlstm_lab import models
-from nlstm_lab.datasets.base import Symbols, Vocabulary
+from nlstm_lab import models, probes
+from nlstm_lab.cells import fast
+from nlstm_lab.datasets.base import Batch, Symbols, Vocabulary
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.models.readouts import PaddedEmbedding
 
@@ -46,6 +50,52 @@ def test_a_zero_output_matrix_says_the_output_bias_alone():
     model = models.build(ModelConfig("nlstm", 4, output_weight="zero", output_bias="log_frequencies"), ends, seed=0)
     outputs, _ = model(torch.randint(5, (6, 2)))
     assert torch.equal(outputs, ends.log_frequencies.expand(6, 2, 5))
+
+
+LEARNERS = [("lstm", 2), ("nlstm", 1), ("gru", 1), ("rnn", 2), ("lnlstm", 1)]
+
+
+@pytest.mark.parametrize(("unit", "layers"), LEARNERS)
+def test_a_learned_initial_state_is_read_from_trained_and_saved(unit, layers):
+    ends = Interface(Symbols(5), Symbols(5), ABC)
+    zero = models.build(ModelConfig(unit, 6, layers), ends, seed=0).double()
+    model = models.build(ModelConfig(unit, 6, layers, initial_state="learned"), ends, seed=0).double()
+    parts = sum(len(cell.state_names) for cell in model.recurrent.cells)
+    assert models.parameter_count(model) == models.parameter_count(zero) + 6 * parts
+    x = torch.randint(5, (7, 3))
+    assert torch.equal(model(x)[0], zero(x)[0])  # it starts at zero, and nothing else is drawn otherwise
+    with torch.no_grad():
+        for cell in model.recurrent.cells:
+            cell.initial.uniform_(-1, 1)
+    given = model.recurrent._pack([cell.initial_state(3) for cell in model.recurrent.cells], unbatched=False)
+    torch.testing.assert_close(model(x)[0], zero(x, given)[0])
+    gradients = []
+    for way in (nullcontext(), fast.disabled()):
+        model.zero_grad()
+        with way:
+            model.score(Batch(x, x))[0].nats.backward()
+        gradients.append([cell.initial.grad.clone() for cell in model.recurrent.cells])
+    assert all((gradient != 0).any(1).all() for gradient in gradients[0])  # h and every memory of every layer
+    torch.testing.assert_close(*gradients)
+    torch.testing.assert_close(model.trace(x)[0], model.recurrent(x)[0])
+    again = models.build(ModelConfig(unit, 6, layers, initial_state="learned"), ends, seed=1).double()
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(again(x)[0], model(x)[0])
+    fresh = probes.untrained(model)
+    assert not any(cell.initial.any() for cell in fresh.recurrent.cells)
+    wrapped = models.wrap(model.recurrent, readout=model.readout, vocabulary=ABC)
+    assert torch.equal(wrapped(x)[0], model.eval()(x)[0])
+
+
+def test_an_initial_state_that_cannot_be_learned_is_refused():
+    ends = Interface(Symbols(5), Symbols(5), ABC)
+    with pytest.raises(ValueError, match="initial state of a HMLSTMCell cannot be learned: leave it at zero"):
+        models.build(ModelConfig("hmlstm", 4, 2, initial_state="learned"), ends, seed=0)
+    with pytest.raises(UsageError, match="initial_state must be zero or learned, not 'drawn'"):
+        ModelConfig("lstm", 4, initial_state="drawn")
+    learned = models.build(ModelConfig("lstm", 4, initial_state="learned"), ends, seed=0)
+    with pytest.raises(ValueError, match=r"torch\.nn learns none"):
+        learned.recurrent.to_torch()
 
 
 def test_output_dropout_zeroes_a_share_of_what_the_readout_reads_in_training_alone():

@@ -12,9 +12,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from nlstm_lab import models, training
+from nlstm_lab import experiments, models, training
 from nlstm_lab.datasets.base import Batch, Symbols
 from nlstm_lab.datasets.text import blocks, streams
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, Network
 from nlstm_lab.training import TrainingConfig, checkpoint, evaluate
 
@@ -30,6 +31,7 @@ class Given:
     input = output = Symbols(5)
     vocabulary, per_sequence, metric, evaluations, updates_per_epoch = None, False, "bpc", ("streams",), 10
     log_frequencies = torch.full((5,), 0.2).log()
+    fingerprint = "given"
 
     def __init__(self) -> None:
         self.seeds: list[int] = []
@@ -244,6 +246,49 @@ def test_a_training_may_end_when_validation_has_not_improved(
     fit = training.fit(network(), Given(), config, seed=0, patience=patience, progress=False)  # type: ignore[arg-type]
     assert (fit.epochs, fit.best_epoch) == (epochs, 2 if epochs < 6 else 6)
     assert max(epoch for epoch, *_ in fit.history) == epochs
+
+
+def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = iter([(2.0, 40.0), (1.0, 39.0), (1.5, 42.0)])
+    values = {"valid": (0.0, 0.0)}
+
+    def tell(net: Any, *_: Any) -> dict[str, float]:
+        values["valid"] = next(told, values["valid"]) if next(readings) % 2 == 0 else values["valid"]
+        return dict(zip(("nll_nats", "top1_accuracy_pct"), values["valid"], strict=True))
+
+    readings = itertools.count()
+    monkeypatch.setattr(LOOP, "evaluate", tell)
+    config = TrainingConfig(3, 0.01, updates_per_epoch=1, select_by="error")
+    assert training.fit(network(), Given(), config, seed=0, progress=False).best_epoch == 3  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="select_by must be loss or error"):
+        TrainingConfig(3, 0.01, select_by="accuracy")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="select_by=error"):
+        experiments.variant("handwriting_lstm", select_by="error")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"config": TrainingConfig(2, 0.01, select_by="error")}, r"select_by=None.*would go on with 'error'"),
+        ({"config": TrainingConfig(2, 0.02)}, r"learning_rate=0.01.*0.02"),
+        ({"seed": 1}, r"seed=0.*1"),
+        ({"network": {"initial_state": "learned"}}, "weights of another network"),
+    ],
+)
+def test_a_checkpoint_of_another_training_is_left_alone(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    file = tmp_path / "checkpoint.pt"
+
+    def go(config: TrainingConfig = TrainingConfig(1, 0.01), seed: int = 0, **more: Any) -> Any:  # noqa: B008
+        net = network(**more.get("network", {}))
+        return training.fit(net, Given(), config, seed=seed, checkpoint=file, progress=False)  # type: ignore[arg-type]
+
+    go()
+    before = file.read_bytes()
+    with pytest.raises(UsageError, match=said) as caught:
+        go(**change)
+    assert "\n" not in str(caught.value)
+    assert file.read_bytes() == before
 
 
 def test_of_equal_epochs_the_first_is_the_best(losses: list[float]) -> None:
