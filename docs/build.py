@@ -18,7 +18,7 @@ import nbformat
 import written
 from sphinx.cmd.build import main as sphinx
 
-from nlstm_lab import notebooks, paths
+from nlstm_lab import execute, paths
 
 SOURCE, BUILT, SITE = paths.workspaces() / "site", paths.workspaces() / "built" / "html", paths.root() / "site"
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -78,7 +78,7 @@ def sources() -> dict[str, str]:
     head, _, tables = pages["verdicts.md"].partition("\n**")
     pages["verdicts.md"] = f"{head}\n::::{{div}} nl-sortable\n\n**{tables}\n::::\n"
     pages |= {f"findings/{one.slug}.md": finding(one) for one in catalogue.findings()}
-    pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in notebooks.names()}
+    pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in execute.names()}
     return pages | {"reference/cli.md": command_line()}
 
 
@@ -122,7 +122,7 @@ def finding(one: catalogue.Finding) -> str:
 
 def notebook(name: str) -> str:
     """A notebook as it was executed (as it is where it was not), with its widgets' pages in frames."""
-    job = notebooks.Job(name)
+    job = execute.Job(name)
     shown = nbformat.read(job.output, as_version=4) if job.output.is_file() else job.read()  # type: ignore[no-untyped-call]
     for cell in shown.cells:
         if cell.cell_type == "markdown":  # places that only the widget in JupyterLab knows

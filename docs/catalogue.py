@@ -13,7 +13,7 @@ import pandas as pd
 import yaml
 
 import nlstm_lab as lab
-from nlstm_lab import notebooks, paths
+from nlstm_lab import execute, paths
 
 DOCS = Path(__file__).resolve().parent
 # what to read first, then what it rests on, then the tables; every other notebook follows by its number
@@ -77,7 +77,7 @@ def _finding(path: Path) -> Finding:
         body=rendered(body).strip(),
         statements=tuple(one for name in about["claims"] for one in statements(name)),
         figures=tuple(about["figures"]),
-        notebook=notebooks.resolve(str(about["notebook"])),
+        notebook=execute.resolve(str(about["notebook"])),
     )
 
 
@@ -120,13 +120,13 @@ def _statement(rows: pd.DataFrame, comparisons: int) -> Statement:
 
 def reading_order() -> list[str]:
     """Every notebook, those to read first in front."""
-    first = [notebooks.resolve(number) for number in READING]
-    return [*first, *(name for name in notebooks.names() if name not in first)]
+    first = [execute.resolve(number) for number in READING]
+    return [*first, *(name for name in execute.names() if name not in first)]
 
 
 def title(name: str) -> str:
     """A notebook's title."""
-    first: str = notebooks.Job(name).read().cells[0].source.splitlines()[0]
+    first: str = execute.Job(name).read().cells[0].source.splitlines()[0]
     return first.removeprefix("# ")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import catalogue
 import nbformat
 
-from nlstm_lab import notebooks, paths
+from nlstm_lab import execute, paths
 
 VERDICT = "**Verdict.** "
 FOUND = re.compile(rf"^{re.escape(VERDICT)}.*\n\n", re.MULTILINE)
@@ -20,11 +20,11 @@ def heads() -> dict[Path, str]:
     """Every notebook with its first cell as it should be."""
     captions = {record["name"]: record["caption"] for record in catalogue.manifest()}
     found = {}
-    for name in notebooks.names():
-        notebook = notebooks.Job(name).read()
+    for name in execute.names():
+        notebook = execute.Job(name).read()
         first = notebook.cells[0]
         first.source = head(first.source, verdict(name), captions)
-        found[notebooks.Job(name).source] = nbformat.writes(notebook) + "\n"
+        found[execute.Job(name).source] = nbformat.writes(notebook) + "\n"
     return found
 
 

@@ -1,10 +1,10 @@
 from . import bench as bench
 from . import cells as cells
 from . import datasets as datasets
+from . import execute as execute
 from . import experiments as experiments
 from . import figures as figures
 from . import models as models
-from . import notebooks as notebooks
 from . import probes as probes
 from . import runs as runs
 from . import statistics as statistics

@@ -1,101 +1,133 @@
-"""The typed parameters cell of a notebook, and values that are checked against it, by our executor or in a cell."""
+"""The typed parameters of a notebook, in its kernel and outside; what other parameters made stays committed.
+
+Papermill and JupyterLab check no parameter: `lab.check_parameters()` does, in a cell of every notebook.
+"""
 
 import ast
+import inspect
+import json
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from nlstm_lab import paths
 from nlstm_lab.errors import LabError, UsageError, hint
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-TYPES = {"bool": bool, "int": int, "float": float, "str": str, "list": list, "Literal": Literal}
-INJECTED = "# Parameters\n"  # how the cell that papermill writes begins
+TYPES: dict[str, Any] = {
+    **{"bool": bool, "int": int, "float": float, "str": str, "int | None": int | None, "float | None": float | None},
+    **{"list[int]": list[int], "list[float]": list[float], "list[str]": list[str]},
+}
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One line of a parameters cell, `name: annotation = default`."""
+def declared(notebook: "NotebookNode") -> dict[str, Any]:
+    """The types of a notebook's parameters by name; LabError: its parameters cell holds more than `name: type = value`.
 
-    name: str
-    annotation: str
-    kind: Any  # what the annotation means: int, list[int], Literal["small", "paper"], int | None, ...
-    default: Any
-
-
-def declared(notebook: "NotebookNode") -> dict[str, Parameter]:
-    """What can be set: the typed assignments of the cell tagged `parameters`; LabError: it holds anything else."""
-    cells = [cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
-    parameters = {}
-    try:
-        statements = ast.parse("\n".join(cells)).body
-    except SyntaxError as error:
-        where = f"({error.msg}, line {error.lineno})"
-        raise LabError(f"the parameters cell is not Python {where}: it may hold only `name: type = value`") from error
-    for statement in statements:
-        line = ast.unparse(statement)
-        if not isinstance(statement, ast.AnnAssign) or statement.value is None:
-            raise LabError(f"a parameters cell may hold only `name: type = value`, not `{line}`")
-        name, annotation = ast.unparse(statement.target), ast.unparse(statement.annotation)
-        try:
-            kind = eval(annotation, {"__builtins__": {}, **TYPES})
-            value = _converted(ast.literal_eval(statement.value), kind)
-        except (NameError, TypeError, ValueError) as error:
-            types = ", ".join(TYPES)
-            raise LabError(f"`{line}` in a parameters cell: types are {types}, and the value a literal") from error
-        parameters[name] = Parameter(name, annotation, kind, value)
-    return parameters
-
-
-def convert(value: Any, parameter: Parameter) -> Any:
-    """`value`, or what it says as text (`0,1` or `[0, 1]` for a list), in the parameter's type, or UsageError."""
-    try:
-        return _converted(value, parameter.kind)
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"{parameter.name} must be {parameter.annotation}, not {value!r}") from error
-
-
-def check_parameters() -> None:
-    """Give the parameters of the notebook that runs in this process the types that its parameters cell declares.
-
-    Text becomes what it says, as on the command line (`"0,1"` a list of two).
-
-    Raises:
-        UsageError: A value is nothing of its type, or papermill injected a name that the cell does not declare.
+    Types are those of TYPES, and each value a literal of its type.
     """
-    main = sys.modules["__main__"]
-    kinds = getattr(main, "__annotations__", {})
-    cells = [cell for cell in getattr(main, "In", []) if cell.startswith(INJECTED)]
-    for statement in ast.parse("\n".join(cells)).body:
-        if isinstance(statement, ast.Assign):
-            known(ast.unparse(statement.targets[0]), kinds, "this notebook")
-    for name, kind in kinds.items():
-        annotation = kind.__name__ if isinstance(kind, type) else str(kind)
-        setattr(main, name, convert(getattr(main, name), Parameter(name, annotation, kind, None)))
+    cell = "\n".join(cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
+    kinds = {}
+    try:
+        for statement in ast.parse(cell).body:
+            if not isinstance(statement, ast.AnnAssign) or statement.value is None:
+                raise ValueError(f"not `{ast.unparse(statement)}`")
+            name, kind = ast.unparse(statement.target), TYPES.get(ast.unparse(statement.annotation))
+            if kind is None:
+                raise ValueError(f"types are {', '.join(TYPES)}, not `{ast.unparse(statement.annotation)}`")
+            TypeAdapter(kind).validate_python(ast.literal_eval(statement.value), strict=True)
+            kinds[name] = kind
+    except (SyntaxError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise LabError(f"a parameters cell may hold only `name: type = value`: {reason}") from error
+    return kinds
 
 
-def known(name: str, names: Iterable[str], where: str) -> None:
-    """Refuse a name that is not one of `names`. UsageError: says which one may be meant."""
-    if name not in names:
-        raise UsageError(f"{where} has no parameter {name!r}; {hint(name, names)}")
+def convert(name: str, kind: Any, value: Any) -> Any:
+    """`value`, or what it says as text (`0,1` or `[0, 1]` for a list), in the declared type, or UsageError."""
+    declared = kind.__name__ if isinstance(kind, type) else str(kind)
+    try:
+        return TypeAdapter(kind).validate_python(_said(kind, value), strict=True)
+    except ValidationError as error:
+        raise UsageError(f"{name} must be {declared}, not {value!r}") from error
 
 
-def _converted(value: Any, kind: Any) -> Any:
+def _said(kind: Any, value: Any) -> Any:
     if get_origin(kind) is list:
         items = value.strip("[] ").split(",") if isinstance(value, str) else value
         items = items if isinstance(items, list | tuple) else [items]
         items = [item.strip(" '\"") if isinstance(item, str) else item for item in items]
-        return [_converted(item, get_args(kind)[0]) for item in items if item != ""]
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        return [_said(get_args(kind)[0], item) for item in items if item != ""]
+    if kind is str:  # papermill takes 1984 for a number
+        return str(value) if isinstance(value, bool | int | float) else value
     if isinstance(value, str):
-        with suppress(
-            ValueError, TypeError, SyntaxError
-        ):  # what it says, where that is of the kind; else the text itself
-            if not isinstance(said := ast.literal_eval(value.capitalize()), str):
-                return adapter.validate_python(said, strict=True)
-    return adapter.validate_python(value, strict=True)
+        with suppress(ValueError, SyntaxError):
+            return ast.literal_eval(value.strip().capitalize())
+    return value
+
+
+def refuse_unknown(name: str, names: Iterable[str], where: str) -> None:
+    if name not in names:
+        raise UsageError(f"{where} has no parameter {name!r}; {hint(name, names)}")
+
+
+def check_parameters() -> None:
+    """Give the parameters of the notebook that runs here the types that its parameters cell declares.
+
+    Text becomes what it says, as on the command line (`"0,1"` a list of two), and a number where text is declared text.
+    Plain papermill and JupyterLab check nothing themselves; outside notebooks nothing happens.
+
+    Raises:
+        UsageError: A value is nothing of its type, or papermill injected a name that the cell does not declare.
+    """
+    if (shell := _shell()) is None:
+        return
+    kinds, values = inspect.get_annotations(shell.user_module), shell.user_ns
+    injected = [cell for cell in values.get("In", []) if cell.startswith("# Parameters\n")]  # as papermill begins it
+    for statement in ast.parse("\n".join(injected)).body:
+        if isinstance(statement, ast.Assign):
+            refuse_unknown(ast.unparse(statement.targets[0]), kinds, "this notebook")
+    for name, kind in kinds.items():
+        if kind in TYPES.values():
+            values[name] = convert(name, kind, values[name])
+
+
+def _shell() -> Any:
+    """IPython's shell, where this process is a notebook's kernel."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython else None
+
+
+def current() -> dict[str, Any]:
+    """The parameters of the notebook that runs in this process, as plain values by name; none outside notebooks."""
+    if (shell := _shell()) is None:
+        return {}
+    named = {name: shell.user_ns.get(name) for name in inspect.get_annotations(shell.user_module)}
+    known: dict[str, Any] = json.loads(json.dumps(named, default=lambda value: type(value).__name__))
+    return known
+
+
+def changed(made_with: Mapping[str, Any]) -> dict[str, Any]:
+    """Today's parameters that are not those of `made_with`; none where it may be replaced, as by $NLSTM_LAB_REPLACE."""
+    if not made_with or os.environ.get("NLSTM_LAB_REPLACE"):
+        return {}
+    now = current()
+    names = [name for name in {**made_with, **now} if made_with.get(name) != now.get(name)]
+    return {name: now.get(name) for name in names}
+
+
+def output_path(target: Path, made_with: Mapping[str, Any]) -> Path:
+    """Where to write: `target`, or `workspaces/figures`, which is said, where other parameters made what is there."""
+    other = changed(made_with)
+    if not other or target.is_relative_to(paths.workspaces()):
+        return target
+    elsewhere = paths.trials() / target.name
+    differ = f"{', '.join(other)} {'differs' if len(other) == 1 else 'differ'}"
+    print(f"Committed {target.name} kept ({differ}); yours is {elsewhere.relative_to(paths.root())}")
+    return elsewhere

@@ -19,7 +19,9 @@ sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # builds gramm
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: workers share the cores, and digits hang on the threads
 
 if TYPE_CHECKING:
-    from nlstm_lab.notebooks import Job
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from nlstm_lab.execute import Job
     from nlstm_lab.runs import Run
 
 PARAMETERS = (
@@ -120,6 +122,16 @@ def forked_kernels(monkeypatch: pytest.MonkeyPatch, kernel_address: str) -> None
 
 
 @pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> "Iterator[InteractiveShell]":
+    """A notebook in this process: `shell.run_cell(cell, store_history=True).raise_error()` as its kernel does."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell puts its own there
+    yield InteractiveShell.instance()
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture
 def recorded(once: Callable[[str, Make], Path], runs_folder: Path) -> "Callable[..., Run]":
     """`recorded(name, seed=0)`: a run at smoke scale, trained once in a session, copied into this test's folder."""
     from nlstm_lab import runs
@@ -142,7 +154,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Callable[..., Job
     import nbformat  # here, so that tests of units and training run on machines without notebooks
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-    from nlstm_lab import notebooks
+    from nlstm_lab import execute
 
     shutil.copytree(paths.targets(), tmp_path / "data" / "targets")
     monkeypatch.setenv("NLSTM_LAB_ROOT", str(tmp_path))
@@ -160,6 +172,6 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Callable[..., Job
             "display_name": "gone",
         }
         nbformat.write(notebook, paths.notebooks() / f"{name}.ipynb")
-        return notebooks.Job(name)
+        return execute.Job(name)
 
     return written

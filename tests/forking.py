@@ -1,7 +1,7 @@
 """Processes forked off one that has imported everything: each costs a fraction of a second, and starts as a fresh one.
 
 That one is started by whoever needs it first in a process of pytest. Workers of dask are forked off it, too, where a
-test asks for it with `forked_workers`, and kernels (`kernels`): those of JupyterLab, and those of the executor where a
+test asks for it with `forked_workers`, and kernels (`kernels`): those of JupyterLab, and those of the runner where a
 test asks for it with `forked_kernels`.
 """
 
@@ -83,9 +83,9 @@ def _enter(environment: dict[str, str], folder: str) -> None:
 
     torch.set_num_threads(1)
     if address := os.environ.get(ADDRESS):
-        from nlstm_lab.notebooks.executor import Here
+        from nlstm_lab import execute
 
-        Here.get_kernel_spec = kernel_of(address)  # type: ignore[method-assign]
+        execute.kernel_spec = kernel_of(address)
 
 
 def command_line(*arguments: str) -> None:
@@ -131,16 +131,19 @@ def kernelspec(folder: Path, address: str) -> None:
 
 
 def kernel_of(address: str) -> Callable[..., Any]:
-    """The executor's kernelspec, of kernels that `kernels(address)` forks."""
+    """The runner's kernelspec, of kernels that `kernels(address)` forks."""
     from jupyter_client.kernelspec import KernelSpec
 
-    return lambda manager, name: KernelSpec(**_spec(address))
+    from nlstm_lab import execute
+
+    original = execute.kernel_spec
+    return lambda job: KernelSpec(**_spec(address), env=original(job).env)
 
 
 def forked_kernels(monkeypatch: "pytest.MonkeyPatch", address: str) -> None:
-    """Until the test ends, the executor's kernels are forked, here and in forked processes."""
+    """Until the test ends, the runner's kernels are forked, here and in forked processes."""
     monkeypatch.setenv(ADDRESS, address)
-    monkeypatch.setattr("nlstm_lab.notebooks.executor.Here.get_kernel_spec", kernel_of(address))
+    monkeypatch.setattr("nlstm_lab.execute.kernel_spec", kernel_of(address))
 
 
 def kernels(address: str) -> None:

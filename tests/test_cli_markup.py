@@ -8,7 +8,7 @@ import typer
 
 from nlstm_lab import experiments
 from nlstm_lab.cli import doctor, figures, tables, training
-from nlstm_lab.notebooks import Job, Outcome
+from nlstm_lab.execute import Job
 from nlstm_lab.sweep import Job as Training
 
 TEXT = "see [1] and [/2], [bold]not[/bold] :smile: [link=x]"
@@ -25,10 +25,12 @@ def test_cells_of_a_list(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_parameter_of_a_notebook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def execute(jobs: list[Job], *, watch: Callable[..., None], **_: Any) -> None:
-        watch([Outcome(job, status="done") for job in jobs])
+    def execute(jobs: list[Job], *, tell: Callable[..., None], **_: Any) -> None:
+        for job in jobs:
+            job.status = "done"
+            tell(job)
 
-    monkeypatch.setattr("nlstm_lab.notebooks.execute_all", execute)
+    monkeypatch.setattr("nlstm_lab.execute.execute_all", execute)
     figures.figures(["12"], [f"text={TEXT}"])
     said = capsys.readouterr().out
     assert f"text={TEXT}" in said

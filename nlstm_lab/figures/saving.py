@@ -18,7 +18,7 @@ from matplotlib.text import Text
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from nlstm_lab import committed, paths
+from nlstm_lab import parameters, paths
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures import style
 from nlstm_lab.figures.plotted import attach, decimals, fingerprint
@@ -87,13 +87,13 @@ def save(
     caption = UNPRINTABLE.sub("\ufffd", caption)
     target = paths.figures() / f"{name}.pdf"
     made_with = read_json(target.with_suffix(".json")).get("parameters", {})
-    if (place := committed.place(target, made_with)) != target:
-        changes = ", ".join(f"{name} = {value!r}" for name, value in committed.changed(made_with).items())
+    if (place := parameters.output_path(target, made_with)) != target:
+        changes = ", ".join(f"{name} = {value!r}" for name, value in parameters.changed(made_with).items())
         target, caption = place, f"{caption} Here {changes}.".strip()
     several = runs if isinstance(runs, Iterable) and not isinstance(runs, str) else [runs]
     names = [UNPRINTABLE.sub("\ufffd", run if isinstance(run, str) else run.name) for run in several]
     seeds = sorted({int(match[1]) for run in names if (match := re.search(r"seed(\d+)$", run))})
-    record = {"name": name, "caption": caption, "parameters": committed.parameters(), "runs": names, "seeds": seeds}
+    record = {"name": name, "caption": caption, "parameters": parameters.current(), "runs": names, "seeds": seeds}
     record["look"] = fingerprint(figure)
     if not _unchanged(target, record, figure):
         try:

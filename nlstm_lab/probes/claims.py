@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from nlstm_lab import committed, paths
+from nlstm_lab import parameters, paths
 from nlstm_lab.statistics import Interval
 from nlstm_lab.targets import DOCUMENTS, load
 from nlstm_lab.targets.evidence import CLAIMS, measurements
@@ -50,14 +50,14 @@ def record_claim(claim: str, scale: str, interval: Interval, n: int, df: float |
     freedom = n - 1 if df is None else round(df, 3)
     row = pd.DataFrame([[claim, scale, *np.round(interval, 6), n, freedom]], columns=CLAIMS)
     measurements(row, map(load, DOCUMENTS))  # what this refuses would keep every verdict from being read
-    row[MADE_WITH] = json.dumps(committed.parameters())
+    row[MADE_WITH] = json.dumps(parameters.current())
     path = paths.probes() / "claims.csv"
     with paths.locked(path, "another process is noting a claim"):
         before = _stored()
         mine = (before["claim"] == claim) & (before["scale"] == scale)
         table = pd.concat([before[~mine], row]) if len(before[~mine]) else row
         table = table.sort_values(CLAIMS[:2], ignore_index=True)
-        if any(committed.changed(json.loads(made_with)) for made_with in before.loc[mine, MADE_WITH]):
+        if any(parameters.changed(json.loads(made_with)) for made_with in before.loc[mine, MADE_WITH]):
             print(f"{path.name} stays as it is: {claim} was measured with other parameters there")
         else:
             paths.write(path, table.to_csv(index=False, lineterminator="\n"))

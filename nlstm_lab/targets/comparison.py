@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nlstm_lab import committed, paths
+from nlstm_lab import parameters, paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.runs.records import commit
 from nlstm_lab.targets.entries import load
@@ -47,12 +47,12 @@ class Comparison:
             Both paths.
         """
         tex = paths.figures() / f"{self.target.replace('.', '_')}.tex"
-        tex = committed.place(tex, _made_with(tex))
+        tex = parameters.output_path(tex, _made_with(tex))
         texts = {
             "csv": self.frame.to_csv(index=False, float_format="%.7g", lineterminator="\n"),
             "tex": booktabs(self.frame)
             + "".join(f"% {line}\n" for line in below(self.frame))
-            + f"{MADE_WITH}{json.dumps(committed.parameters(), ensure_ascii=False)}\n",
+            + f"{MADE_WITH}{json.dumps(parameters.current(), ensure_ascii=False)}\n",
         }
         before = tex.read_text(encoding="utf-8") if tex.is_file() else ""
         if before.partition("\n")[2] == texts["tex"].partition("\n")[2]:

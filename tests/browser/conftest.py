@@ -21,7 +21,7 @@ import pytest
 from driving import SCREENSHOTS, START, Desk, Page
 from forking import kernelspec
 
-from nlstm_lab import notebooks, paths
+from nlstm_lab import execute, paths
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = [
@@ -127,7 +127,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def _of_widgets(name: str) -> list[str]:
     """The cells of a notebook with its widgets, and those that assign what they use; `test_notebooks.py` runs all."""
-    (job,) = notebooks.plan([name])
+    (job,) = execute.plan([name])
     cells = [cell.source for cell in job.read().cells if cell.cell_type == "code"]
     head, cells = cells[:3], cells[3:]  # the import, the parameters, their check
     chosen: list[str] = []

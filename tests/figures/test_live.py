@@ -1,9 +1,6 @@
 """What a network computes for a figure differs between processors in its last digits: the stored files do not."""
 
-import ast
 import shutil
-import sys
-import types
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from IPython.core.interactiveshell import InteractiveShell
 
-from nlstm_lab import figures, notebooks, paths, probes
+from nlstm_lab import execute, figures, paths, probes
 from nlstm_lab.figures.connectivity import connectivity_sentence
 
 TEXT = "to be or not to be"
@@ -123,7 +121,7 @@ PROBES = {"12": ["trace"], "20": ["boundaries"], "22": ["boundaries"], "32": ["c
 @pytest.mark.slow
 @pytest.mark.parametrize("number", PROBES)
 def test_the_committed_figures_stay_on_another_processor(
-    number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: InteractiveShell
 ) -> None:
     """The cells of a notebook whose probes answer with other digits, up to the last figure that it saves.
 
@@ -137,13 +135,11 @@ def test_the_committed_figures_stay_on_another_processor(
     for name in PROBES[number]:
         monkeypatch.setattr(probes, name, partial(otherwise, calls, getattr(probes, name)), raising=False)
     before = contents(tmp_path / "figures")
-    main = types.ModuleType("__main__")
-    monkeypatch.setitem(sys.modules, "__main__", main)
-    cells = [cell.source for cell in notebooks.plan([number])[0].read().cells if cell.cell_type == "code"]
+    cells = execute.plan([number])[0].code
     last = max(k for k, cell in enumerate(cells) if "figures.save(" in cell)
     for cell in cells[: last + 1]:
         if "assert " in cell:
             continue
-        exec(compile(ast.parse(cell), number, "exec"), main.__dict__)
+        shell.run_cell(cell).raise_error()
     assert calls
     assert contents(tmp_path / "figures") == before

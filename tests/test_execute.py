@@ -1,7 +1,8 @@
-"""The collection in real processes, really killed: what was finished stays, and nothing else is left."""
+"""The runner in real processes, really killed: it refuses what papermill lets through, and an output has every cell."""
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -13,10 +14,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from nlstm_lab import cli, notebooks, paths
-from nlstm_lab.notebooks.inputs import Inputs, stamp, unchanged
+from nlstm_lab import cli, execute, paths
+from nlstm_lab.errors import LabError, UsageError
 
-Write = Callable[..., notebooks.Job]
+Write = Callable[..., execute.Job]
 DRAW = "import nlstm_lab as lab\nlab.figures.save(lab.figures.{}(), '{}')"
 DRAWN = {
     "10_a": DRAW.format("nested_architecture", "nlstm_fig1_architecture"),
@@ -89,12 +90,108 @@ def command(*words: str) -> subprocess.Popen[str]:
     )
 
 
-def pretend(job: notebooks.Job) -> None:
+def pretend(job: execute.Job) -> None:
     """An executed copy, without executing."""
     executed = job.read()
-    stamp(executed, job, Inputs.now().of(job), 1.0)
+    executed.metadata[execute.KEY] = {"inputs": job.inputs(execute.shared_inputs()), "left": job.left(), "seconds": 1.0}
     paths.executed().mkdir(exist_ok=True)
     nbformat.write(executed, job.output)
+
+
+@pytest.mark.slow
+def test_parameters_arrive_typed_in_this_interpreter_with_this_package(write: Write, tmp_path: Path) -> None:
+    write(
+        "10_a",
+        "import sys, os, nlstm_lab",
+        "print(sys.executable, nlstm_lab.__file__, os.environ['OMP_NUM_THREADS'], os.getcwd())",
+        "print(repr((seeds, scale, rate, quick, limit)))",
+    )
+    (job,) = execute.plan(["10"], {"seeds": "[3,4]", "rate": "1e-3", "quick": "true", "limit": "7"})
+    execute.execute(job)
+    cells = nbformat.read(job.output, as_version=4).cells
+    said = "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", []))
+    assert f"{sys.executable} {paths.PACKAGE / '__init__.py'} 1 {paths.notebooks()}" in said
+    assert "([3, 4], 'small', 0.001, True, 7)" in said
+    assert left_behind() == ["10_a.ipynb"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("seeds=0,1", [0, 1]), ("seeds=[]", []), ("seeds=5", [5]), ("rate=2", 2.0), ("limit=none", None),
+     ("quick=False", False), ("scale=1", "1")],
+)  # fmt: skip
+def test_text_is_converted(write: Write, text: str, expected: object) -> None:
+    write("10_a")
+    name, value = text.split("=")
+    (job,) = execute.plan(["10_a"], {name: value})
+    assert job.parameters[name] == expected
+    assert type(job.parameters[name]) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("seeds", "a"), ("seeds", [0.5]), ("rate", "fast"), ("rate", True), ("quick", "yes"), ("limit", "x")],
+)
+def test_a_wrong_parameter_is_refused_by_its_name_and_value(write: Write, name: str, value: object) -> None:
+    write("10_a")
+    with pytest.raises(UsageError, match=rf"{name}.*{re.escape(repr(value))}"):
+        execute.plan([], {name: value})
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(write: Write) -> None:
+    write("10_a")
+    with pytest.raises(UsageError, match=r"'sede'.*seeds"):
+        execute.plan([], {"sede": "1"})
+    with pytest.raises(UsageError, match=r"'11'.*10_a"):
+        execute.plan(["11"])
+
+
+@pytest.mark.parametrize(
+    "line", ["x = 1", "x: int", "x: complex = 1", "x: int = 'a'", "print(1)", "x: list[int] = [0,\ny ="]
+)
+def test_a_parameters_cell_holds_typed_literals_alone(write: Write, line: str) -> None:
+    write("10_a", parameters=line)
+    with pytest.raises(LabError, match="parameters") as refused:
+        execute.plan()
+    assert "\n" not in str(refused.value)
+
+
+def test_a_broken_notebook_file_is_one_sentence(write: Write) -> None:
+    write("10_a").source.write_text('{"cells": [')
+    with pytest.raises(LabError, match="10_a"):
+        execute.plan()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked_kernels")
+@pytest.mark.parametrize(
+    ("cell", "named", "timeout"),
+    [
+        ("1 / 0", "10_a.*ZeroDivisionError", None),
+        ("import os; os._exit(0)", "10_a", None),
+        ("import sys; sys.exit(0)", "10_a", None),
+        ("import time; time.sleep(3600)", "10_a.*--timeout", 2),
+    ],
+)
+def test_a_failure_is_one_sentence_and_leaves_the_earlier_copy(
+    write: Write, cell: str, named: str, timeout: float | None
+) -> None:
+    job = write("10_a", cell, "print('last')")
+    paths.executed().mkdir()
+    job.output.write_text("an earlier copy")
+    with pytest.raises(LabError, match=named):
+        execute.execute(job, timeout=timeout)
+    assert left_behind() == ["10_a.ipynb"]
+    assert job.output.read_text() == "an earlier copy"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked_kernels")
+def test_a_folder_that_cannot_be_written_is_one_sentence(write: Write) -> None:
+    job = write("10_a")
+    paths.executed().write_text("a file where the folder should be")
+    with pytest.raises(LabError, match=r"10_a\.ipynb"):
+        execute.execute(job)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +207,7 @@ def test_what_changed_is_executed_again(write: Write, change: str) -> None:
     if change == "source":
         job = write("10_a", DRAWN["10_a"], "1 + 1")
     elif change == "parameters":
-        job = notebooks.Job("10_a", {"rate": 0.25})
+        job = execute.Job("10_a", {"rate": 0.25})
     elif change == "figure":
         figure.write_text("another")
     elif change == "missing":
@@ -122,32 +219,24 @@ def test_what_changed_is_executed_again(write: Write, change: str) -> None:
     elif change != "nothing":
         folder = {"run": paths.runs() / "some", "probe": paths.probes(), "target": paths.targets()}[change]
         (folder / "record").write_text("new")
-    assert unchanged(job, Inputs.now().of(job)) == (change in ("nothing", "claim"))
+    assert job.unchanged(execute.shared_inputs()) == (change in ("nothing", "claim"))
 
 
 def test_a_notebook_that_reads_all_claims_depends_on_them(write: Write) -> None:
     job = write("00_a", "import nlstm_lab as lab", "lab.probes.measured_claims()")
     pretend(job)
-    assert unchanged(job, Inputs.now().of(job))
+    assert job.unchanged(execute.shared_inputs())
     paths.probes().mkdir(parents=True)
     (paths.probes() / "claims.csv").write_text("claim")
-    assert not unchanged(job, Inputs.now().of(job))
+    assert not job.unchanged(execute.shared_inputs())
 
 
 def test_where_nothing_changed_nothing_is_started(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     job = write("10_a", "1 + 1")
     pretend(job)
-    monkeypatch.setattr("nlstm_lab.notebooks.collection.execute", None)
-    assert [outcome.status for outcome in notebooks.execute_all([job])] == ["unchanged"]
-
-
-def test_time_left_is_judged_by_the_last_time(write: Write) -> None:
-    jobs = [write("10_a"), write("11_b"), write("12_c")]
-    outcomes = [notebooks.Outcome(job, expected=seconds) for job, seconds in zip(jobs, (10, 20, 30), strict=True)]
-    assert notebooks.time_left(outcomes, workers=1) == 60
-    assert notebooks.time_left(outcomes, workers=3) == 30
-    outcomes[2].status, outcomes[1].seconds = "done", 15
-    assert notebooks.time_left(outcomes, workers=1) == 15
+    monkeypatch.setattr(execute, "execute", None)
+    execute.execute_all([job])
+    assert job.status == "unchanged"
 
 
 @pytest.mark.slow
@@ -163,7 +252,7 @@ def test_what_fails_stops_nobody_else(
         cli.main()
     assert left_behind() == ["10_a.ipynb", "14_good.ipynb"]
     output, error = capsys.readouterr()
-    assert "1 done, 1 unchanged, 2 failed" in output
+    assert "1 unchanged, 2 failed, 1 done" in output
     assert all(name in error for name in ("12_wrong", "13_killed", "ZeroDivisionError"))
     assert "Traceback" not in error
 
@@ -192,7 +281,7 @@ def test_killed_in_the_middle_of_a_figure_it_ends_at_the_bytes_of_one_that_was_n
     drawn = {name: DRAWN[name] for name in ("10_a", "11_b")}
     monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path / "alone"))
     for name, cell in drawn.items():
-        notebooks.execute(write(name, cell), threads=1)
+        execute.execute(write(name, cell))
     expected = bytes_of(paths.figures())
     expected.pop("manifest.json", None)
     assert len(expected) == 2 * 5

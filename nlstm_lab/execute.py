@@ -1,0 +1,278 @@
+"""Executing notebooks with papermill, several side by side, those that changed.
+
+Papermill checks no types, warns of unknown names, and leaves an output that claims success when a kernel dies. Here a
+wrong parameter is refused before anything runs, and an output is stored when its last cell has run, or not at all.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nlstm_lab import paths
+from nlstm_lab.errors import Interrupted, LabError, UsageError, hint
+from nlstm_lab.parameters import convert, declared, refuse_unknown
+
+if TYPE_CHECKING:
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+    from nbformat import NotebookNode
+
+KEY = "nlstm_lab"  # of our entry in an executed copy's metadata
+CLAIMS = "claims.csv"  # the probe record that notebooks write for those that read all claims
+LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy", "seaborn", "torch", "xarray")
+ONLY_RUN = ("cli", "cluster.py", "execute.py", "sweep.py", "__main__.py")  # parts of the package that draw nothing
+USUAL = 15.0  # seconds of a notebook that was never executed here
+_alive: "set[AsyncKernelManager]" = set()  # kernels of this process
+
+
+@dataclass
+class Job:
+    """One notebook, with checked values for those of its parameters that differ from its own, and how it stands."""
+
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    replace: bool = False  # what is committed, also where other parameters made it
+    status: str = "waits"  # runs, done, unchanged, failed
+    seconds: float = 0.0
+    error: str = ""  # a sentence
+
+    @property
+    def source(self) -> Path:
+        return paths.notebooks() / f"{self.name}.ipynb"
+
+    @property
+    def output(self) -> Path:
+        return paths.executed() / f"{self.name}.ipynb"
+
+    def read(self) -> "NotebookNode":
+        """The notebook as it is stored. UsageError: not there; LabError: there, but no notebook."""
+        import nbformat  # takes a second or more, which a wrong name does not wait for
+
+        try:
+            return nbformat.read(self.source, as_version=4)  # type: ignore[no-any-return, no-untyped-call]
+        except OSError as error:
+            raise UsageError(f"cannot read notebook {self.source}: {error.strerror}") from error
+        except (ValueError, nbformat.ValidationError) as error:
+            raise LabError(f"{self.source} is no notebook: restore it with `git checkout`") from error
+
+    @cached_property
+    def code(self) -> list[str]:
+        """Its code cells."""
+        return [cell.source for cell in self.read().cells if cell.cell_type == "code"]
+
+    @property
+    def reads_claims(self) -> bool:
+        """Whether it reads what the others note, and so comes after them."""
+        return any("probes.measured_claims(" in cell for cell in self.code)
+
+    def stamp(self) -> dict[str, Any]:
+        """What the executed copy says of itself (see `execute`), or nothing where there is no whole one."""
+        try:
+            stamp = json.loads(self.output.read_text(encoding="utf-8"))["metadata"][KEY]
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+        return stamp if isinstance(stamp, dict) else {}
+
+    def inputs(self, shared: str) -> str:
+        """The digest of everything that the executed copy follows from; `shared` is `shared_inputs()`."""
+        own = [json.dumps([dict(self.parameters), self.replace], sort_keys=True), shared]
+        claims = [_digest(paths.probes() / CLAIMS)] if self.reads_claims else []
+        return hashlib.sha256("\n".join([_digest(self.source), *own, *claims]).encode()).hexdigest()
+
+    def left(self) -> dict[str, str]:
+        """The digests of all figures and tables that it names; of trials where it has parameters."""
+        named = "\n".join(self.code).replace(".", "_").replace("'", '"')
+        folders = {"": paths.figures()} | ({"trial ": paths.trials()} if self.parameters else {})
+        files = ((kind, path) for kind, folder in folders.items() for path in sorted(folder.glob("[!.]*")))
+        return {f"{kind}{path.name}": _digest(path) for kind, path in files if f'"{path.stem}"' in named}
+
+    def unchanged(self, shared: str) -> bool:
+        """Whether the executed copy was made from these inputs, and all that it left is still as it left it."""
+        stamp = self.stamp()
+        return stamp.get("inputs") == self.inputs(shared) and stamp.get("left") == self.left()
+
+
+def shared_inputs() -> str:
+    """The digest of what all notebooks share: the library, what it is built on, and every record but the claims."""
+    sha = hashlib.sha256(" ".join(f"{name} {version(name)}" for name in LIBRARIES).encode())
+    for folder in (paths.PACKAGE, paths.targets(), paths.runs(), paths.probes(), paths.bench()):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != CLAIMS):
+            parts = path.relative_to(folder).parts
+            hidden = any(part.startswith((".", "__pycache__")) for part in parts)  # caches, and what is unfinished
+            if not hidden and not (folder == paths.PACKAGE and parts[0] in ONLY_RUN):
+                sha.update(f"{'/'.join(parts)} {_digest(path)}\n".encode())
+    return sha.hexdigest()
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def names() -> list[str]:
+    """All notebooks, in their order, without the suffix."""
+    return sorted(path.stem for path in paths.notebooks().glob("[0-9]*.ipynb"))
+
+
+def resolve(wanted: str) -> str:
+    """The notebook that is meant by a number ("12"), a name or a path. UsageError: there is none."""
+    stem = Path(wanted).name.removesuffix(".ipynb")
+    for name in names():
+        if stem in (name, name.split("_")[0]):
+            return name
+    raise UsageError(f"there is no notebook {wanted!r}; {hint(stem, names())}")
+
+
+def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None, replace: bool = False) -> list[Job]:
+    """The notebooks to execute (all, or by number, name or path), each with those of `given` that it knows.
+
+    Values may be text, as on the command line. replace: as `Job` has it. UsageError: a notebook or a parameter that
+    nobody knows, or a value that is not of the parameter's type.
+    """
+    chosen = list(dict.fromkeys(map(resolve, wanted))) or names()
+    if not chosen:
+        raise UsageError(f"there is no notebook in {paths.notebooks()}: they come with a clone of the repository")
+    kinds = {name: declared(Job(name).read()) for name in chosen}
+    everything = sorted({parameter for each in kinds.values() for parameter in each})
+    given = given or {}
+    for parameter in given:
+        refuse_unknown(parameter, everything, ", ".join(chosen))
+    jobs = []
+    for name, known in kinds.items():
+        jobs.append(Job(name, {key: convert(key, known[key], given[key]) for key in given if key in known}, replace))
+    return jobs
+
+
+def execute_all(
+    jobs: Sequence[Job],
+    *,
+    workers: int = 1,
+    timeout: float | None = None,
+    everything: bool = False,
+    tell: Callable[[Job], None] = lambda job: None,
+) -> None:
+    """Execute the notebooks that changed since they were executed, or everything, so many at a time.
+
+    tell: called with a job after each of its cells and when it is over. One that fails does not stop the others.
+    Raises Interrupted after Ctrl-C: all kernels end, what was finished stays.
+    """
+    for late in (False, True):  # those that read what the others note come last
+        shared, waiting = shared_inputs(), []
+        for job in (job for job in jobs if job.reads_claims == late):
+            if not everything and job.unchanged(shared):
+                job.status = "unchanged"
+                tell(job)
+            else:
+                waiting.append(job)
+        waiting.sort(key=lambda job: -job.stamp().get("seconds", USUAL))  # the longest first
+        with ThreadPoolExecutor(workers) as pool:
+            futures = [pool.submit(_run, job, timeout, shared, tell) for job in waiting]
+            try:
+                while wait(futures, 0.2).not_done:
+                    pass  # waiting without a limit would not see Ctrl-C
+            except KeyboardInterrupt:
+                pool.shutdown(wait=False, cancel_futures=True)
+                while wait(futures, 0.2).not_done:  # a kernel may just be starting
+                    _kill_all()
+                raise Interrupted("stopped: what was finished stays, and the same command does the rest") from None
+
+
+def _run(job: Job, timeout: float | None, shared: str, tell: Callable[[Job], None]) -> None:
+    job.status = "runs"
+    try:
+        execute(job, timeout, shared, lambda **_: tell(job))
+        job.status = "done"
+    except Exception as error:  # whatever it is, the others go on
+        job.status, job.error = "failed", str(error)
+    tell(job)
+
+
+def execute(
+    job: Job, timeout: float | None = None, shared: str = "", on_cell: Callable[..., Any] = lambda **_: None
+) -> Path:
+    """Run one notebook to its end; returns the executed copy, which says what it was made from.
+
+    An earlier copy stays where this fails. timeout: seconds that one cell may take. shared: `shared_inputs()`.
+    LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
+    """
+    import logging
+
+    import nbformat
+    import papermill
+    from jupyter_client.manager import AsyncKernelManager
+    from jupyter_core.utils import run_sync
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    for talkative in ("papermill", "tornado.general"):  # what goes wrong is reported once, by us
+        logging.getLogger(talkative).setLevel(logging.CRITICAL)
+    made_from, started = job.inputs(shared or shared_inputs()), time.perf_counter()
+    encrypted = (
+        {"transport_encryption": "auto"} if AsyncKernelManager.class_traits().get("transport_encryption") else {}
+    )
+    kernel = AsyncKernelManager(**encrypted)  # newer kernels warn where they are not asked for it
+    kernel._kernel_spec = kernel_spec(job)
+    _alive.add(kernel)
+    try:
+        notebook = papermill.execute_notebook(
+            job.read(), None, dict(job.parameters), kernel_name="python3", progress_bar=False,
+            km=kernel, start_timeout=300, execution_timeout=timeout, on_cell_executed=on_cell,
+            resources={"metadata": {"path": str(paths.notebooks())}},
+            store_widget_state=False,  # it would make readers look for a kernel: a widget's picture is in the output
+        )  # fmt: skip
+    except PapermillExecutionError as error:
+        line = (error.source.strip().splitlines() or ["an empty cell"])[0]
+        raise LabError(f"notebook {job.name} failed at `{line}`: {error.ename}: {error.evalue}") from error
+    except CellTimeoutError as error:
+        raise LabError(f"notebook {job.name}: a cell ran into the time limit; `--timeout` sets it") from error
+    except DeadKernelError as error:
+        raise LabError(f"the kernel of notebook {job.name} died (killed, or out of memory?)") from error
+    except RuntimeError as error:  # nbclient's words for a kernel that does not start
+        raise LabError(f"the kernel of notebook {job.name} did not start: {error}") from error
+    finally:
+        _alive.discard(kernel)
+        run_sync(kernel.shutdown_kernel)(now=True)
+    # a cell that calls exit(0) ends the kernel politely, and papermill calls that success
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+    if any(cell.execution_count is None for cell in code):
+        raise LabError(f"notebook {job.name} stopped before its last cell (does a cell call exit()?)")
+    job.seconds = time.perf_counter() - started
+    notebook.metadata[KEY] = {"inputs": made_from, "left": job.left(), "seconds": round(job.seconds, 1)}
+    paths.write(job.output, nbformat.writes(notebook))  # type: ignore[no-untyped-call]
+    return job.output
+
+
+def _kill_all() -> None:
+    """End every kernel of this process at once; the notebooks that they ran fail."""
+    for kernel in list(_alive):
+        pid = getattr(kernel.provisioner, "pid", None)
+        if pid and getattr(kernel.provisioner, "has_process", False):
+            os.kill(pid, signal.SIGKILL)
+
+
+def kernel_spec(job: Job) -> "KernelSpec":
+    """A kernel of the running interpreter and this package, whatever kernelspecs are installed; one thread, if any."""
+    from ipykernel.kernelspec import get_kernel_dict
+    from jupyter_client.kernelspec import KernelSpec
+
+    # kernels would lock one history file; the interrupt before its end is no error of an idle kernel
+    spec = get_kernel_dict(extra_arguments=["--HistoryManager.enabled=False", "--log-level=CRITICAL"])
+    on_path = filter(None, (str(paths.PACKAGE.parent), os.environ.get("PYTHONPATH")))
+    environment = {
+        "PYTHONPATH": os.pathsep.join(on_path),
+        "NLSTM_LAB_PAGES": str(paths.executed() / "widgets" / job.name),
+    }
+    for library in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        environment[library] = os.environ.get(library, "1")
+    if job.replace:
+        environment["NLSTM_LAB_REPLACE"] = "1"
+    return KernelSpec(**{**spec, "argv": [sys.executable, *spec["argv"][1:]], "env": environment})
