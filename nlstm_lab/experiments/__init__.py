@@ -8,12 +8,12 @@ What these arguments mean wherever they are taken:
     experiment: A row of a table at one scale.
 """
 
+from nlstm_lab.experiments import hm_rnn, madsen, nested_lstm
 from nlstm_lab.experiments.base import Experiment, Registry
 from nlstm_lab.experiments.sizes import parameters, width_for_parameters
-from nlstm_lab.experiments.tables import rows
 from nlstm_lab.settings import SCALES, Scale
 
-_registry = Registry([row for document in ("nested_lstm", "hm_rnn", "madsen") for row in rows(document)])
+_registry = Registry([*nested_lstm.ROWS, *hm_rnn.ROWS, *madsen.ROWS])
 get, names, scales, variant = _registry.get, _registry.names, _registry.scales, _registry.variant
 
 __all__ = [

@@ -7,7 +7,7 @@ import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from nlstm_lab.datasets.corpora import only_beginning
 from nlstm_lab.datasets.handwriting import Handwriting
@@ -72,6 +72,49 @@ class Experiment:
     def digest(self) -> str:
         """Return the first 16 hexadecimal digits of the sha256 of `config()`."""
         return hashlib.sha256(json.dumps(self.config(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+Rows = Mapping[str, Mapping[str, Any]]  # fields of the models, by the names of a table's rows
+
+
+class At(NamedTuple):
+    """What the rows of a table share at one scale: the task, fields of the model, and how they are trained."""
+
+    task: Any
+    model: Mapping[str, Any]
+    training: TrainingConfig
+
+
+def table(
+    names: str,
+    rows: Rows,
+    scales: Mapping[Scale, At],
+    sources: Mapping[str, str],
+    printed: str | None = None,
+    printed_parameters: Mapping[str, str] | None = None,
+) -> list[Experiment]:
+    """The rows of a table at every scale.
+
+    Args:
+        names: A format string that makes an experiment's name of a row's.
+        rows: The fields of each row's model, beside (or instead of) those of the scale.
+        printed_parameters: By the rows' names.
+    """
+    counts = printed_parameters or {}
+    return [
+        Experiment(
+            names.format(row),
+            scale,
+            at.task,
+            ModelConfig(**{**at.model, **fields}),
+            at.training,
+            printed=printed,
+            printed_parameters=counts.get(row),
+            sources=sources,
+        )
+        for row, fields in rows.items()
+        for scale, at in scales.items()
+    ]
 
 
 class Registry:
