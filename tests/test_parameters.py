@@ -2,7 +2,10 @@
 stays where it was made with others; errors are sentences."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,6 +77,20 @@ def test_papermill_itself(kernel_address: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     done = Click().invoke(papermill, ["in.ipynb", "out.ipynb", "-p", "seeds", "5", "-p", "scale", "1984"])
     assert done.exit_code == 0, done.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chosen", [None, "2"])
+@pytest.mark.parametrize("first", ["torch", "nlstm_lab"])
+def test_in_a_kernel_torch_has_one_thread_where_none_are_chosen(chosen: str | None, first: str) -> None:
+    code = (
+        "import sys; from ipykernel.kernelapp import IPKernelApp; IPKernelApp.instance();"
+        f"import {first}, torch, nlstm_lab; print(torch.get_num_threads())"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    environment |= {"OMP_NUM_THREADS": chosen} if chosen else {}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == (chosen or "1")
 
 
 def test_an_error_of_the_lab_is_one_sentence_in_a_notebook(
