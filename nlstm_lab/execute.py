@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 KEY = "nlstm_lab"  # of our entry in an executed copy's metadata
 CLAIMS = "claims.csv"  # the probe record that notebooks write for those that read all claims
 LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy", "seaborn", "torch", "xarray")
-ONLY_RUN = ("cli", "cluster.py", "execute.py", "sweep.py", "__main__.py")  # parts of the package that draw nothing
+ONLY_RUN = ("cli", "execute.py", "sweep.py", "__main__.py")  # parts of the package that draw nothing
 USUAL = 15.0  # seconds of a notebook that was never executed here
 _alive: "set[AsyncKernelManager]" = set()  # kernels of this process
 

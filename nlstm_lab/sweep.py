@@ -1,143 +1,206 @@
 """Many runs through dask.distributed; what is recorded is not trained again, and a killed run goes on elsewhere."""
 
+import contextlib
+import itertools
+import logging
+import os
+import signal
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
-from nlstm_lab import cluster, experiments, runs
-from nlstm_lab.cells.precision import Precision
-from nlstm_lab.errors import Interrupted, LabError, MissingRun, UsageError
+from nlstm_lab import experiments, runs
+from nlstm_lab.errors import Interrupted, LabError, UsageError
 from nlstm_lab.runs.attempt import check_patience, settled
 
-Status = Literal["recorded", "waits", "runs", "failed"]
-
-# torch's random state and number of threads are the process's, so a worker with several threads trains one at a time
-_one_at_a_time = threading.Lock()
+PERIOD = 0.3  # seconds between two looks at what is trained
+TIMEOUT = 10.0  # seconds in which a scheduler must answer
+PATIENCE = 3.0  # seconds in which a client must close
+OWN = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
+_one_at_a_time = threading.Lock()  # torch's random state is the process's, however many threads a worker has
 
 
 @dataclass
-class Job:
-    """One run of a sweep, and how it stands."""
+class Sweep:
+    """How many of a sweep's runs are recorded, are trained at the moment, and failed; workers: of the scheduler."""
 
-    experiment: experiments.Experiment
-    seed: int
-    status: Status = "waits"
-    reason: str = ""  # of a failure, a sentence
-
-    @property
-    def key(self) -> str:
-        return f"{self.experiment.name}/{self.experiment.scale}-seed{self.seed}"
+    total: int
+    recorded: int = 0
+    running: int = 0
+    failed: int = 0
+    workers: int | None = None
 
 
-def parse_seeds(text: str) -> list[int]:
-    """Seeds as typed.
+Watch = Callable[[Sweep, str], None]
+
+
+def parse_seeds(text: str) -> list[range]:
+    """Seeds as typed, each once.
 
     >>> parse_seeds("0-2,7")
-    [0, 1, 2, 7]
+    [range(0, 3), range(7, 8)]
     """
-    seeds: list[int] = []
+    seeds: list[range] = []
     for item in text.split(","):
         first, dash, last = item.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) < int(first):
             raise UsageError(f"seeds are written like 0-4 or 0,2,5, not {text!r}")
-        seeds += range(int(first), int(last or first) + 1)
-    return list(dict.fromkeys(seeds))
+        new = [range(int(first), runs.check_seed(int(last or first)) + 1)]
+        for old in seeds:  # what lies before it, and what lies behind it
+            new = [one[: max(old.start - one.start, 0)] for one in new] + [
+                one[max(old.stop - one.start, 0) :] for one in new
+            ]
+        seeds += filter(None, new)
+    return seeds
 
 
-def plan(pattern: str, seeds: Sequence[int], scale: str, patience: int | None = None) -> list[Job]:
-    """The runs of a sweep and which of them are recorded, in the order of the documents.
-
-    Experiments that match and lack the scale are passed over. Raises UsageError where none is left; a record
-    of another configuration or text is a failed job. What `patience` comes too late for is recorded; without it, a run
-    that a rule has ended waits for its last epoch.
-    """
-    matching = [pattern] if "+" in pattern else experiments.names(pattern)
-    if not matching:
+def matching(pattern: str, scale: str, patience: int | None = None) -> list[experiments.Experiment]:
+    """Experiments that match and have the scale, in the documents' order; UsageError: there is none."""
+    if not (known := [pattern] if "+" in pattern else experiments.names(pattern)):
         raise UsageError(f"no experiment matches {pattern!r} (see nlstm-lab experiments)")
-    names = [name for name in matching if scale in experiments.scales(name.split("+")[0])]
-    names = names or matching[:1]  # none has it: the error of the first says what it has instead
-    jobs = [Job(experiments.get(name, scale), seed) for seed in seeds for name in names]
-    for job in jobs:
-        check_patience(job.experiment, patience)
-        try:
-            if run := _settled(job, patience):
-                runs.check_text(run)
-                job.status = "recorded"
-        except LabError as error:
-            job.status, job.reason = "failed", str(error)
-    return jobs
+    names = [name for name in known if scale in experiments.scales(name.split("+")[0])]
+    found = [experiments.get(name, scale) for name in names or known[:1]]  # none has it: an error says what it has
+    for experiment in found:
+        check_patience(experiment, patience)
+    return found
 
 
-def _settled(job: Job, patience: int | None) -> runs.Run | None:
-    try:
-        return settled(job.experiment, job.seed, patience, finish=True)
-    except UsageError:  # the rule comes too late for it
-        return runs.load(job.experiment, job.seed)
-
-
-def run(
-    jobs: list[Job],
-    *,
+def sweep(
+    rows: Sequence[experiments.Experiment],
+    seeds: Sequence[range],
     scheduler: str | None = None,
     workers: int | None = None,
-    device: str = "auto",
-    precision: Precision = "fp32",
-    patience: int | None = None,
-    watch: Callable[[list[Job]], None] = lambda jobs: None,
-) -> list[Job]:
-    """Train the jobs that wait, and return them all with how they ended; `watch` sees them after every look.
+    watch: Watch = lambda sweep, event: None,
+    **how: Any,
+) -> Sweep:
+    """Train these experiments with these seeds, but for what is recorded.
 
-    scheduler: address of a running one, whose workers see this machine's folder of runs and data sets and have one
-    thread each; None starts `workers` processes here (as many as there are processors, where None). Raises Interrupted
-    when it is stopped from the keyboard, and UsageError where this machine lacks the device or precision.
+    Args:
+        rows: From `matching`.
+        seeds: From `parse_seeds`.
+        scheduler: Address of a running one, whose workers see this machine's folder of runs and data sets and have one
+            thread each; None starts processes here.
+        workers: How many processes; as many as there are processors, where None.
+        watch: Is told how the sweep stands after every look, and what has just happened: a line or "".
+        how: device, precision and patience as of `runs.ensure`; without a patience, what one has ended goes on.
+
+    Raises:
+        Interrupted: It was stopped from the keyboard.
+        LabError: This machine lacks the device, the scheduler does not answer, or dask is absent.
     """
     if scheduler is None:
-        runs.check_machine(device, precision)
-    watch(jobs)
-    waiting = [job for job in jobs if job.status == "waits"]
-    if not waiting:
-        return jobs
-    with ExitStack() as stack:
-        client = stack.enter_context(cluster.client(scheduler, cluster.workers_for(len(waiting), workers)))
-        how = {"device": device, "precision": precision, "patience": patience}
-        futures = {
-            job.key: client.submit(train, job.experiment, job.seed, key=job.key, pure=False, **how) for job in waiting
-        }
-        stack.callback(client.cancel, list(futures.values()))
+        runs.check_machine(how.get("device", "auto"), how.get("precision", "fp32"))
+    told = Sweep(len(rows) * sum(map(len, seeds)))
+    watch(told, f"{told.total:,} runs: looking for those that are not recorded")
+    pairs = ((row, seed) for some in seeds for seed in some for row in rows)
+    tasks = (pair for pair in pairs if _lacks(*pair, told, how.get("patience"), watch))
+    try:
+        if first := list(itertools.islice(tasks, workers or os.cpu_count() or 1)):
+            with _client(scheduler, len(first)) as client:
+                _train_all(client, itertools.chain(first, tasks), told, how, watch)
+    except KeyboardInterrupt:
+        raise Interrupted("SIGINT: every run keeps its last checkpoint; the same command goes on") from None
+    return told
+
+
+def _lacks(row: experiments.Experiment, seed: int, told: Sweep, patience: int | None, watch: Watch) -> bool:
+    """Whether there is something to train; a record of another configuration or text has failed."""
+    event = ""
+    try:
         try:
-            for running in cluster.looks(client):
-                for job in waiting:
-                    _update(job, futures[job.key], running)
-                watch(jobs)
-                if all(job.status in ("recorded", "failed") for job in jobs):
-                    break
-        except KeyboardInterrupt:
-            raise Interrupted("SIGINT: every run keeps its last checkpoint; the same command goes on") from None
-    return jobs
+            run = settled(row, seed, patience, finish=True)
+        except UsageError:  # the rule comes too late for it
+            run = runs.load(row, seed)
+        if run is None:
+            return True
+        runs.check_text(run)
+        told.recorded += 1
+    except LabError as error:
+        told.failed += 1
+        event = f"{runs.name_of(row, seed)}: {error}"
+    watch(told, event)
+    return False
 
 
-def train(experiment: experiments.Experiment, seed: int, **how: Any) -> str:
+def _train_all(client: Any, tasks: Iterator[Any], told: Sweep, how: dict[str, Any], watch: Watch) -> None:
+    """Give each worker one task at a time, until none is left."""
+    futures: dict[str, Any] = {}
+    while True:
+        try:
+            if client.status != "running":
+                raise OSError("the connection is closed")
+            told.workers = len(client.sync(client.scheduler.ncores, callback_timeout=TIMEOUT))
+        except (OSError, TimeoutError) as error:
+            raise LabError(
+                f"the scheduler does not answer any more ({error}): the same command does the rest"
+            ) from error
+        for row, seed in itertools.islice(tasks, max(told.workers - len(futures), not futures)):
+            name = runs.name_of(row, seed)
+            futures[name] = client.submit(_train, row, seed, key=name, pure=False, **how)
+            watch(told, f"{name}: training")
+        told.running = len(futures)
+        watch(told, "")
+        if not futures:
+            return
+        time.sleep(PERIOD)
+        for name in [name for name in futures if futures[name].done()]:
+            reason = _failure(futures.pop(name))
+            told.recorded, told.failed = told.recorded + (not reason), told.failed + bool(reason)
+            watch(told, f"{name}: {reason or 'recorded'}")
+
+
+def _train(row: experiments.Experiment, seed: int, **how: Any) -> str:
     """What a worker does: one run, by one thread. Returns the folder of its record."""
     with _one_at_a_time:
         torch.set_num_threads(1)
-        return str(runs.ensure(experiment, seed, **how, finish=True, progress=False).folder)
+        return str(runs.ensure(row, seed, **how, finish=True, progress=False).folder)
 
 
-def _update(job: Job, future: Any, running: set[str]) -> None:
+def _failure(future: Any) -> str:
+    """Why a future that is done has no record here, in a sentence, or ""."""
+    import distributed
+
     if future.status == "finished":
-        expected = Path(future.result())
-        try:
-            runs.load(job.experiment, job.seed)
-            job.status = "recorded"
-        except MissingRun:
-            job.status = "failed"
-            job.reason = f"its worker recorded it in {expected}, which is not this machine's folder: share one"
-    elif reason := cluster.failure(future):
-        job.status, job.reason = "failed", reason
-    else:
-        job.status = "runs" if job.key in running else "waits"
+        folder = future.result()
+        return (
+            "" if os.path.isfile(f"{folder}/result.json") else f"recorded in {folder}, which this machine does not see"
+        )
+    error = future.exception() if future.status == "error" else None
+    if isinstance(error, distributed.KilledWorker):
+        return "its worker was killed each time that it was tried (out of memory?)"
+    return str(error) if error else "the scheduler lost it; start again"
+
+
+@contextlib.contextmanager
+def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
+    """A client of that scheduler, or of so many processes of our own; whatever ends the block ends those at once."""
+    try:
+        import distributed  # here, as most of the command line goes without it
+    except ModuleNotFoundError as error:
+        raise LabError(
+            f"{error.name} is not installed, without which nothing runs on several workers: `pip install distributed` "
+            "brings it, and `nlstm-lab train NAME` goes without, also several side by side"
+        ) from error
+    connect: Any = distributed.Client  # untyped
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to the workers, too
+    try:
+        client = connect(scheduler, timeout=TIMEOUT) if scheduler else connect(**OWN, n_workers=workers)
+    except (OSError, ValueError) as error:
+        raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
+        yield client
+    except BaseException:
+        with contextlib.suppress(Exception):
+            for nanny in getattr(client.cluster, "workers", {}).values():  # those that are our own
+                nanny.auto_restart = False
+                os.kill(nanny.pid, signal.SIGKILL)
+            client.close(timeout=PATIENCE)
+        client.status = "closed"  # or one that did not end in time would be waited for anew when it is collected
+        raise
+    client.close()

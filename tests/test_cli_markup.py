@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 import typer
 
-from nlstm_lab import experiments
 from nlstm_lab.cli import doctor, figures, tables, training
 from nlstm_lab.execute import Job
-from nlstm_lab.sweep import Job as Training
+from nlstm_lab.sweep import Sweep
 
 TEXT = "see [1] and [/2], [bold]not[/bold] :smile: [link=x]"
 
@@ -40,14 +39,16 @@ def test_a_parameter_of_a_notebook(capsys: pytest.CaptureFixture[str], monkeypat
 def test_the_path_of_a_text_that_is_trained_on(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = experiments.variant("ptb_char_lstm1", "smoke", corpus=f"/my/{TEXT}.txt")
-    monkeypatch.setattr("nlstm_lab.sweep.plan", lambda *_: [Training(own, 0, "failed")])
-    monkeypatch.setattr("nlstm_lab.sweep.run", lambda *_, **__: None)
+    def sweep(rows: Any, seeds: Any, scheduler: Any, workers: Any, watch: Any, **_: Any) -> Sweep:
+        watch(told := Sweep(1, failed=1), TEXT)
+        return told
+
+    monkeypatch.setattr("nlstm_lab.sweep.sweep", sweep)
     with pytest.raises(typer.Exit):
-        training.sweep("the pattern")
+        training.sweep("ptb_char_lstm1")
     said = capsys.readouterr().err
     assert TEXT in said
-    assert "failed" in said
+    assert "1 failed" in said
 
 
 def test_a_finding_of_the_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

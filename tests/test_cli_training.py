@@ -137,16 +137,17 @@ def rounded_like(printed: str, count: int) -> str:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("forked_workers")
-def test_a_sweep_shows_a_table_and_fails_where_a_run_does(
+def test_a_sweep_says_how_it_stands_and_fails_where_a_run_does(
     runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = ("sweep", "ptb_char_lstm1", "--seeds", "0-1", "--scale", "smoke", "--workers", "1", "--device", "cpu")
     code, _, error = told(capsys, monkeypatch, *line)
     assert code == 0, error
-    assert "2 recorded, 0 runs, 0 waits, 0 failed" in error
+    assert error.startswith("2 runs: looking")
+    assert "2 recorded, 0 running, 0 failed of 2" in error
     config = runs_folder / "ptb_char_lstm1" / "smoke-seed1" / "config.json"
     config.write_text(config.read_text().replace('"epochs": 2', '"epochs": 9'))
     code, _, error = told(capsys, monkeypatch, *line)
     assert code == 1
-    assert "1 recorded, 0 runs, 0 waits, 1 failed" in error
+    assert "1 recorded, 0 running, 1 failed of 2" in error
     assert "training.epochs" in error

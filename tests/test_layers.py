@@ -19,7 +19,6 @@ LAYERS = (
     "parameters",
     "execute",
     "statistics",
-    "cluster",
     "datasets",
     "cells",
     "models",

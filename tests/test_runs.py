@@ -312,8 +312,9 @@ def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own: Path) -> None
     changed(own)
     with pytest.raises(StaleRun, match=r"novel\.txt.*--again"):
         runs.ensure(name, 0, "smoke")
-    (job,) = sweep.plan(name, [0], "smoke")
-    assert (job.status, "another text" in job.reason) == ("failed", True)
+    said: list[str] = []
+    told = sweep.sweep(sweep.matching(name, "smoke"), [range(1)], watch=lambda told, event: said.append(event))
+    assert (told.failed, "another text" in said[-1]) == (1, True)
     assert runs.load(name, 0, "smoke").result == run.result  # what is read of it needs no text
     renewed = runs.ensure(name, 0, "smoke", again=True, progress=False)
     assert renewed.result["data_sha256"] != run.result["data_sha256"]

@@ -1,10 +1,14 @@
 """Many runs over many workers: a killed worker loses nothing, and a second start does what is missing."""
 
+import contextlib
+import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +16,19 @@ import distributed
 import pytest
 import stopping
 
-from nlstm_lab import cluster, experiments, runs, sweep
-from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab import experiments, runs, sweep
+from nlstm_lab.errors import Interrupted, LabError, UsageError
 
 NAME = "ptb_char_lstm1"
 pytestmark = pytest.mark.usefixtures("forked_workers")
+
+
+def swept(name: str, seeds: str, patience: int | None = None, **how: Any) -> tuple[sweep.Sweep, list[str]]:
+    """How a sweep at smoke scale ended, and what it said."""
+    said: list[str] = []
+    how = {"workers": 1, "watch": lambda told, event: said.append(event), **how}
+    rows = sweep.matching(name, "smoke", patience)
+    return sweep.sweep(rows, sweep.parse_seeds(seeds), device="cpu", patience=patience, **how), said
 
 
 @pytest.mark.slow
@@ -24,7 +36,6 @@ def test_a_killed_worker_loses_nothing(runs_folder: Path, tmp_path: Path, monkey
     """Both workers wait in their second epoch, after a checkpoint; there one of them is killed."""
     there, gone = tmp_path / "there", tmp_path / "gone"
     there.mkdir()
-    seen: set[tuple[str, ...]] = set()
 
     def wait_in_the_second_epoch() -> None:
         from nlstm_lab.training import loop
@@ -40,11 +51,9 @@ def test_a_killed_worker_loses_nothing(runs_folder: Path, tmp_path: Path, monkey
 
         loop._Trainer.update = waiting  # type: ignore[method-assign]
 
-    def kill_one(jobs: list[sweep.Job]) -> None:
-        statuses = tuple(job.status for job in jobs)
-        seen.add(statuses)
+    def kill_one(told: sweep.Sweep, event: str) -> None:
         processes = [int(path.name) for path in there.iterdir()]
-        if sorted(statuses) == ["runs", "runs", "waits"] and len(processes) == 2 and not gone.exists():
+        if (told.running, told.recorded) == (2, 0) and len(processes) == 2 and not gone.exists():
             os.kill(processes[0], signal.SIGKILL)
             gone.touch()
 
@@ -53,11 +62,9 @@ def test_a_killed_worker_loses_nothing(runs_folder: Path, tmp_path: Path, monkey
         distributed.Client(cluster) as client,
     ):
         client.run(wait_in_the_second_epoch)
-        jobs = sweep.plan(NAME, [0, 1, 2], "smoke")
-        sweep.run(jobs, scheduler=cluster.scheduler_address, device="cpu", watch=kill_one)
+        told, _ = swept(NAME, "0-2", scheduler=cluster.scheduler_address, watch=kill_one)
     assert gone.exists()
-    assert [(job.status, job.reason) for job in jobs] == [("recorded", "")] * 3
-    assert ("waits", "waits", "waits") in seen
+    assert (told.recorded, told.running, told.failed) == (3, 0, 0)
     histories = [runs.load(NAME, seed, "smoke").history for seed in range(3)]
     monkeypatch.setenv("NLSTM_LAB_RUNS", str(tmp_path / "unstopped"))
     for seed, history in enumerate(histories):
@@ -70,95 +77,139 @@ def test_a_second_start_does_only_what_is_missing_and_a_failed_run_stops_no_othe
 ) -> None:
     recorded(NAME, 0)
     times = {path: path.stat().st_mtime_ns for path in runs_folder.rglob("*.json")}
-    jobs = sweep.plan(f"{NAME}+learning_rate=1e36+clip_norm=null", [0], "smoke") + sweep.plan(NAME, [0, 1], "smoke")
-    sweep.run(jobs, workers=2, device="cpu")
-    assert [(job.seed, job.status) for job in jobs] == [(0, "failed"), (0, "recorded"), (1, "recorded")]
-    assert "loss" in jobs[0].reason
+    rows = [experiments.get(f"{NAME}+learning_rate=1e36+clip_norm=null", "smoke"), experiments.get(NAME, "smoke")]
+    said: list[str] = []
+    told = sweep.sweep(rows, [range(2)], None, 2, lambda told, event: said.append(event), device="cpu")
+    assert (told.total, told.recorded, told.failed) == (4, 2, 2)
+    assert sum("loss" in event for event in said) == 2
     assert {path: path.stat().st_mtime_ns for path in times} == times
     monkeypatch.setattr(distributed, "Client", None)  # nothing is missing: no worker is started
-    assert [job.status for job in sweep.run(sweep.plan(NAME, [0, 1], "smoke"))] == ["recorded"] * 2
+    assert swept(NAME, "0-1")[0].recorded == 2
 
 
 @pytest.mark.slow
-def test_a_record_of_another_configuration_fails_in_the_plan(recorded: Callable[..., runs.Run]) -> None:
-    run = recorded(NAME)
-    config = run.folder / "config.json"
+def test_a_record_of_another_configuration_fails_and_says_why(recorded: Callable[..., runs.Run]) -> None:
+    config = recorded(NAME).folder / "config.json"
     config.write_text(config.read_text().replace('"epochs": 2', '"epochs": 9'))
-    (job,) = sweep.plan("ptb_char_lstm1", [0], "smoke")
-    assert job.status == "failed"
-    assert "training.epochs was 9 and is 2" in job.reason
-
-
-def test_a_plan_names_every_experiment_and_seed(runs_folder: Path) -> None:
-    jobs = sweep.plan("ptb_char_lstm[12]", [0, 1], "small")
-    assert [job.key for job in jobs] == [
-        f"ptb_char_lstm{layers}/small-seed{seed}" for seed in (0, 1) for layers in (1, 2)
-    ]
-    assert {job.status for job in jobs} == {"waits"}
+    told, said = swept(NAME, "0")
+    assert (told.failed, told.recorded) == (1, 0)
+    assert any("training.epochs was 9 and is 2" in event for event in said)
 
 
 @pytest.mark.slow
-def test_a_rule_leaves_what_is_recorded_and_without_it_a_run_goes_on(runs_folder: Path) -> None:
+def test_a_rule_ends_runs_and_without_it_they_go_on(runs_folder: Path) -> None:
     name = stopping.NAME
-    runs.ensure(name, 0, "smoke", progress=False)
-    ended = runs.ensure(name, 1, "smoke", patience=1, progress=False)
-    assert ended.state == stopping.state(ended)
-    for patience, statuses in ((1, ["recorded"] * 2), (2, ["recorded", "waits"]), (None, ["recorded", "waits"])):
-        jobs = sweep.plan(name, [0, 1], "smoke", patience)
-        assert [job.status for job in jobs] == statuses, patience
-    (ended.folder / ".checkpoint.pt").unlink()
-    (job,) = sweep.plan(name, [1], "smoke")
-    assert job.status == "failed"
-    assert "its checkpoint, which is not committed, is not here" in job.reason
-    with pytest.raises(UsageError, match=r"patience.*8"):
-        sweep.plan(name, [2], "smoke", 9)
-
-
-@pytest.mark.slow
-def test_a_sweep_ends_its_runs_by_a_rule(runs_folder: Path) -> None:
-    name = stopping.NAME
-    sweep.run(sweep.plan(name, [1], "smoke", 1), workers=1, device="cpu", patience=1)
+    swept(name, "1", patience=1)
     ended = runs.load(name, 1, "smoke")
     assert ended.state == stopping.state(ended)
-    sweep.run(sweep.plan(name, [1], "smoke"), workers=1, device="cpu")
+    assert swept(name, "1", patience=1)[0].recorded == 1
+    checkpoint = ended.folder / ".checkpoint.pt"
+    content = checkpoint.read_bytes()
+    checkpoint.unlink()
+    told, said = swept(name, "1")
+    assert told.failed == 1
+    assert any("its checkpoint, which is not committed, is not here" in event for event in said)
+    checkpoint.write_bytes(content)
+    swept(name, "1")
     assert runs.load(name, 1, "smoke").state == "done"
+    assert swept(name, "1", patience=1)[0].recorded == 1  # the rule comes too late
+    with pytest.raises(UsageError, match=r"patience.*8"):
+        swept(name, "2", patience=9)
 
 
-def test_experiments_without_the_scale_are_passed_over(runs_folder: Path) -> None:
+def test_experiments_that_match_and_have_the_scale() -> None:
     lacking = [name for name in experiments.names("autocomplete_*") if "small" not in experiments.scales(name)]
-    planned = [job.experiment.name for job in sweep.plan("autocomplete_*", [0], "small")]
-    assert lacking
-    assert planned == [name for name in experiments.names("autocomplete_*") if name not in lacking]
-    with pytest.raises(UsageError, match=rf"'{lacking[0]}'.*'small'"):
-        sweep.plan(lacking[0], [0], "small")
-    with pytest.raises(UsageError, match=r"'large'.*smoke, small, paper"):
-        sweep.plan("autocomplete_*", [0], "large")
+    assert [row.name for row in sweep.matching("autocomplete_*", "small")] == [
+        name for name in experiments.names("autocomplete_*") if name not in lacking
+    ]
+    for pattern, scale, said in (
+        (lacking[0], "small", rf"'{lacking[0]}'.*'small'"),
+        ("autocomplete_*", "large", r"'large'.*smoke, small, paper"),
+        ("nothing_*", "small", "nothing_"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            sweep.matching(pattern, scale)
 
 
-@pytest.mark.parametrize(("text", "seeds"), [("0", [0]), ("0-4", [0, 1, 2, 3, 4]), ("7,0-2,1", [7, 0, 1, 2])])
-def test_seeds_are_read_as_typed(text: str, seeds: list[int]) -> None:
-    assert sweep.parse_seeds(text) == seeds
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [("0", [0]), ("0-4", [0, 1, 2, 3, 4]), ("7,0-2,1", [7, 0, 1, 2]), ("3-4,1-6,9-9", [3, 4, 1, 2, 5, 6, 9])],
+)
+def test_seeds_are_read_as_typed_each_once(text: str, seeds: list[int]) -> None:
+    assert list(chain(*sweep.parse_seeds(text))) == seeds
 
 
-@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-1", "0..4", "1,,2"])
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-1", "0..4", "1,,2", str(2**63 + 1)])
 def test_seeds_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="seed"):
         sweep.parse_seeds(text)
 
 
-def test_a_pattern_that_matches_nothing_is_refused(runs_folder: Path) -> None:
-    with pytest.raises(UsageError, match="nothing_"):
-        sweep.plan("nothing_*", [0], "small")
+def test_a_hundred_million_seeds_are_begun_at_once(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said first, and the first tasks, need no list of them all."""
+    begun: list[Any] = []
+
+    def train_all(client: Any, tasks: Any, *_: Any) -> None:
+        begun.extend(seed for _, (_, seed) in zip(range(3), tasks, strict=False))
+
+    monkeypatch.setattr(sweep, "_client", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(sweep, "_train_all", train_all)
+    started = time.monotonic()
+    told, said = swept(NAME, "0-99999999")
+    assert (told.total, begun) == (10**8, [0, 1, 2])
+    assert said[0].startswith("100,000,000 runs: ")
+    assert time.monotonic() - started < 5
 
 
-def test_a_scheduler_that_does_not_answer_is_named(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
-    with pytest.raises(LabError, match=r"tcp://127.0.0.1:9"):
-        sweep.run(sweep.plan("ptb_char_lstm1", [0], "smoke"), scheduler="tcp://127.0.0.1:9")
+@pytest.mark.slow
+def test_a_scheduler_without_workers_is_told_and_one_that_is_gone_is_an_error(
+    runs_folder: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "scheduler.json"
+    line = ["-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+    process = subprocess.Popen([sys.executable, *line], stderr=subprocess.DEVNULL)
+    seen = []
+
+    def watch(told: sweep.Sweep, event: str) -> None:
+        seen.append(told.workers)
+        if len(seen) > 4:
+            process.kill()
+
+    try:
+        while not file.exists():
+            assert process.poll() is None
+            time.sleep(0.1)
+        with pytest.raises(LabError, match="the scheduler is gone"):
+            swept(NAME, "0", scheduler=json.loads(file.read_text())["address"], watch=watch)
+    finally:
+        process.kill()
+        process.wait()
+    assert seen[-1] == 0
 
 
-def test_without_dask_a_sweep_is_one_sentence(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "dask", None)
-    monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
-    with pytest.raises(LabError, match=r"dask.*`pip install distributed`"):
-        sweep.run(sweep.plan("ptb_char_lstm1", [0], "smoke"), scheduler="tcp://127.0.0.1:9")
+@pytest.mark.slow
+def test_an_interrupt_ends_the_workers_whatever_they_do(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupted(told: sweep.Sweep, event: str) -> None:
+        if told.running:
+            workers.extend(distributed.default_client().run(os.getpid).values())
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match=r"SIGINT.*goes on"):
+        swept(f"{NAME}+epochs=5000", "0", watch=interrupted)
+    while Path(f"/proc/{workers[0]}").exists():  # until its parent has taken note of its end
+        time.sleep(0.1)
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_without_a_scheduler_or_dask_a_sweep_is_one_sentence(
+    runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "TIMEOUT", 0.5)
+    with pytest.raises(LabError, match=r"no scheduler answers at tcp://127.0.0.1:9"):
+        swept(NAME, "0", scheduler="tcp://127.0.0.1:9")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(LabError, match=r"distributed.*`pip install distributed`"):
+        swept(NAME, "0", scheduler="tcp://127.0.0.1:9")

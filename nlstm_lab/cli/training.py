@@ -8,9 +8,7 @@ import typer
 from nlstm_lab.cli import tables
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from nlstm_lab.sweep import Job
+    from nlstm_lab.sweep import Sweep
 
 Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (as printed).")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
@@ -79,38 +77,23 @@ def sweep(
 
     Runs that --patience has ended go on to their last epoch when the command is given without it.
     """
-    from rich.live import Live
+    from rich.progress import Progress
 
     from nlstm_lab import sweep as sweeps
 
-    jobs = sweeps.plan(pattern, sweeps.parse_seeds(seeds), scale, patience)
-    with Live(_shown(jobs), console=tables.console(stderr=True), auto_refresh=False) as live:
-        sweeps.run(
-            jobs,
-            scheduler=scheduler,
-            workers=workers,
-            device=device,
-            precision=precision,  # type: ignore[arg-type]
-            patience=patience,
-            watch=lambda current: live.update(_shown(current), refresh=True),
-        )
-    failed = [job for job in jobs if job.status == "failed"]
-    for job in failed:
-        typer.echo(f"{job.key}: {job.reason}", err=True)
-    if failed:
+    rows, wanted = sweeps.matching(pattern, scale, patience), sweeps.parse_seeds(seeds)
+    how = {"device": device, "precision": precision, "patience": patience}
+    with Progress(console=tables.console(stderr=True), refresh_per_second=2) as shown:
+        bar = shown.add_task("")
+
+        def watch(sweep: "Sweep", event: str) -> None:
+            counts = f"{sweep.recorded:,} recorded, {sweep.running} running, {sweep.failed:,} failed"
+            waiting = ", no workers: `dask worker ADDRESS` starts one" if sweep.workers == 0 else ""
+            done = sweep.recorded + sweep.failed
+            shown.update(bar, total=sweep.total, completed=done, description=f"{counts} of {sweep.total:,}{waiting}")
+            if event:
+                shown.console.print(event, soft_wrap=True)
+
+        told = sweeps.sweep(rows, wanted, scheduler, workers, watch, **how)
+    if told.failed:
         raise typer.Exit(1)
-
-
-def _shown(jobs: "list[Job]") -> "Table":
-    """A row for each experiment, a column for each seed."""
-    from rich.table import Table
-    from rich.text import Text
-
-    colours = {"recorded": "green", "runs": "bold blue", "waits": "dim", "failed": "bold red"}
-    seeds = list(dict.fromkeys(job.seed for job in jobs))
-    counts = [f"{sum(job.status == status for job in jobs)} {status}" for status in colours]
-    table = Table("experiment", *(f"seed {seed}" for seed in seeds), caption=", ".join(counts))
-    for name in dict.fromkeys(job.experiment.name for job in jobs):
-        cells = {job.seed: Text(job.status, colours[job.status]) for job in jobs if job.experiment.name == name}
-        table.add_row(name, *(cells[seed] for seed in seeds))
-    return table

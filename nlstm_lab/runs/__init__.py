@@ -36,7 +36,7 @@ from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt, check_patience, run_lock, settled
 from nlstm_lab.runs.partial import PartialRun, unfinished
-from nlstm_lab.runs.run import Run, check_text, folder_of, load, resolve
+from nlstm_lab.runs.run import Run, check_seed, check_text, folder_of, load, name_of, resolve
 from nlstm_lab.runs.tables import (
     curves,
     dead_shares,
@@ -55,6 +55,7 @@ __all__ = [
     "PartialRun",
     "Run",
     "check_machine",
+    "check_seed",
     "check_text",
     "curves",
     "dead_shares",
@@ -63,6 +64,7 @@ __all__ = [
     "failures",
     "histories",
     "load",
+    "name_of",
     "outlook",
     "recorded",
     "resolve",
@@ -107,8 +109,7 @@ def ensure(
     ('ptb_char_nlstm/small-seed0', 150)
     """
     experiment = resolve(name, scale)
-    if not isinstance(seed, int) or seed < 0:
-        raise UsageError(f"seed must be an integer of 0 or more, not {seed!r}")
+    seed = check_seed(seed)
     check_patience(experiment, patience)
     where = check_machine(device, precision)
 

@@ -6,17 +6,19 @@ import re
 import shlex
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from nlstm_lab import experiments, models, paths
 from nlstm_lab.datasets import corpora
-from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun
+from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 
@@ -35,7 +37,7 @@ class Run:
     @property
     def name(self) -> str:
         """`experiment/scale-seed0`, as figures name it in their metadata."""
-        return f"{self.experiment.name}/{self.experiment.scale}-seed{self.seed}"
+        return name_of(self.experiment, self.seed)
 
     @property
     def state(self) -> str:
@@ -78,6 +80,22 @@ class Run:
         except (SafetensorError, RuntimeError, ValueError, OSError) as error:
             raise DamagedFile(f"{file} is damaged or not this network's ({error}); {records.WAY_OUT}") from error
         return network.to(device).eval()
+
+
+def name_of(experiment: Experiment, seed: int) -> str:
+    """What a run is called."""
+    return f"{experiment.name}/{experiment.scale}-seed{seed}"
+
+
+def check_seed(seed: Any) -> int:
+    """Check a seed.
+
+    Raises:
+        UsageError: It is no whole number from 0 to 2^63.
+    """
+    if isinstance(seed, bool | np.bool_) or not isinstance(seed, Integral) or not 0 <= int(seed) <= 2**63:
+        raise UsageError(f"seed must be a whole number from 0 to 2^63, not {seed!r}")
+    return int(seed)
 
 
 def command(experiment: Experiment, seed: int) -> str:
