@@ -135,9 +135,7 @@ def _train_all(client: Any, tasks: Iterator[Any], told: Sweep, how: dict[str, An
                 raise OSError("the connection is closed")
             told.workers = len(client.sync(client.scheduler.ncores, callback_timeout=TIMEOUT))
         except (OSError, TimeoutError) as error:
-            raise LabError(
-                f"the scheduler does not answer any more ({error}): the same command does the rest"
-            ) from error
+            raise LabError(f"the scheduler is gone ({error}): start it again, and the same command goes on") from error
         for row, seed in itertools.islice(tasks, max(told.workers - len(futures), not futures)):
             name = runs.name_of(row, seed)
             futures[name] = client.submit(_train, row, seed, key=name, pure=False, **how)
@@ -166,9 +164,8 @@ def _failure(future: Any) -> str:
 
     if future.status == "finished":
         folder = future.result()
-        return (
-            "" if os.path.isfile(f"{folder}/result.json") else f"recorded in {folder}, which this machine does not see"
-        )
+        missing = f"its worker recorded it in {folder}, which is not this machine's folder: share one"
+        return "" if os.path.isfile(f"{folder}/result.json") else missing
     error = future.exception() if future.status == "error" else None
     if isinstance(error, distributed.KilledWorker):
         return "its worker was killed each time that it was tried (out of memory?)"
