@@ -1,5 +1,6 @@
 """What the steps of all cell types share: `Cell.recur`, written once, readably, which every faster path equals."""
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -71,17 +72,27 @@ def look_up(table: Tensor, symbols: Tensor, out: Tensor | None = None) -> Tensor
         raise ValueError(f"input must hold symbols from 0 to {len(table) - 1}, not others") from None
 
 
-class Unscripted(nn.Module):
-    """A module that says why `torch.jit.script` cannot take it, alone or inside another."""
+class Module(nn.Module):
+    """A module that can be copied whatever computes its weights, and says why `torch.jit.script` cannot take it."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy as torch does; of weights that are computed (weight norm, pruning) their values."""
+        for part in self.modules():
+            for value in vars(part).values():
+                if isinstance(value, Tensor) and not value.is_leaf and id(value) not in memo:
+                    memo[id(value)] = value.detach().clone()
+        memo[id(self)] = fresh = type(self).__new__(type(self))
+        fresh.__setstate__(copy.deepcopy(vars(self), memo))  # type: ignore[no-untyped-call]
+        return fresh
 
     def __prepare_scriptable__(self) -> None:
         raise UsageError(
-            f"{type(self).__name__} cannot be scripted, as its steps are Python: take torch.compile, torch.export or "
-            "torch.jit.trace"
+            f"{type(self).__name__} cannot be scripted, as its steps are Python: take torch.compile, torch.export, or "
+            "torch.jit.trace, whose result reads exactly as many steps as the example"
         )
 
 
-class Cell(Unscripted, ABC):
+class Cell(Module, ABC):
     """One step of a recurrent network: x_t and the last state in, the new state out.
 
     Shapes: input [B, input_size] (or [input_size], or integer symbols [B] or []), each part of the state [B,

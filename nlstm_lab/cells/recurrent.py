@@ -13,12 +13,12 @@ from torch.nn.utils.rnn import PackedSequence
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells.arguments import OfClass, document, entries, signature
-from nlstm_lab.cells.base import Cell, Record, Records, Start, State, Unscripted
+from nlstm_lab.cells.base import Cell, Module, Record, Records, Start, State
 from nlstm_lab.cells.checks import checked_input, checked_state, positive, switch
 from nlstm_lab.cells.pickling import Trusted
 
 
-class Recurrent(Trusted, Unscripted):
+class Recurrent(Trusted, Module):
     """Unrolls layers of one kind of cell over time: `output, state = network(input, state)`.
 
     Shapes: input [T, B, input_size] ([B, T, input_size] with `batch_first`, [T, input_size] unbatched, a packed

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab import cells
+from nlstm_lab.cells.base import Module
 from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models.config import Interface, ModelConfig
@@ -35,7 +36,7 @@ class MissingWeights(NamedTuple):
     message: str
 
 
-class Network(nn.Module):
+class Network(Module):
     """Input map, recurrent layers and readout: `outputs, state = network(inputs, state)`.
 
     Outputs are [T, B, size], or [B, size] with one prediction a sequence. The state is that of the recurrent layers.
@@ -198,16 +199,22 @@ def parameter_count(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def digest(weights: Mapping[str, Tensor]) -> str:
+def digest(weights: Mapping[str, Any]) -> str:
     """Return the sha256 of parameters and buffers by name, type, shape and content.
 
     Args:
         weights: A `state_dict`.
     """
     sha = hashlib.sha256()
-    for name, tensor in sorted(weights.items()):
-        sha.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        sha.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    for name, value in sorted(weights.items()):
+        for tensor in value if isinstance(value, tuple) else (value,):  # a quantized layer packs weight and bias
+            if not isinstance(tensor, Tensor):
+                sha.update(f"{name} {tensor}\n".encode())
+                continue
+            tensor = tensor.detach()
+            tensor = (tensor.dequantize() if tensor.is_quantized else tensor).cpu().contiguous()
+            sha.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+            sha.update(tensor.flatten().view(torch.uint8).numpy().tobytes())
     return sha.hexdigest()
 
 

@@ -1,20 +1,26 @@
 """A trained network of one's own as a `Network`, once it is seen to fit."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nlstm_lab import cells
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.models.network import Network
 
 STEPS = 3  # that are read to see whether a network computes what torch's module does
+OURS: tuple[tuple[type[nn.RNNBase], type[nn.RNNCellBase], Any], ...] = (
+    (nn.LSTM, nn.LSTMCell, cells.LSTM),
+    (nn.GRU, nn.GRUCell, cells.GRU),
+    (nn.RNN, nn.RNNCell, cells.RNN),
+)
 
 
 def wrap(
-    rnn: nn.Module,
+    rnn: nn.Module | Sequence[nn.Module],
     *,
     readout: nn.Module,
     embedding: nn.Module | None = None,
@@ -24,19 +30,23 @@ def wrap(
 ) -> Network:
     """Make your own trained network ready for every probe and widget.
 
-    A few steps show whether what is read is what `rnn` computes, and whether all sizes fit.
+    A few steps show whether what is read is what `rnn` computes, and whether all sizes fit. What `torch.compile` or
+    `nn.DataParallel` have put around a module is taken off.
 
     Args:
-        rnn: An `nn.LSTM`, `nn.RNN` or `nn.GRU`, unidirectional, or one of ours; the network takes time first in any
-            case.
+        rnn: An `nn.LSTM`, `nn.RNN` or `nn.GRU`, unidirectional and without projection, or one of ours; or an
+            `nn.LSTMCell`, `nn.RNNCell` or `nn.GRUCell`, or a list of them, the lowest layer first. The network takes
+            time first in any case.
         readout: From h [..., hidden_size] to logits.
         embedding: From symbols to vectors; None for one-hot input.
         vocabulary: The symbols in the order of their codes, or a mapping from symbol to code.
         words: The names of what is predicted, where that is not the next symbol.
 
     Raises:
-        TypeError: rnn is of another kind, or computes something else, as a subclass with a `forward` of its own may.
-        ValueError: A vocabulary with gaps or duplicates; an embedding or a readout of other sizes, by its name.
+        TypeError: rnn is of another kind, or computes something else, as a subclass with a `forward` of its own may; a
+            symbol is no text.
+        ValueError: A vocabulary with gaps or duplicates; an embedding or a readout of other sizes, by its name; a
+            readout that gives probabilities; an rnn of two directions or with a projection.
 
     >>> import torch, nlstm_lab as lab
     >>> rnn, embedding, readout = torch.nn.LSTM(8, 16, 2), torch.nn.Embedding(27, 8), torch.nn.Linear(16, 27)
@@ -44,25 +54,67 @@ def wrap(
     >>> dict(lab.probes.trace(model, "the cat sat").c.sizes)
     {'time': 11, 'memory': 2, 'unit': 16}
     """
-    recurrent = copy.copy(rnn) if isinstance(rnn, cells.Recurrent) else _from_torch(rnn)
+    given = _bare(rnn)
+    recurrent = copy.copy(given) if isinstance(given, cells.Recurrent) else _from_torch(given)
     recurrent.batch_first = False
-    if isinstance(vocabulary, Mapping):
-        if sorted(vocabulary.values()) != list(range(len(vocabulary))):
-            raise ValueError("a vocabulary's codes must be 0, 1, 2, ... without a gap")
-        vocabulary = sorted(vocabulary, key=vocabulary.__getitem__)
-    if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
-        vocabulary = Vocabulary(tuple(vocabulary))
-    if vocabulary is not None and len(set(vocabulary.symbols)) < len(vocabulary):
-        raise ValueError("a vocabulary must hold each symbol once")
-    network = Network(recurrent, readout, embedding, vocabulary, name=name, words=words).eval()
+    embedding = None if embedding is None else _bare(embedding)
+    known = None if vocabulary is None else _vocabulary(vocabulary)
+    network = Network(recurrent, _bare(readout), embedding, known, name=name, words=words).eval()
     _check_sizes(network)
     return network
 
 
+def _bare(module: Any) -> Any:
+    """What `torch.compile` or a data-parallel module is put around."""
+    while True:
+        if hasattr(module, "_orig_mod"):
+            module = module._orig_mod
+        elif isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            module = module.module
+        else:
+            return module
+
+
+def _vocabulary(given: Vocabulary | Sequence[str] | Mapping[str, int]) -> Vocabulary:
+    if isinstance(given, Mapping):
+        if given and all(isinstance(key, int) and isinstance(value, str) for key, value in given.items()):
+            raise ValueError(
+                "vocabulary must map each symbol to its code, and maps codes to symbols: turn it round with "
+                "{symbol: code for code, symbol in vocabulary.items()}"
+            )
+        codes = list(given.values())
+        if any(type(code) is not int for code in codes) or sorted(codes) != list(range(len(codes))):
+            raise ValueError("a vocabulary's codes must be 0, 1, 2, ... without a gap")
+        given = sorted(given, key=given.__getitem__)
+    symbols = given.symbols if isinstance(given, Vocabulary) else given
+    if not isinstance(symbols, Iterable):
+        raise TypeError(f"vocabulary must be the symbols in the order of their codes, not {type(symbols).__name__}")
+    for symbol in symbols:
+        if not isinstance(symbol, str):
+            way_out = " (decode bytes to a str first)" if isinstance(symbols, bytes | bytearray) else ""
+            raise TypeError(f"a vocabulary's symbols must be str, not {type(symbol).__name__} {symbol!r}{way_out}")
+    vocabulary = Vocabulary(tuple(symbols))
+    if len(set(vocabulary.symbols)) < len(vocabulary):
+        raise ValueError("a vocabulary must hold each symbol once")
+    return vocabulary
+
+
 @torch.no_grad()
-def _from_torch(rnn: nn.Module) -> cells.Recurrent:
-    for theirs, ours in ((nn.LSTM, cells.LSTM), (nn.GRU, cells.GRU), (nn.RNN, cells.RNN)):
+def _from_torch(rnn: Any) -> cells.Recurrent:
+    layers = [_bare(cell) for cell in ([rnn] if isinstance(rnn, nn.RNNCellBase) else _listed(rnn))]
+    for theirs, one_step, ours in OURS:
+        if layers and all(isinstance(cell, one_step) for cell in layers):
+            rnn = _of_cells(theirs, layers)
         if isinstance(rnn, theirs):
+            if rnn.bidirectional:
+                raise ValueError(
+                    "rnn must read in one direction: what the other one holds at a step depends on the text to come; "
+                    "take a network with bidirectional=False"
+                )
+            if rnn.proj_size:
+                raise ValueError(
+                    "rnn must have no projection, as h is one value a unit: take a network with proj_size=0"
+                )
             training, like = rnn.training, next(rnn.parameters())
             x = torch.linspace(-1, 1, STEPS * rnn.input_size, dtype=like.dtype, device=like.device).view(STEPS, -1)
             try:
@@ -70,12 +122,52 @@ def _from_torch(rnn: nn.Module) -> cells.Recurrent:
             except (TypeError, ValueError, AttributeError, IndexError) as error:
                 raise TypeError(f"rnn must be called as torch's, and {type(rnn).__name__} is not: {error}") from error
             rnn.train(training)
-            recurrent = ours.from_torch(rnn).eval()
+            recurrent: cells.Recurrent = ours.from_torch(rnn).eval()
             tolerance = max(2e-3, 10 * torch.finfo(like.dtype).eps)  # what a GPU's TF32 may round away
             if not torch.allclose(recurrent(x)[0], expected, rtol=0, atol=tolerance):
                 raise TypeError(f"{type(rnn).__name__} must compute what torch.nn.{theirs.__name__} does, and does not")
             return recurrent
-    raise TypeError(f"rnn must be a torch.nn.LSTM, GRU or RNN, or a Recurrent of nlstm_lab, not {type(rnn).__name__}")
+    raise TypeError(
+        f"rnn must be a torch.nn.LSTM, GRU or RNN, their cells, or a Recurrent of nlstm_lab, not {_described(rnn)}"
+    )
+
+
+def _listed(rnn: Any) -> list[Any]:
+    return list(rnn) if isinstance(rnn, list | tuple | nn.ModuleList | nn.Sequential) else []
+
+
+def _of_cells(theirs: type[nn.RNNBase], layers: list[Any]) -> nn.RNNBase:
+    """The unrolled network of one cell, or of several that stand on each other."""
+    first = layers[0]
+    for below, cell in zip([None, *layers], layers, strict=False):
+        if cell.bias != first.bias or (
+            below is not None and (cell.input_size, cell.hidden_size) != (below.hidden_size, first.hidden_size)
+        ):
+            raise ValueError("the cells must stand on each other: alike, and each reading what the one below gives")
+    kind: dict[str, Any] = {"nonlinearity": first.nonlinearity} if theirs is nn.RNN else {}
+    like = first.weight_ih
+    rnn = theirs(
+        first.input_size, first.hidden_size, len(layers), bias=first.bias, device=like.device, dtype=like.dtype, **kind
+    )
+    names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if first.bias else ()))
+    rnn.load_state_dict({f"{name}_l{k}": getattr(cell, name) for k, cell in enumerate(layers) for name in names})
+    return rnn
+
+
+def _described(rnn: Any) -> str:
+    """What was handed in, and what to hand in instead."""
+    kind = type(rnn)
+    if "quantized" in kind.__module__:
+        return f"a quantized {kind.__name__}, which keeps no float weights: hand in the network that was quantized"
+    if isinstance(rnn, torch.jit.ScriptModule):
+        return f"{kind.__name__}: hand in the module that was scripted or traced"
+    if isinstance(rnn, cells.Cell):
+        return f"the single step {kind.__name__}: hand in its network, {kind.__name__.removesuffix('Cell')}"
+    inside = dict(rnn.named_modules()) if isinstance(rnn, nn.Module) else {}
+    for name, part in inside.items():
+        if name and isinstance(part, nn.RNNBase | nn.RNNCellBase | cells.Recurrent):
+            return f"{kind.__name__}: hand in its recurrent part, .{name}"
+    return kind.__name__
 
 
 @torch.no_grad()
@@ -96,3 +188,13 @@ def _check_sizes(network: Network) -> None:
             raise ValueError(f"{part} must take the symbols, or the h, that it is given: {error}") from error
         if wanted and size != wanted:
             raise ValueError(f"{part} must give {wanted} values, not {size}")
+    if _gives_probabilities(network.readout, torch.cat((hidden, hidden + 1))):
+        raise ValueError("readout must give logits, and gives probabilities: hand it in without its softmax")
+
+
+def _gives_probabilities(readout: nn.Module, hidden: Tensor) -> bool:
+    outputs = readout(hidden).float()
+    sums = outputs.sum(-1)
+    return (
+        outputs.shape[-1] > 1 and bool((outputs >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=1e-2)
+    )

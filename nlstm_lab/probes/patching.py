@@ -150,7 +150,7 @@ def patch_map(
     patched = torch.tensor(read_on).view(common, len(memories)).t() - after
     log_p = ends[1:].float().log_softmax(-1).unflatten(0, (common, -1)).transpose(0, 1).cpu()
     dims = ("memory", "time")
-    data: dict[str, Any] = {"patched": (dims, patched.numpy()), "attributed": (dims, attributed.cpu().numpy())}
+    data: dict[str, Any] = {"patched": (dims, patched.numpy()), "attributed": (dims, attributed.float().cpu().numpy())}
     data["log_p"] = ((*dims, "code"), log_p.numpy())
     coords: dict[str, Any] = {"memory": memories, "time": np.arange(common)}
     coords["symbol"] = ("time", symbols_of(model, other[-common:]))

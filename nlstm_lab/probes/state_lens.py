@@ -87,7 +87,8 @@ def lens(model: Network, text: Texts, *, ahead: Sequence[int] = AHEAD, burn_in: 
     texts = text if isinstance(text, list | tuple) else [text]
     examples = [_examples(model, each, ahead, burn_in) for each in texts]
     targets = torch.cat([targets for _, targets in examples])
-    size = int(model.readout(torch.zeros(1, model.recurrent.output_size, device=model.device)).shape[-1])
+    hidden = next(model.parameters()).new_zeros(1, model.recurrent.output_size)
+    size = int(model.readout(hidden).shape[-1])
     weights, scales = {}, {}
     for name in examples[0][0]:
         values = torch.cat([states[name] for states, _ in examples])

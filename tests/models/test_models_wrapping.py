@@ -1,17 +1,20 @@
 """What `wrap` takes is seen to fit before anything is probed."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
 
 from nlstm_lab import HMLSTM, NestedLSTM, models, probes
+from nlstm_lab.errors import UsageError
 
 LETTERS = "abcdefgh"
 
 
 def wrap(rnn=None, **changed):
     parts = {"readout": nn.Linear(6, 8), "embedding": nn.Embedding(8, 4), "vocabulary": LETTERS, **changed}
-    return models.wrap(rnn or nn.LSTM(4, 6), **parts)
+    return models.wrap(nn.LSTM(4, 6) if rnn is None else rnn, **parts)
 
 
 class Doubled(nn.LSTM):
@@ -78,3 +81,116 @@ def test_what_does_not_fit_is_named(named, changed):
 
 def test_an_hmlstm_of_all_layers_and_one_hot_input_fits():
     wrap(HMLSTM(8, 3, num_layers=2, all_layers=True), embedding=None)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("bias", [True, False])
+def test_cells_that_stand_on_each_other_are_the_network_of_their_loop(kind, bias):
+    rnn = kind(4, 6, 2, bias=bias)
+    step = {nn.LSTM: nn.LSTMCell, nn.GRU: nn.GRUCell, nn.RNN: nn.RNNCell}[kind]
+    steps = nn.ModuleList([step(4, 6, bias=bias), step(6, 6, bias=bias)])
+    for k, cell in enumerate(steps):
+        cell.load_state_dict({name: getattr(rnn, f"{name}_l{k}") for name, _ in cell.named_parameters()})
+    x = torch.randn(5, 3, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(wrap(steps).recurrent(x)[0], rnn(x)[0])
+        assert wrap(steps[0]).recurrent.num_layers == 1
+    with pytest.raises(ValueError, match="stand on each other"):
+        wrap([steps[1], steps[0]])
+
+
+def test_what_compile_or_data_parallel_put_around_a_module_is_taken_off():
+    rnn, readout, embedding = nn.LSTM(4, 6), nn.Linear(6, 8), nn.Embedding(8, 4)
+    model = wrap(torch.compile(rnn), readout=nn.DataParallel(readout), embedding=torch.compile(embedding))
+    assert model.readout is readout
+    assert model.embedding is embedding
+    assert wrap(torch.compile(NestedLSTM(4, 6))).recurrent.hidden_size == 6
+    assert wrap(nn.DataParallel(rnn)).recurrent.hidden_size == 6
+
+
+class LanguageModel(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 6)
+
+
+SENT_BACK = {
+    "two directions": (nn.LSTM(4, 6, bidirectional=True), {}, ValueError, "bidirectional=False"),
+    "a projection": (nn.LSTM(4, 6, proj_size=3), {}, ValueError, "proj_size=0"),
+    "a whole network": (LanguageModel(), {}, TypeError, r"hand in its recurrent part, \.lstm"),
+    "one of our steps": (NestedLSTM(4, 6).layers[0], {}, TypeError, "hand in its network, NestedLSTM"),
+    "codes to symbols": (None, {"vocabulary": dict(enumerate(LETTERS))}, ValueError, "turn it round"),
+    "codes alone": (None, {"vocabulary": range(8)}, TypeError, "str, not int 0"),
+    "bytes": (None, {"vocabulary": LETTERS.encode()}, TypeError, "decode bytes"),
+    "truth values as codes": (None, {"vocabulary": {"a": False, "b": True}}, ValueError, "0, 1, 2"),
+    "a number": (None, {"vocabulary": 8}, TypeError, "not int"),
+    "a softmax": (None, {"readout": nn.Sequential(nn.Linear(6, 8), nn.Softmax(-1))}, ValueError, "without its softmax"),
+}
+
+
+@pytest.mark.parametrize(("rnn", "changed", "error", "told"), SENT_BACK.values(), ids=SENT_BACK)
+def test_what_cannot_be_wrapped_is_sent_back_with_the_way_out(rnn, changed, error, told):
+    with pytest.raises(error, match=told):
+        wrap(rnn, **changed)
+
+
+def test_a_readout_of_log_probabilities_is_one_of_logits():
+    wrap(readout=nn.Sequential(nn.Linear(6, 8), nn.LogSoftmax(-1)))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_quantized_layers_are_read_or_sent_back_by_name():
+    quantize = torch.ao.quantization.quantize_dynamic
+    whole = quantize(nn.ModuleDict({"rnn": nn.LSTM(4, 6), "readout": nn.Linear(6, 8)}), {nn.LSTM, nn.Linear})
+    with pytest.raises(TypeError, match=r"quantized LSTM.*that was quantized"):
+        wrap(whole["rnn"])
+    model = wrap(readout=whole["readout"])
+    assert probes.trace(model, "abc").sizes["time"] == 3
+    assert len(models.digest(model.state_dict())) == 64
+    with pytest.raises(UsageError, match="Linear"):
+        probes.untrained(model)
+
+
+def spoil_by_weight_norm(part, name):
+    nn.utils.weight_norm(part, name)
+
+
+def spoil_by_parametrization(part, name):
+    nn.utils.parametrizations.weight_norm(part, name)
+
+
+def spoil_by_pruning(part, name):
+    nn.utils.prune.l1_unstructured(part, name, 0.5)
+
+
+@pytest.mark.parametrize("spoil", [spoil_by_weight_norm, spoil_by_parametrization, spoil_by_pruning])
+@pytest.mark.parametrize("where", ["recurrent", "readout", "embedding"])
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_computed_weight_is_copied_and_drawn_anew(spoil, where):
+    torch.manual_seed(0)
+    model = wrap(NestedLSTM(4, 6))
+    part = {"recurrent": model.recurrent.layers[0], "readout": model.readout, "embedding": model.embedding}[where]
+    name = "weight_hh" if where == "recurrent" else "weight"
+    spoil(part, name)
+    before = getattr(part, name).detach().clone()
+    fresh = probes.untrained(model)
+    drawn = {"recurrent": fresh.recurrent.layers[0], "readout": fresh.readout, "embedding": fresh.embedding}[where]
+    after = getattr(drawn, name)
+    assert not torch.isclose(after, before)[before != 0].any()
+    if spoil is spoil_by_pruning:
+        assert torch.equal(after == 0, before == 0)
+    torch.testing.assert_close(getattr(part, name), before)
+    expected = probes.trace(model, "abc")
+    assert probes.trace(copy.deepcopy(model), "abc").equals(expected)
+    assert not probes.trace(fresh, "abc").equals(expected)
+
+
+def test_a_weight_that_no_reset_reaches_is_refused_by_its_name():
+    class Stubborn(nn.Linear):
+        def reset_parameters(self):
+            if not hasattr(self, "drawn"):
+                super().reset_parameters()
+            self.drawn = True
+
+    with pytest.raises(UsageError, match=r"readout\.weight"):
+        probes.untrained(wrap(readout=Stubborn(6, 8)))

@@ -50,3 +50,12 @@ def test_a_wrapped_network_takes_time_first_whatever_its_unit_took(kind):
     assert rnn.batch_first
     told = evaluate(model, [Batch(codes, codes)], torch.device("cpu"), "nll_nats")
     assert told["nll_nats"] == pytest.approx(float(nats), abs=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_lens_and_a_patch_map_take_any_type(dtype):
+    torch.manual_seed(0)
+    parts = {"readout": nn.Linear(6, 4, dtype=dtype), "embedding": nn.Embedding(4, 3, dtype=dtype)}
+    model = models.wrap(nn.LSTM(3, 6, dtype=dtype), vocabulary="abcd", **parts)
+    assert np.isfinite(probes.patch_map(model, "abcab", "abdab", right="a", wrong="b").patched).all()
+    assert probes.lens(model, "abcd" * 30, ahead=(0,), burn_in=10).ahead == (0,)
