@@ -27,9 +27,9 @@ MET_FIRST = [
     *(lab.experiments.Experiment, lab.experiments.base.Registry.variant),
     *(lab.experiments.parameters, lab.experiments.width_for_parameters),
     *(lab.probes.classes, lab.probes.intervals, lab.probes.boundaries),
-    *(lab.probes.Completer, lab.probes.continued, lab.probes.connectivity),
+    *(lab.probes.attribution, lab.probes.Completer, lab.probes.continued, lab.probes.connectivity),
     *(lab.probes.trace, lab.probes.state_timescales, lab.probes.persistence),
-    *(lab.probes.intervene, lab.probes.attribute, lab.probes.loss_by_context, lab.probes.decode),
+    *(lab.probes.intervene, lab.probes.unit_ablations, lab.probes.loss_by_context, lab.probes.decode),
     *(lab.figures.cell_activations, lab.figures.learning_curves, lab.figures.save, lab.figures.override),
     *(lab.figures.all_cells, lab.figures.liveliest, lab.figures.activation_summary, lab.figures.data),
 ]

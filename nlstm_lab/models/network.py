@@ -123,6 +123,16 @@ class Network(Module):
         self.require_weights()
         return inputs if self.embedding is None else self.embedding(inputs)
 
+    def vectors(self, inputs: Tensor) -> Tensor:
+        """Return what gradients are taken by: `inputs`, but one-hot symbols as vectors, [..., input_size].
+
+        Raises:
+            MissingRun: The weights are not kept.
+        """
+        read = self.inputs(inputs)
+        like = self.recurrent.cells[0].like
+        return read if read.is_floating_point() else F.one_hot(read, self.recurrent.input_size).to(like.dtype)
+
     def recurrent_arguments(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Return the layers' arguments before the state: their input, and the boundaries where these are given."""
         given = () if self.segment_ends is None else (self.segment_ends[inputs],)

@@ -39,12 +39,20 @@ Fixed points: where the network rests while it reads spaces, and how slowly it c
 >>> resting.kind.item(), bool(resting.timescale.max() > 1)
 ('fixed', True)
 
-Attribution with captum: the wrapped layers are a module like any other, time first.
+Attribution: which characters, or which units of a memory, one logit depends on (captum).
 
->>> from captum.attr import IntegratedGradients
->>> x = model.inputs(model.vocabulary.encode("the cat sat"))[None]
+>>> found = lab.probes.attribution(model, "the cat sat", "e", baseline=" ")
+>>> found.dims, found.attrs["missing"] < 0.01
+(('time',), True)
+>>> dict(lab.probes.attribution(model, "the cat sat", "e", memory="layer 1").sizes)
+{'time': 11, 'unit': 16}
+
+Any other method of captum takes the layers and the readout as functions of vectors (`model.vectors`), time first.
+
+>>> from captum.attr import GradientShap
+>>> x = model.vectors(model.vocabulary.encode("the cat sat"))[None].detach()
 >>> last = lambda x: model.readout(model.recurrent(x.transpose(0, 1))[0][-1])
->>> IntegratedGradients(last).attribute(x, target=letters.index("e"), n_steps=8).shape
+>>> GradientShap(last).attribute(x, x * 0, target=letters.index("e")).shape
 torch.Size([1, 11, 8])
 
 What these arguments mean wherever they are taken:

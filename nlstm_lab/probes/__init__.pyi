@@ -1,3 +1,4 @@
+from .attributing import attribution as attribution
 from .baselines import shuffled as shuffled
 from .baselines import untrained as untrained
 from .boundary_chance import attained as attained
@@ -37,12 +38,12 @@ from .handwriting import raw_units as raw_units
 from .handwriting import write as write
 from .handwriting import written as written
 from .input_gradients import connectivity as connectivity
-from .interventions import attribute as attribute
 from .interventions import cuts as cuts
 from .interventions import intervene as intervene
 from .interventions import loss_by_context as loss_by_context
 from .interventions import lost as lost
 from .interventions import reach as reach
+from .interventions import unit_ablations as unit_ablations
 from .jacobians import persistence as persistence
 from .lags import connectivity_lags as connectivity_lags
 from .lags import gradients as gradients

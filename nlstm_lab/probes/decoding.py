@@ -19,7 +19,7 @@ from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import untrained
-from nlstm_lab.probes.interventions import attribute, spread
+from nlstm_lab.probes.interventions import spread, unit_ablations
 from nlstm_lab.probes.reading import BURN_IN, seen
 from nlstm_lab.probes.reading import names as memory_names
 from nlstm_lab.probes.records import read, recorded
@@ -245,7 +245,9 @@ def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
     half = len(text) // 2
     swap: dict[str, Any] = {"kind": "swap", "other": text[half:], "distance": MOMENTS}
     where = spread(half, MOMENTS, MOMENTS)
-    frames = [attribute(model, text[:half], memory, moments=where, **swap) for memory in memory_names(model.recurrent)]
+    frames = [
+        unit_ablations(model, text[:half], memory, moments=where, **swap) for memory in memory_names(model.recurrent)
+    ]
     return pd.concat(frames, ignore_index=True)
 
 

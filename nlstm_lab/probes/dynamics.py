@@ -22,7 +22,6 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import liveness, reading
 from nlstm_lab.probes.records import read, recorded
-from nlstm_lab.probes.texts import unit_input
 from nlstm_lab.probes.tracing import trace
 
 FIXED = 1e-6  # the length of F(s) - s below which a point is fixed
@@ -102,7 +101,7 @@ def _move(model: Network, codes: Tensor, constant: str | int | None) -> Map:
     if isinstance(constant, str):
         constant = int(reading.encode(model, constant)[0])
     read = codes if constant is None else codes.new_tensor([constant])
-    x = (model.inputs(read) if read.is_floating_point() else unit_input(model, read)[0]).mean(0)
+    x = model.vectors(read).mean(0)
     depth = len(reading.names(unit)) // unit.num_layers
 
     def move(states: Tensor) -> Tensor:

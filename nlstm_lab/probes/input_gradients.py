@@ -6,7 +6,6 @@ respect to the one-hot vector x_s that was read at position s.
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -136,7 +135,7 @@ def connectivity(
                 hidden = model.recurrent(*(tensor.unsqueeze(1) for tensor in heard))[0]
                 logits: Tensor = model.readout(hidden.squeeze(1))
             names = wording.outputs_of(model, logits.shape[-1])
-            wanted = _targets(names, true[start:stop], logits, target, given)
+            wanted = _targets(model, names, true[start:stop], logits, target, given)
             here = np.where(asked[start:stop], wanted, NO_CODE)
             values = _matrix(heard, here, attribute, max(1, chunk), done or bar.update)
             described.append(_described(values, logits, names, wanted, start))
@@ -144,15 +143,11 @@ def connectivity(
 
 
 def _targets(
-    names: Sequence[str], true: list[str], logits: Tensor, target: Target, given: str | None
+    model: Network, names: Sequence[str], true: list[str], logits: Tensor, target: Target, given: str | None
 ) -> NDArray[np.int_]:
     """The target's code at every position; NO_CODE where the true one is none of the network's."""
     if given is not None:
-        if given not in names:
-            near = get_close_matches(given, names, 3)
-            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "choose one of those"
-            raise UsageError(f"{given!r} is not among the {len(names)} words that this network predicts: {hint}")
-        return np.full(len(logits), names.index(given))
+        return np.full(len(logits), wording.code_of(model, given, len(names)))
     if target not in get_args(Target):
         raise UsageError(f"target must be one of {', '.join(map(repr, get_args(Target)))}, not {target!r}")
     asked = true if target == "true" else [first.word for (first,) in likeliest(logits, names, 1)]

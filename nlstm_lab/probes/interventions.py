@@ -94,7 +94,7 @@ def intervene(
     return xr.Dataset(data, coords, {"model": model.name, "kind": kind, "memory": ", ".join(names)})
 
 
-def attribute(
+def unit_ablations(
     model: Network,
     text: Text,
     memory: str,
@@ -118,7 +118,7 @@ def attribute(
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> text = "the company said that it would not sell the old bank " * 20
-    >>> effect = lab.probes.attribute(model, text, "inner", moments=[300, 500], distance=5)
+    >>> effect = lab.probes.unit_ablations(model, text, "inner", moments=[300, 500], distance=5)
     >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions depend on most
     """
     codes = encode_symbols(model, text)

@@ -2,11 +2,11 @@
 
 import unicodedata
 from collections.abc import Sequence
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -15,6 +15,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 
 Unknown = Literal["refuse", "map"]
+MANY = 100  # names, of more of which a message lists none
 LONGEST = 200  # characters of the article's sequences, the longest that its networks were trained on
 
 
@@ -71,13 +72,28 @@ def _nearest(character: str, vocabulary: Vocabulary) -> str:
     return character  # `Vocabulary.encode` refuses it, and says what there is
 
 
+def code_of(model: Network, target: str | int, size: int) -> int:
+    """The code of a symbol or word among the `size` things that `model` predicts, by its name or as it is."""
+    if isinstance(target, int) and not isinstance(target, bool):
+        if not 0 <= target < size:
+            raise UsageError(f"target must be a code from 0 to {size - 1}, not {target}")
+        return target
+    symbols = model.vocabulary.symbols if model.vocabulary is not None and not model.per_sequence else None
+    names = symbols if model.words is None else model.words
+    if names is None or len(names) != size:
+        raise UsageError(f"target must be a code from 0 to {size - 1}: what is predicted has no names, not {target!r}")
+    if not isinstance(target, str) or target not in names:
+        near = get_close_matches(str(target), names, 3)
+        listed = "one of " + " ".join(map(repr, names)) if size <= MANY else f"one of the {size} words it predicts"
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise UsageError(f"target must be {listed}, or its code, not {target!r}{hint}")
+    return names.index(target)
+
+
 def unit_input(model: Network, codes: Tensor) -> tuple[Tensor, ...]:
     """What the unit is called with, [T, features] each: embedded or one-hot symbols, and boundaries that are given."""
-    like = model.recurrent.cells[0].like
-    x, *given = (tensor.detach() for tensor in model.recurrent_arguments(codes.to(like.device)))
-    if model.embedding is None:
-        x = torch.nn.functional.one_hot(x, model.recurrent.input_size).to(like.dtype)
-    return x, *given
+    codes = codes.to(model.device)
+    return model.vectors(codes).detach(), *model.recurrent_arguments(codes)[1:]
 
 
 def words_of(text: str) -> Words:

@@ -13,7 +13,7 @@ from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.probes.interventions import attribute, intervene
+from nlstm_lab.probes.interventions import intervene, unit_ablations
 from nlstm_lab.probes.reading import component, hidden_names, names, reading, states_at
 
 MOMENTS = [5, 60, 61, 250]
@@ -101,12 +101,12 @@ def test_attribution_finds_the_units_that_matter(driven, text):
     model = driven()
     inert = [1, 4]
     gate_bias(model.recurrent.layers[0].memory, "f", -1e4, units=inert)
-    measured = attribute(model, text, "inner", moments=MOMENTS, distance=6).set_index("unit")
+    measured = unit_ablations(model, text, "inner", moments=MOMENTS, distance=6).set_index("unit")
     assert measured.kl[inert].max() < 1e-6
     assert measured.kl.drop(inert).min() > 1e-6
     model = driven()
     gate_bias(model.recurrent.layers[0].memory, "f", -1e4, units=[0, 1, 2, 4, 5, 6, 7])  # unit 3 alone holds anything
-    effects = attribute(model, text, "inner", moments=MOMENTS, distance=6).set_index("unit")
+    effects = unit_ablations(model, text, "inner", moments=MOMENTS, distance=6).set_index("unit")
     every = intervene(model, text, "zero", "inner", moments=MOMENTS, distance=6)
     assert effects.kl[3] == pytest.approx(float(every.kl.mean()), rel=1e-3)
     assert effects.loss_increase[3] == pytest.approx(float((every.loss_cut - every.loss).mean()), rel=1e-2)
@@ -179,7 +179,7 @@ def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol
         with pytest.raises(UsageError):
             intervene(model, text, "zero", "inner", moments=MOMENTS, distance=5)
         with pytest.raises(UsageError):
-            attribute(model, text, "inner", moments=MOMENTS, distance=5)
+            unit_ablations(model, text, "inner", moments=MOMENTS, distance=5)
     named = network()
     named.words = named.vocabulary.symbols
     assert intervene(named, text, "zero", "inner", moments=MOMENTS, distance=5).sizes["distance"] == 5
@@ -207,7 +207,7 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
         with pytest.raises(UsageError, match=refusal):
             intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)
         with pytest.raises(UsageError, match=refusal):
-            attribute(model, text, "layer 1", moments=MOMENTS, distance=5)
+            unit_ablations(model, text, "layer 1", moments=MOMENTS, distance=5)
         for cell in model.recurrent.cells:
             cell.boundary = "step"
     measured = intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)

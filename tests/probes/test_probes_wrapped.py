@@ -30,7 +30,7 @@ def test_every_probe_takes_a_wrapped_network(text, batch_first):
     assert gate_timescales(trace).from_mean_f.count() == 16
     np.testing.assert_allclose(probes.persistence(model, trace), trace.f[1:])
     assert probes.intervene(model, text, "zero", "layer 2", moments=MOMENTS).kl.max() > 0
-    assert len(probes.attribute(model, text, "layer 1", moments=MOMENTS)) == 8
+    assert len(probes.unit_ablations(model, text, "layer 1", moments=MOMENTS)) == 8
     assert probes.loss_by_context(model, text, contexts=(1, 9), positions=5).shape == (2, 2)
     assert probes.decode(trace, text, ("since_space",)).score.notna().all()
     fresh = probes.trace(probes.untrained(model), probes.shuffled(text, "words"))

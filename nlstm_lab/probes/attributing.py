@@ -1,0 +1,281 @@
+"""Attribution over captum: which symbols, or which units of a memory, one prediction depends on.
+
+What is attributed is F(x), one logit at one step, x [T, features] the vectors that the layers read. Nothing after that
+step counts, so its attribution is 0.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor, nn
+
+from nlstm_lab.cells import RNN
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import Text, encode, evaluating, hidden_names, symbols_of
+from nlstm_lab.probes.running import run
+from nlstm_lab.probes.texts import code_of
+
+Method = Literal["saliency", "input_x_gradient", "integrated_gradients", "deep_lift", "feature_ablation"]
+BY_UNIT = ("saliency", "input_x_gradient", "integrated_gradients")
+FREE = ("saliency", "input_x_gradient")  # of a baseline
+COMPLETE = ("integrated_gradients", "deep_lift")  # their attributions are to add up
+TOLERANCE = 0.01  # of F(x) - F(baseline), that may be missing in their sum
+FINER = 3  # times that the points of a path may be doubled
+AT_ONCE = 2**23  # values of one state that are computed side by side: bounds the memory
+
+Function = Callable[..., Tensor]
+
+
+def attribution(
+    model: Network,
+    text: Text,
+    target: str | int,
+    at: int = -1,
+    method: Method = "integrated_gradients",
+    baseline: Text | None = None,
+    *,
+    memory: str | None = None,
+    points: int = 50,
+) -> xr.DataArray:
+    """Attribute one logit to the symbols of a text, or to the units of a memory at every step.
+
+    Args:
+        text: What is read from a zero state; vectors [T, features], too.
+        target: The symbol or word, or its code, whose logit is attributed.
+        at: The step after which it is predicted; negative from the end.
+        method: F is the logit, x_s what the layers read at step s, b the baseline:
+            "saliency", the L2 norm of dF/dx_s; "input_x_gradient", x_s . dF/dx_s; "integrated_gradients",
+            (x_s - b_s) . the mean of dF/dx_s on the straight path from b to x; "feature_ablation", F(x) - F(x with b_s
+            in the place of x_s); "deep_lift" (rescale rule), which has no rule for products, so of networks without
+            gates only. Of a memory: its gradient's size, gradient times state, and conductance (integrated gradients);
+            for ablations see `run` and `unit_ablations`.
+        baseline: A symbol, a text of the same length, or vectors; None for vectors of zeros.
+        memory: A memory ("inner", "layer 2"), a layer's h or a gate ("inner f"), as `run` names them.
+        points: On the path; doubled up to three times until the sum is F(x) - F(b) within 1 %.
+
+    Returns:
+        [time], or with `memory` [time, unit]. Attributes: model, target, at, method, memory; of methods with a baseline
+        logit and logit_baseline, F(x) and F(b). Where the method promises that attributions add up (integrated
+        gradients and DeepLIFT of symbols; conductance of the h that the readout reads, at step `at`): sum, and missing,
+        the share of F(x) - F(b) by which it is wrong.
+
+    Raises:
+        UsageError: An argument is no choice, which the message lists.
+
+    Warns:
+        UserWarning: The sum misses the difference of logits by more than 1 %.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> found = lab.probes.attribution(model, "the old man sai", "d")
+    >>> found.sizes["time"], found.attrs["missing"] < 0.01
+    (15, True)
+    """
+    methods = get_args(Method) if memory is None else BY_UNIT
+    if method not in methods:
+        of = f" of {memory!r}" if memory is not None and method in get_args(Method) else ""
+        raise UsageError(f"method{of} must be one of {', '.join(map(repr, methods))}, not {method!r}")
+    if isinstance(points, bool) or not isinstance(points, int) or points < 1:
+        raise UsageError(f"points must be a whole number from 1 on, not {points!r}")
+    codes = encode(model, text)
+    step = _step(model, at, len(codes))
+    with evaluating(model), torch.no_grad():
+        x, *given = (tensor[: step + 1].unsqueeze(1) for tensor in (model.vectors(codes), *_given(model, codes)))
+        b = _baseline(model, baseline, len(codes), x[:, 0].new_zeros(len(codes), x.shape[-1]))[: step + 1, None]
+        code = code_of(model, target, model.readout(x.new_zeros(1, model.recurrent.output_size)).shape[-1])
+    x, b, beside = x.transpose(0, 1), b.transpose(0, 1), tuple(tensor.transpose(0, 1) for tensor in given)
+    rows = max(1, AT_ONCE // (x.shape[1] * model.recurrent.hidden_size * model.recurrent.num_layers))
+    about: dict[str, Any] = {"model": model.name, "target": str(target), "at": step, "method": method}
+    about |= {"memory": memory} if memory is not None else {}
+    # cuDNN's backward refuses a network in eval mode
+    with evaluating(model), torch.backends.cudnn.flags(enabled=False):
+        if method not in FREE:
+            about |= _ends(partial(_logit, model, code), x, b, beside)
+        if memory is None:
+            attribute: Function = partial(_by_step, model, code, method, x, b, beside, rows)
+            promised = method in COMPLETE
+        else:
+            attribute = partial(_by_unit, model, code, method, x, b, beside, rows, memory)
+            promised = method in COMPLETE and _is_read(model, memory)
+        for _ in range(FINER + 1):
+            values: Tensor = attribute(points)
+            total = float(values.sum() if memory is None else values[-1].sum())
+            if not promised:
+                break
+            gap = about["logit"] - about["logit_baseline"]
+            missing = abs(total - gap) / max(abs(gap), 1e-12)
+            if method == "deep_lift" or missing <= TOLERANCE:
+                break
+            points *= 2
+    if promised:
+        about |= {"sum": total, "missing": missing}
+        if missing > TOLERANCE:
+            warnings.warn(
+                f"the attributions sum to {total:.4g}, and the logit differs from the baseline's by "
+                f"{gap:.4g}: {missing:.0%} is missing; take more points, or a nearer baseline",
+                stacklevel=2,
+            )
+    whole = np.zeros((len(codes), *values.shape[1:]), np.float32)
+    whole[: step + 1] = values.float().cpu().numpy()
+    symbols = symbols_of(model, codes)
+    coords: dict[str, Any] = {"time": np.arange(len(codes))} | (
+        {} if symbols is None else {"symbol": ("time", symbols)}
+    )
+    coords |= {"unit": np.arange(whole.shape[1])} if memory is not None else {}
+    return xr.DataArray(whole, coords, ("time", "unit")[: whole.ndim], "attribution", about)
+
+
+def _given(model: Network, codes: Tensor) -> tuple[Tensor, ...]:
+    """The boundaries of a network that is given them, [T, levels]."""
+    return () if model.segment_ends is None else (model.segment_ends[codes],)
+
+
+def _step(model: Network, at: int, length: int) -> int:
+    if isinstance(at, bool) or not isinstance(at, int | np.integer) or not -length <= at < length:
+        raise UsageError(f"at must be a step from 0 to {length - 1}, or from the end -{length} to -1, not {at!r}")
+    if model.per_sequence and at % length != length - 1:
+        raise UsageError(f"at must be the last step, -1: {model.name or 'this network'} predicts once a sequence")
+    return int(at) % length
+
+
+def _baseline(model: Network, baseline: Text | None, length: int, zeros: Tensor) -> Tensor:
+    """What is read where there is nothing, [T, features]."""
+    if baseline is None:
+        return zeros
+    read = model.vectors(encode(model, baseline))
+    if read.shape not in (zeros.shape, (1, zeros.shape[1])):
+        raise UsageError(f"baseline must be one symbol, or as long as the text, {length} steps, not {len(read)}")
+    return read.expand_as(zeros)
+
+
+def _logit(model: Network, code: int, x: Tensor, *given: Tensor) -> Tensor:
+    """F of x [n, T, features] after the last step, [n]."""
+    hidden = model.recurrent(x.transpose(0, 1), *(tensor.transpose(0, 1) for tensor in given))[0]
+    return model.readout(hidden[-1])[:, code]  # type: ignore[no-any-return]
+
+
+@torch.no_grad()
+def _ends(logit: Function, x: Tensor, b: Tensor, given: tuple[Tensor, ...]) -> dict[str, float]:
+    values = logit(torch.cat([x, b]), *(tensor.expand(2, -1, -1) for tensor in given)).tolist()
+    return dict(zip(("logit", "logit_baseline"), values, strict=True))
+
+
+def _by_step(
+    model: Network,
+    code: int,
+    method: Method,
+    x: Tensor,
+    b: Tensor,
+    given: tuple[Tensor, ...],
+    rows: int,
+    points: int,
+) -> Tensor:
+    """[T], of x and b [1, T, features]."""
+    from captum import attr  # here, as every other probe goes without it
+
+    logit = partial(_logit, model, code)
+    asked: dict[str, Any] = {"additional_forward_args": given or None}
+    values: Tensor
+    if method == "saliency":
+        values = attr.Saliency(logit).attribute(x.requires_grad_(), abs=False, **asked)
+        return values[0].norm(dim=-1)  # type: ignore[no-any-return]
+    if method == "input_x_gradient":
+        values = attr.InputXGradient(logit).attribute(x.requires_grad_(), **asked)
+    elif method == "integrated_gradients":
+        asked |= {"n_steps": points, "internal_batch_size": min(rows, points)}
+        values = attr.IntegratedGradients(logit).attribute(x, b, **asked)
+    elif method == "feature_ablation":
+        steps = torch.arange(x.shape[1], device=x.device)[:, None].expand_as(x[0])[None]
+        with torch.no_grad():
+            asked |= {"feature_mask": steps, "perturbations_per_eval": min(rows, x.shape[1])}
+            values = attr.FeatureAblation(logit).attribute(x, b, **asked)
+        return values[0, :, 0]  # a step's features are ablated together, and have one value
+    else:
+        if not isinstance(model.recurrent, RNN):
+            raise UsageError(
+                f"method 'deep_lift' has a rule for nonlinearities and none for the products of gates, so it does not "
+                f"apply to {type(model.recurrent).__name__}: take 'integrated_gradients'"
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that hooks are set
+            values = attr.DeepLift(_Unrolled(model, code, x.shape[1])).attribute(x.requires_grad_(), b)
+    return values[0].sum(-1).detach()
+
+
+class _Unrolled(nn.Module):
+    """`_logit` of an RNN whose every nonlinearity is a module that is called once: captum's DeepLift hooks those."""
+
+    def __init__(self, model: Network, code: int, length: int) -> None:
+        super().__init__()
+        self.model, self.code = model, code
+        kinds = {"tanh": nn.Tanh, "relu": nn.ReLU}
+        self.steps = nn.ModuleList(
+            nn.ModuleList(kinds[cell.nonlinearity]() for cell in model.recurrent.cells)  # type: ignore[index]
+            for _ in range(length)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        cells: Any = self.model.recurrent.cells
+        states = [cell.initial_state(len(x))[0] for cell in cells]
+        for below, sigmas in zip(x.unbind(1), self.steps, strict=True):
+            for k, (cell, sigma) in enumerate(zip(cells, sigmas, strict=True)):  # type: ignore[call-overload]
+                below = states[k] = sigma(cell.project(below) + states[k] @ cell.weight_hh.t())
+        return self.model.readout(below)[:, self.code]  # type: ignore[no-any-return]
+
+
+def _is_read(model: Network, memory: str) -> bool:
+    """Whether the readout reads this and nothing else."""
+    recurrent = model.recurrent
+    return memory == hidden_names(recurrent.num_layers)[-1] and recurrent.output_size == recurrent.hidden_size
+
+
+def _by_unit(
+    model: Network,
+    code: int,
+    method: Method,
+    x: Tensor,
+    b: Tensor,
+    given: tuple[Tensor, ...],
+    rows: int,
+    memory: str,
+    points: int,
+) -> Tensor:
+    """[T, units]: the gradient by the state at each step, times nothing, the state, or its change along the path."""
+    if given:
+        raise UsageError(f"memory: {type(model.recurrent).__name__} is given its boundaries; attribute its symbols")
+    reader = Network(model.recurrent, model.readout)  # of vectors
+    path = torch.linspace(0, 1, points + 1) if method == "integrated_gradients" else torch.ones(1)
+    places = b + path.to(x)[:, None, None] * (x - b)
+    states, gradients = [], []
+    for some in places.split(rows):
+        state, gradient = _gradients(reader, memory, code, [*some])
+        states.append(state)
+        gradients.append(gradient)
+    state, gradient = torch.cat(states, 1), torch.cat(gradients, 1)  # [T, points, units]
+    if method == "saliency":
+        return gradient[:, 0].abs()
+    if method == "input_x_gradient":
+        return gradient[:, 0] * state[:, 0]
+    return ((gradient[:, 1:] + gradient[:, :-1]) / 2 * state.diff(dim=1)).sum(1)  # trapezoids
+
+
+def _gradients(reader: Network, memory: str, code: int, texts: list[Text]) -> tuple[Tensor, Tensor]:
+    """The states of a memory and the whole derivative of the last logit by them, [T, n, units] each."""
+    states: list[Tensor] = []
+    added: list[Tensor] = []
+
+    def add(values: Tensor) -> Tensor:
+        states.append(values.detach())
+        added.append(torch.zeros_like(states[-1], requires_grad=True))
+        return values + added[-1]
+
+    reading = run(reader, texts, {memory: add}, keep=[], gradients=True)
+    assert reading.logits is not None
+    found = torch.autograd.grad(reading.logits[:, -1, code].sum(), added, materialize_grads=True)
+    return torch.stack(states), torch.stack(found)
