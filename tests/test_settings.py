@@ -8,7 +8,7 @@ import pytest
 
 from nlstm_lab import experiments, models, training
 from nlstm_lab.datasets.corpora import TextSource
-from nlstm_lab.datasets.synthetic import NestedLanguage
+from nlstm_lab.datasets.text import NestedLanguage
 from nlstm_lab.errors import UsageError
 
 WRONG = [

@@ -1,4 +1,4 @@
-from .excerpt import Excerpt as Excerpt
-from .excerpt import KnownText as KnownText
-from .excerpt import Lines as Lines
-from .excerpt import Sequences as Sequences
+from .handwriting import Lines as Lines
+from .text import Excerpt as Excerpt
+from .text import KnownText as KnownText
+from .words import Sequences as Sequences

@@ -7,6 +7,7 @@ those of the training split, and U+FFFD for whatever valid and test have besides
 import codecs
 import hashlib
 import re
+import stat
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -17,9 +18,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nlstm_lab.datasets import content, registry
+from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Split, Vocabulary
-from nlstm_lab.datasets.cache import Parsed, cached
+from nlstm_lab.datasets.registry import Parsed, cached
 from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.settings import check, held
 
@@ -32,6 +33,7 @@ SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 DIGITS = (b"zero", b"one", b"two", b"three", b"four", b"five", b"six", b"seven", b"eight", b"nine")
 PIECE = 1 << 22  # characters that are encoded at a time
 CODE_POINTS = 0x110000
+MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  # UTF-32-LE as UTF-16-LE
 BEGINNING = 1 << 20  # bytes of a reader's own text that a run at smoke scale reads
 
 _only_beginning: ContextVar[bool] = ContextVar("only_beginning", default=False)
@@ -108,7 +110,7 @@ def open_corpus(source: TextSource) -> Corpus:
     settings: dict[str, Any] = {name: getattr(source, name) for name in ("normalization", "share", "encoding")}
     if source.line_ends != "stripped":  # or entries of before would be made anew
         settings["line_ends"] = source.line_ends
-    if own and _only_beginning.get() and len(content.read(files[0], BEGINNING + 1)) > BEGINNING:
+    if own and _only_beginning.get() and len(registry.read(files[0], BEGINNING + 1)) > BEGINNING:
         warnings.warn(f"smoke scale reads the first {BEGINNING:,} bytes of {source.corpus} alone", stacklevel=4)
         settings["beginning"] = BEGINNING
     parsed = cached("corpus", files, lambda: _encode(texts(), source, own), corpus="" if own else name, **settings)
@@ -129,11 +131,18 @@ def _named(source: TextSource) -> tuple[tuple[Path, ...], Texts]:
 
 def _own(source: TextSource) -> tuple[tuple[Path, ...], Texts]:
     path = Path(source.corpus).expanduser()
-    if not path.is_file():
+    try:
+        kind = path.stat().st_mode if source.corpus else 0
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, PermissionError) else f"there is no {path.absolute()}"
         raise UsageError(
-            f"{source.corpus!r} is neither a corpus ({', '.join(names())}) nor a text file, for there is no "
-            f"{path.absolute()}"
-        )
+            f"{source.corpus!r} is neither a corpus ({', '.join(names())}) nor a text file: {reason}"
+        ) from error
+    if not kind:
+        raise UsageError(f"a corpus has a name ({', '.join(names())}) or is the path of a text file, not ''")
+    if not stat.S_ISREG(kind):
+        what = "a folder: name a text file in it" if stat.S_ISDIR(kind) else "no regular file"
+        raise UsageError(f"{path} is {what}")
     return (path,), lambda: [_decode(path, source.encoding, _only_beginning.get())]
 
 
@@ -195,18 +204,45 @@ def _counts(text: str) -> np.ndarray:
 
 
 def _decode(path: Path, encoding: str, cut: bool) -> str:
-    data = content.read(path, BEGINNING + 1 if cut else -1)
-    whole = len(data) <= BEGINNING or not cut  # or its last character may be half of one
+    """The text of a file, or of its beginning; UsageError: a sentence that says which bytes are no such text."""
     try:
-        text: str = codecs.getincrementaldecoder(encoding)().decode(data if whole else data[:BEGINNING], final=whole)
-        return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
-    except LookupError:
-        raise UsageError(f"there is no encoding {encoding!r}") from None
-    except UnicodeDecodeError as error:
+        "".encode(encoding)
+        decoder = codecs.getincrementaldecoder(encoding)()
+    except (LookupError, UnicodeError, ValueError):  # unknown, or (as base64) no encoding of texts
+        raise UsageError(f"there is no text encoding {encoding!r}") from None
+    data = registry.read(path, BEGINNING + 1 if cut else -1)
+    whole = len(data) <= BEGINNING or not cut  # or its last character may be half of one
+    data = data if whole else data[:BEGINNING]
+    wide, marked = _without_mark(data), data.startswith(MARKS)
+    named = codecs.lookup(encoding).name
+    if wide and not marked and named != wide:
+        raise UsageError(f"{path} is UTF-16 without a byte order mark: name it with --encoding {wide}")
+    if named in ("utf-16", "utf-32") and not marked:
+        raise UsageError(f"{path} has no byte order mark: try --encoding {named}-le or {named}-be")
+    try:
+        text: str = decoder.decode(data, final=whole)
+    except UnicodeError as error:
+        place, reason = getattr(error, "start", 0), getattr(error, "reason", str(error))
+        if place and len(data) - place < 4 and reason in ("unexpected end of data", "truncated data"):
+            raise UsageError(
+                f"{path} ends within a character (byte {data[place]:#04x} at {place}): it was cut; take away its last "
+                f"{len(data) - place} byte(s), or get it whole"
+            ) from None
+        guess = "utf-16" if marked else "cp1252"
         raise UsageError(
-            f"{path} is not {encoding} text (byte {data[error.start]:#04x} at {error.start}): try --encoding cp1252 "
-            'or utf-16, or encoding="cp1252" in Python'
+            f"{path} is not {encoding} text (byte {data[place]:#04x} at {place}): try another encoding, such as "
+            f'--encoding {guess}, or encoding="{guess}" in Python'
         ) from None
+    if "\0" in text:
+        raise UsageError(f"{path} is no text: it holds the byte 0x00 (at {data.index(0)})")
+    return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+
+
+def _without_mark(data: bytes) -> str | None:
+    """Which UTF-16 it is where half of the bytes are zero, as in English: those at even places, or at odd ones."""
+    size = min(len(data), BEGINNING) // 2
+    even, odd = (data[first : 2 * size : 2].count(0) / max(size, 1) for first in (0, 1))
+    return "utf-16-le" if odd > 0.4 and even < 0.1 else "utf-16-be" if even > 0.4 and odd < 0.1 else None
 
 
 def _ptb(files: list[bytes], line_ends: LineEnds) -> list[str]:

@@ -22,7 +22,7 @@ from nlstm_lab.datasets.base import (
     Vectors,
     Vocabulary,
 )
-from nlstm_lab.datasets.cache import Parsed, cached
+from nlstm_lab.datasets.registry import Parsed, cached
 from nlstm_lab.datasets.text import log_shares
 from nlstm_lab.errors import DamagedFile
 from nlstm_lab.settings import ADDED, check

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nlstm_lab.datasets import content, registry
+from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Mixture, Split, Vectors, Vocabulary, split_90_5_5
-from nlstm_lab.datasets.cache import Parsed, cached
-from nlstm_lab.errors import DamagedFile
+from nlstm_lab.datasets.registry import Parsed, cached
+from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.settings import check
 
 LINE = re.compile(r"(.+)-(\d+)\.xml")
@@ -138,7 +138,7 @@ def lines() -> Parsed:
 
 def _parse(strokes: Path) -> Parsed:
     names, points, lifted = [], [], []
-    for name, data in content.members(strokes):
+    for name, data in registry.members(strokes):
         if LINE.fullmatch(Path(name).name) is None:
             raise DamagedFile(f"{strokes}: {name} is not named after a form and a line; get the archive again")
         xy, pen = _line(data, name)
@@ -181,3 +181,34 @@ def _line(data: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
     lifted = np.zeros(len(points), np.uint8)
     lifted[ends] = 1
     return np.array(points, np.int32), lifted
+
+
+@dataclass(frozen=True)
+class Lines:
+    """`count` lines of handwriting of a split (of at least 300 points, as `Handwriting` draws it), from `start` on.
+
+    >>> str(Lines("valid", 20))
+    'iamondb valid 0:20'
+    """
+
+    split: Split
+    count: int
+    start: int = 0
+
+    def __str__(self) -> str:
+        return f"iamondb {self.split} {self.start}:{self.start + self.count}"
+
+    def read(self) -> list[Tensor]:
+        """Read the lines.
+
+        Returns:
+            The points [T, 3] of each, as a network reads them.
+
+        Raises:
+            MissingData: IAM-OnDB is not on this machine.
+            UsageError: The split has fewer lines.
+        """
+        task = Handwriting().load()
+        if self.start + self.count > len(task.lines[self.split]):
+            raise UsageError(f"the {self.split} split of IAM-OnDB has no lines {self.start}:{self.start + self.count}")
+        return [task.line(self.split, k) for k in range(self.start, self.start + self.count)]

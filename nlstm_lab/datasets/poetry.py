@@ -12,8 +12,8 @@ from torch.nn.functional import one_hot
 
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Batch, BatchOrder, Epoch, Evaluation, LastBatch, Metric, Split, Symbols, Vocabulary
-from nlstm_lab.datasets.cache import Parsed, cached
 from nlstm_lab.datasets.corpora import SPLITS
+from nlstm_lab.datasets.registry import Parsed, cached
 from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
 from nlstm_lab.errors import DamagedFile
 from nlstm_lab.settings import ADDED, check

@@ -1,21 +1,33 @@
 """Character language modelling: blocks that are shuffled and start cold, streams that are read on and on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
+from string import ascii_lowercase
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nlstm_lab.datasets.base import Batch, BatchOrder, Epoch, Evaluation, LastBatch, Metric, Split, Symbols, Vocabulary
-from nlstm_lab.datasets.corpora import Corpus, LineEnds, Normalization, Shares, TextSource, open_corpus
+from nlstm_lab.datasets.corpora import (
+    SPLITS,
+    Corpus,
+    LineEnds,
+    Normalization,
+    Shares,
+    TextSource,
+    names,
+    open_corpus,
+)
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import ADDED, check
 
 EVALUATION_STREAMS = 32  # parallel pieces in which a split is read with the state carried
 EVALUATION_BATCH = 128  # blocks side by side; each starts cold, so their number changes no result
 COUNTED = 1 << 24  # symbols that are counted at a time
+WITHIN, WORD, PHRASE = 0, 1, 2  # what begins at a character of the language whose boundaries are known
 
 
 @dataclass(frozen=True)
@@ -174,3 +186,144 @@ def streams(codes: np.ndarray, length: int, batch_size: int, first: int = 0) -> 
 def _stream_length(symbols: int, count: int) -> int:
     """Predictions of each of `count` pieces, rounded up."""
     return -(-(symbols - 1) // min(count, symbols - 1))
+
+
+@dataclass(frozen=True)
+class NestedLanguage:
+    """Characters in words in phrases, whose boundaries are known and written nowhere in the text.
+
+    `words` random spellings of 2 to 6 letters are shared out to `topics`; a phrase is 3 to 8 words of one topic, the
+    next phrase has another. No spaces: what separates words is that letters within one follow from the letters
+    before, and what separates phrases is that only a phrase's own topic goes on.
+    """
+
+    size: int = 200_000  # characters in all
+    words: int = 64
+    topics: int = 8
+    length: int = 100
+    batch_size: int = 32
+    evaluation: Evaluation = "blocks"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def load(self) -> "NestedLanguageTask":
+        """Make the task, with `boundaries`.
+
+        Raises:
+            UsageError: There is one topic, or a topic would have fewer than two words.
+        """
+        if self.topics < 2 or self.words < 2 * self.topics:
+            raise UsageError(f"{self.topics} topics with {self.words} words: 2 topics at least, 2 words in each")
+        return NestedLanguageTask(self)
+
+
+class NestedLanguageTask(TextTask):
+    """A text task; `boundaries[split]` [symbols] uint8 says what begins there: WITHIN, WORD or PHRASE."""
+
+    def __init__(self, config: NestedLanguage) -> None:
+        codes, begins = _nested(config)
+        cuts = (config.size * 90 // 100, config.size * 95 // 100, config.size)
+        vocabulary = Vocabulary(tuple(ascii_lowercase))
+        corpus = Corpus("nested language", codes, cuts, vocabulary, sha256(codes.tobytes()).hexdigest())
+        super().__init__(corpus, config.length, config.batch_size, config.evaluation)
+        starts = (0, *cuts)
+        self.boundaries: Mapping[Split, np.ndarray] = {
+            split: begins[starts[k] : starts[k + 1]] for k, split in enumerate(SPLITS)
+        }
+
+
+def _nested(config: NestedLanguage) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and what begins at each of them, `size` characters."""
+    random = np.random.default_rng(config.seed)
+    spellings: list[bytes] = []
+    while len(spellings) < config.words:
+        spelling = random.integers(26, size=random.integers(2, 7), dtype=np.uint8).tobytes()
+        if spelling not in spellings:
+            spellings.append(spelling)
+    lengths = np.array([len(spelling) for spelling in spellings])
+    phrases = config.size // 6 + 1  # three words of two letters at least
+    topics = np.cumsum(np.r_[random.integers(config.topics), random.integers(1, config.topics, phrases - 1)])
+    counts = random.integers(3, 9, phrases)
+    first = np.repeat(np.arange(phrases), counts)  # the phrase of each word
+    choices = config.words // config.topics
+    words = (topics % config.topics)[first] * choices + random.integers(choices, size=len(first))
+    kinds = np.full(len(words), WORD, np.uint8)
+    kinds[np.r_[0, np.cumsum(counts)[:-1]]] = PHRASE
+    places = np.r_[0, np.cumsum(lengths[words])[:-1]]
+    codes = np.frombuffer(b"".join([spellings[word] for word in words]), np.uint8)
+    begins = np.zeros(len(codes), np.uint8)
+    begins[places] = kinds
+    return codes[: config.size], begins[: config.size]
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """`length` symbols of a split of a named corpus, from `start` on, in order.
+
+    Args:
+        line_ends: Of the Penn Treebank, see `TextSource`: as the network was trained.
+
+    Raises:
+        UsageError: The corpus has no name, or `line_ends` is given for another.
+
+    >>> str(Excerpt("ptb", "valid", 50_000))
+    'ptb valid 0:50000'
+    """
+
+    corpus: str
+    split: Split
+    length: int
+    start: int = 0
+    line_ends: LineEnds = "stripped"
+
+    def __post_init__(self) -> None:
+        if self.corpus not in names():
+            raise UsageError(f"an excerpt is of a named corpus ({', '.join(names())}), not of {self.corpus!r}")
+        TextSource(self.corpus, line_ends=self.line_ends)
+
+    def __str__(self) -> str:
+        blanks = "" if self.line_ends == "stripped" else f", line ends {self.line_ends}"
+        return f"{self.corpus} {self.split} {self.start}:{self.start + self.length}{blanks}"
+
+    def read(self) -> str:
+        """Read the text.
+
+        Raises:
+            MissingData: The corpus is not on this machine.
+            UsageError: The split is shorter.
+        """
+        corpus = open_corpus(TextSource(self.corpus, line_ends=self.line_ends))
+        codes = corpus.splits[self.split][self.start : self.start + self.length]
+        if len(codes) < self.length:
+            raise UsageError(
+                f"the {self.split} split of {self.corpus} has no symbols {self.start}:{self.start + self.length}"
+            )
+        return corpus.vocabulary.decode(codes)
+
+
+@dataclass(frozen=True)
+class KnownText:
+    """The first `length` symbols of a split of a language whose words and phrases are known.
+
+    Args:
+        language: The config of the language.
+
+    >>> str(KnownText(NestedLanguage(), "valid", 9_500))
+    'nested language (200000 symbols, 64 words, 8 topics, seed 0) valid 0:9500'
+    """
+
+    language: NestedLanguage
+    split: Split
+    length: int
+
+    def __str__(self) -> str:
+        one = self.language
+        made = f"{one.size} symbols, {one.words} words, {one.topics} topics, seed {one.seed}"
+        return f"nested language ({made}) {self.split} 0:{self.length}"
+
+    def read(self) -> str:
+        """Read the text."""
+        corpus = self.language.load().corpus
+        return corpus.vocabulary.decode(corpus.splits[self.split][: self.length])

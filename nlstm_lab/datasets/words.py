@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Split, Symbols, Vocabulary, split_90_5_5
-from nlstm_lab.datasets.cache import Parsed, cached
-from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, open_corpus
+from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, names, open_corpus
+from nlstm_lab.datasets.registry import Parsed, cached
 from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import check
@@ -232,3 +232,36 @@ def _cut(flat: np.ndarray, starts: np.ndarray) -> Iterator[list[bytes]]:
     for first in range(0, len(starts), PIECE):
         end = starts[first + PIECE] if first + PIECE < len(starts) else len(flat)
         yield letters[flat[starts[first] : end]].tobytes().split()
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """The first `number` sequences of a split, as a task of Madsen's article packs them; the split is random.
+
+    Raises:
+        UsageError: The task's corpus has no name.
+
+    >>> str(Sequences(Autocomplete("text8"), "test", 200))
+    'text8 test sequences 0:200 of 200'
+    """
+
+    task: Autocomplete | TextGeneration
+    split: Split
+    number: int
+
+    def __post_init__(self) -> None:
+        if self.task.corpus not in names():
+            raise UsageError(f"sequences are of a named corpus ({', '.join(names())}), not of {self.task.corpus!r}")
+
+    def __str__(self) -> str:
+        normal = "" if self.task.normalization == "none" else f", read as {self.task.normalization}"
+        return f"{self.task.corpus} {self.split} sequences 0:{self.number} of {self.task.length}{normal}"
+
+    def read(self) -> list[str]:
+        """Read the texts, each after a space.
+
+        Raises:
+            MissingData: The corpus is not on this machine.
+            UsageError: The split has fewer sequences, or the text is not of a-z and single spaces.
+        """
+        return self.task.load().texts(self.split, self.number)

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from nlstm_lab.datasets.handwriting import Handwriting
-from nlstm_lab.datasets.synthetic import NestedLanguage
-from nlstm_lab.datasets.text import CharacterModelling
+from nlstm_lab.datasets.text import CharacterModelling, NestedLanguage
 from nlstm_lab.experiments.base import At, Experiment, Rows, table
 from nlstm_lab.settings import Scale
 from nlstm_lab.training import TrainingConfig

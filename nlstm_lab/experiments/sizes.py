@@ -14,8 +14,7 @@ from nlstm_lab.datasets.corpora import only_beginning
 from nlstm_lab.datasets.glimpses import CLASSES, PIXELS, STEPS, MNISTGlimpses
 from nlstm_lab.datasets.handwriting import Handwriting
 from nlstm_lab.datasets.poetry import CHARACTERS, LINES, ChinesePoetry
-from nlstm_lab.datasets.synthetic import NestedLanguage
-from nlstm_lab.datasets.text import CharacterModelling
+from nlstm_lab.datasets.text import CharacterModelling, NestedLanguage
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask, GenerationTask, TextGeneration
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments.base import Experiment

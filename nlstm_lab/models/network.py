@@ -3,7 +3,6 @@
 import hashlib
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -74,8 +73,6 @@ class Network(Module):
         self.readout, self.embedding, self.density = readout, embedding, density
         self.vocabulary, self.per_sequence, self.name, self.words = vocabulary, per_sequence, name, words
         self.missing_weights: MissingWeights | None = None
-        self.config: ModelConfig | None = None  # what it was built from
-        self.interface: Interface | None = None
 
     @property
     def recurrent(self) -> cells.Recurrent:
@@ -256,9 +253,7 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = _assemble(config, ends, name)
-    network.config, network.interface = config, replace(ends, log_frequencies=None)
-    return network
+        return _assemble(config, ends, name)
 
 
 def cell_type(name: str) -> str:

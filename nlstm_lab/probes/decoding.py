@@ -15,7 +15,7 @@ import torch.nn.functional as F
 import xarray as xr
 from numpy.typing import NDArray
 
-from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import untrained

@@ -17,7 +17,7 @@ import xarray as xr
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import liveness, reading

@@ -16,7 +16,7 @@ import xarray as xr
 from torch import Tensor
 
 from nlstm_lab.cells.hmlstm import HMLSTMCell
-from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import (

@@ -18,8 +18,7 @@ from torch import Tensor
 from nlstm_lab.cells.base import Records
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.recurrent import Recurrent
-from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.excerpt import Sequences
+from nlstm_lab.datasets import Sequences, registry
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import untrained

@@ -20,7 +20,7 @@ import pandas as pd
 from torch import Tensor, nn
 
 from nlstm_lab import models, paths
-from nlstm_lab.datasets.excerpt import Excerpt, KnownText, Lines, Sequences
+from nlstm_lab.datasets import Excerpt, KnownText, Lines, Sequences
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.models import Network
 

@@ -17,7 +17,7 @@ from nlstm_lab.cells.fast import sparse
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM, Boundary, HMLSTMCell, Operation
 from nlstm_lab.cells.recurrent import Recurrent
-from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, predicts_symbols, reading, symbols_of

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 import xarray as xr
 from torch import Tensor
 
-from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, reading, seen

@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from nlstm_lab.datasets.excerpt import Excerpt
+from nlstm_lab.datasets import Excerpt
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.decoding import labels

@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 from numpy.typing import NDArray
 
-from nlstm_lab.datasets.excerpt import Sequences
+from nlstm_lab.datasets import Sequences
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.completion import likeliest_codes

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nlstm_lab.datasets.cache import Parsed, cached
+from nlstm_lab.datasets.registry import Parsed, cached
 from nlstm_lab.errors import LabError
 
 

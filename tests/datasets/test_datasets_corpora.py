@@ -1,5 +1,6 @@
 """A reader's own text: encodings, packings, shares, normalization, and what is refused with a sentence."""
 
+import bz2
 import gzip
 import lzma
 import warnings
@@ -11,11 +12,10 @@ import numpy as np
 import pytest
 
 from nlstm_lab import experiments
-from nlstm_lab.datasets import corpora
+from nlstm_lab.datasets import Excerpt, corpora
 from nlstm_lab.datasets.corpora import UNSEEN, Corpus, LineEnds, TextSource, open_corpus, text8_rules
-from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.datasets.text import CharacterModelling
-from nlstm_lab.errors import DamagedFile, MissingData, UsageError
+from nlstm_lab.errors import DamagedFile, LabError, MissingData, UsageError
 
 TEXT = "Ein Faß voll Öl, 3 Euro.\n" * 40
 
@@ -27,6 +27,7 @@ def spelled(corpus: Corpus) -> str:
 def pack_zip(path: Path, data: bytes) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("inside.txt", data)
+        archive.writestr("__MACOSX/._inside.txt", "Mac OS X")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,9 @@ def pack_zip(path: Path, data: bytes) -> None:
         ("text.txt", Path.write_bytes),
         ("text.txt.gz", lambda path, data: path.write_bytes(gzip.compress(data))),
         ("text.txt.xz", lambda path, data: path.write_bytes(lzma.compress(data))),
+        ("text.txt.bz2", lambda path, data: path.write_bytes(bz2.compress(data))),
         ("text.txt.zip", pack_zip),
+        ("under-any-name", lambda path, data: path.write_bytes(gzip.compress(data))),
     ],
 )
 def test_own_text_reads_the_same_in_any_packing(home: Path, name: str, write: Callable[[Path, bytes], object]) -> None:
@@ -133,19 +136,50 @@ def test_named_corpora_that_are_not_here_say_how_to_get_them(home: Path) -> None
     assert "\n" not in sentence
 
 
+WIDE = "The cat sat on the mat. " * 99
+
+
 @pytest.mark.parametrize(
-    ("data", "error", "sentence"),
+    ("data", "encoding", "sentence"),
     [
-        (b"", UsageError, "text.txt"),
-        (b"abc\xff" * 99, UsageError, "0xff.*--encoding cp1252"),
-        (b"\xff\xfea\x00b\x00" * 99, UsageError, "--encoding.*utf-16"),
-        (b"short", UsageError, "text.txt"),
+        (b"", "utf-8", "holds no text"),
+        (b"abc\xff" * 99, "utf-8", r"0xff at 3.*--encoding cp1252"),
+        (b"\xff\xfea\x00b\x00" * 99, "utf-8", r"--encoding utf-16\b"),
+        (b"short", "utf-8", "5|fewer"),
+        (WIDE.encode("utf-16-le"), "utf-8", "without a byte order mark.*--encoding utf-16-le"),
+        (WIDE.encode("utf-16-be"), "utf-8", "without a byte order mark.*--encoding utf-16-be"),
+        (WIDE.encode("utf-16-be"), "utf-16", "without a byte order mark.*--encoding utf-16-be"),
+        (WIDE.encode("utf-16-be"), "utf-16-le", "without a byte order mark.*--encoding utf-16-be"),
+        ("春夏秋冬".encode("utf-16-le") * 99, "utf-16", "no byte order mark.*utf-16-le or utf-16-be"),
+        (WIDE.encode(), "base64", "no text encoding 'base64'"),
+        (WIDE.encode(), "rot13", "no text encoding 'rot13'"),
+        (WIDE.encode() + "ü".encode()[:1], "utf-8", "ends within a character.*0xc3 at 2376"),
+        ("春".encode("utf-16") * 99 + b"x", "utf-16", "ends within a character.*0x78"),
+        (WIDE.encode() + b"\0", "utf-8", "0x00.*2376"),
+        (b"%PDF-1.7\n" + bytes(range(256)) * 9, "utf-8", "is a PDF"),
+        (b"\x28\xb5\x2f\xfd" + bytes(99), "utf-8", "zstd"),
     ],
 )
-def test_texts_that_cannot_be_read_are_refused(home: Path, data: bytes, error: type[Exception], sentence: str) -> None:
+def test_texts_that_cannot_be_read_are_refused_with_the_reason(
+    home: Path, data: bytes, encoding: str, sentence: str
+) -> None:
     (home / "text.txt").write_bytes(data)
-    with pytest.raises(error, match=sentence):
-        CharacterModelling(str(home / "text.txt")).load()
+    with pytest.raises(LabError, match=sentence) as refused:
+        CharacterModelling(str(home / "text.txt"), encoding=encoding).load()
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-8-sig", "cp1252"])
+def test_other_encodings_are_read_where_they_are_named(home: Path, encoding: str) -> None:
+    (home / "text.txt").write_text(WIDE, encoding=encoding)
+    assert spelled(open_corpus(TextSource(str(home / "text.txt"), encoding=encoding))) == WIDE
+
+
+def test_a_folder_and_a_device_are_no_texts(home: Path) -> None:
+    with pytest.raises(UsageError, match="is a folder"):
+        open_corpus(TextSource(str(home)))
+    with pytest.raises(UsageError, match=r"/dev/null is no regular file"):
+        open_corpus(TextSource("/dev/null"))
 
 
 def test_a_truncated_gzip_is_refused(home: Path) -> None:

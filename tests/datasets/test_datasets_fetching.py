@@ -81,10 +81,10 @@ def leftovers(home: Path) -> list[str]:
     return [path.name for path in (home / "data").rglob("*") if path.name.startswith(".")]
 
 
-def test_a_file_is_fetched_verified_and_kept_packed(home: Path, mirror: Mirror, offer: Offer) -> None:
+def test_a_file_is_fetched_verified_and_unpacked(home: Path, mirror: Mirror, offer: Offer) -> None:
     folder = offer("/text8.gz")
     mirror.answers["/text8.gz"] = gzip.compress(CONTENT)
-    assert fetch("text8", progress=False) == [folder / "text8.gz"]
+    assert fetch("text8", progress=False) == [folder / "text8"]
     assert registry.contents("text8") == [CONTENT]
     assert registry.check("text8").state == "present"
     assert not leftovers(home)

@@ -93,6 +93,6 @@ def test_training_needs_no_pooch_and_listing_needs_no_torch() -> None:
         "import sys; sys.modules['pooch'] = sys.modules['requests'] = None",
         "from nlstm_lab.datasets import registry, storing",
         "assert 'torch' not in sys.modules",
-        "from nlstm_lab.datasets import synthetic",
+        "from nlstm_lab.datasets import text",
     )
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)

@@ -1,5 +1,6 @@
 """Importing what was obtained by hand: files, archives, folders, and malice in them."""
 
+import bz2
 import gzip
 import io
 import os
@@ -12,7 +13,7 @@ import pytest
 
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.storing import import_
-from nlstm_lab.errors import DamagedFile, UsageError
+from nlstm_lab.errors import DamagedFile, LabError, UsageError
 
 POEMS = [b"train", b"valid", b"test"]
 Publish = Callable[..., dict[str, bytes]]
@@ -56,11 +57,59 @@ def test_files_are_located_anywhere(home: Path, publish: Publish, make: Callable
     assert not list((home / "data").rglob("LIES"))
 
 
-def test_packed_files_stay_packed(home: Path, publish: Publish) -> None:
-    files = publish("mnist", [b"a", b"b", b"c", b"d"], store=False)
-    place = folder(home / "mine", {f"{name}.gz": gzip.compress(content) for name, content in files.items()})
-    assert all(path.suffix == ".gz" for path in import_("mnist", place))
+def test_packed_files_are_known_by_their_names_or_checksums_and_unpacked(home: Path, publish: Publish) -> None:
+    contents = [b"one", b"two", b"three", b"four"]
+    names = list(publish("mnist", contents, store=False))
+    files = {
+        **{f"{names[0]}.gz": gzip.compress(contents[0]), "train-labels.idx1-ubyte": contents[1]},
+        **{"something": contents[2], "._something": contents[2], f"{names[3]}.bz2": bz2.compress(contents[3])},
+    }
+    assert [path.name for path in import_("mnist", folder(home / "mine", files))] == names
     assert registry.check("mnist").state == "present"
+    assert registry.contents("mnist") == contents
+
+
+def test_what_macos_puts_into_an_archive_is_ignored(home: Path, publish: Publish) -> None:
+    publish("text8", [b" a text"], store=False)
+    made = zipped(home / "text8.zip", {"text8": b" a text", "__MACOSX/._text8": b"Mac OS X", ".DS_Store": b"x"})
+    assert import_("text8", made) == [home / "data/text8/text8"]
+
+
+@pytest.mark.parametrize("name", ["qtrain5.gz", "lineStrokes-all.tar.gz"])
+def test_a_damaged_file_is_called_by_the_name_that_the_user_knows(home: Path, publish: Publish, name: str) -> None:
+    """And not by that of the temporary copy."""
+    publish("poetry", POEMS, store=False)
+    (home / name).write_bytes(gzip.compress(os.urandom(9000))[:5000])
+    with pytest.raises(DamagedFile) as refused:
+        import_("poetry" if name.startswith("q") else "iamondb", home / name)
+    assert str(refused.value).startswith(f"{home / name} ")
+    assert not [path for path in (home / "data").rglob("*") if path.is_file()]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="asks another user's rights of a forked process")
+def test_a_folder_that_cannot_be_read_is_said(home: Path, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish("poetry", POEMS, store=False)
+    shut = folder(home / "shut", {"poetry/qtrain5": b"train"}) / "poetry"
+    monkeypatch.setenv("NLSTM_LAB_DATA", str(home / "shut"))
+    shut.chmod(0)
+    for parent in (home, *home.parents[:2]):
+        parent.chmod(0o755)
+    reading, writing = os.pipe()
+    if not os.fork():
+        os.setuid(65534) if os.getuid() == 0 else None
+        said = []
+        for ask in (lambda: registry.locate("poetry"), lambda: import_("poetry", home / "shut")):
+            try:
+                ask()
+            except LabError as error:
+                said.append(str(error))
+        os.write(writing, "\n".join(said).encode())
+        os._exit(0)
+    os.close(writing)
+    os.wait()
+    said = os.read(reading, 10_000).decode().splitlines()
+    shut.chmod(0o755)
+    assert [line.startswith(f"{shut} cannot be read: permission denied") for line in said] == [True, True]
 
 
 def test_a_single_file_is_taken_under_any_name(home: Path, publish: Publish) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from known_signals import signals
 
-from nlstm_lab.datasets.synthetic import PHRASE, WITHIN, WORD, NestedLanguage
+from nlstm_lab.datasets.text import PHRASE, WITHIN, WORD, NestedLanguage
 from nlstm_lab.errors import UsageError
 
 

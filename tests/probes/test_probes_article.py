@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from nlstm_lab import paths, probes
+from nlstm_lab.datasets import Sequences
 from nlstm_lab.datasets.base import Symbols, Vocabulary
-from nlstm_lab.datasets.excerpt import Sequences
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build

@@ -13,8 +13,8 @@ from torch import nn
 from nlstm_lab import probes, runs
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM
+from nlstm_lab.datasets import Excerpt
 from nlstm_lab.datasets.base import Vocabulary
-from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models import MixtureDensity, Network
 from nlstm_lab.probes.boundary_chance import judged, text_truths

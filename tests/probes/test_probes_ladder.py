@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from nlstm_lab.datasets.excerpt import KnownText
-from nlstm_lab.datasets.synthetic import WITHIN, WORD, NestedLanguage
-from nlstm_lab.probes import boundary_chance as segments
+from nlstm_lab.datasets import KnownText
+from nlstm_lab.datasets.text import WITHIN, WORD, NestedLanguage
 from nlstm_lab.probes import boundary_records as recorded
+from nlstm_lab.probes import segments
 
 TEXT = KnownText(NestedLanguage(words=32, topics=4), "valid", 9_500)
 

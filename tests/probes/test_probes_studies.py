@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from nlstm_lab import models, paths, probes
+from nlstm_lab.datasets import Excerpt
 from nlstm_lab.datasets.base import Symbols, Vocabulary
-from nlstm_lab.datasets.excerpt import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.probes import boundary_records as recorded

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from nlstm_lab import experiments, models, training
-from nlstm_lab.datasets.synthetic import NestedLanguage
+from nlstm_lab.datasets.text import NestedLanguage
 from nlstm_lab.errors import UsageError
 from nlstm_lab.training import TrainingConfig
 

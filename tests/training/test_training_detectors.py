@@ -8,7 +8,7 @@ import torch
 from nlstm_lab import models, training
 from nlstm_lab.cells import fast
 from nlstm_lab.datasets.base import Symbols
-from nlstm_lab.datasets.synthetic import NestedLanguage
+from nlstm_lab.datasets.text import NestedLanguage
 from nlstm_lab.errors import UsageError
 from nlstm_lab.training import TrainingConfig
 from nlstm_lab.training.liveness import detectors, ratio_loss, shares
