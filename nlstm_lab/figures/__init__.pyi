@@ -10,8 +10,6 @@ from .connectivity import lag_profiles as lag_profiles
 from .contents import memory_contents as memory_contents
 from .contents import single_cells as single_cells
 from .costs import cost as cost
-from .death import inner_memory_death as inner_memory_death
-from .death import inner_memory_remedies as inner_memory_remedies
 from .diagrams import computational_graphs as computational_graphs
 from .diagrams import nested_architecture as nested_architecture
 from .diagrams import unit_diagrams as unit_diagrams

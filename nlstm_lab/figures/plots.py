@@ -212,4 +212,6 @@ def _band(panel: Axes, frame: pd.DataFrame, x: str, y: str, colour: str) -> None
 
 def _legend(figure: Figure, names: list[str], labels: Mapping[str, str] | None) -> None:
     handles = [Line2D([], [], label=_label(name, labels), **memory_style(name)) for name in names]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=min(4 if figure.get_figwidth() > 5 else 2, len(handles))
+    )

@@ -20,10 +20,7 @@ from .completion import Completer as Completer
 from .completion import Completion as Completion
 from .completion import continued as continued
 from .completion import offered as offered
-from .death import doubling_slope as doubling_slope
 from .death import first_updates as first_updates
-from .death import remedy_outcomes as remedy_outcomes
-from .death import remedy_verdicts as remedy_verdicts
 from .decoding import carriers as carriers
 from .decoding import cell_cuts as cell_cuts
 from .decoding import contents as contents

@@ -230,11 +230,12 @@ def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFr
         updates: After which updates of the first epoch (those that training logs); none for after the best epoch.
 
     Returns:
-        One row a run, memory and update, with the shares `latched`, `silent` and `dead` (both).
+        One row a run, memory and update, with the shares `saturated`, `constant` (of which histories speak as latched
+        and silent) and `dead` (both), on the first validation batch (see `training.liveness`).
 
     >>> import nlstm_lab as lab
     >>> dead = lab.runs.dead_shares(lab.runs.histories(lab.runs.recorded("ptb_char_nlstm", "small")))
-    >>> bool(dead.loc[dead["memory"] == "inner", "dead"].mean() > 0.9)  # trained as printed, the inner memory dies
+    >>> bool(dead.loc[dead["memory"] == "inner", "dead"].mean() > 0.9)  # from zero biases the inner memory dies
     True
     """
     wanted = list(updates)
@@ -243,12 +244,12 @@ def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFr
     kinds = rows["metric"].str.extract(SHARE).set_axis(["life", "memory"], axis=1)
     rows = rows.assign(**kinds).dropna(subset="life")
     keys = [name for name in KEYS if name in rows]
-    latched, silent = (
-        rows.loc[rows["life"] == life, [*keys, "value"]].rename(columns={"value": life})
-        for life in ("latched", "silent")
+    saturated, constant = (
+        rows.loc[rows["life"] == life, [*keys, "value"]].rename(columns={"value": name})
+        for life, name in (("latched", "saturated"), ("silent", "constant"))
     )
-    shares = latched.merge(silent, on=keys, validate="one_to_one")
-    return shares.assign(dead=shares["latched"] + shares["silent"])
+    shares = saturated.merge(constant, on=keys, validate="one_to_one")
+    return shares.assign(dead=shares["saturated"] + shares["constant"])
 
 
 def refuse_in_notebook(experiment: Experiment, seed: int, device: str) -> None:

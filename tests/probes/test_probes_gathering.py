@@ -37,7 +37,7 @@ def test_dead_shares_are_those_of_the_best_epoch_or_of_an_early_update():
     ]  # fmt: skip
     assert after["dead"].tolist() == pytest.approx([0.875, 0.895, 0.875])
     early = dead_shares(histories({"as printed": [run(3)]}), updates=(10, 30))
-    assert early[["setting", "update", "latched", "silent"]].values.tolist() == [["as printed", 10, 0.53, 0.28]]
+    assert early[["setting", "update", "saturated", "constant"]].values.tolist() == [["as printed", 10, 0.53, 0.28]]
 
 
 def test_a_study_of_each_network_gets_the_seed_of_its_run():
