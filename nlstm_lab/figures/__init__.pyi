@@ -1,6 +1,5 @@
 from .activations import all_cells as all_cells
 from .activations import cell_activations as cell_activations
-from .activations import liveliest as liveliest
 from .boundaries import boundary_rows as boundary_rows
 from .boundaries import hidden_norms as hidden_norms
 from .boundaries import update_counts as update_counts
@@ -51,7 +50,6 @@ from .style import look as look
 from .style import override as override
 from .style import styled as styled
 from .style import use_style as use_style
-from .summaries import activation_summary as activation_summary
 from .tables import differences as differences
 from .tables import folded as folded
 from .tables import table as table

@@ -1,8 +1,9 @@
-"""Cell activations along a text: figures 3 and 4 of Nested LSTMs (Moniz & Krueger 2017)."""
+"""Cell activations along a sequence: figures 3 and 4 of Nested LSTMs (Moniz & Krueger 2017)."""
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,19 +13,60 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.panels import memory_label, panels
 from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, look, sheet, styled
-from nlstm_lab.figures.summaries import Values, activation_frame
 
+Values = Literal["printed", "tanh", "raw"]
 MONO = "monospace"
 
-# inches; a cell is so high, and as wide as a character of the text beside it needs
-CELL, TITLE, TEXT, LINE_GAP, BAR = 0.083, 0.20, 0.125, 0.10, 0.40
+# inches; a cell is so high, and at least as wide as a character of the text under it needs
+CELL, TITLE, TEXT, LINE_GAP, BAR = 0.083, 0.14, 0.125, 0.10, 0.40
 MARGIN, PANEL_GAP = 0.26, 0.12
-DIGIT = 0.053  # of the number of a cell
+DIGIT, LETTER = 0.053, 0.055  # of the number of a cell, and of a title
 WIDE, NARROW = (0.083, 7.2), (0.066, 6.6)  # inches a character, and its font size
-STRETCH = 1.25  # how much wider a character may be, so that lines fill their place
+MANY = 250  # characters, from which on narrow ones keep a figure on a page
+
+
+def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: Values = "printed") -> pd.DataFrame:
+    """What the figure shows: a row for each memory (innermost or highest first), unit and step."""
+    if values not in ("printed", "tanh", "raw"):
+        raise ValueError(f"values must be 'printed', 'tanh' or 'raw', not {values!r}")
+    if "c" not in trace:
+        raise UsageError(f"{trace.attrs.get('model') or 'this network'} has no cells: see lab.widgets.CellExplorer")
+    c = trace["c"].transpose("memory", "unit", "time")
+    wanted = list(range(units)) if isinstance(units, int) else list(units)
+    if c.size == 0 or not wanted:
+        raise ValueError("there is nothing to draw: the trace or the list of units is empty")
+    if outside := [unit for unit in wanted if not 0 <= unit < c.sizes["unit"]]:
+        raise ValueError(f"units {outside} are not among the network's {c.sizes['unit']} (counted from 0)")
+    names = [str(memory) for memory in c["memory"].values]
+    # the other memories of a Nested LSTM are what an inner output gate let through: already within (-1, 1)
+    innermost = {re.match(r"(layer \d+)?", memory)[0]: memory for memory in names}.values()  # type: ignore[index]
+    frames = []
+    for memory in reversed(names):
+        raw = np.asarray(c.sel(memory=memory).values, dtype=np.float64)[wanted]
+        nested = not re.fullmatch(r"cell|layer \d+", memory)
+        gated = nested and memory not in innermost
+        squash = values == "tanh" or (values == "printed" and not gated)
+        # what is drawn in a memory's place, such as a hidden state, brings its own symbol
+        symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and not gated else "c_t")
+        columns = {
+            "memory": memory,
+            "unit": np.repeat(wanted, raw.shape[1]),
+            "time": np.tile(np.arange(raw.shape[1]), len(wanted)),
+            "symbol": np.tile(_symbols(trace), len(wanted)),
+            "quantity": rf"$\tanh({symbol})$" if squash else f"${symbol}$",
+            "value": (np.tanh(raw) if squash else raw).ravel(),
+        }
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _symbols(trace: xr.Dataset) -> Sequence[str]:
+    """What was read at every step; nothing where that is a vector."""
+    return trace["symbol"].values.astype(str).tolist() if "symbol" in trace.coords else [""] * trace.sizes["time"]
 
 
 @styled
@@ -37,10 +79,10 @@ def cell_activations(
 ) -> Figure:
     """Every memory of `trace` side by side, the innermost (or highest) on the left, as the paper prints them.
 
-    Red is negative, blue positive.
+    Red is negative, blue positive. Under the cells stands what was read, or every tenth step where that are vectors.
 
     Args:
-        trace: `lab.probes.trace`: variable c (time, memory, unit), coordinates symbol (time) and memory.
+        trace: `lab.probes.trace`: variable c (time, memory, unit), coordinates memory and, of symbols, symbol (time).
         units: The first so many cells, or which ones.
         values: "printed" as in the paper (tanh of the innermost memory and of every layer of a stack, but the outer
             memory of a Nested LSTM as it is), or "tanh" or "raw" of all.
@@ -59,47 +101,48 @@ def cell_activations(
     """
     frame = activation_frame(trace, units, values)
     memories = list(dict.fromkeys(frame["memory"]))
-    symbols = [str(symbol) for symbol in trace["symbol"].values]
+    symbols = _symbols(trace)
     panel = (width - MARGIN) / len(memories)
-    pitch, font = WIDE if panel > 2.5 else NARROW
+    pitch, font = WIDE if panel > 2.5 and len(symbols) <= MANY else NARROW
     per_line = int((panel - PANEL_GAP) / pitch)
     if per_line < 1:
         raise ValueError(f"{len(memories)} memories side by side need more than {width} inches")
     lines = balanced(symbols, per_line)
-    per_line = max(stop - start for start, stop in lines)
-    size = 8 if font == WIDE[1] else 6.5
-    pitch = min((panel - PANEL_GAP) / per_line, STRETCH * pitch)
+    pitch = (panel - PANEL_GAP) / max(stop - start for start, stop in lines)
     shown = list(dict.fromkeys(frame["unit"]))
+    titles = {memory: _title(frame, memory, panel) for memory in memories}
+    top = TITLE * (1 + max(title.count("\n") for title in titles.values())) + 0.04
     block = len(shown) * CELL + TEXT + LINE_GAP
-    height = TITLE + block * len(lines) + BAR
+    height = top + block * len(lines) + BAR
     figure, ax = sheet(ax, width, height)
-    grids = {
-        memory: group.pivot(index="unit", columns="time", values="value").loc[shown].to_numpy()
-        for memory, group in frame.groupby("memory")
-    }
+    grids = {memory: _grid(frame, memory).loc[shown].to_numpy() for memory in memories}
     bounded = values != "raw"
-    panel = per_line * pitch + PANEL_GAP
-    left = width - panel * len(memories) + PANEL_GAP / 2
     beside: dict[str, Any] = {"ha": "right", "fontsize": 6}
     for k, memory in enumerate(memories):
-        x = left + k * panel
-        quantity = frame.loc[frame["memory"] == memory, "quantity"].iloc[0]
-        # two layers are a stack's lower and upper one; with more, they are counted
-        label = look(memory).label if "layer 3" in memories else memory_label(memory)
-        ax.text(x, TITLE - 0.05, f"{label},  {quantity}", va="baseline", fontsize=size)
+        x = MARGIN + k * panel + PANEL_GAP / 2
+        ax.text(x, top - 0.05, titles[memory], va="baseline", fontsize=7, linespacing=1.15)
         limit = 1.0 if bounded else float(np.nanmax(np.abs(grids[memory]), initial=1e-12))
         norm = Normalize(-limit, limit)
         for row, (start, stop) in enumerate(lines):
-            y = TITLE + row * block
-            _block(ax, x, y, grids[memory][:, start:stop], symbols[start:stop], norm, pitch, font)
+            y = top + row * block
+            _block(ax, x, y, grids[memory][:, start:stop], symbols, start, norm, pitch, font)
             if k == 0:
                 for unit_row, unit in enumerate(shown):
                     ax.text(x - 0.03, y + (unit_row + 0.5) * CELL, str(unit), va="center_baseline", **beside)
                 at = x - 0.05 - DIGIT * len(str(max(shown))), y + len(shown) * CELL / 2
                 ax.text(*at, "cell", rotation=90, va="center", **beside)
         if not bounded or k == 0:
-            _colour_bar(ax, x + (per_line * pitch - 1.1) / 2 if not bounded else width / 2 - 0.55, height, norm)
+            _colour_bar(ax, x + (panel - PANEL_GAP - 1.1) / 2 if not bounded else width / 2 - 0.55, height, norm)
     return attach(figure, frame, {"value": LIVE})
+
+
+def _title(frame: pd.DataFrame, memory: str, room: float) -> str:
+    """A memory's name and what is drawn of it, in one line where there is room for it."""
+    # two layers are a stack's lower and upper one; with more, they are counted
+    label = look(memory).label if (frame["memory"] == "layer 3").any() else memory_label(memory)
+    quantity = frame.loc[frame["memory"] == memory, "quantity"].iloc[0]
+    letters = len(label) + 4 + len(re.sub(r"\\tilde|[${}_\\]", "", quantity))
+    return f"{label},  {quantity}" if letters * LETTER < room else f"{label},\n{quantity}"
 
 
 def wrap(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
@@ -120,16 +163,31 @@ def balanced(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
 
 
 def _block(
-    ax: Axes, x: float, y: float, grid: np.ndarray, symbols: Sequence[str], norm: Normalize, pitch: float, font: float
+    ax: Axes,
+    x: float,
+    y: float,
+    grid: np.ndarray,
+    symbols: Sequence[str],
+    start: int,
+    norm: Normalize,
+    pitch: float,
+    font: float,
 ) -> None:
-    """One line of text under its cells: [cells, characters] with the upper left corner at (x, y)."""
+    """One line of text, from step `start`, under its cells: [cells, steps] with the upper left corner at (x, y)."""
     rows, columns = grid.shape
     across, down = x + pitch * np.arange(columns + 1), y + CELL * np.arange(rows + 1)
     ax.pcolormesh(across, down, grid, cmap=DIVERGING, norm=norm, edgecolors="#d9d9d9", linewidth=0.25)
     ax.plot([x, x + columns * pitch], [down[-1] + 0.006] * 2, color="#b0b0b0", linewidth=0.4)
-    how: dict[str, Any] = {"ha": "center", "va": "baseline", "fontsize": font, "family": MONO}
-    for k, symbol in enumerate(symbols):
-        ax.text(x + (k + 0.5) * pitch, down[-1] + 0.095, glyph(symbol), **how)
+    for k, words in _ticks(symbols, start, start + columns).items():
+        place = x + (k - start + 0.5) * pitch, down[-1] + 0.095
+        ax.text(*place, words, ha="center", va="baseline", fontsize=font, family=MONO)
+
+
+def _ticks(symbols: Sequence[str], start: int, stop: int) -> dict[int, str]:
+    """What stands under the steps of a line: symbols, or of vectors every tenth step's number."""
+    if any(symbols):
+        return {k: glyph(symbols[k]) for k in range(start, stop)}
+    return {k: str(k) for k in range(-(-start // 10) * 10, stop, 10)}
 
 
 def _colour_bar(ax: Axes, x: float, height: float, norm: Normalize) -> None:
@@ -149,33 +207,17 @@ def _colour_bar(ax: Axes, x: float, height: float, norm: Normalize) -> None:
 ROW, HEAD, FOOT, SYMBOL = 0.042, 0.22, 0.55, 0.06  # inches: of a cell, and of a character that can be read
 
 
-def liveliest(trace: xr.Dataset, count: int = 7) -> list[int]:
-    """The `count` units whose innermost (or highest) memory moves most from one character to the next, most first.
-
-    Args:
-        trace: `lab.probes.trace(model, text)`.
-        count: How many.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> trace = lab.probes.trace(model, "the old man said that he would not sell")
-    >>> figure = lab.figures.cell_activations(trace, units=liveliest(trace, 3))
-    """
-    frame = activation_frame(trace, trace.sizes["unit"])
-    grid = _grid(frame, str(frame["memory"].iloc[0]))
-    return _movement(grid).round(LIVE).sort_values(ascending=False, kind="stable").index[:count].tolist()
-
-
 @styled
 def all_cells(traces: Mapping[str, xr.Dataset], rows: int = 25, width: float = PAGE, ax: Axes | None = None) -> Figure:
     """Every memory along the text, a panel for each memory of each named trace, in the colours of figure 3.
 
     Cells stand in the order in which they move, the calmest first; so many are drawn, at equal distances. The frame has
-    a row for every cell, in the network's order, with its movement and a column for each character.
+    a row for every cell, in the network's order, with its movement and a column for each step.
 
     Args:
-        traces: Traces of the same text (`lab.probes.trace`).
+        traces: Traces of the same sequence (`lab.probes.trace`).
         rows: How many cells a panel draws.
+        width: Inches.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -188,25 +230,29 @@ def all_cells(traces: Mapping[str, xr.Dataset], rows: int = 25, width: float = P
         table = activation_frame(trace, trace.sizes["unit"])
         for memory, group in table.groupby("memory", sort=False):
             grid = _grid(table, str(memory))
-            movement = _movement(grid)
+            movement = grid.diff(axis=1).abs().mean(axis=1)  # from each step to the next, on average
             order = movement.sort_values(kind="stable").index
             chosen = order[np.unique(np.linspace(0, len(order) - 1, rows).round().astype(int))]
             title = f"{name}: {memory_label(str(memory))}, {group['quantity'].iloc[0]}"
-            drawn.append((f"{title}: {len(chosen)} of {len(order)} cells, calmest first", grid.loc[chosen]))
+            counted = f"{len(chosen)} of {len(order)} cells, calmest first"
+            apart = ": " if LETTER * len(title + counted) < width else "\n"
+            drawn.append((title + apart + counted, grid.loc[chosen]))
             frames.append(grid.reset_index().assign(network=name, memory=memory, movement=movement.to_numpy()))
-    symbols = [glyph(str(symbol)) for symbol in trace["symbol"].values]
-    readable = len(symbols) * SYMBOL <= width
-    figure, axes = panels(ax, len(drawn), 1, width, len(drawn) * (rows * ROW + HEAD) + FOOT, sharex=True)
+    symbols = _symbols(trace)
+    readable = any(symbols) and len(symbols) * SYMBOL <= width
+    ticks: Any = [glyph(each) for each in symbols] if readable else 10 * -(-len(symbols) // int(30 * width))
+    height = len(drawn) * (rows * ROW + HEAD + 0.12 * ("\n" in drawn[0][0])) + FOOT
+    figure, axes = panels(ax, len(drawn), 1, width, height, sharex=True)
     for panel, (title, cells) in zip(axes[:, 0], drawn, strict=True):
         how = {"cmap": DIVERGING, "vmin": -1, "vmax": 1, "cbar": False, "rasterized": True, "yticklabels": False}
-        sns.heatmap(cells, ax=panel, xticklabels=symbols if readable else "auto", **how)
-        panel.set_title(title, loc="left", fontsize=7.5, pad=2)
+        sns.heatmap(cells, ax=panel, xticklabels=ticks, **how)
+        panel.set_title(title, loc="left", pad=2)
         panel.set(xlabel="", ylabel="")
         panel.tick_params(axis="x", length=0 if readable else 2, labelrotation=0, pad=1)
         panel.tick_params(axis="y", length=0)
     for label in axes[-1, 0].get_xticklabels() if readable else ():
         label.set(family=MONO, fontsize=6)
-    axes[-1, 0].set_xlabel("" if readable else "position (characters)")
+    axes[-1, 0].set_xlabel("" if readable else "position (steps)")
     mesh = axes[-1, 0].collections[0]
     place: dict[str, Any] = {"orientation": "horizontal", "fraction": 0.03, "pad": 0.02, "shrink": 0.3}
     bar = figure.colorbar(mesh, ax=axes[:, 0].tolist(), label="activation", **place)
@@ -218,10 +264,5 @@ def all_cells(traces: Mapping[str, xr.Dataset], rows: int = 25, width: float = P
 
 
 def _grid(frame: pd.DataFrame, memory: str) -> pd.DataFrame:
-    """Units by characters of one memory."""
+    """Units by steps of one memory."""
     return frame[frame["memory"] == memory].pivot(index="unit", columns="time", values="value")
-
-
-def _movement(grid: pd.DataFrame) -> pd.Series:
-    """How far each unit moves from one character to the next, on average."""
-    return grid.diff(axis=1).abs().mean(axis=1)

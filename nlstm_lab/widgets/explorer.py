@@ -14,8 +14,7 @@ from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import NestedLSTMCell
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.activations import cell_activations
-from nlstm_lab.figures.summaries import activation_frame
+from nlstm_lab.figures.activations import activation_frame, cell_activations
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import hidden_states, memory_states
 from nlstm_lab.probes.unit_statistics import contrast, values_of

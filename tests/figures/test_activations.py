@@ -1,5 +1,7 @@
 """Figures 3 and 4: which memory stands where, through which function, in which colours."""
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -92,15 +94,33 @@ def test_red_is_negative_white_zero_blue_positive(trace):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [figures.COLUMN, figures.PAGE])
-def test_nothing_leaves_the_figure(trace, width):
-    figure = figures.cell_activations(trace(), width=width)
+@pytest.mark.parametrize("width", [3.25, 5.5, 6.75])
+@pytest.mark.parametrize("length", [2, 43, 500])
+@pytest.mark.parametrize("memories", [["layer 1", "layer 2"], ["outer", "middle", "inner"]])
+def test_from_2_to_500_characters_the_width_is_used_and_nothing_overprints(trace, width, length, memories):
+    figure = figures.cell_activations(
+        trace(memories, text=("shares fell sharply on friday " * 20)[:length]), width=width
+    )
     figure.draw_without_rendering()
     box = figure.get_tightbbox()
-    assert (box.x0 >= 0, box.y0 >= 0) == (True, True)
-    assert box.x1 <= figure.get_figwidth() + 1e-9
+    assert min(box.x0, box.y0) >= 0
+    assert 0.95 * width < box.x1 <= width + 1e-9
     assert box.y1 <= figure.get_figheight() + 1e-9
-    assert figure.get_figwidth() == width
+    (ax,) = figure.axes
+    titles = [text.get_window_extent() for text in ax.texts if "_t" in text.get_text()]
+    assert all(one.x1 < other.x0 for one, other in pairwise(titles))
+    assert len(titles) == len(memories)
+    assert min(text.get_fontsize() for text in ax.texts) >= 6
+
+
+def test_vectors_have_the_numbers_of_their_steps(trace):
+    figure = figures.cell_activations(trace().drop_vars("symbol"), units=[3])
+    assert [text.get_text() for text in figure.axes[0].texts if text.get_family() == ["monospace"]][:3] == [
+        "0",
+        "10",
+        "20",
+    ]
+    assert figures.all_cells({"one": trace().drop_vars("symbol")}, width=3.25).axes
 
 
 def test_it_draws_into_axes_of_ones_own(trace):
@@ -134,15 +154,7 @@ def test_a_wrong_argument_is_named(trace, arguments, sentence):
         figures.cell_activations(trace(), **arguments)
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        figures.cell_activations,
-        figures.liveliest,
-        lambda trace: figures.activation_summary([trace]),
-        lambda trace: figures.all_cells({"a GRU": trace}),
-    ],
-)
+@pytest.mark.parametrize("draw", [figures.cell_activations, lambda trace: figures.all_cells({"a GRU": trace})])
 def test_a_unit_without_memory_cells_is_refused_in_a_sentence(trace, draw):
     hidden = trace(["h"]).rename(c="h", memory="layer").assign_attrs(model="gru")  # as a GRU's trace is
     with pytest.raises(UsageError, match=r"gru.*CellExplorer"):
@@ -155,18 +167,6 @@ def test_words_stay_whole_where_they_can():
     assert "".join(text[start:stop] for start, stop in lines) == text
     assert all(0 < stop - start <= 8 for start, stop in lines)
     assert text[slice(*lines[0])] == "to be, "
-
-
-def test_the_summary_counts_movement_and_held_cells(trace):
-    data = trace(units=4)
-    data["c"][:, 1, 0] = 50.0  # one inner cell of four stands still, saturated
-    data["c"][:, 0] = np.resize([0.5, -0.5], data.sizes["time"])[:, None]
-    summary = figures.activation_summary([data]).set_index("memory")
-    assert summary.loc["outer", "step"] == pytest.approx(1.0)
-    assert summary.loc["outer", "held"] == 0
-    late = np.tanh(data["c"][len(data["c"]) // 2, 1, 1])
-    assert summary.loc["inner", "held"] == (1.0 if late > 0.99 else 0.25)
-    assert set(summary["run"]) == {"ptb_char_nlstm/small-seed0"}
 
 
 @pytest.mark.parametrize("rows", [4, 40])
@@ -184,9 +184,3 @@ def test_all_cells_are_drawn_with_the_calmest_first(trace, rows):
         assert (np.diff(np.abs(np.diff(image)).mean(1)) >= 0).all()
         c = data["c"].sel(memory=memory).transpose("unit", "time").to_numpy()[part["unit"]]
         np.testing.assert_allclose(grid, np.tanh(c) if memory == "inner" else c, atol=1e-4)
-
-
-def test_the_liveliest_cell_is_the_one_that_moves_most(trace):
-    moving = trace().copy(deep=True)
-    moving["c"].loc[{"unit": 3}] = np.where(np.arange(moving.sizes["time"]) % 2, 5.0, -5.0)[:, None]
-    assert figures.liveliest(moving, 1) == [3]

@@ -101,14 +101,6 @@ def test_a_recorded_number_is_drawn_anew_where_its_last_stored_digit_changes(fol
     assert contents(folder) != before
 
 
-def test_the_liveliest_of_equals_is_the_first() -> None:
-    chosen = figures.liveliest(activations(), 12)
-    for k in range(3):  # moves as much as the one six places on, but for the last digits
-        assert chosen.index(k) + 1 == chosen.index(k + 6)
-    assert chosen[-3:] == [9, 10, 11]
-    assert figures.liveliest(moved(activations(), relative=1e-7), 12) == chosen
-
-
 def otherwise(calls: list[str], measure: Callable[..., xr.Dataset], *args: Any, **options: Any) -> xr.Dataset:
     """What a probe would measure on another processor."""
     calls.append(measure.__name__)
