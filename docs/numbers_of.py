@@ -289,6 +289,15 @@ def fires(truth: str, runs: Sequence[lab.runs.Run] = ()) -> "pd.Series[float]":
     return shares[truth]
 
 
+def above_chance() -> pd.DataFrame:
+    """F1 at a space or the character after it, a row a seed: above chance, the best of that rate, and the ratio."""
+    judged = boundaries("segment_scores").query("truth == 'spaces' and within == 'or one after'").set_index("seed")
+    network, chance = (judged[judged["detector"] == name] for name in ("network", "random"))
+    best = 2 * network[["rate", "base"]].min(axis=1) / (network["rate"] + network["base"]) - chance["f1"]
+    above = network["f1"] - chance["f1"]
+    return pd.DataFrame({"above": above, "best": best, "corrected": above / best})
+
+
 @cache
 def ladder(quantity: str, text: str = "a language whose words are known") -> dict[str, Interval]:
     """Every setting's `quantity` over seeds, as notebook 21 draws it for that text."""

@@ -2,7 +2,6 @@ from .activations import all_cells as all_cells
 from .activations import cell_activations as cell_activations
 from .boundaries import boundary_rows as boundary_rows
 from .boundaries import hidden_norms as hidden_norms
-from .boundaries import update_counts as update_counts
 from .connectivity import connectivity_reach as connectivity_reach
 from .connectivity import connectivity_sentence as connectivity_sentence
 from .connectivity import lag_profiles as lag_profiles
@@ -21,7 +20,6 @@ from .hierarchical import hierarchical_gating as hierarchical_gating
 from .interventions import cut_along_text as cut_along_text
 from .interventions import cut_effects as cut_effects
 from .interventions import memory_horizon as memory_horizon
-from .learning import ablation as ablation
 from .learning import first_updates_and_epochs as first_updates_and_epochs
 from .learning import learning_curves as learning_curves
 from .learning import run_curves as run_curves
@@ -38,10 +36,6 @@ from .points import time_constants as time_constants
 from .printed import printed_and_measured as printed_and_measured
 from .saving import manifest as manifest
 from .saving import save as save
-from .scores import boundary_ladder as boundary_ladder
-from .scores import boundary_scores as boundary_scores
-from .scores import detector_training as detector_training
-from .scores import segment_lengths as segment_lengths
 from .style import COLUMN as COLUMN
 from .style import DIVERGING as DIVERGING
 from .style import PAGE as PAGE

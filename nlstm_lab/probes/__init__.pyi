@@ -1,14 +1,10 @@
 from .attributing import attribution as attribution
 from .baselines import shuffled as shuffled
 from .baselines import untrained as untrained
-from .boundary_chance import attained as attained
-from .boundary_chance import by_chance as by_chance
 from .boundary_records import boundary_information as boundary_information
 from .boundary_records import flush_effects as flush_effects
-from .boundary_records import ladder_scores as ladder_scores
 from .boundary_records import ladder_verdicts as ladder_verdicts
 from .boundary_records import length_counts as length_counts
-from .boundary_records import operation_shares as operation_shares
 from .boundary_records import segment_scores as segment_scores
 from .boundary_records import surprisal_since_flush as surprisal_since_flush
 from .boundary_records import update_costs as update_costs
@@ -30,7 +26,6 @@ from .dynamics import fixed_points as fixed_points
 from .dynamics import slow_modes as slow_modes
 from .handwriting import floored as floored
 from .handwriting import pen as pen
-from .handwriting import pen_scale as pen_scale
 from .handwriting import raw_units as raw_units
 from .handwriting import write as write
 from .handwriting import written as written
@@ -78,7 +73,6 @@ from .state_lens import lens as lens
 from .state_lens import lens_losses as lens_losses
 from .tracing import trace as trace
 from .unit_statistics import counterparts as counterparts
-from .unit_statistics import unit_labels as unit_labels
 from .unit_statistics import units as units
 from .words import context_accuracy as context_accuracy
 from .words import needed as needed

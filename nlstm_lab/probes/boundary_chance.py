@@ -104,21 +104,6 @@ def rivals(
     return {"random": random, "periodic": periodic, "surprise": [np.split(chosen, ends)]}
 
 
-def by_chance(data: xr.Dataset, seed: int = 0) -> xr.Dataset:
-    """Put the boundaries of a reading at random steps.
-
-    Args:
-        data: `lab.probes.boundaries(model, text)`.
-        seed: Of the steps.
-
-    Returns:
-        `data` with z of every layer in another order: the same rates, and no knowledge of the text.
-    """
-    generator = np.random.default_rng(seed)
-    shuffled = generator.permuted(data["z"].transpose("layer", "time").values, axis=1)
-    return data.assign(z=(("layer", "time"), shuffled)).transpose("time", "layer", ...)
-
-
 def _periodic(flags: Flags, phase: float) -> Flags:
     """As many boundaries as `flags` has, as evenly spread as steps allow."""
     passed = np.floor(np.arange(len(flags) + 1) * (flags.sum() / max(len(flags), 1)) + phase)
@@ -191,24 +176,6 @@ def beyond_symbol(readings: Sequence[xr.Dataset], truth: Sequence[Flags], seed: 
     return given, by_chance
 
 
-def attained(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scale F1 of the network to what a detector of its rate can attain: 0 is a random one, 1 the best.
-
-    Args:
-        scores: Of `judged`, gathered or not.
-
-    Returns:
-        The network's rows with `chance` (a random detector's F1), `best` (the largest at that rate) and `share`, NaN
-        where nothing can be attained.
-    """
-    keys = [name for name in scores if name not in ("detector", "rate", *Agreement._fields)]
-    chance = scores[scores["detector"] == "random"][[*keys, "f1"]].rename(columns={"f1": "chance"})
-    network = scores[scores["detector"] == NETWORK].merge(chance, on=keys, validate="one_to_one")
-    network["best"] = 2 * network[["rate", "base"]].min(axis=1) / (network["rate"] + network["base"])
-    reach = network["best"] - network["chance"]
-    return network.assign(share=((network["f1"] - network["chance"]) / reach).where(reach > 0))
-
-
 def lengths(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Flags]] = ()) -> pd.DataFrame:
     """How long whole segments are: one row a series ("layer 1", or a truth's name) and length, with their `count`."""
     detected = {
@@ -222,17 +189,6 @@ def lengths(readings: Sequence[xr.Dataset], truths: Sequence[Mapping[str, Flags]
         for length, count in zip(*np.unique(reading, return_counts=True), strict=True):
             rows.append({"series": series, "length": int(length), "count": int(count)})
     return pd.DataFrame(rows, columns=["series", "length", "count"])
-
-
-def operations(readings: Sequence[xr.Dataset]) -> pd.DataFrame:
-    """Every operation's count and share of the steps: one row a layer and operation."""
-    codes = np.concatenate([reading["operation"].values for reading in readings])
-    rows = []
-    for k, layer in enumerate(readings[0]["layer"].values.tolist()):
-        for code, name in enumerate(OPERATIONS):
-            hit = codes[:, k] == code
-            rows.append({"layer": layer, "operation": name, "count": int(hit.sum()), "share": float(hit.mean())})
-    return pd.DataFrame(rows)
 
 
 def since_flush(readings: Sequence[xr.Dataset]) -> pd.DataFrame:

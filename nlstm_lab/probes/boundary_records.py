@@ -4,7 +4,6 @@ What the ladder changes, its criterion and its predictions were written down bef
 (`data/targets/protocol.md`).
 """
 
-from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import product
 
@@ -21,9 +20,7 @@ from nlstm_lab.probes.boundary_chance import fires
 from nlstm_lab.probes.interventions import ROWS, continuations, effect, predictions
 from nlstm_lab.probes.reading import encode_symbols, reading, rows, states_at
 from nlstm_lab.probes.records import digest, read, recorded
-from nlstm_lab.probes.seeds import gather
 from nlstm_lab.probes.segmentation import OPERATIONS, boundaries, together
-from nlstm_lab.runs import Run
 from nlstm_lab.statistics import t_interval
 
 PIECE = 500  # characters that are judged in one piece, from a zero state, side by side with the others
@@ -71,16 +68,11 @@ def word_alignment(model: Network, text: Excerpt | KnownText, seed: int = 0) -> 
     readings, truths, windows = _readings(model, text)
     truth, within = ("word ends", "0") if isinstance(text, KnownText) else ("spaces", "or one after")
     of_truth = [{truth: of_text[truth]} for of_text in truths]
-    scores = segments.attained(segments.judged(readings, of_truth, {within: windows[within]}, seed))
+    scores = segments.judged(readings, of_truth, {within: windows[within]}, seed)
+    f1 = scores[scores["layer"] == 1].set_index("detector")["f1"]
     bits, shuffled = segments.beyond_symbol(readings, [of_text["word ends"] for of_text in truths], seed)
-    row = scores[scores["layer"] == 1][["rate", "base", "f1", "chance"]]
-    return row.assign(bits=bits, shuffled=shuffled)
-
-
-@recorded("operations", piece=PIECE)
-def operation_shares(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
-    """Count every operation and its share of the steps, one row a layer and operation (`segments.operations`)."""
-    return segments.operations(_readings(model, text)[0])
+    row = scores[(scores["layer"] == 1) & (scores["detector"] == segments.NETWORK)][["rate", "base", "f1"]]
+    return row.assign(chance=f1["random"], bits=bits, shuffled=shuffled)
 
 
 @recorded("updates", piece=PIECE)
@@ -161,30 +153,11 @@ def updates(model: Network, data: xr.Dataset) -> pd.DataFrame:
 NEAR = 0.05  # F1 above chance: boundaries whose interval ends below do not fall on words
 
 
-def ladder_scores(
-    runs: Mapping[tuple[str, str], Iterable[Run]], places: Mapping[str, Excerpt | KnownText]
-) -> pd.DataFrame:
-    """Gather `word_alignment` over the seeds of every setting.
-
-    Args:
-        runs: Of each text and setting; an empty list is left out.
-        places: Which part of each text is read.
-
-    Returns:
-        A row a run: its columns and those of `word_alignment`, text and setting.
-    """
-    frames = []
-    for (text, setting), some in runs.items():
-        if networks := [(run, run.model()) for run in some]:
-            frames.append(gather(networks, word_alignment, places[text]).assign(text=text, setting=setting))
-    return pd.concat(frames, ignore_index=True)
-
-
 def ladder_verdicts(scores: pd.DataFrame) -> pd.DataFrame:
     """Judge whether the first layer's boundaries fall on words, for every setting and text.
 
     Args:
-        scores: Of `ladder_scores`.
+        scores: `word_alignment` of the seeds of every setting, gathered, with columns text and setting.
 
     Returns:
         Index text and setting; seeds, rate; f1 (above chance), f1_low and f1_high; bits (of the ends of words given

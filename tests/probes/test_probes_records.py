@@ -11,8 +11,7 @@ from nlstm_lab import paths
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import DamagedFile, LabError, UsageError
-from nlstm_lab.probes import boundary_chance as segments
-from nlstm_lab.probes.boundary_records import operation_shares
+from nlstm_lab.probes.boundary_records import update_costs, updates
 from nlstm_lab.probes.records import digest, ensure
 from nlstm_lab.probes.segmentation import boundaries
 
@@ -100,13 +99,13 @@ def test_bad_requests_and_files_are_refused_in_a_sentence(folder):
 def test_what_was_read_with_other_weights_is_not_recorded_of_these(network, text, monkeypatch):
     monkeypatch.setattr(Excerpt, "read", lambda self: text)
     model, excerpt = network(HMLSTM, num_layers=2, scale=2.5), Excerpt("ptb", "valid", len(text))
-    before = operation_shares(model, excerpt)
+    before = update_costs(model, excerpt)
     with torch.no_grad():
         model.recurrent.cells[0].bias.neg_()
         model.recurrent.cells[0].weight_ih.mul_(3)
-    after = operation_shares(model, excerpt)
+    after = update_costs(model, excerpt)
     assert not before.equals(after)
-    assert after["count"].tolist() == segments.operations([boundaries(model, text)])["count"].tolist()
+    pd.testing.assert_frame_equal(after, updates(model, boundaries(model, text)))
 
 
 def test_where_nothing_can_be_recorded_nothing_is_measured(tmp_path, monkeypatch):

@@ -128,7 +128,7 @@ def test_information_is_entropy_at_most_and_nothing_at_least():
     )
 
 
-def test_lengths_operations_and_steps_since_a_flush():
+def test_lengths_and_steps_since_a_flush():
     z = np.zeros((10, 1))
     z[[1, 4, 6]] = 1
     operation = np.ones((10, 2))
@@ -137,36 +137,15 @@ def test_lengths_operations_and_steps_since_a_flush():
     found = reading(z, operation, surprise=np.array([np.nan, *range(1, 10)]))
     lengths = segments.lengths([found, found], [{"words": np.array([0, 1] * 5, bool)}] * 2)
     assert lengths.values.tolist() == [["layer 1", 2, 2], ["layer 1", 3, 2], ["words", 2, 8]]
-    told = segments.operations([found, found]).set_index(["layer", "operation"])
-    assert told["count"].to_dict() == {
-        (1, "COPY"): 0, (1, "UPDATE"): 14, (1, "FLUSH"): 6, (2, "COPY"): 6, (2, "UPDATE"): 14, (2, "FLUSH"): 0
-    }  # fmt: skip
-    assert told.loc[(1, "FLUSH"), "share"] == pytest.approx(0.3)
     since = segments.since_flush([found]).set_index("since")
     assert since["count"].tolist() == [3, 3, 1]
     assert since["bits"].tolist() == [(3 + 6 + 8) / 3, (4 + 7 + 9) / 3, 5]
 
 
-def test_boundaries_by_chance_are_as_many_at_other_steps_and_know_nothing():
-    true = np.arange(6000) % 6 == 0
-    found = reading(np.stack([true, ~true], 1))
-    chance = segments.by_chance(found)
-    assert chance["z"].dims == found["z"].dims
-    np.testing.assert_array_equal(chance["z"].sum("time"), found["z"].sum("time"))
-    assert mutual_information(chance["z"].sel(layer=1).values > 0, true) < 0.001
-    assert mutual_information(*(chance["z"].sel(layer=k).values > 0 for k in (1, 2))) < 0.001, "layers apart"
-    xr.testing.assert_equal(chance, segments.by_chance(found))
-
-
-def test_what_is_attained_is_a_share_of_what_a_rate_leaves():
+def test_the_symbol_of_a_space_tells_all_of_it_and_shuffled_boundaries_nothing():
     true = np.arange(600) % 6 == 0
-    for fires, share in ((true | (np.arange(600) % 2 == 0), 1.0), (np.roll(true, 1), None)):
-        symbols = ("time", np.where(true, " ", "a"))
-        found = reading(fires[:, None]).assign_coords(symbol=symbols)
-        told = segments.attained(segments.judged([found], [{"spaces": true}], {"0": (0, 0)})).iloc[0]
-        best = 2 * min(fires.mean(), true.mean()) / (fires.mean() + true.mean())
-        assert told["best"] == pytest.approx(best)
-        assert told["share"] == pytest.approx(share) if share else told["share"] < 0
-        bits = segments.information([found], [{"spaces": true}]).iloc[0]
-        assert bits["symbol"] == pytest.approx(bits["entropy"])
-        assert bits["shuffled"] < 0.01 < bits["bits"] < bits["entropy"]
+    found = reading((true | (np.arange(600) % 2 == 0))[:, None])
+    found = found.assign_coords(symbol=("time", np.where(true, " ", "a")))
+    bits = segments.information([found], [{"spaces": true}]).iloc[0]
+    assert bits["symbol"] == pytest.approx(bits["entropy"])
+    assert bits["shuffled"] < 0.01 < bits["bits"] < bits["entropy"]
