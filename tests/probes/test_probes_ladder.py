@@ -9,7 +9,7 @@ from nlstm_lab.datasets import KnownText
 from nlstm_lab.datasets.text import WITHIN, WORD, NestedLanguage
 from nlstm_lab.probes import boundary_chance as segments
 from nlstm_lab.probes import boundary_records as recorded
-from nlstm_lab.probes import boundary_records as recorded
+
 TEXT = KnownText(NestedLanguage(words=32, topics=4), "valid", 9_500)
 
 
