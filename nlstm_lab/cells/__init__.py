@@ -6,15 +6,23 @@ What these arguments mean wherever they are taken:
     x: Vectors [..., features], or integer symbols [...] that stand for one-hot vectors; time, then the batch first.
     hx, state, states: The last state, as users see it, flat, or flat for each layer; None for zeros.
     projected, summed: What the input adds to the pre-activations, and all of them, [B, rows of the matrices].
-    record, records, steps: Where a step, a layer or all layers note their gates and states; None for nowhere.
+    hook, hooks: Called with every gate and state of a step (`Hook`), one for each layer; None for none.
     z_below, h_above, boundary: z_t [B] of the layer below, h_{t-1} [B, hidden_size] of the one above, a given z_t [B].
     batch_size: How many sequences are read side by side.
     module: A recurrent network of `torch.nn`.
+    input_size, hidden_size, num_layers: Features of x_t or the number of symbols, features of h, and layers.
+    bias, batch_first, dropout, bidirectional, proj_size, all_layers: As in `Recurrent`.
+    takes_input: Whether x_t is the network's input, whose matrix may start otherwise.
+    initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
+    device, dtype: Where the parameters lie, and their type.
+    top: Whether no layer is above this one.
 """
 
-from nlstm_lab.cells.base import Cell, Record, Records, noted
+from nlstm_lab.cells import fast
+from nlstm_lab.cells.base import Cache, Cell, Hook, hooked
 from nlstm_lab.cells.clockwork import ClockworkRNN, ClockworkRNNCell
-from nlstm_lab.cells.fast import hmlstm  # noqa: F401  (the fast ways register themselves)
+from nlstm_lab.cells.fast import hmlstm as _hmlstm
+from nlstm_lab.cells.fast import nested as _nested
 from nlstm_lab.cells.gru import GRU, GRUCell
 from nlstm_lab.cells.hierarchical import HierarchicalRNN, HierarchicalRNNCell
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
@@ -25,12 +33,18 @@ from nlstm_lab.cells.precision import precision
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.cells.rnn import RNN, RNNCell
 
+# what is unrolled by a faster way than the loop over its readable step: cells of exactly these classes, layer by layer,
+# and networks whose layers step together
+fast.LAYERS |= {LSTMCell: _nested.unroll_lstm, NestedLSTMCell: _nested.unroll}
+fast.NETWORKS |= {HMLSTM: _hmlstm.read}
+
 __all__ = [
     "GRU",
     "HMLSTM",
     "LSTM",
     "RNN",
     "Addition",
+    "Cache",
     "Cell",
     "ClockworkRNN",
     "ClockworkRNNCell",
@@ -38,6 +52,7 @@ __all__ = [
     "HMLSTMCell",
     "HierarchicalRNN",
     "HierarchicalRNNCell",
+    "Hook",
     "LSTMCell",
     "LayerNormLSTM",
     "LayerNormLSTMCell",
@@ -45,9 +60,7 @@ __all__ = [
     "NestedLSTMCell",
     "Operation",
     "RNNCell",
-    "Record",
-    "Records",
     "Recurrent",
-    "noted",
+    "hooked",
     "precision",
 ]

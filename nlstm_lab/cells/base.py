@@ -3,57 +3,57 @@
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, Self, TypedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.arguments import OfClass, document, entries, signature
 from nlstm_lab.cells.checks import checked_input, checked_state, positive, switch
 from nlstm_lab.errors import UsageError
 
 State = tuple[Tensor, ...]
 Device = torch.device | str | int | None
-# Every gate and state of one step by name, h always; a nested memory's under "memory". A memory's state is called c.
-# Training judges its cells where i, f and g are recorded too; a probe that is about a gate needs that one.
-Record = dict[str, Any]
+# Called with the name and value of every gate and state of a step, h always; what a nested memory has is called
+# "memory.c" and so on. A memory's state is called c. What a hook returns is what the step goes on with; None: the value
+# itself. Training judges its cells where i, f and g are shown too; a probe that is about a gate needs that one.
+Hook = Callable[[str, Tensor], Tensor | None]
 
 
-class Start(TypedDict, total=False):
-    """The arguments of every cell that say how its parameters start, and where.
+def hooked(hook: Hook | None, name: str, value: Tensor) -> Tensor:
+    """Show a `value` by its `name` to a hook, and return what the step goes on with.
 
-    Args:
-        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
-        device: Where the parameters lie.
-        dtype: Their type.
+    A cell that uses what this returns, and not its own value, can be edited (`lab.probes.run`).
     """
-
-    initialization: init.Initialization
-    device: Device
-    dtype: torch.dtype | None
-
-
-class Records(list[Record]):
-    """What a layer records, a step each."""
-
-    def begin(self) -> Record:
-        """An empty record for the next step."""
-        self.append({})
-        return self[-1]
+    if hook is None:
+        return value
+    new = hook(name, value)
+    return value if new is None else new
 
 
-def noted(record: Record | None, **values: Tensor) -> tuple[Tensor, ...]:
-    """Note values in `record`, and return what the step goes on with: what the record then holds.
+class Cache:
+    """A hook that keeps what it is shown, a list for each name; another `hook` may replace the values before."""
 
-    A cell that uses these values, and not its own, can be edited (`lab.probes.run`).
-    """
-    if record is None:
-        return tuple(values.values())
-    record.update(values)
-    return tuple(record[name] for name in values)
+    def __init__(self, hook: Hook | None = None) -> None:
+        self.hook, self.values = hook, dict[str, list[Tensor]]()
+
+    def __call__(self, name: str, value: Tensor) -> Tensor:
+        value = hooked(self.hook, name, value)
+        self.values.setdefault(name, []).append(value)
+        return value
+
+    def stacked(self, layout: Callable[[Tensor], Tensor] = lambda tensor: tensor) -> dict[str, Any]:
+        """Stack every value over the steps, with a `layout`; a nested memory's are a dictionary under "memory"."""
+        whole: dict[str, Any] = {}
+        for name, values in self.values.items():
+            *path, last = name.split(".")
+            place = whole
+            for part in path:
+                place = place.setdefault(part, {})
+            place[last] = layout(torch.stack(values))
+        return whole
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -109,6 +109,7 @@ class Cell(Module, ABC):
 
     state_names: tuple[str, ...] = ("h",)  # of the flat state
     part_names: tuple[str, ...] | None = None  # of what users see, where that differs
+    shown: tuple[str, ...] = ()  # what a hook sees and cannot replace
     takes_input = True  # whether x_t is the network's input, and not another cell's state
     initial: nn.Parameter | None  # [parts of the flat state, hidden_size], where these are learned
 
@@ -117,21 +118,6 @@ class Cell(Module, ABC):
         self.input_size = positive("input_size", input_size)
         self.hidden_size = positive("hidden_size", hidden_size)
         self.register_parameter("initial", None)
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        above = [one for one in cls.__mro__[1:] if issubclass(one, Cell)]
-        shown = signature(cls.__init__, *above, only=Start.__annotations__)
-        cls.__signature__ = OfClass(shown)  # type: ignore[attr-defined]
-        document(cls, shown.parameters, entries(*cls.__mro__, Start))
-
-    @classmethod
-    def wired(cls, wiring: Mapping[str, Any], *sizes: int, **options: Any) -> Self:
-        """Make a cell of `sizes` and `options` that has the attributes `wiring` before it makes its parameters."""
-        cell = cls.__new__(cls)
-        vars(cell).update(wiring)
-        cell.__init__(*sizes, **options)  # type: ignore[misc]
-        return cell
 
     @abstractmethod
     def reset_parameters(self) -> None:
@@ -142,12 +128,12 @@ class Cell(Module, ABC):
         """Compute the input's share of the pre-activations for any number of steps at once: x [..., input_size]."""
 
     @abstractmethod
-    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
-        """Take the step proper, given x_t's share of the pre-activations; note gates and states in `record`."""
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
+        """Take the step proper, given x_t's share of the pre-activations; show gates and states to `hook`."""
 
-    def step(self, x: Tensor, state: State, record: Record | None = None) -> State:
+    def step(self, x: Tensor, state: State, hook: Hook | None = None) -> State:
         """Take x_t [B, input_size] and a flat state to the next flat state."""
-        return self.recur(self.project(x), state, record)
+        return self.recur(self.project(x), state, hook)
 
     @property
     def like(self) -> Tensor:
@@ -225,8 +211,13 @@ class GatedCell(Cell):
 
     Args:
         bias: Whether the gates have a bias.
+        gates: Those of the class, unless a cell has others.
         gate_bias: What is added to where a gate's bias starts, by the gate's name.
         further_rows: Rows of the matrices after those of the gates.
+        takes_input: Whether x_t is the network's input, whose matrix may start otherwise (`cells.initialization`).
+        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
+        device: Where the parameters lie.
+        dtype: Their type.
     """
 
     gates: tuple[str, ...]
@@ -237,13 +228,16 @@ class GatedCell(Cell):
         hidden_size: int,
         bias: bool = True,
         *,
+        gates: tuple[str, ...] | None = None,
         gate_bias: Mapping[str, float] | None = None,
         further_rows: int = 0,
+        takes_input: bool = True,
         initialization: init.Initialization = "nested_lstm",
         device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size)
+        self.takes_input, self.gates = takes_input, gates or self.gates
         self.initialization, self.gate_bias = init.scheme(initialization), dict(gate_bias or {})
         new: Any = {"device": device, "dtype": dtype}
         rows = len(self.gates) * hidden_size + further_rows

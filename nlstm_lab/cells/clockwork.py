@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Device, Record, State, noted, product
+from nlstm_lab.cells.base import Cell, Device, Hook, State, hooked, product
 from nlstm_lab.cells.checks import positive, switch
 from nlstm_lab.cells.recurrent import Recurrent
 
@@ -21,10 +21,12 @@ class ClockworkRNNCell(Cell):
     a carried state keeps the rhythm.
 
     Parameters: weight_ih [hidden_size, input_size], weight_hh[k] [width, hidden_size - k * width], bias, gain. Shapes:
-    input [B, input_size], h [B, hidden_size], clock [B] (integer), returns the new (h, clock).
+    input [B, input_size], h [B, hidden_size], clock [B] (integer), returns the new (h, clock). `periods` and
+    `layer_norm` as in `ClockworkRNN`.
     """
 
     state_names = ("h", "clock")
+    shown = ("active",)
 
     def __init__(
         self,
@@ -34,6 +36,7 @@ class ClockworkRNNCell(Cell):
         *,
         periods: tuple[int, ...] = (1, 2, 4, 8),
         layer_norm: bool = False,
+        takes_input: bool = True,
         initialization: init.Initialization = "nested_lstm",
         device: Device = None,
         dtype: torch.dtype | None = None,
@@ -45,7 +48,7 @@ class ClockworkRNNCell(Cell):
             raise ValueError(f"periods must grow from module to module, not {periods}")
         if hidden_size % len(periods):
             raise ValueError(f"hidden_size must divide into {len(periods)} equal modules, not {hidden_size}")
-        self.initialization = init.scheme(initialization)
+        self.takes_input, self.initialization = takes_input, init.scheme(initialization)
         self.width = hidden_size // len(periods)
         new: Any = {"device": device, "dtype": dtype}
         self.weight_ih = nn.Parameter(torch.empty(hidden_size, input_size, **new))
@@ -75,7 +78,7 @@ class ClockworkRNNCell(Cell):
     def project(self, x: Tensor) -> Tensor:
         return product(x, self.weight_ih, self.bias if self.gain is None else None)
 
-    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
         h, clock = state
         reads = [h[..., k * self.width :] @ block.t() for k, block in enumerate(self.weight_hh)]
         summed = projected + torch.cat(reads, dim=-1)
@@ -84,8 +87,9 @@ class ClockworkRNNCell(Cell):
             summed = F.layer_norm(modules, (self.width,)).flatten(-2) * self.gain
             summed = summed if self.bias is None else summed + self.bias
         active = (clock.unsqueeze(-1) % self.periods == 0).repeat_interleave(self.width, dim=-1)
-        (summed,) = noted(record, preactivation=summed)
-        _, h = noted(record, active=active, h=torch.where(active, torch.tanh(summed), h))
+        summed = hooked(hook, "preactivation", summed)
+        hooked(hook, "active", active)
+        h = hooked(hook, "h", torch.where(active, torch.tanh(summed), h))
         return h, clock + 1
 
     def extra_repr(self) -> str:
@@ -109,3 +113,25 @@ class ClockworkRNN(Recurrent):
     """
 
     cell_class = ClockworkRNNCell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        periods: tuple[int, ...] = (1, 2, 4, 8),
+        layer_norm: bool = False,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(*torchs, all_layers=all_layers, periods=periods, layer_norm=layer_norm, **start)

@@ -1,12 +1,12 @@
 """The gated recurrent unit, as Madsen's article writes it (Cho et al. 2014), and as torch does."""
 
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import GatedCell, Record, Start, State, noted
+from nlstm_lab.cells.base import Device, GatedCell, Hook, State, hooked
 from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.exchange import Exchangeable
 
@@ -20,7 +20,7 @@ class GRUCell(GatedCell):
     (`torch.nn.GRU`, with a second bias `bias_hh` inside the reset). Rows of the matrices hold r, u and the candidate g,
     torch's order; u = 1 keeps the old state.
 
-    Shapes: input [B, input_size], h [B, hidden_size], returns the new h.
+    Shapes: input [B, input_size], h [B, hidden_size], returns the new h. `reset` and `gate_bias` as in `GRU`.
     """
 
     gates = ("r", "u", "g")
@@ -33,8 +33,12 @@ class GRUCell(GatedCell):
         *,
         reset: Reset = "before",
         gate_bias: float = 1.0,
-        **start: Unpack[Start],
+        takes_input: bool = True,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
+        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"r": gate_bias, "u": gate_bias}, **start)
         choice("reset", reset, get_args(Reset))
         self.reset = reset
@@ -51,24 +55,24 @@ class GRUCell(GatedCell):
         if self.bias_hh is not None:
             init.fill_bias(self.bias_hh, self.initialization, hidden_size=self.hidden_size)
 
-    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
         (h,) = state
         size = self.hidden_size
         if self.reset == "before":
-            r, u = self._gates(projected[..., : 2 * size] + h @ self.weight_hh[: 2 * size].t(), record)
+            r, u = self._gates(projected[..., : 2 * size] + h @ self.weight_hh[: 2 * size].t(), hook)
             g = torch.tanh(projected[..., 2 * size :] + (r * h) @ self.weight_hh[2 * size :].t())
         else:
             recurrent = h @ self.weight_hh.t() if self.bias_hh is None else h @ self.weight_hh.t() + self.bias_hh
-            r, u = self._gates(projected[..., : 2 * size] + recurrent[..., : 2 * size], record)
+            r, u = self._gates(projected[..., : 2 * size] + recurrent[..., : 2 * size], hook)
             g = torch.tanh(projected[..., 2 * size :] + r * recurrent[..., 2 * size :])
-        (g,) = noted(record, g=g)
-        return noted(record, h=(1 - u) * g + u * h)
+        g = hooked(hook, "g", g)
+        return (hooked(hook, "h", (1 - u) * g + u * h),)
 
     @staticmethod
-    def _gates(summed: Tensor, record: Record | None) -> tuple[Tensor, ...]:
-        (summed,) = noted(record, preactivation=summed)  # of r and u: the candidate's needs r first
+    def _gates(summed: Tensor, hook: Hook | None) -> tuple[Tensor, Tensor]:
+        summed = hooked(hook, "preactivation", summed)  # of r and u: the candidate's needs r first
         r, u = torch.sigmoid(summed).chunk(2, dim=-1)
-        return noted(record, r=r, u=u)
+        return hooked(hook, "r", r), hooked(hook, "u", u)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, reset={self.reset!r}"
@@ -92,6 +96,28 @@ class GRU(Exchangeable):
     cell_class = GRUCell
     torch_class = nn.GRU
     two_biases = True
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        reset: Reset = "before",
+        gate_bias: float = 1.0,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(*torchs, all_layers=all_layers, reset=reset, gate_bias=gate_bias, **start)
 
     @classmethod
     def options_of(cls, module: nn.RNNBase) -> dict[str, Any]:

@@ -1,14 +1,125 @@
-"""The hierarchical RNN with given boundaries, the oracle of learned ones (Chung, Ahn & Bengio 2016, figure 1 a)."""
+"""Layers of different timescales (equation 1 of Hierarchical Multiscale RNNs, Chung, Ahn & Bengio 2016).
 
+The hierarchical RNN has given boundaries, and is the oracle of learned ones (figure 1 a).
+"""
+
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from nlstm_lab.cells.base import Record, Records, Start, State, noted
-from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
+from nlstm_lab.cells import fast
+from nlstm_lab.cells import initialization as init
+from nlstm_lab.cells.base import Cell, Device, GatedCell, Hook, State, hooked, product
+from nlstm_lab.cells.recurrent import Recurrent
+
+
+class MultiscaleCell(GatedCell):
+    """Computes a layer's step, an LSTM's that its boundaries interrupt. Rows of the matrices hold i, f, g, o (, z).
+
+    Parameters: weight_ih from the layer below (W of the paper), weight_hh from the layer itself (U), weight_th from the
+    layer above (U too; none in the top layer), bias. State: h and c [B, hidden_size], z [B], 1 where a segment ended.
+    """
+
+    state_names = ("h", "c", "z")
+    gates = ("i", "f", "g", "o")
+    detects = True  # whether it finds z, and needs no `boundary`
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        *,
+        forget_bias: float,
+        top: bool,
+        top_down: bool,
+        **start: Any,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
+        self.top = top
+        reads_above = top_down and not top
+        self.weight_th = nn.Parameter(torch.empty_like(self.weight_hh)) if reads_above else None
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if self.weight_th is not None:
+            init.fill(self.weight_th, self.initialization, takes_input=False, hidden_size=self.hidden_size)
+
+    def initial_state(self, batch_size: int) -> State:
+        zeros = self.like.new_zeros(batch_size, self.hidden_size)
+        return zeros, zeros, self.like.new_zeros(batch_size)
+
+    def project(self, x: Tensor) -> Tensor:
+        return product(x, self.weight_ih)  # without the bias, which z of the layer below does not gate
+
+    def forward(
+        self,
+        input: Tensor,
+        hx: Any = None,
+        z_below: Tensor | None = None,
+        h_above: Tensor | None = None,
+        boundary: Tensor | None = None,
+    ) -> Any:
+        """One step: the new state, given `hx`, the last one, and what `recur` takes besides."""
+        beside = {"z_below": z_below, "h_above": h_above, "boundary": boundary}
+        return self.forward_beside(input, hx, **{k: tensor for k, tensor in beside.items() if tensor is not None})
+
+    @abstractmethod
+    def recur(
+        self,
+        projected: Tensor,
+        state: State,
+        hook: Hook | None = None,
+        z_below: Tensor | None = None,
+        h_above: Tensor | None = None,
+        boundary: Tensor | None = None,
+    ) -> State:
+        """The step, given z_t of the layer below (1 if None), h_{t-1} of the one above, and z_t of its own if known."""
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}{', top' if self.top else ''}"
+
+
+class Multiscale(Recurrent):
+    """Unrolls layers that step through time together; h and c [num_layers, B, hidden_size], z [num_layers, B]."""
+
+    def make_cell(self, k: int, input_size: int, **options: Any) -> Cell:
+        return super().make_cell(k, input_size, top=k == self.num_layers - 1, **options)
+
+    def run(
+        self,
+        x: Tensor,
+        states: list[State],
+        hooks: Sequence[Hook] | None = None,
+        boundaries: Tensor | None = None,
+    ) -> tuple[Tensor, list[State]]:
+        plain = hooks is None and boundaries is None and not torch.compiler.is_compiling()
+        if plain and (done := fast.read(self, x, states)) is not None:
+            return done[0], done[1]
+        cells = cast(list[MultiscaleCell], self.cells)
+        projected = cells[0].project(x).unbind()
+        always = states[0][2].new_ones(x.shape[1])  # z of layer 0: "the input should not be omitted"
+        output = []
+        for t in range(x.shape[0]):
+            above = [h for h, _c, _z in states[1:]]  # of step t - 1
+            states, below = [*states], (projected[t], always)
+            for k, cell in enumerate(cells):
+                hook = None if hooks is None else hooks[k]
+                h_above = None if cell.top else above[k]
+                boundary = None if cell.top or boundaries is None else boundaries[t, :, k]
+                share, z_below = below if k == 0 else (cell.project(self._dropped(below[0])), below[1])
+                states[k] = cell.recur(share, states[k], hook, z_below, h_above, boundary)
+                below = states[k][0], states[k][2] if boundary is None or cell.detects else boundary
+            output.append(torch.cat([h for h, _c, _z in states], -1) if self.all_layers else states[-1][0])
+        return torch.stack(output), states
+
+    def _dropped(self, h: Tensor) -> Tensor:
+        return F.dropout(h, self.dropout, self.training) if self.dropout else h
 
 
 class HierarchicalRNNCell(MultiscaleCell):
@@ -18,9 +129,11 @@ class HierarchicalRNNCell(MultiscaleCell):
     h that of the layer above, through weight_th. The top layer never starts anew. z stays 1 until that step.
 
     Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below and boundary [B], h_above [B, hidden_size].
+    `forget_bias` as in `HierarchicalRNN`.
     """
 
     detects = False
+    shown = ("active",)
 
     def __init__(
         self,
@@ -28,17 +141,22 @@ class HierarchicalRNNCell(MultiscaleCell):
         hidden_size: int,
         bias: bool = True,
         *,
+        top: bool = False,
         forget_bias: float = 1.0,
-        **start: Unpack[Start],
+        takes_input: bool = True,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, forget_bias, **start)
+        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(input_size, hidden_size, bias, forget_bias=forget_bias, top=top, top_down=True, **start)
         self.reset_parameters()
 
     def recur(
         self,
         projected: Tensor,
         state: State,
-        record: Record | None = None,
+        hook: Hook | None = None,
         z_below: Tensor | None = None,
         h_above: Tensor | None = None,
         boundary: Tensor | None = None,
@@ -49,15 +167,17 @@ class HierarchicalRNNCell(MultiscaleCell):
         if self.weight_th is not None and h_above is not None:
             recurrent = torch.where(anew, h_above @ self.weight_th.t(), recurrent)
         summed = projected + recurrent
-        (summed,) = noted(record, preactivation=summed if self.bias is None else summed + self.bias)
+        summed = hooked(hook, "preactivation", summed if self.bias is None else summed + self.bias)
         i, f, g, o = summed.chunk(4, dim=-1)
-        i, f, g, o = noted(record, i=torch.sigmoid(i), f=torch.sigmoid(f), g=torch.tanh(g), o=torch.sigmoid(o))
+        i, f = hooked(hook, "i", torch.sigmoid(i)), hooked(hook, "f", torch.sigmoid(f))
+        g, o = hooked(hook, "g", torch.tanh(g)), hooked(hook, "o", torch.sigmoid(o))
         active = torch.ones_like(z) > 0 if z_below is None else z_below > 0
         acts = active.unsqueeze(-1)
-        (c,) = noted(record, c=torch.where(acts, torch.where(anew, i * g, f * c + i * g), c))
-        (h,) = noted(record, h=torch.where(acts, o * torch.tanh(c), h))
+        c = hooked(hook, "c", torch.where(acts, torch.where(anew, i * g, f * c + i * g), c))
+        h = hooked(hook, "h", torch.where(acts, o * torch.tanh(c), h))
         ended = torch.zeros_like(z) if boundary is None else boundary.to(z.dtype)
-        z, _ = noted(record, z=torch.where(active, ended, z), active=active)
+        z = hooked(hook, "z", torch.where(active, ended, z))
+        hooked(hook, "active", active)
         return h, c, z
 
 
@@ -81,6 +201,27 @@ class HierarchicalRNN(Multiscale):
 
     cell_class = HierarchicalRNNCell
 
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        forget_bias: float = 1.0,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(*torchs, all_layers=all_layers, forget_bias=forget_bias, **start)
+
     def forward(  # type: ignore[override]
         self, input: Tensor | PackedSequence, boundaries: Tensor | PackedSequence, hx: Any = None
     ) -> Any:
@@ -92,10 +233,10 @@ class HierarchicalRNN(Multiscale):
         return self._forward_padded(input, hx, boundaries=self._checked(boundaries, input))
 
     def trace(  # type: ignore[override]
-        self, input: Tensor, boundaries: Tensor, hx: Any = None, steps: Sequence[Records] | None = None
-    ) -> tuple[Tensor, Any, list[Record]]:
+        self, input: Tensor, boundaries: Tensor, hx: Any = None, hooks: Sequence[Hook] | None = None
+    ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
         """Read as `Recurrent.trace` does."""
-        return self._trace(input, hx, steps, boundaries=self._checked(boundaries, input))
+        return self._trace(input, hx, hooks, boundaries=self._checked(boundaries, input))
 
     def _checked(self, boundaries: Any, input: Tensor) -> Tensor:
         if not isinstance(boundaries, Tensor):

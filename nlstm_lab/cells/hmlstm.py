@@ -2,15 +2,16 @@
 
 from enum import IntEnum
 from functools import partial
-from typing import Any, Literal, Unpack, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
 
+from nlstm_lab.cells import fast
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Record, Start, State, noted
+from nlstm_lab.cells.base import Cache, Device, Hook, State, hooked
 from nlstm_lab.cells.checks import choice, switch
-from nlstm_lab.cells.multiscale import Multiscale, MultiscaleCell
+from nlstm_lab.cells.hierarchical import Multiscale, MultiscaleCell
 
 Boundary = Literal["step", "sample", "soft"]
 StraightThrough = Literal["clamped", "identity"]
@@ -32,7 +33,13 @@ class HMLSTMCell(MultiscaleCell):
     The slope of the hard sigmoid is the buffer `slope`, at first 1. The top layer has no detector, z = 0.
 
     Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below [B], h_above [B, hidden_size].
+
+    `boundary`, `straight_through`, `selection`, `detect_from`, `detect_on_copy`, `threshold`, `layer_norm`,
+    `normalize_boundary`, `normalize_cell`, `gradient_limit`, `top_down`, `reset`, `detector_scale` and `forget_bias` as
+    in `HMLSTM`.
     """
+
+    shown = ("z_tilde", "operation")
 
     def __init__(
         self,
@@ -40,6 +47,7 @@ class HMLSTMCell(MultiscaleCell):
         hidden_size: int,
         bias: bool = True,
         *,
+        top: bool = False,
         boundary: Boundary = "step",
         straight_through: StraightThrough = "clamped",
         selection: Selection = "arithmetic",
@@ -54,7 +62,10 @@ class HMLSTMCell(MultiscaleCell):
         reset: bool = True,
         detector_scale: float = 1.0,
         forget_bias: float = 1.0,
-        **start: Unpack[Start],
+        takes_input: bool = True,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         choice("boundary", boundary, get_args(Boundary))
         choice("straight_through", straight_through, get_args(StraightThrough))
@@ -70,13 +81,23 @@ class HMLSTMCell(MultiscaleCell):
             raise ValueError(f"gradient_limit must be positive, or None for none, not {gradient_limit!r}")
         if not detector_scale > 0:
             raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")
-        slice_rows = int(detect_from == "preactivation" and not self.top)
-        super().__init__(input_size, hidden_size, bias, forget_bias, top_down, further_rows=slice_rows, **start)
+        slice_rows = int(detect_from == "preactivation" and not top)
+        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(
+            input_size,
+            hidden_size,
+            bias,
+            forget_bias=forget_bias,
+            top=top,
+            top_down=top_down,
+            further_rows=slice_rows,
+            **start,
+        )
         self.boundary, self.straight_through, self.selection = boundary, straight_through, selection
         self.detect_from, self.detect_on_copy, self.threshold = detect_from, detect_on_copy, threshold
         self.gradient_limit, self.reset, self.detector_scale = gradient_limit, switch("reset", reset), detector_scale
         new: Any = {"device": self.like.device, "dtype": self.like.dtype}
-        own = detect_from == "hidden" and not self.top
+        own = detect_from == "hidden" and not top
         self.weight_z = nn.Parameter(torch.empty(1, hidden_size, **new)) if own else None
         normed = 4 * hidden_size + (slice_rows if normalize_boundary else 0)
         self.norm = nn.LayerNorm(normed, bias=False, **new) if layer_norm else None
@@ -108,7 +129,7 @@ class HMLSTMCell(MultiscaleCell):
         self,
         projected: Tensor,
         state: State,
-        record: Record | None = None,
+        hook: Hook | None = None,
         z_below: Tensor | None = None,
         h_above: Tensor | None = None,
         boundary: Tensor | None = None,
@@ -123,22 +144,23 @@ class HMLSTMCell(MultiscaleCell):
         summed = self.biased(summed)  # equation 4, and the next two lines
         if self.gradient_limit is not None and summed.requires_grad:
             summed.register_hook(partial(torch.clamp, min=-self.gradient_limit, max=self.gradient_limit))
-        (summed,) = noted(record, preactivation=summed)
+        summed = hooked(hook, "preactivation", summed)
         i, f, g, o = summed[..., : 4 * self.hidden_size].chunk(4, dim=-1)
-        i, f, g, o = noted(record, i=torch.sigmoid(i), f=torch.sigmoid(f), g=torch.tanh(g), o=torch.sigmoid(o))
+        i, f = hooked(hook, "i", torch.sigmoid(i)), hooked(hook, "f", torch.sigmoid(f))
+        g, o = hooked(hook, "g", torch.tanh(g)), hooked(hook, "o", torch.sigmoid(o))
         updated = f * c + i * g
         flushed = i * g if self.reset else updated
         if self.selection == "arithmetic":  # equations 2 (UPDATE, COPY, FLUSH) and 3
-            (c,) = noted(record, c=(1 - flush) * below * updated + copy * c + flush * flushed)
-            (h,) = noted(record, h=copy * h + (1 - copy) * self._emitted(o, c))
+            c = hooked(hook, "c", (1 - flush) * below * updated + copy * c + flush * flushed)
+            h = hooked(hook, "h", copy * h + (1 - copy) * self._emitted(o, c))
         else:
-            (c,) = noted(record, c=torch.where(flush > 0, flushed, torch.where(below > 0, updated, c)))
-            (h,) = noted(record, h=torch.where(copy > 0, h, self._emitted(o, c)))
+            c = hooked(hook, "c", torch.where(flush > 0, flushed, torch.where(below > 0, updated, c)))
+            h = hooked(hook, "h", torch.where(copy > 0, h, self._emitted(o, c)))
         z_tilde, z = self._detect(summed, h, copy, boundary)
-        (z,) = noted(record, z=z)
-        if record is not None:
-            operation = torch.where(z_last > self.threshold, Operation.FLUSH, (z_below > self.threshold).long())
-            record.update(z_tilde=z_tilde, operation=operation)
+        z = hooked(hook, "z", z)
+        if hook is not None:
+            hook("z_tilde", z_tilde)
+            hook("operation", torch.where(z_last > self.threshold, Operation.FLUSH, (z_below > self.threshold).long()))
         return h, c, z
 
     def _emitted(self, o: Tensor, c: Tensor) -> Tensor:
@@ -209,6 +231,80 @@ class HMLSTM(Multiscale):
     """
 
     cell_class = HMLSTMCell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        boundary: Boundary = "step",
+        straight_through: StraightThrough = "clamped",
+        selection: Selection = "arithmetic",
+        detect_from: DetectFrom = "preactivation",
+        detect_on_copy: bool = True,
+        threshold: float = 0.5,
+        layer_norm: bool = False,
+        normalize_boundary: bool = False,
+        normalize_cell: bool = False,
+        gradient_limit: float | None = None,
+        top_down: bool = True,
+        reset: bool = True,
+        detector_scale: float = 1.0,
+        forget_bias: float = 1.0,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(
+            *torchs,
+            all_layers=all_layers,
+            boundary=boundary,
+            straight_through=straight_through,
+            selection=selection,
+            detect_from=detect_from,
+            detect_on_copy=detect_on_copy,
+            threshold=threshold,
+            layer_norm=layer_norm,
+            normalize_boundary=normalize_boundary,
+            normalize_cell=normalize_cell,
+            gradient_limit=gradient_limit,
+            top_down=top_down,
+            reset=reset,
+            detector_scale=detector_scale,
+            forget_bias=forget_bias,
+            **start,
+        )
+
+    def read_boundaries(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any, Tensor, Tensor]:
+        """Read as `forward` does, and return what the detectors of every layer find, too, with gradients.
+
+        Returns:
+            Output, last state, and z and z~ [T, num_layers, B], time first however the input lies.
+        """
+        x, states, unbatched = self._prepared(input, hx)
+        output, last, z, z_tilde = self.detect(x, states)
+        return self._returned(output, unbatched), self._pack(last, unbatched), z, z_tilde
+
+    def detect(
+        self, x: Tensor, states: list[State], boundaries: Tensor | None = None
+    ) -> tuple[Tensor, list[State], Tensor, Tensor]:
+        """Run as `run` does, given `boundaries` or not; z and z~ [T, num_layers, B] of all layers besides."""
+        done = fast.read(self, x, states, boundaries=True) if boundaries is None else None
+        if done is not None:
+            return done
+        caches = [Cache() for _ in self.cells]
+        output, states = self.run(x, states, caches, boundaries)
+        z, z_tilde = (torch.stack([torch.stack(one.values[name]) for one in caches], 1) for name in ("z", "z_tilde"))
+        return output, states, z, z_tilde
 
     @property
     def slope(self) -> float:

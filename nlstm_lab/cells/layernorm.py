@@ -1,11 +1,12 @@
 """The layer-normalized LSTM (Ba, Kiros & Hinton 2016, arXiv 1607.06450), a baseline of the HM-RNN paper."""
 
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells.base import GatedCell, Record, Start, State, noted, product
+from nlstm_lab.cells import initialization as init
+from nlstm_lab.cells.base import Device, GatedCell, Hook, State, hooked, product
 from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.recurrent import Recurrent
 
@@ -17,7 +18,8 @@ class LayerNormLSTMCell(GatedCell):
 
     The one bias acts after the norm; all four gates share one mean and deviation.
 
-    Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c).
+    Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c). `normalized`,
+    `normalize_cell` and `forget_bias` as in `LayerNormLSTM`.
     """
 
     state_names = ("h", "c")
@@ -32,8 +34,12 @@ class LayerNormLSTMCell(GatedCell):
         normalized: Normalized = "products",
         normalize_cell: bool = True,
         forget_bias: float = 1.0,
-        **start: Unpack[Start],
+        takes_input: bool = True,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
+        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         choice("normalized", normalized, get_args(Normalized))
         self.normalized = normalized
@@ -53,18 +59,18 @@ class LayerNormLSTMCell(GatedCell):
     def project(self, x: Tensor) -> Tensor:
         return product(x, self.weight_ih) if self.norm_ih is None else self.norm_ih(product(x, self.weight_ih))
 
-    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
         h, c = state
         if self.norm_ih is None:
             summed = self.norm(projected + h @ self.weight_hh.t())
         else:
             summed = projected + self.norm(h @ self.weight_hh.t())  # their first equation
-        (summed,) = noted(record, preactivation=summed if self.bias is None else summed + self.bias)
+        summed = hooked(hook, "preactivation", summed if self.bias is None else summed + self.bias)
         i, f, g, o = summed.chunk(4, dim=-1)
-        i, f, o = torch.sigmoid(i), torch.sigmoid(f), torch.sigmoid(o)
-        i, f, g, o = noted(record, i=i, f=f, g=torch.tanh(g), o=o)
-        (c,) = noted(record, c=f * c + i * g)  # the second
-        (h,) = noted(record, h=o * torch.tanh(c if self.norm_c is None else self.norm_c(c)))  # the third
+        i, f = hooked(hook, "i", torch.sigmoid(i)), hooked(hook, "f", torch.sigmoid(f))
+        g, o = hooked(hook, "g", torch.tanh(g)), hooked(hook, "o", torch.sigmoid(o))
+        c = hooked(hook, "c", f * c + i * g)  # the second
+        h = hooked(hook, "h", o * torch.tanh(c if self.norm_c is None else self.norm_c(c)))  # the third
         return h, c
 
 
@@ -86,3 +92,33 @@ class LayerNormLSTM(Recurrent):
     """
 
     cell_class = LayerNormLSTMCell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        normalized: Normalized = "products",
+        normalize_cell: bool = True,
+        forget_bias: float = 1.0,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(
+            *torchs,
+            all_layers=all_layers,
+            normalized=normalized,
+            normalize_cell=normalize_cell,
+            forget_bias=forget_bias,
+            **start,
+        )

@@ -1,15 +1,18 @@
 """The LSTM without peepholes: equations 1-6 of Nested LSTMs (Moniz & Krueger 2017)."""
 
-from typing import Literal, Unpack, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells.base import GatedCell, Record, Start, State, noted
+from nlstm_lab.cells import initialization as init
+from nlstm_lab.cells.base import Device, GatedCell, Hook, State, hooked
 from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.exchange import Exchangeable
 
 CandidateStart = Literal["drawn", "identity"]
+Guard = Literal["coupled", "refined", "clipped", "normalized"]
+BOUND = 1.0  # of a clipped state
 
 
 class LSTMCell(GatedCell):
@@ -17,7 +20,8 @@ class LSTMCell(GatedCell):
 
     Rows of the matrices hold the gates i, f, g, o, as in `torch.nn.LSTM`.
 
-    Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c).
+    Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c). `forget_bias` and
+    `candidate_start` as in `LSTM`.
     """
 
     state_names = ("h", "c")
@@ -31,8 +35,12 @@ class LSTMCell(GatedCell):
         *,
         forget_bias: float = 1.0,
         candidate_start: CandidateStart = "drawn",
-        **start: Unpack[Start],
+        takes_input: bool = True,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
+        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         choice("candidate_start", candidate_start, get_args(CandidateStart))
         self.candidate_start = candidate_start
@@ -43,15 +51,90 @@ class LSTMCell(GatedCell):
         if self.candidate_start == "identity":
             nn.init.eye_(self.weight_hh[self.gates.index("g") * self.hidden_size :][: self.hidden_size])
 
-    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
         h, c = state
-        (summed,) = noted(record, preactivation=projected + h @ self.weight_hh.t())
+        summed = hooked(hook, "preactivation", projected + h @ self.weight_hh.t())
         i, f, g, o = summed.chunk(4, dim=-1)
-        i, f, o = torch.sigmoid(i), torch.sigmoid(f), torch.sigmoid(o)  # equations 1, 2, 5
-        i, f, g, o = noted(record, i=i, f=f, g=torch.tanh(g), o=o)
-        (c,) = noted(record, c=f * c + i * g)  # equations 3, 4
-        (h,) = noted(record, h=o * torch.tanh(c))  # equation 6
+        i, f = hooked(hook, "i", torch.sigmoid(i)), hooked(hook, "f", torch.sigmoid(f))  # equations 1, 2
+        g, o = hooked(hook, "g", torch.tanh(g)), hooked(hook, "o", torch.sigmoid(o))  # 4, 5
+        c = hooked(hook, "c", f * c + i * g)  # equation 3
+        h = hooked(hook, "h", o * torch.tanh(c))  # equation 6
         return h, c
+
+
+class GuardedLSTMCell(GatedCell):
+    """Computes one step of an LSTM with a guard against counting: a remedy for an inner memory (notebook 93).
+
+    Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c).
+
+    Args:
+        guard: What keeps c from counting.
+            "coupled": i = 1 - f, as in a GRU.
+            "refined": UR gates (Gu et al. 2020, arXiv 1910.09890): a refine gate r in the place of i, the forget gate
+            f^2 + 2 r f (1 - f), i = 1 minus that; forget biases start at the logits of uniform numbers, those of r at
+            their negatives.
+            "clipped": c is clipped to [-1, 1].
+            "normalized": c goes through layer normalization.
+        forget_bias: What is added to where the forget gate's bias starts, unless refined.
+    """
+
+    state_names = ("h", "c")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        guard: Guard,
+        forget_bias: float = 1.0,
+        takes_input: bool = True,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        choice("guard", guard, get_args(Guard))
+        gates = {"coupled": ("f", "g", "o"), "refined": ("r", "f", "g", "o")}.get(guard, ("i", "f", "g", "o"))
+        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(input_size, hidden_size, bias, gates=gates, gate_bias={"f": forget_bias}, **start)
+        self.guard = guard
+        self.norm: nn.LayerNorm | None = None
+        if guard == "normalized":
+            self.norm = nn.LayerNorm(hidden_size, device=self.like.device, dtype=self.like.dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if self.norm is not None:
+            self.norm.reset_parameters()
+        if self.guard == "refined" and self.bias is not None:
+            size = self.hidden_size
+            forget = torch.logit(
+                torch.empty_like(self.bias[:size], dtype=torch.promote_types(self.bias.dtype, torch.float32)).uniform_(
+                    1 / size, 1 - 1 / size
+                )
+            )
+            with torch.no_grad():
+                self.bias[: 2 * size] = torch.cat((-forget, forget))
+
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
+        h, c = state
+        summed = hooked(hook, "preactivation", projected + h @ self.weight_hh.t())
+        *first, g, o = summed.chunk(len(self.gates), dim=-1)
+        *first, f, o = map(torch.sigmoid, (*first, o))
+        if self.guard == "refined":
+            f = f * f + 2 * first[0] * f * (1 - f)
+        i, f = hooked(hook, "i", first[0] if self.gates[0] == "i" else 1 - f), hooked(hook, "f", f)
+        g, o = hooked(hook, "g", torch.tanh(g)), hooked(hook, "o", o)
+        c = f * c + i * g
+        if self.guard == "clipped":
+            c = c.clamp(-BOUND, BOUND)
+        c = hooked(hook, "c", c if self.norm is None else self.norm(c))
+        h = hooked(hook, "h", o * torch.tanh(c))
+        return h, c
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, guard={self.guard!r}"
 
 
 class LSTM(Exchangeable):
@@ -72,3 +155,27 @@ class LSTM(Exchangeable):
 
     cell_class = LSTMCell
     torch_class = nn.LSTM
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        forget_bias: float = 1.0,
+        candidate_start: CandidateStart = "drawn",
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(
+            *torchs, all_layers=all_layers, forget_bias=forget_bias, candidate_start=candidate_start, **start
+        )

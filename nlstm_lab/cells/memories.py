@@ -1,8 +1,7 @@
-"""The names of the memories of a recurrent network, and the records of each."""
+"""The names of the memories of a recurrent network, and what was traced of each."""
 
+from collections.abc import Sequence
 from typing import Any
-
-from nlstm_lab.cells.base import Record
 
 
 def memory_names(num_layers: int, depth: int) -> list[str]:
@@ -24,15 +23,15 @@ def memory_names(num_layers: int, depth: int) -> list[str]:
     return names if num_layers == 1 else [f"layer {k + 1} {name}" for k in range(num_layers) for name in names]
 
 
-def memories(records: list[Record]) -> dict[str, Record]:
-    """The records of the layers, flattened into one for each memory that has a state `c`, by name."""
-    nested: list[Record] = []
+def memories(layers: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What was traced of the layers, flattened into one for each memory that has a state `c`, by name."""
+    nested: list[dict[str, Any]] = []
     depth = 0
-    for layer in records:
+    for layer in layers:
         inside: Any = layer
         depth = 0
         while inside and "c" in inside:
             nested.append(inside)
             depth += 1
             inside = inside.get("memory")
-    return dict(zip(memory_names(len(records), depth), nested, strict=True)) if depth else {}
+    return dict(zip(memory_names(len(layers), depth), nested, strict=True)) if depth else {}

@@ -1,15 +1,15 @@
 """The Nested LSTM of any depth: equations 7-15 of Nested LSTMs (Moniz & Krueger 2017)."""
 
 from collections.abc import Callable
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import Cell, GatedCell, Record, Start, State, noted
+from nlstm_lab.cells import initialization as init
+from nlstm_lab.cells.base import Cell, Device, GatedCell, Hook, State, hooked
 from nlstm_lab.cells.checks import choice, positive
-from nlstm_lab.cells.guarded import Guard, GuardedLSTMCell
-from nlstm_lab.cells.lstm import LSTMCell
+from nlstm_lab.cells.lstm import Guard, GuardedLSTMCell, LSTMCell
 from nlstm_lab.cells.recurrent import Recurrent
 
 Candidate = Literal["identity", "tanh"]
@@ -26,7 +26,7 @@ class Addition(Cell):
     def project(self, x: Tensor) -> Tensor:
         return x
 
-    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
         return (state[0] + projected,)
 
 
@@ -37,7 +37,8 @@ class NestedLSTMCell(GatedCell):
     hidden state becomes c_t, and what else it keeps are the inner memories.
 
     Shapes: input [B, input_size], h [B, hidden_size], memories [depth, B, hidden_size], outermost first; (h, c) as of
-    `torch.nn.LSTMCell` is taken, too.
+    `torch.nn.LSTMCell` is taken, too. `depth`, `candidate`, `forget_bias`, `inner_forget_bias`, `inner_input_bias`,
+    `inner_chrono`, `inner_cell` and `memory` as in `NestedLSTM`.
 
     >>> import torch, nlstm_lab as lab
     >>> cell = lab.cells.NestedLSTMCell(10, 20, memory=lab.cells.GRUCell)
@@ -63,8 +64,12 @@ class NestedLSTMCell(GatedCell):
         inner_chrono: int | None = None,
         inner_cell: InnerCell = "lstm",
         memory: Memory | None = None,
-        **start: Unpack[Start],
+        takes_input: bool = True,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
+        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         positive("depth", depth)
         choice("candidate", candidate, get_args(Candidate))
@@ -77,23 +82,24 @@ class NestedLSTMCell(GatedCell):
             raise ValueError("inner_cell, inner_chrono and inner_input_bias are for depth 2 without another memory")
         if inner_cell != "lstm" and (inner_chrono is not None or inner_input_bias):
             raise ValueError(f"inner_chrono and inner_input_bias are for inner_cell='lstm', not {inner_cell!r}")
-        sizes, inside = (hidden_size, hidden_size), {"takes_input": False}
-        inner: Any = {"bias": bias, "forget_bias": inner_forget_bias, **start}
+        sizes = (hidden_size, hidden_size)
+        inner: Any = {"bias": bias, "forget_bias": inner_forget_bias, "takes_input": False}
+        inner |= {"initialization": initialization, "device": device, "dtype": dtype}
         if memory is not None:
             self.memory = checked_memory(memory(*sizes), hidden_size)
-            if start.get("device") is not None or start.get("dtype") is not None:
+            if device is not None or dtype is not None:
                 self.memory.to(self.like.device, self.like.dtype)
         elif depth == 1:
             self.memory = Addition(*sizes)
         elif inner_cell != "lstm":
-            self.memory = GuardedLSTMCell.wired(inside, *sizes, guard=inner_cell, **inner)
+            self.memory = GuardedLSTMCell(*sizes, guard=inner_cell, **inner)
         elif depth == 2:  # the innermost memory function is an LSTM's
-            self.memory = LSTMCell.wired(inside, *sizes, **inner)
+            self.memory = LSTMCell(*sizes, **inner)
             if inner_input_bias:
                 self.memory.gate_bias["i"] = inner_input_bias
         else:  # tanh for every candidate inside the outermost (section 4, read for more than two)
-            deeper = {"depth": depth - 1, "candidate": "tanh", "inner_forget_bias": inner_forget_bias}
-            self.memory = NestedLSTMCell.wired(inside, *sizes, **deeper, **inner)
+            inner |= {"depth": depth - 1, "candidate": "tanh", "inner_forget_bias": inner_forget_bias}
+            self.memory = NestedLSTMCell(hidden_size, hidden_size, **inner)
         self.state_names = ("h", "c", *(f"memory.{name}" for name in self.memory.state_names[1:]))
         self.reset_parameters()
 
@@ -111,20 +117,19 @@ class NestedLSTMCell(GatedCell):
                 forget = torch.empty_like(self.memory.bias[:size]).uniform_(1, self.inner_chrono - 1).log()
                 self.memory.bias[: 2 * size] = torch.cat((-forget, forget))
 
-    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
         h, c, *deeper = state
-        (summed,) = noted(record, preactivation=projected + h @ self.weight_hh.t())
+        summed = hooked(hook, "preactivation", projected + h @ self.weight_hh.t())
         i, f, g, o = summed.chunk(4, dim=-1)
-        i, f, o = torch.sigmoid(i), torch.sigmoid(f), torch.sigmoid(o)  # equations 1, 2, 5
-        if self.candidate == "tanh":
-            g = torch.tanh(g)
-        i, f, g, o = noted(record, i=i, f=f, g=g, o=o)
+        i, f = hooked(hook, "i", torch.sigmoid(i)), hooked(hook, "f", torch.sigmoid(f))  # equations 1, 2
+        g = hooked(hook, "g", torch.tanh(g) if self.candidate == "tanh" else g)
+        o = hooked(hook, "o", torch.sigmoid(o))  # equation 5
         h_tilde = f * c  # equation 7
         x_tilde = i * g  # equation 8
-        inside = None if record is None else record.setdefault("memory", {})
+        inside = None if hook is None else lambda name, value: hook(f"memory.{name}", value)
         c, *deeper = self.memory.step(x_tilde, (h_tilde, *deeper), inside)  # equations 10-15 (or 9)
-        (c,) = noted(record, c=c)
-        (h,) = noted(record, h=o * torch.tanh(c))  # equation 6
+        c = hooked(hook, "c", c)
+        h = hooked(hook, "h", o * torch.tanh(c))  # equation 6
         return h, c, *deeper
 
     def completed(self, state: Any, dim: int) -> Any:
@@ -176,7 +181,7 @@ class NestedLSTM(Recurrent):
         inner_chrono: T, of at least 3 steps, of the inner memory's chrono initialization (Tallec & Ollivier 2018, arXiv
             1804.11188): forget biases start at the logarithms of numbers uniform between 1 and T - 1, input biases at
             their negatives. None for constant biases (depth 2).
-        inner_cell: The inner memory's function: "lstm", or an LSTM with one of the guards of `cells.guarded` (depth 2).
+        inner_cell: The inner memory's function: "lstm", or an LSTM with one of the guards of `cells.lstm` (depth 2).
         memory: Another memory function than `depth` says: what makes a cell from two equal sizes, as `GRUCell` or
             `functools.partial(LSTMCell, forget_bias=0.0)`.
 
@@ -189,3 +194,43 @@ class NestedLSTM(Recurrent):
     """
 
     cell_class = NestedLSTMCell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        depth: int = 2,
+        candidate: Candidate = "identity",
+        forget_bias: float = 1.0,
+        inner_forget_bias: float = 1.0,
+        inner_input_bias: float = 0.0,
+        inner_chrono: int | None = None,
+        inner_cell: InnerCell = "lstm",
+        memory: Memory | None = None,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(
+            *torchs,
+            all_layers=all_layers,
+            depth=depth,
+            candidate=candidate,
+            forget_bias=forget_bias,
+            inner_forget_bias=inner_forget_bias,
+            inner_input_bias=inner_input_bias,
+            inner_chrono=inner_chrono,
+            inner_cell=inner_cell,
+            memory=memory,
+            **start,
+        )

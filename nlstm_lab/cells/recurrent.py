@@ -1,9 +1,8 @@
 """The time loop around a cell, with the interface of `torch.nn.LSTM`."""
 
-import inspect
 import itertools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 import torch
@@ -12,13 +11,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from nlstm_lab.cells import fast
-from nlstm_lab.cells.arguments import OfClass, document, entries, signature
-from nlstm_lab.cells.base import Cell, Module, Record, Records, Start, State
+from nlstm_lab.cells.base import Cache, Cell, Hook, Module, State
 from nlstm_lab.cells.checks import checked_input, checked_state, positive, switch
-from nlstm_lab.cells.pickling import Trusted
 
 
-class Recurrent(Trusted, Module):
+class Recurrent(Module):
     """Unrolls layers of one kind of cell over time: `output, state = network(input, state)`.
 
     Shapes: input [T, B, input_size] ([B, T, input_size] with `batch_first`, [T, input_size] unbatched, a packed
@@ -41,7 +38,7 @@ class Recurrent(Trusted, Module):
         bidirectional: False: the layers read in one direction.
         proj_size: 0: h is not projected.
         all_layers: Whether the output holds every layer's h.
-        options: The further arguments of `cell_class`.
+        options: The further arguments of `cell_class`, which a subclass may name.
 
     Raises:
         TypeError: An argument of a wrong type, by its name; so does `forward`.
@@ -49,19 +46,6 @@ class Recurrent(Trusted, Module):
     """
 
     cell_class: ClassVar[type[Cell]]
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Complete what `help` shows of a subclass: its arguments, those of its cell among them, and what each is."""
-        super().__init_subclass__(**options)
-        if hasattr(cls, "cell_class"):
-            shown, known = (
-                signature(cls.__init__, cls.cell_class),
-                entries(*cls.__mro__, *cls.cell_class.__mro__, Start),
-            )
-            cls.__signature__ = OfClass(shown)  # type: ignore[attr-defined]
-            document(cls, shown.parameters, known)
-            if "cell_class" in vars(cls):
-                document(cls.cell_class, inspect.signature(cls.cell_class).parameters, known)
 
     def __init__(
         self,
@@ -97,14 +81,43 @@ class Recurrent(Trusted, Module):
         self.layers = self._made_layers(options)
 
     def _made_layers(self, options: dict[str, Any]) -> nn.ModuleList:
-        sizes, make = [self.input_size] + [self.hidden_size] * (self.num_layers - 1), self.cell_class.wired
-        return nn.ModuleList(
-            make(self.wiring(k), size, self.hidden_size, bias=self.bias, **options) for k, size in enumerate(sizes)
-        )
+        sizes = [self.input_size] + [self.hidden_size] * (self.num_layers - 1)
+        return nn.ModuleList(self.make_cell(k, size, **options) for k, size in enumerate(sizes))
 
-    def wiring(self, k: int) -> dict[str, Any]:
-        """Return the attributes of the cell of layer `k` that follow from its place."""
-        return {"takes_input": k == 0}
+    def make_cell(self, k: int, input_size: int, **options: Any) -> Cell:
+        """Make the cell of layer `k`, 0 the lowest."""
+        if k:
+            options["takes_input"] = False  # a layer's h is no input vector
+        make: Any = self.cell_class
+        return make(input_size, self.hidden_size, bias=self.bias, **options)  # type: ignore[no-any-return]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of the layers attributes and parameters alone, where the constructor makes their classes anew.
+
+        So `torch.load` asks to trust the network's class and no other.
+        """
+        state = dict(vars(self))
+        plain = bool | int | float | str | tuple | torch.dtype | None  # type: ignore[type-arg]
+        if all(isinstance(value, plain) for value in self._options.values()):
+            fresh = self._blank_layers()
+            if _classes(fresh) == _classes(self.layers):
+                state["_modules"] = {**self._modules, "layers": None}
+                state["_inside"] = {name: {**vars(part), "_modules": {}} for name, part in self.layers.named_modules()}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        inside = state.pop("_inside", None)
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        if inside is not None:
+            self.layers = self._blank_layers()
+            for name, part in self.layers.named_modules():
+                vars(part).update({**inside[name], "_modules": part._modules})
+
+    def _blank_layers(self) -> nn.ModuleList:
+        """The layers as the constructor makes them, without values."""
+        with torch.device("meta"):
+            return self._made_layers(self._options)
 
     @property
     def mode(self) -> str:
@@ -142,28 +155,28 @@ class Recurrent(Trusted, Module):
         return self._forward_padded(input, hx)
 
     def trace(
-        self, input: Tensor, hx: Any = None, steps: Sequence[Records] | None = None
-    ) -> tuple[Tensor, Any, list[Record]]:
-        """Read as `forward` does, and note every gate and state of each layer by name.
+        self, input: Tensor, hx: Any = None, hooks: Sequence[Hook] | None = None
+    ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
+        """Read as `forward` does, and keep every gate and state of each layer by name.
 
         Takes a padded or unbatched sequence; always runs the readable step, never a faster path.
 
         Args:
-            steps: What each layer records into, lowest first; None for new `Records`.
+            hooks: One for each layer, lowest first, that sees and may replace every value at every step (`Hook`).
 
         Returns:
-            Output, last state, and a record a layer, of tensors laid out as the output is: [T, B, hidden_size]; a
+            Output, last state, and a dictionary a layer, of tensors laid out as the output is: [T, B, hidden_size]; a
             nested memory's are a dictionary of their own under "memory".
         """
-        return self._trace(input, hx, steps)
+        return self._trace(input, hx, hooks)
 
-    def run(self, x: Tensor, states: list[State], steps: Sequence[Records] | None = None) -> tuple[Tensor, list[State]]:
+    def run(self, x: Tensor, states: list[State], hooks: Sequence[Hook] | None = None) -> tuple[Tensor, list[State]]:
         """Run all layers over all steps: x [T, B, features] to output [T, B, output_size] and last states."""
         hidden, last = [], []
         for k, (cell, first) in enumerate(zip(self.cells, states, strict=True)):
             if k and self.dropout:
                 x = F.dropout(x, self.dropout, self.training)
-            x, state = self.unroll(cell, x, first) if steps is None else self.loop(cell, x, first, steps[k])
+            x, state = self.unroll(cell, x, first) if hooks is None else self.loop(cell, x, first, hooks[k])
             hidden.append(x)
             last.append(state)
         return torch.cat(hidden, -1) if self.all_layers else x, last
@@ -178,34 +191,38 @@ class Recurrent(Trusted, Module):
         return self.loop(cell, x, state) if done is None else done
 
     @staticmethod
-    def loop(cell: Cell, x: Tensor, state: State, records: Records | None = None) -> tuple[Tensor, State]:
-        """Run one readable step after the other, as the oracle of `unroll`; add what it sees to `records`."""
+    def loop(cell: Cell, x: Tensor, state: State, hook: Hook | None = None) -> tuple[Tensor, State]:
+        """Run one readable step after the other, as the oracle of `unroll`; show what it computes to `hook`."""
         hidden = []
         for share in cell.project(x).unbind():  # one by one, an index's gradient would be as large as all of them
-            state = cell.recur(share, state, None if records is None else records.begin())
+            state = cell.recur(share, state, hook)
             hidden.append(state[0])
         return torch.stack(hidden), state
 
-    def _forward_padded(
-        self, input: Any, state: Any, steps: Sequence[Records] | None = None, **beside: Any
-    ) -> tuple[Tensor, Any]:
-        """`beside`: what else `run` needs, laid out as the input is."""
+    def _prepared(self, input: Any, state: Any) -> tuple[Tensor, list[State], bool]:
+        """The input time-major, the layers' first states, and whether it is a single sequence."""
         batched = "BT" if self.batch_first else "TB"
         x = checked_input(input, self.input_size, self.cells[0].like, batched, "T")
         unbatched = x.dim() == 1 + int(x.is_floating_point())
         states = self._unpack(state, 1 if unbatched else x.shape[batched.index("B")], unbatched)
+        return self._turned(x, unbatched), states, unbatched
+
+    def _forward_padded(
+        self, input: Any, state: Any, hooks: Sequence[Hook] | None = None, **beside: Any
+    ) -> tuple[Tensor, Any]:
+        """`beside`: what else `run` needs, laid out as the input is."""
+        x, states, unbatched = self._prepared(input, state)
         beside = {name: self._turned(tensor, unbatched) for name, tensor in beside.items()}
-        output, last = self.run(self._turned(x, unbatched), states, steps, **beside)
+        output, last = self.run(x, states, hooks, **beside)
         return self._returned(output, unbatched), self._pack(last, unbatched)
 
     def _trace(
-        self, input: Any, state: Any, steps: Sequence[Records] | None = None, **beside: Any
-    ) -> tuple[Tensor, Any, list[Record]]:
-        steps = steps or [Records() for _ in self.layers]
-        output, last = self._forward_padded(input, state, steps, **beside)
+        self, input: Any, state: Any, hooks: Sequence[Hook] | None = None, **beside: Any
+    ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
+        caches = [Cache(hook) for hook in hooks or self.num_layers * (None,)]
+        output, last = self._forward_padded(input, state, caches, **beside)
         unbatched = output.dim() == 2
-        layers = [_stacked(records, lambda tensor: self._returned(tensor, unbatched)) for records in steps]
-        return output, last, layers
+        return output, last, [cache.stacked(lambda tensor: self._returned(tensor, unbatched)) for cache in caches]
 
     def _forward_packed(self, input: PackedSequence, state: Any, **beside: Any) -> Any:
         """Runs of steps with equally many sequences, longest first; `beside`: what else `run` needs, packed alike."""
@@ -274,12 +291,5 @@ def _rows(states: list[State], rows: slice | Tensor | int | None) -> list[State]
     return [tuple(tensor[rows] for tensor in state) for state in states]
 
 
-def _stacked(records: list[Record], layout: Callable[[Tensor], Tensor]) -> Record:
-    """A record a step as one record with time as the first dimension, laid out."""
-    names = records[0]
-    return {
-        name: _stacked([record[name] for record in records], layout)
-        if isinstance(names[name], dict)
-        else layout(torch.stack([record[name] for record in records]))
-        for name in names
-    }
+def _classes(layers: nn.ModuleList) -> list[tuple[str, type]]:
+    return [(name, type(part)) for name, part in layers.named_modules()]

@@ -1,12 +1,12 @@
 """The vanilla recurrent network, as Madsen's article writes it."""
 
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Record, Start, State, noted
+from nlstm_lab.cells.base import Device, GatedCell, Hook, State, hooked
 from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.exchange import Exchangeable
 
@@ -16,7 +16,7 @@ Nonlinearity = Literal["tanh", "relu"]
 class RNNCell(GatedCell):
     """Computes one step of a vanilla network, h_t = sigma(W x_t + U h_{t-1} + b).
 
-    Shapes: input [B, input_size], h [B, hidden_size], returns the new h.
+    Shapes: input [B, input_size], h [B, hidden_size], returns the new h. `nonlinearity` as in `RNN`.
     """
 
     gates = ("h",)
@@ -27,17 +27,22 @@ class RNNCell(GatedCell):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: Nonlinearity = "tanh",
-        **start: Unpack[Start],
+        *,
+        takes_input: bool = True,
+        initialization: init.Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
+        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, **start)
         choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
         self.nonlinearity = nonlinearity
         self.reset_parameters()
 
-    def recur(self, projected: Tensor, state: State, record: Record | None = None) -> State:
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
         sigma = torch.tanh if self.nonlinearity == "tanh" else torch.relu
-        (summed,) = noted(record, preactivation=projected + state[0] @ self.weight_hh.t())
-        return noted(record, h=sigma(summed))
+        summed = hooked(hook, "preactivation", projected + state[0] @ self.weight_hh.t())
+        return (hooked(hook, "h", sigma(summed)),)
 
 
 class RNN(Exchangeable):
@@ -74,8 +79,9 @@ class RNN(Exchangeable):
         device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        super().__init__(**given)
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(*torchs, all_layers=all_layers, nonlinearity=nonlinearity, **start)
 
     @property
     def mode(self) -> str:

@@ -18,11 +18,13 @@ What these arguments mean wherever they are taken:
 from nlstm_lab.models.config import Interface, ModelConfig
 from nlstm_lab.models.network import CELL_TYPES, Network, build, cell_type, digest, parameter_count
 from nlstm_lab.models.readouts import MixtureDensity, OutputModule
+from nlstm_lab.models.saving import PRETRAINED, card, load, pretrained, save
 from nlstm_lab.models.scoring import Score, metrics
 from nlstm_lab.models.wrapping import wrap
 
 __all__ = [
     "CELL_TYPES",
+    "PRETRAINED",
     "Interface",
     "MixtureDensity",
     "ModelConfig",
@@ -30,9 +32,13 @@ __all__ = [
     "OutputModule",
     "Score",
     "build",
+    "card",
     "cell_type",
     "digest",
+    "load",
     "metrics",
     "parameter_count",
+    "pretrained",
+    "save",
     "wrap",
 ]

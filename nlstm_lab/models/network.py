@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -73,6 +74,8 @@ class Network(Module):
         self.readout, self.embedding, self.density = readout, embedding, density
         self.vocabulary, self.per_sequence, self.name, self.words = vocabulary, per_sequence, name, words
         self.missing_weights: MissingWeights | None = None
+        self.config: ModelConfig | None = None  # what it was built from
+        self.interface: Interface | None = None
 
     @property
     def recurrent(self) -> cells.Recurrent:
@@ -139,18 +142,18 @@ class Network(Module):
         return self.inputs(inputs), *given
 
     def trace(
-        self, inputs: Tensor, state: Any = None, steps: Sequence[cells.Records] | None = None
+        self, inputs: Tensor, state: Any = None, hooks: Sequence[cells.Hook] | None = None
     ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
-        """Read with every gate and state noted (`Recurrent.trace`).
+        """Read with every gate and state kept (`Recurrent.trace`).
 
         Args:
-            steps: What each layer records into; None for new `Records`.
+            hooks: One for each layer, that sees and may replace every value at every step.
 
         Returns:
-            Output, last state, and a record a layer.
+            Output, last state, and what each layer computed, by name.
         """
         trace: Any = self.recurrent.trace  # with given boundaries it takes one argument more
-        return trace(*self.recurrent_arguments(inputs), state, steps)  # type: ignore[no-any-return]
+        return trace(*self.recurrent_arguments(inputs), state, hooks)  # type: ignore[no-any-return]
 
     def forward(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         hidden, state = self.read(inputs, state)
@@ -159,8 +162,21 @@ class Network(Module):
     def read(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         """Return what the readout is given, and the new state: `forward` without its last step."""
         hidden, state = self.recurrent(*self.recurrent_arguments(inputs), state)
-        hidden = F.dropout(hidden[-1] if self.per_sequence else hidden, self.output_dropout, self.training)
-        return hidden, state
+        return self._dropped(hidden), state
+
+    def read_boundaries(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any, Tensor, Tensor]:
+        """Read as `read` does, and return z and z~ of every layer and step [T, num_layers, B], too.
+
+        Raises:
+            UsageError: The recurrent layers detect no boundaries.
+        """
+        if not isinstance(self.recurrent, cells.HMLSTM):
+            raise UsageError(f"a {type(self.recurrent).__name__} has no boundary detectors, whose rates could be held")
+        hidden, state, z, z_tilde = self.recurrent.read_boundaries(self.inputs(inputs), state)
+        return self._dropped(hidden), state, z, z_tilde
+
+    def _dropped(self, hidden: Tensor) -> Tensor:
+        return F.dropout(hidden[-1] if self.per_sequence else hidden, self.output_dropout, self.training)
 
     def nats(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Compute -log p of each target under the outputs, in the targets' shape (without the features of points)."""
@@ -178,12 +194,20 @@ class Network(Module):
             Nats and hits over the predictions that its mask counts, hits over all; and the new state.
         """
         hidden, state = self.read(batch.inputs, state)
+        return self.score_hidden(hidden, batch), state
+
+    def score_hidden(self, hidden: Tensor, batch: Batch) -> Score:
+        """Score a batch of which the readout is given `hidden`: `score` after its reading.
+
+        Args:
+            batch: On the network's device.
+        """
         nats, mask, right = self._scored(hidden, batch)
         with torch.no_grad():
             began = nats.new_full((), batch.inputs.shape[1] if batch.fresh else 0)
             everything = nats.new_full((), mask.numel())
             hits = (right & mask).sum()
-        return Score(nats, mask.sum(), hits, right.sum(), everything, began), state
+        return Score(nats, mask.sum(), hits, right.sum(), everything, began)
 
     def _scored(self, hidden: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Summed nats, and for each prediction whether it counts and whether it is right."""
@@ -253,7 +277,9 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return _assemble(config, ends, name)
+        network = _assemble(config, ends, name)
+    network.config, network.interface = config, replace(ends, log_frequencies=None)
+    return network
 
 
 def cell_type(name: str) -> str:

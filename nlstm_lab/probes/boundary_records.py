@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from nlstm_lab.cells.multiscale import MultiscaleCell
+from nlstm_lab.cells.hierarchical import MultiscaleCell
 from nlstm_lab.datasets import Excerpt, KnownText, Lines
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network

@@ -15,7 +15,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nlstm_lab.cells.base import Records
+from nlstm_lab.cells.base import Cache
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets import Sequences, registry
@@ -139,18 +139,18 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, 
     if not inputs.is_floating_point():
         inputs = torch.nn.functional.one_hot(inputs, unit.input_size)
     x = inputs.double().repeat_interleave(projections, dim=1)
-    steps = [Records() for _ in unit.cells]
+    caches = [Cache() for _ in unit.cells]
     with evaluating(unit), torch.enable_grad():
         read = [step.requires_grad_() for step in x.unbind()]
-        output, _ = unit.run(torch.stack(read), [cell.initial_state(x.shape[1]) for cell in unit.cells], steps)
+        output, _ = unit.run(torch.stack(read), [cell.initial_state(x.shape[1]) for cell in unit.cells], caches)
         directions = torch.randn(output[-1].shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-        nodes = [*read, *(record["h"] for layer in steps for record in layer)]
+        nodes = [*read, *(h for cache in caches for h in cache.values["h"])]
         gradients = torch.autograd.grad((output[-1] * directions.to(device)).sum(), nodes, materialize_grads=True)
     squares = torch.stack([gradient.square().sum(-1) for gradient in gradients])  # [layers and input x T, B x v]
-    norms = squares.view(len(steps) + 1, len(read), number, projections).mean(-1).sqrt().cpu().numpy()
+    norms = squares.view(len(caches) + 1, len(read), number, projections).mean(-1).sqrt().cpu().numpy()
     values = np.log10(np.maximum(norms, SMALLEST))[:, ::-1]
     index = pd.MultiIndex.from_product(
-        [["input", *(f"layer {k + 1}" for k in range(len(steps)))], range(len(read)), range(number)],
+        [["input", *(f"layer {k + 1}" for k in range(len(caches)))], range(len(read)), range(number)],
         names=["where", "lag", "text"],
     )
     frame = pd.DataFrame({"value": values.ravel()}, index=index).reset_index()

@@ -10,7 +10,7 @@ import xarray as xr
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from nlstm_lab.cells import Record, Records, Recurrent
+from nlstm_lab.cells import Cell, Hook, Recurrent
 from nlstm_lab.cells.memories import memories
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -148,9 +148,10 @@ def run(
     with evaluating(model), torch.set_grad_enabled(gradients):
         for step in tqdm(range(len(codes)), disable=len(codes) < SHOW_PROGRESS, leave=False, unit=" steps"):
             state = plan.before(step, state)
-            records = [_Layer(plan.inside[step, k]) for k in range(model.recurrent.num_layers)]
-            output, state, layers = model.trace(codes[step : step + 1], state, records)
-            plan.check(step, records)
+            seen = [set[str]() for _ in model.recurrent.cells]
+            hooks = [_hook(plan.inside[step, k], names) for k, names in enumerate(seen)]
+            output, state, layers = model.trace(codes[step : step + 1], state, hooks)
+            plan.check(step, seen)
             values = recorded_values(layers)
             if missing := [name for name in keep or () if name not in values]:
                 known = ", ".join(values)
@@ -165,37 +166,16 @@ def run(
     return Reading(logits, stacked, lambda arrays: labelled(model, arrays, codes, lengths, leaks, ""))
 
 
-class _Layer(Records):
-    """Records of one layer whose values are edited as they are noted, by the depth of the memory."""
+def _hook(edits: Mapping[str, Sequence[Edit]], seen: set[str]) -> Hook:
+    """Makes the edits of one layer at one step, by the names that its cell shows, which it notes."""
 
-    def __init__(self, edits: Mapping[int, "_Edits"]) -> None:
-        super().__init__()
-        self.edits = edits
+    def hook(name: str, value: Tensor) -> Tensor:
+        seen.add(name)
+        for edit in edits.get(name, ()):
+            value = edit(value)
+        return value
 
-    def begin(self) -> Record:
-        self.append(_Edited(self.edits, 0) if self.edits else {})
-        return self[-1]
-
-
-class _Edited(dict[str, Any]):
-    def __init__(self, edits: Mapping[int, "_Edits"], depth: int) -> None:
-        super().__init__()
-        self.edits = edits.get(depth, {})
-        self.used: set[str] = set()  # what the step goes on with
-        if any(deeper > depth for deeper in edits):
-            self["memory"] = _Edited(edits, depth + 1)
-
-    def update(self, values: Mapping[str, Tensor] | None = None, /, **unused: Tensor) -> None:  # type: ignore[override]
-        """`cells.noted` hands in `values`, and goes on with what is then there; any other caller does not."""
-        self |= unused
-        for name, value in (values or {}).items():
-            for edit in self.edits.get(name, ()):
-                value = edit(value)
-            self[name] = value
-            self.used.add(name)
-
-
-_Edits = dict[str, list[Edit]]  # by what is recorded
+    return hook
 
 
 class _Plan:
@@ -204,7 +184,7 @@ class _Plan:
     def __init__(self, unit: Recurrent, shape: Sequence[int], edits: Mapping[Where, Edit]) -> None:
         self.unit, self.batch = unit, shape[1]
         self.at_entry: dict[int, list[tuple[str, Edit]]] = defaultdict(list)
-        self.inside: dict[tuple[int, int], dict[int, _Edits]] = defaultdict(dict)
+        self.inside: dict[tuple[int, int], dict[str, list[Edit]]] = defaultdict(dict)
         self.wanted: dict[int, list[tuple[str, int, int, str]]] = defaultdict(list)
         for where, edit in edits.items():
             name, time, units = (*((where,) if isinstance(where, str) else where), None, None)[:3]
@@ -221,7 +201,9 @@ class _Plan:
         layer, depth, quantity = self._found(name)
         if quantity.startswith(f"{PREACTIVATION} "):
             edit, quantity = self._of_gate(name, layer, depth, quantity.split()[1], edit), PREACTIVATION
-        self.inside[step, layer].setdefault(depth, {}).setdefault(quantity, []).append(edit)
+        if quantity in self._cell(layer, depth).shown:
+            raise UsageError(f"{name!r} cannot be edited: its cell shows it, and goes on without it")
+        self.inside[step, layer].setdefault("memory." * depth + quantity, []).append(edit)
         self.wanted[step].append((name, layer, depth, quantity))
 
     def _found(self, name: str) -> tuple[int, int, str]:
@@ -237,14 +219,17 @@ class _Plan:
         return *owners[owner], name[len(owner) :].strip()
 
     def _of_gate(self, name: str, layer: int, depth: int, gate: str, edit: Edit) -> Edit:
-        cell: Any = self.unit.cells[layer]
-        for _ in range(depth):
-            cell = cell.memory
-        gates = getattr(cell, "gates", ())
+        gates = getattr(self._cell(layer, depth), "gates", ())
         if gate not in gates:
             raise UsageError(self._lacks(name, [f"{PREACTIVATION} {each}" for each in gates]))
         start = gates.index(gate) * self.unit.hidden_size
         return chosen(edit, range(start, start + self.unit.hidden_size), name)
+
+    def _cell(self, layer: int, depth: int) -> Cell:
+        cell: Any = self.unit.cells[layer]
+        for _ in range(depth):
+            cell = cell.memory
+        return cell  # type: ignore[no-any-return]
 
     def _lacks(self, name: str, there: Iterable[str]) -> str:
         known = [*names(self.unit), *hidden_names(self.unit.num_layers), *there]
@@ -257,13 +242,10 @@ class _Plan:
             state = changed(self.unit, state, name, edit)
         return state
 
-    def check(self, step: int, records: list[_Layer]) -> None:
+    def check(self, step: int, seen: Sequence[set[str]]) -> None:
         """UsageError where an edit of this step was not made."""
         for name, layer, depth, quantity in self.wanted[step]:
-            record: Any = records[layer][0]
-            for _ in range(depth):
-                record = record.get("memory", {})
-            if quantity not in record:
-                raise UsageError(self._lacks(name, (each for each in record if each not in ("c", "h", "memory"))))
-            if quantity not in record.used:
-                raise UsageError(f"{name!r} cannot be edited: its cell must go on with what `lab.cells.noted` returns")
+            if "memory." * depth + quantity not in seen[layer]:
+                there = [each.removeprefix("memory." * depth) for each in seen[layer]]
+                there = sorted(each for each in there if "." not in each and each not in ("c", "h"))
+                raise UsageError(self._lacks(name, there))

@@ -12,7 +12,6 @@ import xarray as xr
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from nlstm_lab.cells.base import Record
 from nlstm_lab.cells.fast import sparse
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.hmlstm import HMLSTM, Boundary, HMLSTMCell, Operation
@@ -179,7 +178,7 @@ def _set(model: Network, threshold: float | None, slope: float | None) -> Iterat
             cell.boundary, cell.threshold, cell.slope = own
 
 
-def _of_layer(name: str, layer: Record) -> Tensor:
+def _of_layer(name: str, layer: dict[str, Any]) -> Tensor:
     """What one layer's record says, [T, B]; of a layer whose boundaries are given the operation without its FLUSHes."""
     if name == "norm":
         return cast(Tensor, torch.linalg.vector_norm(layer["h"].float(), dim=-1))

@@ -18,7 +18,6 @@ from PIL import Image
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from nlstm_lab.cells.base import Record
 from nlstm_lab.cells.memories import memories
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import CHUNK, WATCHED, Texts, encode_all, names, reading, state_of, symbols_of
@@ -101,7 +100,7 @@ def trace(
     return labelled(model, store.arrays, codes, lengths, leaks, run)
 
 
-def recorded_values(layers: list[Record]) -> dict[str, Tensor]:
+def recorded_values(layers: list[dict[str, Any]]) -> dict[str, Tensor]:
     """What a chunk recorded, by the trace's variables: [T, B, memory, unit], [T, B, layer, unit] and [T, B, layer]."""
     named = list(memories(layers).values())
     recorded = [gate for gate in GATES if named and all(gate in record for record in named)]

@@ -6,11 +6,11 @@ Only the second half of the sequences is judged: from a zero state every cell fi
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import Record
 from nlstm_lab.cells.memories import memories
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -65,7 +65,7 @@ def shares(network: Network, inputs: Tensor) -> dict[str, float]:
     return named
 
 
-def detectors(records: Sequence[Record], inputs: Tensor) -> dict[str, float]:
+def detectors(records: Sequence[dict[str, Any]], inputs: Tensor) -> dict[str, float]:
     """What the boundary detectors of an HM-LSTM do on one batch, layer by layer but the top one.
 
     boundary_rate/layer 1, the mean of z; clamped_share, of the z~ at 0 or 1, where the straight-through gradient is
@@ -83,16 +83,15 @@ def detectors(records: Sequence[Record], inputs: Tensor) -> dict[str, float]:
     return named
 
 
-def ratio_loss(notes: Sequence[tuple[Tensor, Tensor]], lengths: Sequence[float]) -> Tensor:
+def ratio_loss(z: Tensor, z_tilde: Tensor, lengths: Sequence[float]) -> Tensor:
     """The ratio loss of dynamic chunking (Hwang, Wang & Gu 2025, arXiv 2507.07955), summed over the layers.
 
     N / (N - 1) ((N - 1) F G + (1 - F)(1 - G)), N the mean length of a segment (`lengths`, of every layer but the top
-    one), F the mean of z, without a gradient, and G that of z~ in `notes`: 1 where both are 1 / N.
+    one), F the mean of z [T, layers, B], without a gradient, and G that of z~: 1 where both are 1 / N.
     """
-    count = notes[0][0].shape[1] - 1 if notes else 0
+    count = z.shape[1] - 1
     if count != len(lengths):
         raise UsageError(f"rate_lengths holds {len(lengths)} lengths, and the network has {count} boundary detectors")
-    z, z_tilde = notes[0]
     fired, open_ = z.detach()[:, :count].mean((0, 2)), z_tilde[:, :count].mean((0, 2))
     N = torch.as_tensor(lengths, dtype=z.dtype, device=z.device)
     return (N / (N - 1) * ((N - 1) * fired * open_ + (1 - fired) * (1 - open_))).sum()

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,6 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from nlstm_lab import cells
-from nlstm_lab.cells import fast
 from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Evaluation, Mixture, Split, Task
@@ -107,12 +105,16 @@ class _Trainer:
         state, progress = self.state, self.state.progress
         self.network.train()
         held = self.config.rate_lengths if self.config.holds_rates(progress.epoch) else None
-        noting: AbstractContextManager[list[Any]] = fast.detecting() if held else nullcontext([])
-        with cells.precision(state.precision), compiled(self.updates >= COMPILED_FROM), noting as notes:
-            score, carried = self.network.score(batch.to(state.device), None if batch.fresh else state.carried)
+        batch, first = batch.to(state.device), None if batch.fresh else state.carried
+        with cells.precision(state.precision), compiled(self.updates >= COMPILED_FROM):
+            if held:
+                hidden, carried, z, z_tilde = self.network.read_boundaries(batch.inputs, first)
+            else:
+                hidden, carried = self.network.read(batch.inputs, first)
+            score = self.network.score_hidden(hidden, batch)
             loss = score.nats / score.counted  # the mean over what counts
             if held:
-                loss = loss + self.config.rate_weight * ratio_loss(notes, held)
+                loss = loss + self.config.rate_weight * ratio_loss(z, z_tilde, held)
             state.optimizer.zero_grad(set_to_none=True)
             loss.backward()
         norm = self.config.step(self.network, state.optimizer, progress.update)

@@ -227,7 +227,7 @@ def test_nothing_is_recorded_unless_asked(make, monkeypatch):
         monkeypatch.setattr(
             cell,
             "recur",
-            lambda p, s, record=None, *a, recur=recur: (seen.append(record), recur(p, s, record, *a))[1],
+            lambda p, s, hook=None, *a, recur=recur: (seen.append(hook), recur(p, s, hook, *a))[1],
         )
     with fast.disabled():
         run(unit, torch.randn(T, B, D, dtype=torch.float64))

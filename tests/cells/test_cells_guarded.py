@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from nlstm_lab.cells import NestedLSTM
-from nlstm_lab.cells.guarded import GuardedLSTMCell
+from nlstm_lab.cells.lstm import GuardedLSTMCell
 
 D, H, B = 3, 5, 4
 

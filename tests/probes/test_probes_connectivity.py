@@ -176,8 +176,8 @@ class Backwards(Recurrent):
 
     cell_class = LSTM.cell_class
 
-    def run(self, x, states, steps=None):
-        forth, last = super().run(x, states, steps)
+    def run(self, x, states, hooks=None):
+        forth, last = super().run(x, states, hooks)
         return forth + super().run(x.flip(0), states)[0].flip(0), last
 
 

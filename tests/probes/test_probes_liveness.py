@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from nlstm_lab.cells import hooked
 from nlstm_lab.cells.lstm import LSTM, LSTMCell
 from nlstm_lab.cells.memories import memories
 from nlstm_lab.cells.nested import NestedLSTM
@@ -122,11 +123,9 @@ def test_states_that_are_not_finite_are_said_to_be_so():
 class Bare(LSTMCell):
     """Records its memory and no gates, as a unit of somebody's own may."""
 
-    def recur(self, projected, state, record=None):
+    def recur(self, projected, state, hook=None):
         h, c = super().recur(projected, state)
-        if record is not None:
-            record.update(c=c, h=h)
-        return h, c
+        return hooked(hook, "h", h), hooked(hook, "c", c)
 
 
 class BareLSTM(Recurrent):

@@ -64,10 +64,10 @@ def test_an_edited_state_is_what_the_step_and_all_later_ones_go_on_with(network,
         state, plain = cell.initial_state(1), []
         for step, code in enumerate(codes):
             x = code[None]
-            record = {}
-            last, state = state, cell.step(x, state, record)
+            cache = lab.cells.Cache()
+            last, state = state, cell.step(x, state, cache)
             if step == 10:
-                h = record["o"] * torch.tanh(new)
+                h = cache.values["o"][0] * torch.tanh(new)
                 state = (h, new[None], state[2])
             plain.append(model.readout(state[0])[0])
             del last
@@ -204,28 +204,31 @@ def test_bad_texts_are_refused(network, text):
         run(network(), text[:5], keep=["soul"])
 
 
-class DeafCell(GatedCell):
+class OwnCell(GatedCell):
     state_names, gates = ("h", "c"), ("f", "g")
+    shown = ("g",)
 
     def __init__(self, *sizes, **options):
         super().__init__(*sizes, **options)
         self.reset_parameters()
 
-    def recur(self, projected, state, record=None):
+    def recur(self, projected, state, hook=None):
         f, g = (projected + state[0] @ self.weight_hh.t()).chunk(2, -1)
-        c = torch.sigmoid(f) * state[1] + g
-        if record is not None:
-            record.update(f=torch.sigmoid(f), g=g, c=c, h=torch.tanh(c))
-        return torch.tanh(c), c
+        f = lab.cells.hooked(hook, "f", torch.sigmoid(f))
+        if hook is not None:
+            hook("g", g)
+        c = lab.cells.hooked(hook, "c", f * state[1] + g)
+        return lab.cells.hooked(hook, "h", torch.tanh(c)), c
 
 
-def test_a_cell_that_goes_on_with_its_own_values_says_so(text):
-    class Deaf(lab.cells.Recurrent):
-        cell_class = DeafCell
+def test_a_cell_of_ones_own_is_edited_where_it_goes_on_with_what_a_hook_returns(text):
+    class Own(lab.cells.Recurrent):
+        cell_class = OwnCell
 
-    model = lab.models.wrap(Deaf(11, 8), readout=nn.Linear(8, 11), vocabulary=ALPHABET)
-    with pytest.raises(UsageError, match="noted"):
-        run(model, text[:5], edits={"cell f": zero})
+    model = lab.models.wrap(Own(11, 8), readout=nn.Linear(8, 11), vocabulary=ALPHABET)
+    with pytest.raises(UsageError, match="shows it"):
+        run(model, text[:5], edits={"cell g": zero})
+    assert not run(model, text[:5], edits={"cell f": zero}).trace.equals(run(model, text[:5]).trace)
     assert run(model, text[:5], edits={"cell before": zero}).trace.c.sizes["memory"] == 1
 
 

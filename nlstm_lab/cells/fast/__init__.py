@@ -1,7 +1,7 @@
 """Faster ways to unroll cells of exactly some classes over time; each equals the oracle, the loop over `Cell.recur`."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,31 +12,18 @@ from nlstm_lab.cells.base import State
 from nlstm_lab.cells.checks import autocasts
 from nlstm_lab.settings import held
 
-Way = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
+Layer = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
+# network, input, first states and whether z is wanted, to output, last states, and z and z~ [T, layers, B]
+Network = Callable[[Any, Tensor, list[State], bool], tuple[Tensor, list[State], Any, Any] | None]
 
-Reader = Callable[[Any, Tensor, list[State]], tuple[Tensor, list[State]] | None]
-
-ways: dict[type, Way] = {}  # to unroll cells of exactly these classes
-readers: dict[type, Reader] = {}  # to run all layers, together, of exactly these networks
+LAYERS: dict[type, Layer] = {}  # filled by `cells`: cells of exactly these classes, unrolled
+NETWORKS: dict[type, Network] = {}  # networks of exactly these classes, all layers together
 _enabled: ContextVar[bool] = ContextVar("fast", default=True)
-_notes: ContextVar[list[Any] | None] = ContextVar("notes", default=None)
 
 
 def disabled() -> AbstractContextManager[None]:
     """Run every cell through the oracle while the block runs."""
     return held(_enabled, False)
-
-
-@contextmanager
-def detecting() -> Iterator[list[Any]]:
-    """A list to which layers that detect boundaries add their (z, z~) [T, layers, B] while the block runs."""
-    with held(_notes, []):
-        yield detected()  # type: ignore[misc]
-
-
-def detected() -> list[Any] | None:
-    """The list of the innermost `detecting`, None outside and while a network is compiled."""
-    return None if torch.compiler.is_compiling() else _notes.get()
 
 
 def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
@@ -45,16 +32,19 @@ def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     None where there is no fast way: for another cell, type or device, an empty batch, tensors that are not plain, and
     under everything that must see the single operations.
     """
-    way = ways.get(type(cell)) if _enabled.get() and not _operations_are_watched(x.device) else None
+    way = LAYERS.get(type(cell)) if _enabled.get() and not _operations_are_watched(x.device) else None
     uniform = way is not None and 0 not in x.shape[:2] and is_uniform((*state, *cell.parameters()), x)
     return way(cell, x, state) if way is not None and uniform else None
 
 
-def read(network: Any, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
-    """Run all layers of a network whose layers step together; None where there is no fast way, as above."""
-    reader = readers.get(type(network)) if _enabled.get() and not _operations_are_watched(x.device) else None
+def read(network: Any, x: Tensor, states: list[State], boundaries: bool = False) -> tuple[Any, Any, Any, Any] | None:
+    """All layers of a network whose layers step together; None where there is no fast way, as above.
+
+    Returns output and last states; z and z~ [T, layers, B] are sure where `boundaries` are asked for.
+    """
+    reader = NETWORKS.get(type(network)) if _enabled.get() and not _operations_are_watched(x.device) else None
     plain = all(map(_is_plain, (x, *(part for state in states for part in state))))
-    return reader(network, x, states) if reader is not None and plain else None
+    return reader(network, x, states, boundaries) if reader is not None and plain else None
 
 
 def _operations_are_watched(device: torch.device) -> bool:

@@ -16,12 +16,9 @@ from nlstm_lab.cells.base import State
 from nlstm_lab.cells.fast import (
     backward_is_watched,
     compiling,
-    detected,
-    detecting,
     differentiate,
     is_uniform,
     memory,
-    readers,
     saves_plainly,
     sparse,
 )
@@ -32,15 +29,18 @@ from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell
 from nlstm_lab.cells.precision import exact_products, product_type, times
 
 
-def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
+def read(
+    unit: HMLSTM, x: Tensor, states: list[State], boundaries: bool
+) -> tuple[Tensor, list[State], Tensor | None, Tensor | None] | None:
     """All layers over all steps, x [T, B, features] or symbols [T, B]: `nlstm_lab.cells.fast.read`.
 
     None for cells of another class, dropout, several types or devices, and where a hook takes what is saved.
     """
-    done = None if detected() is not None else sparse.read(unit, x, states)
+    if not boundaries and (done := sparse.read(unit, x, states)) is not None:
+        return *done, None, None
     cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell]
-    if done is not None or len(cells) < unit.num_layers or (unit.dropout and unit.training) or not x.numel():
-        return done
+    if len(cells) < unit.num_layers or (unit.dropout and unit.training) or not x.numel():
+        return None
     tensors = [tensor for state in states for tensor in state] + [t for cell in cells for t in cell.parameters()]
     if not is_uniform((*tensors, cells[0].slope), x):
         return None
@@ -49,7 +49,7 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
         return None
     kinds = tuple(_kind(cell, k == 0) for k, cell in enumerate(cells))
     options = Options(kinds, unit.all_layers, product_type(states[0][0]), compiling.wanted(x.device), keep)
-    outputs, boundaries = [], []
+    pieces = []
     for piece in [x] if keep else x.split(UNSAVED_STEPS):
         given = [part for cell in cells for part in _parameters(cell)]
         first = [part for state in states for part in state]
@@ -57,14 +57,9 @@ def read(unit: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[Sta
         own = piece, *oracle.state_dict(keep_vars=True).values()
         output, *found = Unrolled.apply(options, oracle, cells[0].project(piece), *first, *given, *own)  # type: ignore[no-untyped-call]
         states = [tuple(found[3 * k : 3 * k + 3]) for k in range(len(cells))]
-        outputs.append(output)
-        boundaries.append(tuple(found[-2:]))
-    if (notes := detected()) is not None:
-        notes.append(tuple(torch.cat(parts) for parts in zip(*boundaries, strict=True)))
-    return outputs[0] if len(outputs) == 1 else torch.cat(outputs), states
-
-
-readers[HMLSTM] = read
+        pieces.append((output, *found[-2:]))
+    output, z, z_tilde = pieces[0] if len(pieces) == 1 else map(torch.cat, zip(*pieces, strict=True))
+    return output, states, z, z_tilde
 
 
 def _kind(cell: HMLSTMCell, bottom: bool) -> Kind:
@@ -105,9 +100,8 @@ class Oracle(nn.Module):
 
     def forward(self, x: Tensor, first: Sequence[Tensor], boundaries: Tensor) -> Tensors:
         states: list[State] = list(zip(first[::3], first[1::3], first[2::3], strict=True))
-        with detecting() as notes:
-            output, last = self.unit.run(x, states, boundaries=boundaries)
-        return output, *itertools.chain(*last), *notes[0]
+        output, last, z, z_tilde = self.unit.detect(x, states, boundaries)
+        return output, *itertools.chain(*last), z, z_tilde
 
 
 class Unrolled(torch.autograd.Function):

@@ -15,9 +15,7 @@ from nlstm_lab.cells.fast import (
     compiling,
     differentiate,
     memory,
-    pointwise,
     saves_plainly,
-    ways,
 )
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
@@ -27,9 +25,73 @@ from nlstm_lab.cells.precision import exact_kernels, exact_products, product_typ
 # are a cell's, each in its place; the results are the same, and no user could act upon it.
 warnings.filterwarnings("ignore", "RNN module weights are not part of", UserWarning, r"nlstm_lab\.cells\.fast\.")
 
+Tensors = tuple[Tensor, ...]
+
 LARGEST_ONE_HOT = 100  # beyond, the look-up that only our own loop has saves more than the kernel does
 UNSAVED_STEPS = 64  # without gradients, the steps whose gates are held at a time
 WEIGHED_STEPS = 25  # in the backward, those whose deeper gradients are held until their product with the input is taken
+
+
+# -- the pointwise halves of a step, forward and backward: pure functions of tensors [B, H]. Pre-activations come as one
+# row of blocks [i | f | g | o]. A level k has the memory c_k, outermost first.
+
+
+def gates_of(product: Tensor, addend: Tensor, tanh: bool) -> Tensors:
+    """i, f, g, o of one level: equations 1, 2, 4 (tanh, or the identity of section 4) and 5."""
+    i, f, g, o = (product + addend).chunk(4, 1)
+    return i.sigmoid(), f.sigmoid(), g.tanh() if tanh else g, o.sigmoid()
+
+
+def enter(product: Tensor, addend: Tensor, memory: Tensor, *, tanh: bool) -> Tensors:
+    """The way in, one level: its gates, and the x~ = i * g and h~ = f * c of equations 8 and 7 for the next level."""
+    i, f, g, o = gates_of(product, addend, tanh)
+    return i, f, g, o, i * g, f * memory
+
+
+def leave(product: Tensor, addend: Tensor, memory: Tensor, *outer: Tensor, tanh: bool, copies: int) -> Tensors:
+    """The innermost level and the way out; `outer` are the o of the other levels, outermost first.
+
+    Gives the innermost i, f, g, o, then each level's memory, innermost first, and `copies` of h (one that users see,
+    and one in the type of the next product).
+    """
+    i, f, g, o = gates_of(product, addend, tanh)
+    memory = f * memory + i * g  # equations 9, 12
+    out: list[Tensor] = []
+    for emit in (o, *reversed(outer)):
+        out.append(memory)
+        memory = emit * memory.tanh()  # equations 14, 15, 6
+    return i, f, g, o, *out, *[memory] * copies
+
+
+def leave_backward(d_product: Tensor, d_hidden: Tensor, memory: Tensor, *rest: Tensor, tanh: bool) -> Tensors:
+    """Backward of `leave`, where h received `d_product` from the next step and `d_hidden` from outside.
+
+    `rest` holds the innermost i, f, g, and then, outermost level first, o, c, and the gradient of c that the next step
+    sent. Gives the innermost blocks of i, f, g, the gradient of the innermost `memory` of the step before, and the
+    block of each level's o, outermost first.
+    """
+    i, f, g, *levels = rest
+    gradient, d_outputs = d_product + d_hidden, []
+    for o, new, d_memory in zip(levels[::3], levels[1::3], levels[2::3], strict=True):
+        squashed = new.tanh()  # cheaper to compute again than to keep
+        d_outputs.append(gradient * squashed * o * (1 - o))
+        gradient = d_memory + gradient * o * (1 - squashed * squashed)
+    return *_gates_backward(gradient, gradient, memory, i, f, g, tanh), gradient * f, *d_outputs
+
+
+def enter_backward(d_z: Tensor, memory: Tensor, i: Tensor, f: Tensor, g: Tensor, *, tanh: bool) -> Tensors:
+    """Backward of `enter`, without o: the blocks of i, f, g, and the gradient of `memory`, the step before's."""
+    d_x, d_h = d_z.to(memory.dtype).chunk(2, 1)
+    return *_gates_backward(d_x, d_h, memory, i, f, g, tanh), d_h * f
+
+
+def _gates_backward(d_x: Tensor, d_h: Tensor, memory: Tensor, i: Tensor, f: Tensor, g: Tensor, tanh: bool) -> Tensors:
+    """The blocks of i, f, g, given the gradients of i * g and of f * memory."""
+    d_g = d_x * i
+    return d_x * g * i * (1 - i), d_h * memory * f * (1 - f), d_g * (1 - g * g) if tanh else d_g
+
+
+# -- the affine maps between them, and all steps
 
 
 class Level(NamedTuple):
@@ -75,9 +137,6 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces), tuple(state)
 
 
-ways[NestedLSTMCell] = unroll
-
-
 def unroll_lstm(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """An LSTM layer over all steps; the kernel has no fp64, and its bf16 keeps the cell state in bf16."""
     symbols = not x.is_floating_point()
@@ -91,9 +150,6 @@ def unroll_lstm(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State]
     with exact_kernels():
         hidden, h, c = torch._VF.lstm(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
     return hidden, (h[0], c[0])
-
-
-ways[LSTMCell] = unroll_lstm
 
 
 def _share(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -156,12 +212,12 @@ class Unrolled(torch.autograd.Function):
                 product = maps[0](h)
                 for k, inside in enumerate(z[:, t].unbind()):
                     buffers = [*saved[k][:4], *inside.chunk(2, 1)]
-                    run(pointwise.enter, k, buffers, [product, addends[k], last[k]], tanh=options.tanh[k])
+                    run(enter, k, buffers, [product, addends[k], last[k]], tanh=options.tanh[k])
                     product = maps[k + 1](inside)
                 emitted = [hidden[t]] if fed is hidden else [hidden[t], fed[t]]
                 buffers = [*saved[-1][:4], *(level[4] for level in reversed(saved)), *emitted]
                 inputs = [product, addends[-1], last[-1], *(level[3] for level in saved[:-1])]
-                run(pointwise.leave, -1, buffers, inputs, tanh=options.tanh[-1], copies=len(emitted))
+                run(leave, -1, buffers, inputs, tanh=options.tanh[-1], copies=len(emitted))
                 h, last = fed[t], [level[4] for level in saved]
         last = [c.clone() for c in last]
         if options.keep:
@@ -205,11 +261,11 @@ class Unrolled(torch.autograd.Function):
                 buffers = [*d[-1][:3], d_next[-1], *(level[3] for level in d)]
                 levels = [s for k in range(depth) for s in (saved[k][3], saved[k][4], d_now[k])]
                 inputs = [d_h, d_hidden[t], last[-1], *saved[-1][:3], *levels]
-                run(pointwise.leave_backward, -1, buffers, inputs, tanh=tanh[-1])
+                run(leave_backward, -1, buffers, inputs, tanh=tanh[-1])
                 for k in reversed(range(depth - 1)):
                     d_z = maps[k + 1](held[k + 1][t % steps])
                     inputs = [d_z, last[k], *saved[k][:3]]
-                    run(pointwise.enter_backward, k, [*d[k][:3], d_next[k]], inputs, tanh=tanh[k])
+                    run(enter_backward, k, [*d[k][:3], d_next[k]], inputs, tanh=tanh[k])
                 d_h = maps[0](held[0][t])
                 d_now, d_next = d_next, d_now
                 if t % steps == 0:
@@ -243,10 +299,10 @@ def replay(tanh: tuple[bool, ...], source: Tensor, tensors: list[Any]) -> State:
     for share in source.unbind():
         outer, gates, addend = [], h @ weights[0].t(), share
         for k in range(depth - 1):
-            *_, o, x_tilde, h_tilde = pointwise.enter(gates, addend, memories[k], tanh=tanh[k])
+            *_, o, x_tilde, h_tilde = enter(gates, addend, memories[k], tanh=tanh[k])
             outer.append(o)
             gates, addend = torch.cat((x_tilde, h_tilde), 1) @ weights[k + 1].t(), biases[k + 1]
-        left = pointwise.leave(gates, addend, memories[-1], *outer, tanh=tanh[-1], copies=1)
+        left = leave(gates, addend, memories[-1], *outer, tanh=tanh[-1], copies=1)
         *memories, h = *left[-2:3:-1], left[-1]
         hidden.append(h)
     return torch.stack(hidden), h, *memories

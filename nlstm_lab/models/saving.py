@@ -1,0 +1,173 @@
+"""A network in a folder of its own, and the small trained ones that come with the package."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from nlstm_lab import paths
+from nlstm_lab.datasets import registry
+from nlstm_lab.errors import DamagedFile, LabError, MissingRun, UsageError, hint
+from nlstm_lab.models.config import Interface, ModelConfig
+from nlstm_lab.models.network import Network, build, digest
+from nlstm_lab.settings import RECORDED_AS
+
+CONFIG, RESULT, WEIGHTS = "config.json", "result.json", "weights.safetensors"
+PRETRAINED: dict[str, Any] = tomllib.loads(
+    resources.files(__package__).joinpath("pretrained.toml").read_text(encoding="utf-8")
+)
+
+
+def save(network: Network, folder: Path | str) -> Path:
+    """Write a network to a folder, as `config.json` and `weights.safetensors`.
+
+    Args:
+        network: A network of `build`, `pretrained`, `load` or a run.
+        folder: It is made where it is not there; a network in it is replaced.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UsageError: The network was not built from a config, as those of `wrap` are not.
+        LabError: The folder cannot be written to.
+    """
+    network.require_weights()
+    if network.config is None or network.interface is None:
+        raise UsageError(
+            f"{network.name or 'this network'} has no config to save: keep its own modules with torch.save"
+        )
+    folder = Path(folder).expanduser()
+    paths.writable(folder)
+    weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
+    content = {"name": network.name, "model": network.config.record(), "interface": network.interface.record()}
+    content["weights_sha256"] = digest(weights)
+    try:
+        with paths.atomic(folder / WEIGHTS) as partial:
+            save_file(weights, partial)
+    except OSError as error:
+        raise LabError(f"cannot write {folder / WEIGHTS} ({paths.reason(error)})") from error
+    paths.write(folder / CONFIG, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    return folder
+
+
+def load(folder: Path | str) -> Network:
+    """Read a network from a folder that `save` wrote, or from that of a run; nothing in it is executed.
+
+    Args:
+        folder: It holds `config.json` and `weights.safetensors`.
+
+    Returns:
+        The network in eval mode, half precision as float32.
+
+    Raises:
+        MissingRun: There is no such folder, or a file is missing.
+        DamagedFile: A file is damaged, or the weights are another network's.
+    """
+    folder = Path(folder).expanduser()
+    for name in (CONFIG, WEIGHTS):
+        if not (folder / name).is_file():
+            raise MissingRun(f"{folder} holds no network: {name} is missing")
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        if "interface" not in config:  # that of a run lies beside it
+            config |= json.loads((folder / RESULT).read_text(encoding="utf-8"))
+        name = config.get("name") if "experiment" not in config else _run_of(config)
+        model, interface = _model(config["model"]), Interface.from_record(config["interface"])
+        weights = load_file(folder / WEIGHTS)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+        raise DamagedFile(f"the network in {folder} is damaged or none of ours ({error})") from error
+    network = build(model, interface, seed=0, name=str(name or ""))
+    wide = {key: value.float() if value.dtype == torch.float16 else value for key, value in weights.items()}
+    if config.get("weights_sha256") not in (None, digest(wide), digest(weights)):
+        raise DamagedFile(f"{folder / WEIGHTS} does not hold the weights that {CONFIG} names: copy the folder anew")
+    kind = next((value.dtype for value in wide.values() if value.is_floating_point()), torch.float32)
+    try:
+        network.to(kind).load_state_dict(wide)
+    except RuntimeError as error:
+        raise DamagedFile(f"{folder / WEIGHTS} holds the weights of another network ({error})") from error
+    return network.eval()
+
+
+def _run_of(config: Mapping[str, Any]) -> str:
+    return f"{config['experiment']}/{config['scale']}-seed{config['seed']}"
+
+
+def _model(record: Mapping[str, Any]) -> ModelConfig:
+    """`ModelConfig.record`, read back: JSON has lists for tuples."""
+    named = {recorded: name for name, recorded in RECORDED_AS.items()}
+    values: dict[str, Any] = {
+        named.get(key, key): tuple(value) if isinstance(value, list) else value for key, value in record.items()
+    }
+    known = {field.name for field in fields(ModelConfig)}
+    if unknown := sorted(values.keys() - known):
+        raise ValueError(f"no setting of a network is called {unknown[0]!r}: a later version may have written it")
+    flags = {key: tuple(flag) if isinstance(flag, list) else flag for key, flag in values.pop("flags", {}).items()}
+    return ModelConfig(**values, flags=flags)
+
+
+def _folder(name: str) -> Path:
+    if name not in PRETRAINED:
+        raise UsageError(f"no pretrained network is called {name!r}; {hint(name, PRETRAINED)}")
+    shipped = paths.PACKAGE / "models" / "pretrained" / name  # in a wheel
+    return shipped if shipped.is_dir() else paths.PACKAGE.parent / "data" / "runs" / PRETRAINED[name]["run"]
+
+
+def pretrained(name: str) -> Network:
+    """Load a small trained network that comes with the package; `card` says what it is.
+
+    Args:
+        name: One of `PRETRAINED`.
+
+    Raises:
+        UsageError: There is none of that name; the message lists those that there are.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.models.pretrained("ptb_char_nlstm_logfreq")
+    >>> dict(lab.probes.trace(model, "the old man").c.sizes)
+    {'time': 11, 'memory': 2, 'unit': 150}
+    """
+    return load(_folder(name))
+
+
+def card(name: str) -> str:
+    """Describe a pretrained network in Markdown, from its record: task, data, licence, scores, limits.
+
+    Args:
+        name: One of `PRETRAINED`.
+
+    Raises:
+        UsageError: There is none of that name.
+    """
+    folder, known = _folder(name), PRETRAINED[name]
+    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    result = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+    data = registry.get(known["data"])
+    scores = [
+        f"| {one['metric']} | {one['reader']} | {one['split']} | {one['value']:.3f} |"
+        for one in result["metrics"]
+        if one["metric"] == known["metric"] and one["split"] != "train"
+    ]
+    model = ", ".join(f"{key} {value}" for key, value in config["model"].items() if value not in (None, {}, []))
+    megabytes = (folder / WEIGHTS).stat().st_size / 1e6
+    return "\n".join(
+        [
+            f"# {name}\n\n{known['task']}\n",
+            f"- **Network**: {model}; {result['parameters']:,} parameters, {megabytes:.1f} MB",
+            f"- **Training**: {_run_of(result)}, best epoch {result['best_epoch']}, {result['seconds'] / 60:.0f} "
+            f"minutes, commit {result['commit'][:12]}",
+            f"- **Data**: {data.title}: {data.origin.replace('<', '&lt;')} ({data.citation})",
+            f"- **Licence**: of the weights MIT, as the package; of the data: {data.licence}",
+            f"- **Limits**: {known['limits']}",
+            "\n| metric | read in | split | value |\n|---|---|---|---|",
+            *scores,
+            "",
+        ]
+    )
