@@ -105,7 +105,7 @@ function render(lab) {
     for (const { m, memory, words, view } of panels) {
       const row = trace.row(m, each, how);
       const life = trace.life(m, each), latched = trace.latched(m);
-      words.replaceChildren(make("span", {}, `${name(memory)}, unit ${each}: `), make("span", { class: "nl-quiet" }, quantity(m, how) + (life ? `; ${life} here` : "") + (latched ? `. ${latched} of ${trace.units} units are latched here` : "")));
+      words.replaceChildren(make("span", {}, `${name(memory)}, unit ${each}: `), make("span", { class: "nl-quiet" }, quantity(m, how) + (life ? `; ${life} here` : "") + (latched ? `. ${latched} of ${trace.units} units are saturated here` : "")));
       view.paint((step) => ({ shade: shades.shade(row[step]) }));
     }
     correlations(each, how);

@@ -78,7 +78,7 @@ function networkOf({ units, layers, nested, tanh, symbols, data }) {
   };
 }
 
-/** Whether each cell is alive (0), silent (1) or latched (2) along a text, from its values [time]. */
+/** Whether each cell is alive (0), constant (1) or saturated (2) along a text, from its values [time]. */
 function lifeOf({ c, i, f, g }) {
   const half = Math.floor(c.length / 2), late = Array.from({ length: c.length - half }, (_, k) => half + k);
   const seen = late.map((t) => Math.tanh(c[t])), mean = seen.reduce((sum, value) => sum + value, 0) / seen.length, sign = Math.sign(mean);

@@ -6,6 +6,7 @@ hands its `render` to whoever shows it. Colour maps are those of the figures.
 
 import base64
 import json
+import math
 from collections.abc import Mapping
 from functools import cache
 from html import escape
@@ -90,7 +91,7 @@ def _shades(colours: Colormap) -> list[str]:
 
 def write(path: Path, title: str, state: dict[str, Any], script: str, picture: bytes) -> Path:
     """Write the page; LabError: it cannot be written."""
-    said = json.dumps(state, default=_bytes, ensure_ascii=False)
+    said = json.dumps(_finite(state), default=_bytes, ensure_ascii=False, allow_nan=False)
     content = PAGE.format(
         policy=POLICY,
         title=escape(title),
@@ -104,6 +105,15 @@ def write(path: Path, title: str, state: dict[str, Any], script: str, picture: b
     return path
 
 
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they are null, which the page shows as "not finite"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
+
+
 def _bytes(value: Any) -> dict[str, str]:
     if not isinstance(value, (bytes, bytearray, memoryview)):
         raise TypeError(f"{type(value).__name__} is nothing that a page can hold")
@@ -114,7 +124,8 @@ def about(widget: Any) -> dict[str, Any]:
     """A widget's templates, and of each run that may be shown its call and its commit; nothing without a snippet."""
     loads = {}
     for name, run in widget.made_of.items():
-        call = f'lab.runs.load("{run.experiment.name}", seed={run.seed}, scale="{run.experiment.scale}")'
+        quoted = json.dumps(run.experiment.name, ensure_ascii=False)  # a corpus may have any path
+        call = f'lab.runs.load({quoted}, seed={run.seed}, scale="{run.experiment.scale}")'
         loads[name] = {"load": call, "commit": run.result.get("commit", "")[:10]}
     known = {name: getattr(widget, name) for name in ("title", "caption", "snippet")}
     return {**known, "version": version("nlstm-lab"), "runs": loads} if widget.snippet else {}

@@ -57,7 +57,7 @@ function render(lab) {
     found.rows.forEach((view, each) => view.select(each === row ? step : null));
     const wide = found.likely.length / (2 + found.patched.length), vocabulary = lab.get("vocabulary");
     const bars = (title, k) => guesses(title, found.likely.slice(k * wide, (k + 1) * wide), found.chances.slice(k * wide, (k + 1) * wide), vocabulary, right);
-    const of = (kind) => (Number.isFinite(share(kind, row, step)) ? `${fixed(100 * share(kind, row, step), 0)}\u00a0%` : "nothing that can be measured");
+    const of = (kind) => (Number.isFinite(share(kind, row, step)) ? `${fixed(100 * share(kind, row, step), 0)}\u00a0%` : Number.isFinite(effect()) && lab.get("preferences")[0] !== null ? "nothing that can be measured" : "no share (the predictions are not finite)");
     sentence.textContent = `The ${name(found.memories[row])}, put in before “${visible(found.symbols[step])}” (${step + 1} of ${found.symbols.length}), restores ${of("patched")} of the preference of “${visible(right)}” over “${visible(wrong)}” (${fixed(lab.get("preferences")[0], 1)} nats after the clean text, ${fixed(lab.get("preferences")[1], 1)} after the corrupted one); to first order ${of("attributed")}.`;
     readout.replaceChildren(bars("After the clean text", 0), bars("After the corrupted text", 1), bars("Corrupted, this memory patched", 2 + row * found.symbols.length + step));
   }

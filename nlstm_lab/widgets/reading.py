@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from nlstm_lab import probes
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import LabError, UsageError
-from nlstm_lab.figures.panels import STARTS
 from nlstm_lab.figures.style import look
 from nlstm_lab.models import Interface, Network
 from nlstm_lab.probes.reading import predicts_symbols
@@ -26,7 +25,7 @@ from nlstm_lab.widgets import pages
 from nlstm_lab.widgets.base import LabWidget, Step, quietly
 from nlstm_lab.widgets.runs import RunBrowser
 
-START = STARTS | {"zero": "as printed"}
+START = {"zero": "baseline initialization", "log_frequencies": "initialized at the log-frequencies"}
 Given = Run | Network | RunBrowser | Iterable[Run | Network]
 LIKELIEST = 5  # characters that are shown of a prediction
 KEPT = 4  # traces
@@ -66,16 +65,26 @@ class Networks:
     @property
     def titles(self) -> dict[str, dict[str, str]]:
         """By name: its label, as figures call it, and its twin, which differs in the start of its output bias alone."""
-        known = {name: {**run_columns(one), "experiment": ""} for name, one in self.runs.items()}
+        known = {
+            name: {**run_columns(one), "experiment": one.experiment.name.partition("+")[2]}
+            for name, one in self.runs.items()
+        }
         several = len({one["scale"] for one in known.values()}) > 1
         labels = {}
         for name, one in known.items():
             labels[name] = f"{look(one['model']).label}, {START[one['start']]}, seed {one['seed']}"
             labels[name] += f", {one['scale']} scale" if several else ""
-        times = Counter(labels.values())
+        for label, times in Counter(labels.values()).items():
+            if times > 1:  # variations of one experiment: what tells them apart
+                alike = [name for name in labels if labels[name] == label]
+                flags = {name: self.runs[name].experiment.name.split("+")[1:] for name in alike}
+                common = set.intersection(*(set(each) for each in flags.values()))
+                own = {name: ", ".join(flag for flag in each if flag not in common) for name, each in flags.items()}
+                labels |= {name: f"{label}; {text}" if text else label for name, text in own.items()}
+        shared = Counter(labels.values())
         titles = {name: {"label": name, "twin": ""} for name in self.given}
         for name, mine in known.items():
-            if times[labels[name]] == 1:  # a label chooses one
+            if shared[labels[name]] == 1:  # a label chooses one
                 alike = {other: one for other, one in known.items() if one | {"start": mine["start"]} == mine}
                 twins = [other for other in alike if other != name]
                 titles[name] = {"label": labels[name], "twin": twins[0] if len(twins) == 1 else ""}

@@ -1,6 +1,6 @@
 // A trace in the browser: every state and gate of a text, and what is computed from them.
 
-const LIVES = ["", "silent", "latched", "not finite"];
+const LIVES = ["", "constant", "saturated", "not finite"];
 const RULES = [
   ["", "by number"],
   ["slow", "slowest first"],

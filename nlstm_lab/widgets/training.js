@@ -1,7 +1,7 @@
 // TrainingExplorer: the innermost memory along one sentence, after each of the first updates, start beside start.
 
 const PACE = 450; // ms an update is shown for while it plays
-const DEATHS = { latched: ["l", null], silent: ["s", "4 3"] };
+const DEATHS = { saturated: ["l", null], constant: ["s", "4 3"] };
 
 function render(lab) {
   const updates = lab.get("updates"), symbols = lab.get("symbols"), labels = lab.get("labels"), lives = lab.get("lives"), bits = lab.get("bits");
@@ -13,7 +13,7 @@ function render(lab) {
   const value = (start, k, unit, t) => cells[((start * updates.length + k) * units + unit) * steps + t] / lab.get("levels");
   const letter = (start, k, unit) => lives[start][innermost][k][unit];
   const share = (start, memory, k, sign) => [...lives[start][memory][k]].filter((each) => each === sign).length / lives[start][memory][k].length;
-  const life = (start, k, unit) => ({ l: "latched", s: "silent" })[letter(start, k, unit)] ?? "alive";
+  const life = (start, k, unit) => ({ l: "saturated", s: "constant" })[letter(start, k, unit)] ?? "alive";
 
   /** Units in the order in which they die: by the last update after which they are alive. */
   const orders = labels.map((_, start) => {

@@ -38,7 +38,7 @@ class TrainingExplorer(LabWidget):
     title = "The memory in training"
     caption = (
         "The innermost memory of {experiments}, seed {seed}, along “{text}” after {update} updates: tanh c of all "
-        "cells in the order in which they die, and the shares of latched and silent cells on validation text."
+        "cells in the order in which they die, and the shares of saturated and constant cells on validation text."
     )
     snippet = (
         "lab.widgets.TrainingExplorer({experiments}, {text}, seed={seed}, scale={scale}, update={update}, "

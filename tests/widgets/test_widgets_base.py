@@ -1,8 +1,10 @@
 """Who asks gets an answer to the last question; what leaves a widget holds text as text, and fetches nothing."""
 
+import ast
 import json
 import re
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -13,6 +15,7 @@ from nbconvert import HTMLExporter
 
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
+from nlstm_lab.widgets import pages
 from nlstm_lab.widgets.base import LabWidget, Step
 
 HOSTILE = "</script><script>alert(1)</script> \u2028 'x' \"y\" é e\u0301 👩‍🚀 שלום 漢字"
@@ -213,3 +216,24 @@ def test_no_script_parses_text() -> None:
     for path in folder.rglob("*.js"):
         forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://(?!www\.w3)"
         assert not re.search(forbidden, path.read_text(encoding="utf-8")), path
+
+
+def test_a_page_is_strict_json(tmp_path: Any) -> None:
+    state = {"a": [float("nan"), 1.0], "b": {"c": float("-inf")}, "raw": b"x"}
+    page = pages.write(tmp_path / "page.html", "title", state, "", b"").read_text()
+    stored = re.search(r'id="state">(.*?)</script>', page)
+    assert stored
+    assert json.loads(stored[1], parse_constant=pytest.fail) == {
+        "a": [None, 1.0],
+        "b": {"c": None},
+        "raw": {"base64": "eA=="},
+    }
+
+
+def test_the_call_of_a_run_is_valid_whatever_the_corpus_is_called() -> None:
+    name = 'ptb_char_nlstm+corpus=/tmp/a "quoted" \\ text.txt'
+    run = SimpleNamespace(experiment=SimpleNamespace(name=name, scale="small"), seed=0, result={})
+    widget = SimpleNamespace(made_of={"one": run}, title="", caption="", snippet="x")
+    call = ast.parse(pages.about(widget)["runs"]["one"]["load"], mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert ast.literal_eval(call.args[0]) == name

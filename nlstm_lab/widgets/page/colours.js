@@ -69,7 +69,12 @@ function number(value, digits = 3) {
 }
 
 /** A number with so many decimals, for columns of a table. */
-const fixed = (value, decimals = 3) => (Math.abs(value) < 100 ? value.toFixed(decimals).replace("-", "−") : number(value, decimals + 1));
+const fixed = (value, decimals = 3) => {
+  if (!Number.isFinite(value)) return "not finite";
+  if (Math.abs(value) >= 100) return number(value, decimals + 1);
+  const digits = value.toFixed(decimals);
+  return Number(digits) === 0 ? digits.replace("-", "") : digits.replace("-", "−");
+};
 
 /** The colour of a line: on a dark page its lightness is turned round, so that two blues stay two. */
 function line(colour) {
@@ -85,7 +90,7 @@ function line(colour) {
 const lookOf = (name) => ({ label: LOOKS[name]?.label ?? name, colour: line(LOOKS[name]?.colour ?? "#808080") });
 
 /** A probability in per cent. */
-const percent = (p) => (p >= 0.9995 ? "100 %" : p >= 0.0995 ? `${(100 * p).toFixed(0)} %` : `${(100 * p).toFixed(1)} %`);
+const percent = (p) => (!Number.isFinite(p) ? "not finite" : p >= 0.9995 ? "100 %" : p >= 0.0995 ? `${(100 * p).toFixed(0)} %` : `${(100 * p).toFixed(1)} %`);
 
 /** What a character is called where it stands alone: white space has no shape. */
 const visible = (symbol) => ({ " ": "␣", "\n": "¶", "\t": "⇥" })[symbol] ?? symbol;
