@@ -20,20 +20,34 @@ HALF = 0.11  # half the height of a box
 
 
 @styled
-def nested_architecture(ax: Axes | None = None) -> Figure:
-    """Figure 1 of Nested LSTMs: an LSTM whose sum is replaced by another LSTM (equations 7 to 15)."""
-    sheet = Sheet(PAGE, 2.95, ax)
+def nested_architecture(width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """Figure 1 of Nested LSTMs: an LSTM whose sum is replaced by another LSTM (equations 7 to 15).
+
+    Args:
+        width: Inches, 5.4 at least.
+
+    Raises:
+        UsageError: The width has no room for the letters.
+    """
+    sheet = Sheet(width, 2.95, ax)
     _nested(sheet, 0.62, 0.12)
     return sheet.finish()
 
 
 @styled
-def unit_diagrams(ax: Axes | None = None) -> Figure:
-    """The article's three diagrams in one: LSTM and GRU above, the Nested LSTM below, all in one notation."""
-    sheet = Sheet(PAGE, 5.35, ax)
+def unit_diagrams(width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """The article's three diagrams in one: LSTM and GRU above, the Nested LSTM below, all in one notation.
+
+    Args:
+        width: Inches, 5.4 at least.
+
+    Raises:
+        UsageError: The width has no room for the letters.
+    """
+    sheet = Sheet(width, 5.35, ax)
     for x, title in ((0.1, "LSTM"), (3.5, "GRU")):
-        sheet.text(x, 5.2, title, size=9, align="left")
-    sheet.text(0.1, 3.05, "Nested LSTM", size=9, align="left")
+        sheet.text(x, 5.2, title, align="left")
+    sheet.text(0.1, 3.05, "Nested LSTM", align="left")
     _lstm(sheet, 0.62, 3.4)
     _gru(sheet, 4.02, 3.4)
     _nested(sheet, 0.62, 0.05)
@@ -71,7 +85,7 @@ def _nested(sheet: Sheet, x: float, y: float) -> None:
     _gates(sheet, bus, gates, {f: "f", i: "i", g: "g", o: "o"}, x + 0.1, identity=True)
     sheet.text(x + 0.06, bus, "$x_t, h_{t-1}$", align="right")
     sheet.frame(left, y + 0.78, right - left, 1.95, "#eef4f9", INNER)
-    sheet.text(left + 0.1, y + 2.58, "inner LSTM", size=7.5, align="left", colour=INNER)
+    sheet.text(left + 0.1, y + 2.58, "inner LSTM", align="left", colour=INNER)
     # the outer memory after its forget gate (the inner hidden state), and what is written to it (the inner input)
     _memory(sheet, [(x - 0.05, memory), (f, memory), (left + 0.33, memory)], OUTER, last=False)
     sheet.operation(f, memory, "×")
@@ -88,7 +102,7 @@ def _nested(sheet: Sheet, x: float, y: float) -> None:
     # its output is the outer memory (equation 15)
     out = inside[1] + 0.78
     sheet.wire([(inside[0] + 2.3 + RADIUS, out), (x + 5.72, out)], OUTER, THICK)
-    sheet.text(x + 4.66, out + 0.12, r"$\tilde{h}_t = c_t$", align="left", size=7.5)
+    sheet.text(x + 4.66, out + 0.12, r"$\tilde{h}_t = c_t$", align="left")
     sheet.text(x + 5.76, out, "$c_t$", align="left")
     _output(sheet, end, out, o, gates)
     sheet.wire([(end + RADIUS, gates + 0.28), (x + 5.72, gates + 0.28)])
@@ -103,7 +117,7 @@ def _gru(sheet: Sheet, x: float, y: float) -> None:
     _gates(sheet, bus, gates, {u: "u", r: "r"}, x + 0.1)
     sheet.text(x + 0.06, bus, "$x_t, h_{t-1}$", align="right")
     sheet.box(g, gates, "tanh", CANDIDATE)
-    sheet.text(g + 0.2, gates + 0.2, "$g_t$", size=7)
+    sheet.text(g + 0.2, gates + 0.2, "$g_t$")
     sheet.wire([(g, bus), (g, gates - HALF)])
     sheet.text(g + 0.06, bus, "$x_t$", align="left")
     _memory(sheet, [(x - 0.05, memory), (u, memory), (g, memory), (x + 2.45, memory)], look("gru").colour)
@@ -120,7 +134,7 @@ def _gru(sheet: Sheet, x: float, y: float) -> None:
     sheet.operation(r, reset, "×")
     sheet.wire([(r, gates + HALF), (r, reset - RADIUS)])
     sheet.wire([(r - 0.22, reset), (r - RADIUS, reset)])
-    sheet.text(r - 0.23, reset + 0.01, "$h_{t-1}$", align="right", size=7)
+    sheet.text(r - 0.23, reset + 0.01, "$h_{t-1}$", align="right")
     sheet.wire([(r + RADIUS, reset), (x + 1.55, reset), (x + 1.55, gates), (g - 0.16, gates)])
     _ends(sheet, x - 0.05, x + 2.45, memory, "h", False)
 
@@ -141,7 +155,7 @@ def _gates(
         sheet.box(place, row, ("id" if identity else "tanh") if candidate else "σ", CANDIDATE if candidate else GATE)
         sheet.wire([(place, bus), (place, row - HALF)])
         symbol = rf"\tilde{{{name}}}_t" if tilde else f"{name}_t"
-        sheet.text(place + 0.11, row + 0.185, f"${symbol}$", size=7)
+        sheet.text(place + 0.11, row + 0.185, f"${symbol}$")
 
 
 def _memory(sheet: Sheet, points: list[tuple[float, float]], colour: str, last: bool = True) -> None:
@@ -221,21 +235,27 @@ MEMORY = {"c": "cell", "c^1": "layer 1", "c^2": "layer 2", TILDE: "inner"}  # wh
 
 
 @styled
-def computational_graphs(ax: Axes | None = None) -> Figure:
+def computational_graphs(width: float = PAGE, ax: Axes | None = None) -> Figure:
     """LSTM, stacked LSTM and Nested LSTM over three steps: hidden state h, memory c, inner memory c with a tilde.
 
     Drawn from the equations, so it shows more than the paper's figure: which arrows only open and shut gates. The
     outer memory of a Nested LSTM has no thick arrow of its own: what it keeps, it keeps through the inner one.
+
+    Args:
+        width: Inches, 5.4 at least.
+
+    Raises:
+        UsageError: The width has no room for the letters.
     """
-    sheet = Sheet(PAGE, 3.4, ax)
+    sheet = Sheet(width, 3.4, ax)
     for k, (title, graph) in enumerate((("LSTM", LSTM), ("stacked LSTM", STACKED), ("Nested LSTM", NESTED))):
         _graph(sheet, 0.34 + k * 2.28, 0.62, graph)
         top = 0.62 + (len(graph[0]) - 1) * ROW
-        sheet.text(0.34 + k * 2.28 - NODE, top + 0.36, title, size=9, align="left")
+        sheet.text(0.34 + k * 2.28 - NODE, top + 0.36, title, align="left")
     legend = ((KEPT, "kept (times a forget gate)"), (CONTENT, "content"), (GATES, "opens and shuts gates only"))
     for x, (kind, words) in zip((0.3, 2.55, 3.85), legend, strict=True):
         _arrow(sheet, (x, 0.14), (x + 0.36, 0.14), kind, INK, shrink=0)
-        sheet.text(x + 0.44, 0.14, words, size=7, align="left")
+        sheet.text(x + 0.44, 0.14, words, align="left")
     return sheet.finish()
 
 

@@ -27,23 +27,29 @@ FOUND = ([0, 0, 0, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0, 1, 0])
 
 
 @styled
-def hierarchical_architectures(ax: Axes | None = None) -> Figure:
-    """Figure 1: a hierarchical RNN to which word boundaries are given, and an HM-RNN that finds its own."""
-    sheet = Sheet(PAGE, 2.73, ax)
-    sheet.text(0.1, 2.6, "(a) HRNN: the ends of words are given", size=8, align="left")
-    _unrolled(sheet, 0.34, 0.98, TEXT, WORDS, "given")
-    sheet.text(3.5, 2.6, "(b) HM-RNN: every layer finds the ends of its segments", size=8, align="left")
-    _unrolled(sheet, 3.74, 0.98, TEXT, FOUND, "found")
-    flush = (
-        "FLUSH: in (a) the upper state replaces the layer's own; in (b) the cell starts anew, and reads the layer above"
-    )
-    legend = ((0.3, 0.32, UPDATE, "UPDATE"), (1.4, 0.32, QUIET, "COPY"), (0.3, 0.12, FLUSH, flush))
+def hierarchical_architectures(width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """Figure 1: a hierarchical RNN to which word boundaries are given, and an HM-RNN that finds its own.
+
+    Args:
+        width: Inches, 5.4 at least.
+
+    Raises:
+        UsageError: The width has no room for the letters.
+    """
+    sheet = Sheet(width, 2.85, ax)
+    sheet.text(0.1, 2.72, "(a) HRNN: the ends of words are given", align="left")
+    _unrolled(sheet, 0.34, 1.1, TEXT, WORDS, "given")
+    sheet.text(3.5, 2.72, "(b) HM-RNN: each layer finds its own boundaries", align="left")
+    _unrolled(sheet, 3.74, 1.1, TEXT, FOUND, "found")
+    flush = "FLUSH: in (a) the upper state replaces the layer's own;"
+    legend = ((0.3, 0.44, UPDATE, "UPDATE"), (1.4, 0.44, QUIET, "COPY"), (0.3, 0.24, FLUSH, flush))
+    sheet.text(0.62, 0.09, "in (b) the cell starts anew, and reads the layer above", align="left")
     for x, y, colour, words in legend:
         sheet.arrow((x, y), (x + 0.26, y), colour, 1.1, dashes=DOTS if colour == QUIET else "-")
-        sheet.text(x + 0.32, y, words, size=7, align="left")
+        sheet.text(x + 0.32, y, words, align="left")
     for x, fill, words in ((2.4, "white", "$z=1$: a segment ends"), (4.0, "black", "$z=0$")):
-        _square(sheet, x, 0.32, fill)
-        sheet.text(x + 0.1, 0.32, words, size=7, align="left")
+        _square(sheet, x, 0.44, fill)
+        sheet.text(x + 0.1, 0.44, words, align="left")
     return sheet.finish()
 
 
@@ -52,7 +58,7 @@ def _unrolled(sheet: Sheet, x: float, y: float, text: str, z: Sequence[Sequence[
     layers = [*z, [0] * len(text)]
     for t, symbol in enumerate(text):
         across = x + t * STEP
-        sheet.text(across, y - 0.4, symbol.replace("_", "␣"), size=8)
+        sheet.text(across, y - 0.4, symbol.replace("_", "␣"))
         sheet.wire([(across, y - 0.29), (across, y - NODE)])
         for k, ends in enumerate(layers):
             up = y + k * LAYER
@@ -73,24 +79,32 @@ def _unrolled(sheet: Sheet, x: float, y: float, text: str, z: Sequence[Sequence[
             if k < len(layers) - 1:
                 _square(sheet, across + 0.1, up + 0.125, "white" if ends[t] else "black")
     for k in range(len(layers)):
-        sheet.text(x - 0.16, y + k * LAYER, f"$h^{k + 1}$", size=7, align="right")
+        sheet.text(x - 0.16, y + k * LAYER, f"$h^{k + 1}$", align="right")
 
 
 def _square(sheet: Sheet, x: float, y: float, fill: str) -> None:
     half = 0.036
-    patch = Rectangle((x - half, y - half), 2 * half, 2 * half, facecolor=fill, edgecolor=INK, linewidth=0.6, zorder=7)
+    patch = Rectangle(
+        (sheet.across(x) - half, y - half), 2 * half, 2 * half, facecolor=fill, edgecolor=INK, linewidth=0.6, zorder=7
+    )
     sheet.ax.add_patch(patch)
     sheet.note("boundary", "1" if fill == "white" else "0", x, y)
 
 
 @styled
-def hierarchical_gating(ax: Axes | None = None) -> Figure:
-    """Figure 2: a layer's step (equations 2 to 9) on the left, the output module of three layers on the right."""
-    sheet = Sheet(PAGE, 3.34, ax)
-    sheet.ax.set_xlim(-MARGIN, PAGE - MARGIN)
-    sheet.text(0.1 - MARGIN, 3.22, r"a layer $\ell$ at step $t$", size=8, align="left")
+def hierarchical_gating(width: float = PAGE, ax: Axes | None = None) -> Figure:
+    """Figure 2: a layer's step (equations 2 to 9) on the left, the output module of three layers on the right.
+
+    Args:
+        width: Inches, 5.4 at least.
+
+    Raises:
+        UsageError: The width has no room for the letters.
+    """
+    sheet = Sheet(width, 3.34, ax, left=MARGIN)
+    sheet.text(0.1 - MARGIN, 3.22, r"a layer $\ell$ at step $t$", align="left")
     _gating(sheet)
-    sheet.text(4.35, 3.22, "the output module, three layers", size=8, align="left")
+    sheet.text(4.35, 3.22, "the output module, three layers", align="left")
     _output(sheet)
     return sheet.finish()
 
@@ -111,7 +125,7 @@ def _gating(sheet: Sheet) -> None:
             sheet.operation(x, 0.75, "×")
             sheet.wire([(x, 0.56), (x, 0.75 - RADIUS)])
             sheet.wire([(x - 0.3, 0.75), (x - RADIUS, 0.75)], FLUSH if "t-1" in boundary else UPDATE)
-            sheet.text(x - 0.32, 0.75, boundary, align="right", size=7.5)
+            sheet.text(x - 0.32, 0.75, boundary, align="right")
         sheet.wire([(x, 0.75 + RADIUS if boundary else 0.56), (x, bus)], arrow=False)
     sheet.text(2.62, 0.75, "$b^{\\ell}$")
     sheet.wire([(2.62, 0.84), (2.62, bus)], arrow=False)
@@ -121,9 +135,9 @@ def _gating(sheet: Sheet) -> None:
         wide = 0.4 if function == "hard σ" else 0.32
         sheet.box(x, gates, function, CANDIDATE if name == "g" else PLAIN, width=wide)
         sheet.wire([(x, bus), (x, gates - 0.11)])
-        sheet.text(x + 0.1, gates + 0.18, rf"${name}_t^{{\ell}}$", size=7, align="left")
-    sheet.text(2.88, gates + 0.07, r"$\max(0,\,\min(1,\,(a\,s+1)/2))$", size=6.5, align="left")
-    sheet.text(2.88, gates - 0.08, "of its sum $s$, with slope $a$", size=6.5, align="left")
+        sheet.text(x + 0.1, gates + 0.18, rf"${name}_t^{{\ell}}$", align="left")
+    sheet.text(2.88, gates + 0.07, r"$\max(0,\,\min(1,\,(a\,s+1)/2))$", align="left")
+    sheet.text(2.88, gates - 0.08, "of its sum $s$, with slope $a$", align="left")
     _choice(sheet, gates + 0.11)
     sheet.wire([(2.62, gates + 0.11), (2.62, 1.94)])
     sheet.box(2.62, 2.05, "> 0.5", PLAIN, width=0.4)
@@ -140,18 +154,18 @@ def _choice(sheet: Sheet, top: float) -> None:
             (FLUSH, "FLUSH", r"$c=i\,g$"))  # fmt: skip
     for k, (colour, name, words) in enumerate(rows):
         y = 2.7 - 0.18 * k
-        sheet.text(0.62, y, name, size=6.5, align="left", colour=colour if colour != QUIET else "#707070")
-        sheet.text(1.08, y, words, size=7, align="left")
+        sheet.text(0.62, y, name, align="left", colour=colour if colour != QUIET else "#707070")
+        sheet.text(1.17, y, words, align="left")
     past = ((2.72, r"$c_{t-1}^{\ell}$"), (2.52, r"$h_{t-1}^{\ell}$"), (2.3, r"$z_{t-1}^{\ell}, z_t^{\ell-1}$"))
     for y, words in past:
-        sheet.text(0.32, y, words, size=7, align="right")
+        sheet.text(0.32, y, words, align="right")
         sheet.wire([(0.35, y), (0.55, y)])
     sheet.wire([(2.3, 2.74), (3.95, 2.74)])
     sheet.text(4.0, 2.76, r"$c_t^{\ell}$", align="left")
     sheet.wire([(2.3, 2.4), (2.62 - BRIDGE, 2.4)], arrow=False)  # it passes behind the detector's wire
     sheet.wire([(2.62 + BRIDGE, 2.4), (3.95, 2.4)])
     sheet.text(4.0, 2.38, r"$h_t^{\ell}=o\,\tanh c$", align="left")
-    sheet.text(4.0, 2.2, "unless COPY", size=6.5, align="left")
+    sheet.text(4.0, 2.2, "unless COPY", align="left")
 
 
 def _output(sheet: Sheet) -> None:
@@ -162,7 +176,7 @@ def _output(sheet: Sheet) -> None:
         sheet.wire([(x, 0.22), (x, 0.85 - RADIUS)])
         sheet.operation(x, 0.85, "×")
         sheet.box(x - 0.26, 0.58, "σ", GATE, width=0.22, height=0.18)
-        sheet.text(x - 0.34, 0.8, f"$g_t^{k}$", size=7)
+        sheet.text(x - 0.34, 0.8, f"$g_t^{k}$")
         sheet.wire([(x - 0.26, 0.67), (x - 0.26, 0.85), (x - RADIUS, 0.85)])
         sheet.wire([(x - 0.26, 0.36), (x - 0.26, 0.49)])
         sheet.wire([(x, 0.85 + RADIUS), (x, 1.16)])
@@ -174,7 +188,7 @@ def _output(sheet: Sheet) -> None:
     sheet.wire([(middle, 1.68 + RADIUS), (middle, 1.96)])
     sheet.box(middle, 2.07, "ReLU", PLAIN, width=0.42)
     sheet.wire([(middle, 2.18), (middle, 2.46)])
-    sheet.text(middle + 0.05, 2.31, "$h_t^e$", size=7, align="left")
+    sheet.text(middle + 0.05, 2.31, "$h_t^e$", align="left")
     sheet.box(middle, 2.57, "softmax", GATE, width=0.56)
     sheet.wire([(middle, 2.68), (middle, 2.86)])
-    sheet.text(middle, 2.94, "$p(x_{t+1})$", size=7.5)
+    sheet.text(middle, 2.94, "$p(x_{t+1})$")

@@ -113,17 +113,6 @@ def test_a_row_without_room_is_refused(found):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", [figures.hierarchical_architectures, figures.hierarchical_gating])
-def test_a_diagram_stays_within_its_page(draw):
-    figure = draw()
-    figure.draw_without_rendering()
-    box = figure.get_tightbbox()
-    assert min(box.x0, box.y0) >= -1e-9
-    assert box.x1 <= figures.PAGE + 1e-9
-    assert box.y1 <= figure.get_figheight() + 1e-9
-
-
-@pytest.mark.slow
 def test_the_architectures_boundaries_are_drawn_as_given():
     drawn = figures.data(figures.hierarchical_architectures())
     squares = drawn[drawn["kind"] == "boundary"]["text"].astype(int).tolist()[:-2]  # without the legend's

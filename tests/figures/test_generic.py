@@ -68,17 +68,24 @@ def test_runs_that_nothing_tells_apart_are_refused(history):
         seeds_and_mean(None, pd.concat([one, one.assign(experiment="second")]), "epoch", "value")
 
 
+DIAGRAMS = ("nested_architecture", "computational_graphs", "unit_diagrams")
+DIAGRAMS += ("hierarchical_architectures", "hierarchical_gating")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", [figures.nested_architecture, figures.computational_graphs, figures.unit_diagrams])
-def test_a_diagram_stays_within_its_page_and_carries_its_parts(draw):
-    figure = draw()
+@pytest.mark.parametrize("width", [5.4, "140 mm", figures.PAGE])
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_a_diagram_stays_within_its_width_and_carries_its_parts(name, width):
+    figure = getattr(figures, name)(width=width)
     figure.draw_without_rendering()
     box = figure.get_tightbbox()
-    assert min(box.x0, box.y0) >= 0
-    assert figure.get_figwidth() == figures.PAGE
-    assert box.x1 <= figures.PAGE + 1e-9
+    assert min(box.x0, box.y0) >= -1e-9
+    assert box.x1 <= figure.get_figwidth() + 1e-9
     assert box.y1 <= figure.get_figheight() + 1e-9
+    assert {text.get_fontsize() for text in figure.axes[0].texts} == {7}
     assert {"text", "arrow"} <= set(figures.data(figure)["kind"])
+    with pytest.raises(UsageError, match=r"3\.25"):
+        getattr(figures, name)(width=figures.COLUMN)
 
 
 def jacobian_pattern(step, states: dict[str, int]) -> set[tuple[str, str]]:
