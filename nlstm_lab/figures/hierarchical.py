@@ -104,7 +104,7 @@ def hierarchical_gating(width: float = PAGE, ax: Axes | None = None) -> Figure:
     sheet = Sheet(width, 3.34, ax, left=MARGIN)
     sheet.text(0.1 - MARGIN, 3.22, r"a layer $\ell$ at step $t$", align="left")
     _gating(sheet)
-    sheet.text(4.35, 3.22, "the output module, three layers", align="left")
+    sheet.text(4.35, 3.22, "the output module", align="left")
     _output(sheet)
     return sheet.finish()
 
