@@ -65,6 +65,8 @@ def sources() -> dict[str, str]:
         "notebook_title": catalogue.title,
         "widgets": widgets(),
         "sections": gallery(),
+        "believe": re.sub(r"\[Evidence\]\(FINDINGS\.md#[^)]*\)", "", written.believe()),
+        "results": written.results(),
         "report": written._report()[0],
     }
     folder = catalogue.DOCS / "site"

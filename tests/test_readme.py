@@ -112,7 +112,7 @@ def test_python_runs_as_it_stands(block: str, at: Path) -> None:
         block = block.replace('scale="small"', 'scale="smoke"')
     ended_well(execute, block)
     for name in re.findall(r'save\(.*"(my_\w+)"', block):
-        assert (at / "figures" / f"{name}.pdf").stat().st_size > 1000
+        assert (at / "workspaces" / "figures" / f"{name}.pdf").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.startswith("make ")])

@@ -48,6 +48,7 @@ def save(
     runs: Named | str | Iterable[Named | str] = (),
     caption: str = "",
     data: pd.DataFrame | None = None,
+    folder: str | Path | None = None,
 ) -> Path:
     """Write `figures/<name>.{pdf,svg,png,csv,json}` and the manifest.
 
@@ -66,6 +67,7 @@ def save(
         runs: What it shows, one or several, recorded with their seeds in every file's metadata.
         caption: One sentence for the gallery.
         data: The plotted numbers of a figure that seaborn or matplotlib drew.
+        folder: Where to; None for the project's `figures`.
 
     Returns:
         The path of the PDF.
@@ -85,7 +87,7 @@ def save(
     for words in figure.findobj(Text):
         words.set_text(UNPRINTABLE.sub("\ufffd", words.get_text()))
     caption = UNPRINTABLE.sub("\ufffd", caption)
-    target = paths.figures() / f"{name}.pdf"
+    target = Path(folder or paths.figures()) / f"{name}.pdf"
     made_with = read_json(target.with_suffix(".json")).get("parameters", {})
     if (place := parameters.output_path(target, made_with)) != target:
         changes = ", ".join(f"{name} = {value!r}" for name, value in parameters.changed(made_with).items())
