@@ -22,7 +22,7 @@ RESULTS = (
     ("Nested LSTMs, table 4", "Nested LSTM ahead, text8", "nested_lstm.table4#0", "valid", "BPC", "text8_*"),
     (
         "HM-RNN, table 1",
-        "step function ahead of sampling and soft",
+        "step function ahead of the others",
         "hm_rnn.table1_ptb#0",
         "test",
         "BPC",
