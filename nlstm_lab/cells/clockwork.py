@@ -113,25 +113,3 @@ class ClockworkRNN(Recurrent):
     """
 
     cell_class = ClockworkRNNCell
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        periods: tuple[int, ...] = (1, 2, 4, 8),
-        layer_norm: bool = False,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(*torchs, all_layers=all_layers, periods=periods, layer_norm=layer_norm, **start)

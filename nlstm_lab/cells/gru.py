@@ -33,12 +33,8 @@ class GRUCell(GatedCell):
         *,
         reset: Reset = "before",
         gate_bias: float = 1.0,
-        takes_input: bool = True,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Any,
     ) -> None:
-        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"r": gate_bias, "u": gate_bias}, **start)
         choice("reset", reset, get_args(Reset))
         self.reset = reset

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Device, GatedCell, Hook, State, hooked, product
+from nlstm_lab.cells.base import Cell, GatedCell, Hook, State, hooked, product
 from nlstm_lab.cells.recurrent import Recurrent
 
 
@@ -143,12 +143,8 @@ class HierarchicalRNNCell(MultiscaleCell):
         *,
         top: bool = False,
         forget_bias: float = 1.0,
-        takes_input: bool = True,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Any,
     ) -> None:
-        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, forget_bias=forget_bias, top=top, top_down=True, **start)
         self.reset_parameters()
 
@@ -200,27 +196,6 @@ class HierarchicalRNN(Multiscale):
     """
 
     cell_class = HierarchicalRNNCell
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        forget_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(*torchs, all_layers=all_layers, forget_bias=forget_bias, **start)
 
     def forward(  # type: ignore[override]
         self, input: Tensor | PackedSequence, boundaries: Tensor | PackedSequence, hx: Any = None

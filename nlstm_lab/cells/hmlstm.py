@@ -62,10 +62,7 @@ class HMLSTMCell(MultiscaleCell):
         reset: bool = True,
         detector_scale: float = 1.0,
         forget_bias: float = 1.0,
-        takes_input: bool = True,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Any,
     ) -> None:
         choice("boundary", boundary, get_args(Boundary))
         choice("straight_through", straight_through, get_args(StraightThrough))
@@ -82,7 +79,6 @@ class HMLSTMCell(MultiscaleCell):
         if not detector_scale > 0:
             raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")
         slice_rows = int(detect_from == "preactivation" and not top)
-        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(
             input_size,
             hidden_size,

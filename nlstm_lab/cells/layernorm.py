@@ -5,8 +5,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Hook, State, hooked, product
+from nlstm_lab.cells.base import GatedCell, Hook, State, hooked, product
 from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.recurrent import Recurrent
 
@@ -34,12 +33,8 @@ class LayerNormLSTMCell(GatedCell):
         normalized: Normalized = "products",
         normalize_cell: bool = True,
         forget_bias: float = 1.0,
-        takes_input: bool = True,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Any,
     ) -> None:
-        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         choice("normalized", normalized, get_args(Normalized))
         self.normalized = normalized
@@ -92,33 +87,3 @@ class LayerNormLSTM(Recurrent):
     """
 
     cell_class = LayerNormLSTMCell
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        normalized: Normalized = "products",
-        normalize_cell: bool = True,
-        forget_bias: float = 1.0,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(
-            *torchs,
-            all_layers=all_layers,
-            normalized=normalized,
-            normalize_cell=normalize_cell,
-            forget_bias=forget_bias,
-            **start,
-        )

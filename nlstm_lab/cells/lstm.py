@@ -35,12 +35,8 @@ class LSTMCell(GatedCell):
         *,
         forget_bias: float = 1.0,
         candidate_start: CandidateStart = "drawn",
-        takes_input: bool = True,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Any,
     ) -> None:
-        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         choice("candidate_start", candidate_start, get_args(CandidateStart))
         self.candidate_start = candidate_start
@@ -88,14 +84,10 @@ class GuardedLSTMCell(GatedCell):
         *,
         guard: Guard,
         forget_bias: float = 1.0,
-        takes_input: bool = True,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Any,
     ) -> None:
         choice("guard", guard, get_args(Guard))
         gates = {"coupled": ("f", "g", "o"), "refined": ("r", "f", "g", "o")}.get(guard, ("i", "f", "g", "o"))
-        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gates=gates, gate_bias={"f": forget_bias}, **start)
         self.guard = guard
         self.norm: nn.LayerNorm | None = None

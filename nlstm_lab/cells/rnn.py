@@ -27,13 +27,8 @@ class RNNCell(GatedCell):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: Nonlinearity = "tanh",
-        *,
-        takes_input: bool = True,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **start: Any,
     ) -> None:
-        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, **start)
         choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
         self.nonlinearity = nonlinearity
