@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.checks import checked_input, checked_state, positive, switch
+from nlstm_lab.cells.checks import checked_input, checked_state, finite, positive, switch
 from nlstm_lab.errors import UsageError
 
 State = tuple[Tensor, ...]
@@ -238,7 +238,13 @@ class GatedCell(Cell):
     ) -> None:
         super().__init__(input_size, hidden_size)
         self.takes_input, self.gates = takes_input, gates or self.gates
-        self.initialization, self.gate_bias = init.scheme(initialization), dict(gate_bias or {})
+        self.initialization, self.gate_bias = (
+            init.scheme(initialization),
+            {
+                gate: finite({"f": "forget_bias"}.get(gate, "gate_bias"), value)
+                for gate, value in (gate_bias or {}).items()
+            },
+        )
         new: Any = {"device": device, "dtype": dtype}
         rows = len(self.gates) * hidden_size + further_rows
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size, **new))

@@ -1,5 +1,6 @@
 """What the arguments of cells and networks may be: each check names the argument that is wrong."""
 
+import math
 from typing import Any
 
 import torch
@@ -17,6 +18,17 @@ def positive(name: str, value: Any) -> int:
         raise TypeError(f"{name} must be a positive integer, not {type(value).__name__} {value!r}")
     if value < 1:
         raise ValueError(f"{name} must be a positive integer, not {value}")
+    return value
+
+
+def finite(name: str, value: Any) -> float:
+    """Return `value` if it is a finite number.
+
+    Raises:
+        ValueError: It is not; the message calls it `name`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, not {value!r}")
     return value
 
 

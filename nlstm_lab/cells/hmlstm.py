@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nlstm_lab.cells import fast
 from nlstm_lab.cells import initialization as init
 from nlstm_lab.cells.base import Cache, Device, Hook, State, hooked
-from nlstm_lab.cells.checks import choice, switch
+from nlstm_lab.cells.checks import choice, finite, switch
 from nlstm_lab.cells.hierarchical import Multiscale, MultiscaleCell
 
 Boundary = Literal["step", "sample", "soft"]
@@ -76,7 +76,7 @@ class HMLSTMCell(MultiscaleCell):
             raise ValueError(f"threshold must be from 0 to below 1, not {threshold!r}")
         if gradient_limit is not None and not gradient_limit > 0:
             raise ValueError(f"gradient_limit must be positive, or None for none, not {gradient_limit!r}")
-        if not detector_scale > 0:
+        if not finite("detector_scale", detector_scale) > 0:
             raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")
         slice_rows = int(detect_from == "preactivation" and not top)
         super().__init__(
@@ -309,7 +309,7 @@ class HMLSTM(Multiscale):
 
     @slope.setter
     def slope(self, a: float) -> None:
-        if not a > 0:
+        if not finite("slope", a) > 0:
             raise ValueError(f"slope must be positive, not {a!r}")
         for cell in self.cells:
             cell = cast(HMLSTMCell, cell)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nlstm_lab.cells import initialization as init
 from nlstm_lab.cells.base import Cell, Device, GatedCell, Hook, State, hooked
-from nlstm_lab.cells.checks import choice, positive
+from nlstm_lab.cells.checks import choice, finite, positive
 from nlstm_lab.cells.lstm import Guard, GuardedLSTMCell, LSTMCell
 from nlstm_lab.cells.recurrent import Recurrent
 
@@ -72,6 +72,8 @@ class NestedLSTMCell(GatedCell):
         start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
         positive("depth", depth)
+        finite("inner_forget_bias", inner_forget_bias)
+        finite("inner_input_bias", inner_input_bias)
         choice("candidate", candidate, get_args(Candidate))
         choice("inner_cell", inner_cell, get_args(InnerCell))
         self.candidate, self.inner_chrono = candidate, inner_chrono

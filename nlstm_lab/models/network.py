@@ -1,8 +1,7 @@
 """A network: one-hot or embedded input, recurrent layers, and a readout."""
 
-import hashlib
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -231,25 +230,6 @@ def parameter_count(module: nn.Module) -> int:
         module: A module of torch.
     """
     return sum(parameter.numel() for parameter in module.parameters())
-
-
-def digest(weights: Mapping[str, Any]) -> str:
-    """Return the sha256 of parameters and buffers by name, type, shape and content.
-
-    Args:
-        weights: A `state_dict`.
-    """
-    sha = hashlib.sha256()
-    for name, value in sorted(weights.items()):
-        for tensor in value if isinstance(value, tuple) else (value,):  # a quantized layer packs weight and bias
-            if not isinstance(tensor, Tensor):
-                sha.update(f"{name} {tensor}\n".encode())
-                continue
-            tensor = tensor.detach()
-            tensor = (tensor.dequantize() if tensor.is_quantized else tensor).cpu().contiguous()
-            sha.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-            sha.update(tensor.flatten().view(torch.uint8).numpy().tobytes())
-    return sha.hexdigest()
 
 
 def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") -> Network:

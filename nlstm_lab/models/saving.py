@@ -1,5 +1,6 @@
 """A network in a folder of its own, and the small trained ones that come with the package."""
 
+import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
@@ -11,18 +12,38 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from nlstm_lab import paths
 from nlstm_lab.datasets import registry
 from nlstm_lab.errors import DamagedFile, LabError, MissingRun, UsageError, hint
 from nlstm_lab.models.config import Interface, ModelConfig
-from nlstm_lab.models.network import Network, build, digest
+from nlstm_lab.models.network import Network, build
 from nlstm_lab.settings import RECORDED_AS
 
 CONFIG, RESULT, WEIGHTS = "config.json", "result.json", "weights.safetensors"
 PRETRAINED: dict[str, Any] = tomllib.loads(
     resources.files(__package__).joinpath("pretrained.toml").read_text(encoding="utf-8")
 )
+
+
+def digest(weights: Mapping[str, Any]) -> str:
+    """Return the sha256 of parameters and buffers by name, type, shape and content.
+
+    Args:
+        weights: A `state_dict`.
+    """
+    sha = hashlib.sha256()
+    for name, value in sorted(weights.items()):
+        for tensor in value if isinstance(value, tuple) else (value,):  # a quantized layer packs weight and bias
+            if not isinstance(tensor, Tensor):
+                sha.update(f"{name} {tensor}\n".encode())
+                continue
+            tensor = tensor.detach()
+            tensor = (tensor.dequantize() if tensor.is_quantized else tensor).cpu().contiguous()
+            sha.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+            sha.update(tensor.flatten().view(torch.uint8).numpy().tobytes())
+    return sha.hexdigest()
 
 
 def save(network: Network, folder: Path | str) -> Path:

@@ -26,6 +26,25 @@ def test_refusals_of_sizes(make, flags, error, message):
         make(**{"input_size": D, "hidden_size": H, "num_layers": L, **flags})
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "1"])
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (LSTM, "forget_bias"),
+        (GRU, "gate_bias"),
+        (LayerNormLSTM, "forget_bias"),
+        (NestedLSTM, "forget_bias"),
+        (NestedLSTM, "inner_forget_bias"),
+        (NestedLSTM, "inner_input_bias"),
+        (HMLSTM, "forget_bias"),
+        (HMLSTM, "detector_scale"),
+    ],
+)
+def test_refusals_of_numbers(make, name, value):
+    with pytest.raises(ValueError, match=f"{name} must be a finite number"):
+        make(D, H, **{name: value})
+
+
 BAD_INPUTS = [
     ([[0.0]], TypeError, "input.*list"),
     (torch.zeros(T, B, D + 1), ValueError, r"input.*\[6, 3, 6\]"),
