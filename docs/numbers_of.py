@@ -117,6 +117,25 @@ def gap(first: str, second: str, **which: str) -> Interval:
     return compare(dict(values(first, **which)), dict(values(second, **which))).difference
 
 
+def bpc_after(experiment: str, epoch: int, scale: str = "paper") -> float:
+    """The validation BPC of the first seed's run after an epoch, in blocks."""
+    history = lab.runs.load(experiment, 0, scale).history
+    wanted = history["metric"].eq("bpc") & history["split"].eq("valid") & history["evaluation"].eq("blocks")
+    return float(history[wanted].set_index("epoch")["value"].loc[epoch])
+
+
+def cold_minus_streamed(experiment: str) -> float:
+    """Validation BPC in blocks minus test BPC as one stream, at the paper's size."""
+    bpc = table().query("experiment == @experiment and scale == 'paper' and metric == 'bpc'")
+    bpc = bpc.set_index(["evaluation", "split"])["value"]
+    return float(bpc["blocks", "valid"] - bpc["streams", "test"])
+
+
+def scatter(experiment: str) -> float:
+    """The standard deviation of validation BPC over the seeds at small scale."""
+    return float(values(experiment).std())
+
+
 def row(target: str, subject: str, metric: str = "", split: str = "", kind: str = "number") -> Any:
     """A row of the verdicts: of the place `document.place`, on validation where it is printed and no split is named."""
     rows = of(target)

@@ -74,7 +74,7 @@ def test_the_record_says_how_it_was_ended(unended: dict[str, Any], ended: runs.R
     read = [line for line in lines if ",blocks," in line]  # streams are read once, at the best epoch
     assert unended["history"].startswith("\n".join([lines[0], *read]))
     assert runs.describe_runs([ended]).endswith(
-        f"one seed; one ended after {ends(ended)} of 8 epochs by the stopping rule."
+        f"one seed; one ended after {ends(ended)} of 8 epochs by early stopping."
     )
     assert set(runs.table()["state"]) == {state(ended)}
 

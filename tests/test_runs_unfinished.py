@@ -11,7 +11,7 @@ import stopping
 import torch
 from test_cli_training import told
 
-from nlstm_lab import experiments, figures, runs, targets, widgets
+from nlstm_lab import experiments, runs, targets, widgets
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.experiments import sizes
 from nlstm_lab.training import checkpoint, loop
@@ -186,33 +186,3 @@ def test_the_browser_shows_it_as_it_goes_on(train: Train) -> None:
     (row,) = browser.rows
     assert (row["state"], row["weights"], row["epochs"]) == ("done", True, 4)
     assert browser.chosen()[0].model()
-
-
-def history(states: dict[int, tuple[int, str]]) -> pd.DataFrame:
-    """Validation by seed: as many epochs as are given, in that state."""
-    rows = [
-        ("nlstm", seed, state, epoch, "valid", "blocks", "bpc", 2.0 + seed - 0.1 * epoch)
-        for seed, (epochs, state) in states.items()
-        for epoch in range(1, epochs + 1)
-    ]
-    return pd.DataFrame(rows, columns=["model", "seed", "state", "epoch", "split", "evaluation", "metric", "value"])
-
-
-def test_learning_curves_mark_runs_that_did_not_reach_their_last_epoch() -> None:
-    states = {0: (4, "done"), 1: (2, "2 of 4 epochs, under way"), 2: (3, "3 of 4 epochs, by the rule")}
-    figure = figures.learning_curves(history(states))
-    (ax,) = figure.axes
-    rings = {line.get_marker(): line.get_xydata().tolist() for line in ax.lines if line.get_fillstyle() == "none"}
-    assert rings == {"o": [[2, pytest.approx(2.8)]], "s": [[3, pytest.approx(3.7)]]}
-    legend = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert {"under way", "by the rule"} <= set(legend)
-    mean = max(ax.lines, key=lambda line: line.get_linewidth())
-    assert mean.get_xdata().tolist() == [1, 2]  # beyond, it would be of other seeds
-    assert "state" in figures.data(figure)
-
-
-def test_where_all_are_done_nothing_is_marked() -> None:
-    figure = figures.learning_curves(history({0: (4, "done"), 1: (4, "done")}))
-    (ax,) = figure.axes
-    assert all(line.get_fillstyle() == "full" for line in ax.lines)
-    assert "state" not in figures.data(figure)

@@ -20,8 +20,6 @@ from .hierarchical import hierarchical_gating as hierarchical_gating
 from .interventions import cut_along_text as cut_along_text
 from .interventions import cut_effects as cut_effects
 from .interventions import memory_horizon as memory_horizon
-from .learning import first_updates_and_epochs as first_updates_and_epochs
-from .learning import learning_curves as learning_curves
 from .learning import run_curves as run_curves
 from .lens import lens_losses as lens_losses
 from .patching import carried as carried
@@ -33,7 +31,6 @@ from .plots import subplots as subplots
 from .plotted import attach as attach
 from .plotted import data as data
 from .points import time_constants as time_constants
-from .printed import printed_and_measured as printed_and_measured
 from .saving import manifest as manifest
 from .saving import save as save
 from .style import COLUMN as COLUMN

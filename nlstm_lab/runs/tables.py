@@ -131,7 +131,7 @@ def describe_runs(runs: Iterable[Run]) -> str:
     seeds = _span({*Counter((run.experiment.name, run.experiment.scale) for run in runs).values()})
     early = ended(run.state for run in runs if run.state != "done")
     said = [
-        re.sub("(.*), by the rule", rf"{'one' if count == 1 else count} ended after \1 by the stopping rule", state)
+        re.sub("(.*), by the rule", rf"{'one' if count == 1 else count} ended after \1 by early stopping", state)
         for state, count in early.items()
     ]
     seeds = "one seed" if seeds == "1" else f"{seeds} seeds"

@@ -9,63 +9,7 @@ from matplotlib.figure import Figure
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.diagrams import GATES, KEPT, LSTM, NESTED, STACKED, TILDE
-from nlstm_lab.figures.panels import logarithmic, seeds_and_mean
-
-
-def test_learning_curves_show_every_seed_and_the_mean(history):
-    figure = figures.learning_curves(history)
-    lines = figure.axes[0].lines
-    strong = [line for line in lines if line.get_alpha() is None]
-    assert len(lines) == 2 * 2 * (3 + 1)
-    assert len(strong) == 4
-    means = {round(float(line.get_ydata()[0]), 6) for line in strong}
-    assert means == {3.01, 3.11}  # the mean over seeds 0, 1, 2
-    assert len(figures.data(figure)) == len(history)
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
-        "LSTM",
-        "Nested LSTM",
-        "validation",
-        "test",
-    ]
-
-
-def test_learning_curves_against_updates_of_one_split(history):
-    figure = figures.learning_curves(history, x="update", splits=("valid",))
-    assert figure.axes[0].get_xlabel() == "updates"
-    assert figure.axes[0].get_ylabel() == "bits per character, validation"
-    assert set(figures.data(figure)["split"]) == {"valid"}
-
-
-def test_learning_curves_refuse_what_is_not_there_or_ambiguous(history):
-    with pytest.raises(UsageError, match=r"'perplexity'.*bpc"):
-        figures.learning_curves(history, "perplexity")
-    both = pd.concat([history, history.assign(evaluation="streams")])
-    with pytest.raises(UsageError, match=r"evaluation.*blocks, streams"):
-        figures.learning_curves(both)
-    assert len(figures.data(figures.learning_curves(both, evaluation="streams"))) == len(history)
-
-
-def test_experiments_of_one_model_are_lines_of_their_own(history):
-    wide, narrow = (history.assign(experiment=f"ptb+hidden_size={size}+bias=0", model="lstm") for size in (64, 32))
-    wide, narrow = (part[part["split"] == "valid"].drop_duplicates(["seed", "epoch"]) for part in (wide, narrow))
-    figure = figures.learning_curves(pd.concat([wide, narrow.assign(value=narrow["value"] + 1)]))
-    strong = [line for line in figure.axes[0].lines if line.get_alpha() is None]
-    assert [len(line.get_xdata()) for line in strong] == [6, 6]
-    assert len({str(line.get_color()) for line in strong}) == 2
-    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert labels == ["LSTM, hidden_size=64", "LSTM, hidden_size=32"]
-    assert set(figures.data(figure)["experiment"]) == set(wide["experiment"]) | set(narrow["experiment"])
-    apart = figures.learning_curves(history.assign(experiment=history["model"]))
-    assert "experiment" not in figures.data(apart)
-
-
-def test_runs_that_nothing_tells_apart_are_refused(history):
-    both = pd.concat([history, history.assign(value=history["value"] + 1)])
-    with pytest.raises(UsageError, match=r"model lstm.*split test.*seed 0.*epoch 1"):
-        figures.learning_curves(both)
-    one = history[(history["model"] == "lstm") & (history["split"] == "valid")].assign(experiment="first")
-    with pytest.raises(UsageError, match=r"seed 0.*epoch 1.*experiment"):
-        seeds_and_mean(None, pd.concat([one, one.assign(experiment="second")]), "epoch", "value")
+from nlstm_lab.figures.panels import logarithmic
 
 
 DIAGRAMS = ("nested_architecture", "computational_graphs", "unit_diagrams")
