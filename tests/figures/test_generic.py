@@ -11,7 +11,6 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.diagrams import GATES, KEPT, LSTM, NESTED, STACKED, TILDE
 from nlstm_lab.figures.panels import logarithmic
 
-
 DIAGRAMS = ("nested_architecture", "computational_graphs", "unit_diagrams")
 DIAGRAMS += ("hierarchical_architectures", "hierarchical_gating")
 
