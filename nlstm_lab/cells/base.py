@@ -238,13 +238,9 @@ class GatedCell(Cell):
     ) -> None:
         super().__init__(input_size, hidden_size)
         self.takes_input, self.gates = takes_input, gates or self.gates
-        self.initialization, self.gate_bias = (
-            init.scheme(initialization),
-            {
-                gate: finite({"f": "forget_bias"}.get(gate, "gate_bias"), value)
-                for gate, value in (gate_bias or {}).items()
-            },
-        )
+        self.initialization, self.gate_bias = init.scheme(initialization), dict(gate_bias or {})
+        for gate, value in self.gate_bias.items():
+            finite("forget_bias" if gate == "f" else "gate_bias", value)
         new: Any = {"device": device, "dtype": dtype}
         rows = len(self.gates) * hidden_size + further_rows
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size, **new))
