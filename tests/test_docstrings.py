@@ -31,7 +31,7 @@ MET_FIRST = [
     *(lab.probes.trace, lab.probes.state_timescales, lab.probes.persistence),
     *(lab.probes.intervene, lab.probes.unit_ablations, lab.probes.loss_by_context, lab.probes.decode),
     *(lab.figures.cell_activations, lab.figures.lines, lab.figures.save, lab.figures.override),
-    *(lab.figures.all_cells, lab.figures.data),
+    lab.figures.data,
 ]
 
 

@@ -1,4 +1,3 @@
-from .activations import all_cells as all_cells
 from .activations import cell_activations as cell_activations
 from .boundaries import boundary_rows as boundary_rows
 from .boundaries import hidden_norms as hidden_norms

@@ -1,20 +1,19 @@
 """Cell activations along a sequence: figures 3 and 4 of Nested LSTMs (Moniz & Krueger 2017)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.panels import memory_label, panels
+from nlstm_lab.figures.panels import memory_label
 from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, look, sheet, styled
 
@@ -202,65 +201,6 @@ def _colour_bar(ax: Axes, x: float, height: float, norm: Normalize) -> None:
     limit = f"{norm.vmax:.3g}"
     for place, text in ((0, f"−{limit}"), (0.55, "0"), (1.1, limit)):
         ax.text(x + place, top + 0.165, text, ha="center", va="baseline", fontsize=6)
-
-
-ROW, HEAD, FOOT, SYMBOL = 0.042, 0.22, 0.55, 0.06  # inches: of a cell, and of a character that can be read
-
-
-@styled
-def all_cells(traces: Mapping[str, xr.Dataset], rows: int = 25, width: float = PAGE, ax: Axes | None = None) -> Figure:
-    """Every memory along the text, a panel for each memory of each named trace, in the colours of figure 3.
-
-    Cells stand in the order in which they move, the calmest first; so many are drawn, at equal distances. The frame has
-    a row for every cell, in the network's order, with its movement and a column for each step.
-
-    Args:
-        traces: Traces of the same sequence (`lab.probes.trace`).
-        rows: How many cells a panel draws.
-        width: Inches.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> figure = all_cells({"log-frequencies": lab.probes.trace(model, "the old man said that he would not sell")})
-    >>> len(lab.figures.data(figure))  # 2 memories x 150 cells
-    300
-    """
-    frames, drawn = [], list[tuple[str, pd.DataFrame]]()
-    for name, trace in traces.items():
-        table = activation_frame(trace, trace.sizes["unit"])
-        for memory, group in table.groupby("memory", sort=False):
-            grid = _grid(table, str(memory))
-            movement = grid.diff(axis=1).abs().mean(axis=1)  # from each step to the next, on average
-            order = movement.sort_values(kind="stable").index
-            chosen = order[np.unique(np.linspace(0, len(order) - 1, rows).round().astype(int))]
-            title = f"{name}: {memory_label(str(memory))}, {group['quantity'].iloc[0]}"
-            counted = f"{len(chosen)} of {len(order)} cells, calmest first"
-            apart = ": " if LETTER * len(title + counted) < width else "\n"
-            drawn.append((title + apart + counted, grid.loc[chosen]))
-            frames.append(grid.reset_index().assign(network=name, memory=memory, movement=movement.to_numpy()))
-    symbols = _symbols(trace)
-    readable = any(symbols) and len(symbols) * SYMBOL <= width
-    ticks: Any = [glyph(each) for each in symbols] if readable else 10 * -(-len(symbols) // int(30 * width))
-    height = len(drawn) * (rows * ROW + HEAD + 0.12 * ("\n" in drawn[0][0])) + FOOT
-    figure, axes = panels(ax, len(drawn), 1, width, height, sharex=True)
-    for panel, (title, cells) in zip(axes[:, 0], drawn, strict=True):
-        how = {"cmap": DIVERGING, "vmin": -1, "vmax": 1, "cbar": False, "rasterized": True, "yticklabels": False}
-        sns.heatmap(cells, ax=panel, xticklabels=ticks, **how)
-        panel.set_title(title, loc="left", pad=2)
-        panel.set(xlabel="", ylabel="")
-        panel.tick_params(axis="x", length=0 if readable else 2, labelrotation=0, pad=1)
-        panel.tick_params(axis="y", length=0)
-    for label in axes[-1, 0].get_xticklabels() if readable else ():
-        label.set(family=MONO, fontsize=6)
-    axes[-1, 0].set_xlabel("" if readable else "position (steps)")
-    mesh = axes[-1, 0].collections[0]
-    place: dict[str, Any] = {"orientation": "horizontal", "fraction": 0.03, "pad": 0.02, "shrink": 0.3}
-    bar = figure.colorbar(mesh, ax=axes[:, 0].tolist(), label="activation", **place)
-    bar.set_ticks([-1, 0, 1], labels=["−1", "0", "1"])
-    frame = pd.concat(frames, ignore_index=True)
-    frame.columns = [f"t{name}" if isinstance(name, (int, np.integer)) else str(name) for name in frame.columns]
-    computed = ["movement", *frame.filter(regex=r"^t\d+$").columns]
-    return attach(figure, frame[["network", "memory", "unit", *computed]], dict.fromkeys(computed, LIVE))
 
 
 def _grid(frame: pd.DataFrame, memory: str) -> pd.DataFrame:

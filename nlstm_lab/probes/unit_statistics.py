@@ -14,7 +14,7 @@ from nlstm_lab.datasets import Excerpt
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.decoding import labels
-from nlstm_lab.probes.reading import BURN_IN, memory_states, seen
+from nlstm_lab.probes.reading import BURN_IN, Text, memory_states, seen
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.tracing import trace
 
@@ -55,10 +55,11 @@ def unit_labels(text: str) -> dict[str, NDArray[np.bool_]]:
 
 
 @recorded("units", by=["burn_in", "seed"])
-def units(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int = 0) -> pd.DataFrame:
-    """Measure what each unit of each memory does along a text, one row a unit.
+def units(model: Network, text: Text | Excerpt, burn_in: int = BURN_IN, seed: int = 0) -> pd.DataFrame:
+    """Measure what each unit of each memory does along a sequence, one row a unit.
 
     Args:
+        text: Characters, an excerpt, or codes [T] or vectors [T, features], which have no labels.
         burn_in: Steps at the start that are left out.
         seed: Of the untrained network and of the shuffled text.
 
@@ -73,22 +74,22 @@ def units(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int
     """
     words = read(text)
     states = values_of(trace(model, words, predictions=False))
-    short = words[:BASELINE]
-    effects = _effects(states, words, burn_in)
-    names = list(effects)
-    found = np.stack([effects[name] for name in names])  # [label, memory, unit]
-    best = np.abs(found).argmax(0)
-    fresh = _effects(values_of(trace(untrained(model, seed), short, predictions=False)), short, burn_in)
-    mixed = shuffled(short, "characters", seed)
-    control = _effects(values_of(trace(model, mixed, predictions=False)), mixed, burn_in)
+    effects, fresh, control = (dict[str, Array]() for _ in range(3))
+    if isinstance(words, str):  # vectors have no labels
+        short, mixed = words[:BASELINE], shuffled(words[:BASELINE], "characters", seed)
+        effects = _effects(states, words, burn_in)
+        fresh = _effects(values_of(trace(untrained(model, seed), short, predictions=False)), short, burn_in)
+        control = _effects(values_of(trace(model, mixed, predictions=False)), mixed, burn_in)
+    nothing = np.full((len(states), next(iter(states.values())).shape[1]), np.nan)
     rows = []
     for m, memory in enumerate(states):
         usual = {name: float(np.quantile(np.abs(each[m]), 0.95)) for name, each in fresh.items()}
         for unit, values in enumerate(states[memory].T):
-            label = names[best[m, unit]]
-            effect = {"label": label, "effect": found[best[m, unit], m, unit], "untrained": usual.get(label, np.nan)}
-            effect["shuffled"] = control[label][m, unit] if label in control else np.nan
-            rows.append({"memory": memory, "unit": unit, **effect, **_course(values, burn_in)})
+            label = max(effects, key=lambda name: abs(effects[name][m, unit]), default="")
+            row: dict[str, Any] = {"memory": memory, "unit": unit, "label": label}
+            row |= {"effect": effects.get(label, nothing)[m, unit], "untrained": usual.get(label, np.nan)}
+            row["shuffled"] = control.get(label, nothing)[m, unit]
+            rows.append(row | _course(values, burn_in))
     return pd.DataFrame(rows)
 
 

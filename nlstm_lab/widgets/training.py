@@ -10,18 +10,20 @@ from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import Experiment
-from nlstm_lab.figures.activations import all_cells
+from nlstm_lab.figures.activations import cell_activations
 from nlstm_lab.probes.death import LEVELS, first_updates, unpacked_cells
 from nlstm_lab.runs.run import resolve
 from nlstm_lab.widgets.base import LabWidget
 from nlstm_lab.widgets.reading import START
+
+SHOWN = 25  # cells of a figure
 
 
 class TrainingExplorer(LabWidget):
     """The innermost memories of networks that start differently, side by side; a slider over the updates.
 
     All is read from the records of `lab.probes.first_updates`; what is not recorded is trained first. `figure()` is
-    `lab.figures.all_cells` after the update.
+    `lab.figures.cell_activations` of about `SHOWN` cells after the update.
 
     Args:
         experiments: Whose networks are shown, of one size.
@@ -110,7 +112,8 @@ class TrainingExplorer(LabWidget):
     def draw(self) -> Figure:
         shape = len(self.labels), len(self.updates), -1, len(self.symbols)
         cells = np.frombuffer(self.cells, np.int8).reshape(shape)[:, self.updates.index(self.update)]
-        c = np.arctanh(np.clip(cells / LEVELS, -0.999, 0.999)).transpose(0, 2, 1)[:, :, None]
-        names = {"symbol": ("time", self.symbols), "memory": list(self.lives[0])[-1:]}
-        traces = [xr.Dataset({"c": (("time", "memory", "unit"), one)}, names) for one in c]
-        return all_cells(dict(zip(self.labels, traces, strict=True)))
+        c = np.arctanh(np.clip(cells / LEVELS, -0.999, 0.999))[::-1]  # the last one is drawn first
+        symbol = r"\tilde{c}_t" if "inner" in self.lives[0] else "c_t"
+        coords = {"symbol": ("time", self.symbols), "memory": self.labels[::-1]}
+        trace = xr.Dataset({"c": (("memory", "unit", "time"), c, {"symbol": symbol})}, coords)
+        return cell_activations(trace, range(0, c.shape[1], max(1, c.shape[1] // SHOWN)), "tanh")

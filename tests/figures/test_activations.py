@@ -120,7 +120,6 @@ def test_vectors_have_the_numbers_of_their_steps(trace):
         "10",
         "20",
     ]
-    assert figures.all_cells({"one": trace().drop_vars("symbol")}, width=3.25).axes
 
 
 def test_it_draws_into_axes_of_ones_own(trace):
@@ -154,11 +153,10 @@ def test_a_wrong_argument_is_named(trace, arguments, sentence):
         figures.cell_activations(trace(), **arguments)
 
 
-@pytest.mark.parametrize("draw", [figures.cell_activations, lambda trace: figures.all_cells({"a GRU": trace})])
-def test_a_unit_without_memory_cells_is_refused_in_a_sentence(trace, draw):
+def test_a_unit_without_memory_cells_is_refused_in_a_sentence(trace):
     hidden = trace(["h"]).rename(c="h", memory="layer").assign_attrs(model="gru")  # as a GRU's trace is
     with pytest.raises(UsageError, match=r"gru.*CellExplorer"):
-        draw(hidden)
+        figures.cell_activations(hidden)
 
 
 def test_words_stay_whole_where_they_can():
@@ -167,20 +165,3 @@ def test_words_stay_whole_where_they_can():
     assert "".join(text[start:stop] for start, stop in lines) == text
     assert all(0 < stop - start <= 8 for start, stop in lines)
     assert text[slice(*lines[0])] == "to be, "
-
-
-@pytest.mark.parametrize("rows", [4, 40])
-def test_all_cells_are_drawn_with_the_calmest_first(trace, rows):
-    """The frame of `all_cells` holds every cell once a memory, and each panel shows some by how far they move."""
-    data = trace()
-    figure = figures.all_cells({"one": data}, rows=rows)
-    frame = figures.data(figure)
-    assert len(frame) == data.sizes["unit"] * data.sizes["memory"]
-    shown = [panel.collections[0].get_array() for panel in figure.axes[: data.sizes["memory"]]]
-    assert {len(image) for image in shown} == {min(rows, data.sizes["unit"])}
-    for image, (memory, part) in zip(shown, frame.groupby("memory", sort=False), strict=True):
-        grid = part.filter(regex=r"^t\d+$").to_numpy()
-        np.testing.assert_allclose(np.abs(np.diff(grid)).mean(1), part["movement"], atol=1e-4)
-        assert (np.diff(np.abs(np.diff(image)).mean(1)) >= 0).all()
-        c = data["c"].sel(memory=memory).transpose("unit", "time").to_numpy()[part["unit"]]
-        np.testing.assert_allclose(grid, np.tanh(c) if memory == "inner" else c, atol=1e-4)

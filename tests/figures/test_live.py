@@ -66,7 +66,6 @@ def activations() -> xr.Dataset:
 FIGURES = {
     "cells": (activations, figures.cell_activations),
     "raw cells": (activations, lambda found: figures.cell_activations(found, values="raw")),
-    "all cells": (activations, lambda found: figures.all_cells({"one": found, "two": found})),
     "boundaries": (boundaries, lambda found: figures.boundary_rows(found, row=9)),
     "norms": (boundaries, lambda found: figures.hidden_norms(found, row=9)),
     "connectivity": (connectivity, lambda found: connectivity_sentence({"nlstm": found}, 10, "log")),

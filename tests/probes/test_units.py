@@ -45,6 +45,17 @@ def test_labels_places_and_histograms_of_known_units(known) -> None:
     assert table["histogram"][0][0] == "j"
 
 
+def test_units_of_vectors_have_places_and_no_labels(known) -> None:
+    codes = known.vocabulary.encode(TEXT)
+    told = lab.probes.units(known, codes, burn_in=30)
+    assert set(told["label"]) == {""}
+    assert told["effect"].isna().all()
+    same = ["places", "histogram", "courses", "low", "high"]
+    assert told[same].equals(lab.probes.units(known, TEXT, burn_in=30)[same])
+    own = lab.models.wrap(lab.LSTM(2, 3), readout=torch.nn.Linear(3, 2), name="of points")
+    assert lab.probes.units(own, torch.randn(200, 2), burn_in=30)["places"].str.len().all()
+
+
 @pytest.mark.slow
 def test_a_network_is_its_own_counterpart_in_another_order(known, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
