@@ -22,6 +22,7 @@ from nlstm_lab.cells.fast import disabled
 from nlstm_lab.cells.fast.compiling import compiled, lacking
 from nlstm_lab.cells.precision import exact_kernels, exact_products, has_bf16, onednn_is_faster
 from nlstm_lab.training.state import machine
+from nlstm_lab.training.updating import WARM, aside, captured
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,14 @@ class NaiveNestedLSTM(nn.Module):
         return torch.stack(hidden)
 
 
+def graph(step: Any, device: torch.device) -> Any:
+    """The step as one CUDA graph."""
+    for _ in range(WARM):
+        with aside(device):
+            step()
+    return captured(step)
+
+
 def variants(size: Size, device: torch.device) -> Iterator[tuple[str, str, str, Any]]:
     """Every way this machine can compute a step: its name, the network, the products' type, and the step."""
     torch.manual_seed(0)
@@ -89,14 +98,12 @@ def variants(size: Size, device: torch.device) -> Iterator[tuple[str, str, str, 
         yield "naive loop, autocast", "NestedLSTM", "bf16", inside(naive, autocast)
     for products in ("fp32", "bf16") if bf16 else ("fp32",):
         at: Any = partial(precision, products)
-        yield "fast", "NestedLSTM", products, inside(partial(update, nested, symbols, weight), at)
+        step = partial(update, nested, symbols, weight)
+        yield "fast", "NestedLSTM", products, inside(step, at)
         if not lacking(device.type):
-            yield (
-                "fast, compiled",
-                "NestedLSTM",
-                products,
-                inside(partial(update, nested, symbols, weight), at, compiled),
-            )
+            yield "fast, compiled", "NestedLSTM", products, inside(step, at, compiled)
+        if device.type == "cuda":  # as training makes its updates there
+            yield "fast, one graph", "NestedLSTM", products, graph(inside(step, at, compiled), device)
         yield "fast", "2-layer LSTM", products, inside(partial(update, stacked, symbols, weight), at)
     yield "nn.LSTM", "2-layer LSTM", "fp32", inside(kernel, exact_kernels)
     if bf16:

@@ -12,8 +12,13 @@ from timing import arguments, write_csv
 
 from nlstm_lab import experiments, models, paths, training
 from nlstm_lab.bench import SAME
+from nlstm_lab.datasets import glimpses, registry
 from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Mixture, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.glimpses import MNISTGlimpses
+from nlstm_lab.datasets.handwriting import Handwriting
+from nlstm_lab.datasets.poetry import CHARACTERS, LINES, ChinesePoetry
+from nlstm_lab.datasets.text import CharacterModelling, NestedLanguage
+from nlstm_lab.datasets.words import Autocomplete, TextGeneration
 from nlstm_lab.experiments import Experiment, sizes
 
 STEPS = 20  # of a drawn sequence: the rows' own have up to 649, and an update of theirs takes up to half a minute
@@ -54,6 +59,28 @@ class Drawn:
         return Batch(inputs, torch.randint(self.output.size, shape, generator=generator))
 
 
+def symbols_read(experiment: Experiment) -> float:
+    """How many symbols (points, glimpses) the training reads, from published counts; NaN where none are known."""
+    task, training = experiment.task, experiment.training
+    match task:
+        case MNISTGlimpses():
+            epoch, sequence = registry.get("mnist").counts["train"] * glimpses.STEPS, glimpses.STEPS
+        case ChinesePoetry():
+            epoch, sequence = registry.get("poetry").counts["train"] * LINES * CHARACTERS, LINES * CHARACTERS
+        case Handwriting():
+            counts = registry.get("iamondb").counts
+            epoch, sequence = counts["points in train"], counts["points in train"] // counts["train"]
+        case CharacterModelling() | Autocomplete() | TextGeneration() if task.corpus in registry.DATASETS:
+            epoch, sequence = registry.get(task.corpus).counts["train"], task.length
+        case NestedLanguage():
+            epoch, sequence = task.size * 90 // 100, task.length
+        case _:
+            return float("nan")
+    if training.updates_per_epoch:
+        epoch = min(epoch, training.updates_per_epoch * task.batch_size * sequence)
+    return float(training.epochs * epoch)
+
+
 def hours(experiment: Experiment, device: str) -> float:
     """About how long its training takes on `device`, by a few updates on short random sequences.
 
@@ -65,7 +92,7 @@ def hours(experiment: Experiment, device: str) -> float:
     short = replace(experiment.training, epochs=1, updates_per_epoch=None, batches_per_reading=None)
     for _ in range(2):  # the first time kernels are chosen and memory is allocated
         fit = training.fit(network, task, short, seed=0, device=device, progress=False)
-    return sizes.symbols_read(experiment) / fit.tokens_per_second / 3600
+    return symbols_read(experiment) / fit.tokens_per_second / 3600
 
 
 def main() -> None:

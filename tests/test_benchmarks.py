@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import tarfile
 
+import gpu
 import hmlstm
 import pytest
 import steps
@@ -62,12 +64,27 @@ def test_every_benchmark_runs_and_leaves_a_record_that_is_found(tmp_path, monkey
     assert "naive loop" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_the_first_hour_on_a_gpu_runs_at_smoke_scale_stops_and_is_packed(runs_folder, tmp_path, monkeypatch, capfd):
+    line = ["gpu", "train", "ptb_char_lstm1", "--scale", "smoke", "--seeds", "0", "1", "--side-by-side", "2"]
+    monkeypatch.setattr(sys, "argv", [*line, "--minutes", "5"])
+    assert gpu.main() == 0
+    assert sorted(path.parent.name for path in runs_folder.glob("*/*/result.json")) == ["smoke-seed0", "smoke-seed1"]
+    assert capfd.readouterr().out.count("ended with 0") == 2
+    subprocess.run(["git", "init", "-q", runs_folder], check=True)
+    monkeypatch.setattr(sys, "argv", ["gpu", "pack", str(tmp_path / "records.tar.gz")])
+    gpu.main()
+    with tarfile.open(tmp_path / "records.tar.gz") as archive:
+        assert "ptb_char_lstm1/smoke-seed1/result.json" in archive.getnames()
+
+
 @pytest.mark.parametrize(
     ("script", "words", "told"),
     [
         ("steps", ("--record", "/x/../../escaped"), "must be a word"),
         ("hmlstm", ("--rounds", "0"), "at least 1"),
         ("trainings", ("zzz*",), "no experiment"),
+        ("gpu", ("train", "zzz*"), "no group"),
     ],
 )
 def test_a_benchmark_that_leads_to_nothing_is_not_begun(script, words, told):

@@ -13,7 +13,6 @@ from test_cli_training import told
 
 from nlstm_lab import experiments, runs, targets, widgets
 from nlstm_lab.errors import MissingRun, UsageError
-from nlstm_lab.experiments import sizes
 from nlstm_lab.training import checkpoint, loop
 
 NAME = "ptb_char_lstm1+epochs=4"
@@ -24,17 +23,17 @@ Train = Callable[..., Path]
 @pytest.fixture
 def train(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
     """Go on with the run, which has three updates an epoch, and stop it after so many updates; returns its attempt."""
-    look = loop._Trainer.look
+    sync_and_log = loop._Trainer.sync_and_log
 
     def trained(updates: int, name: str = NAME, **options: Any) -> Path:
-        def looks(trainer: loop._Trainer) -> None:
-            look(trainer)
+        def synced(trainer: loop._Trainer) -> None:
+            sync_and_log(trainer)
             if trainer.state.progress.update == updates:
                 trainer.state.save()
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(loop._Trainer, "look", looks)
+            patch.setattr(loop._Trainer, "sync_and_log", synced)
             with pytest.raises(KeyboardInterrupt):
                 runs.ensure(name, **{**OPTIONS, **options})
         return runs_folder / name / ".attempt-smoke-seed0"
@@ -134,13 +133,13 @@ def test_what_cannot_go_on_is_passed_over(train: Train) -> None:
 
 
 @pytest.mark.slow
-def test_the_hours_left_are_those_of_the_symbols_that_are_left(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hours_left_are_those_of_the_updates_that_are_left(train: Train) -> None:
     train(7)
     (partial,) = runs.unfinished()
-    partial.progress.seconds = 7200.0
-    monkeypatch.setattr(sizes, "symbols_read", lambda experiment: 4.0 * partial.progress.tokens)
+    assert (partial.progress.update, partial.progress.updates % 3) == (7, 0)
+    partial.progress.seconds, partial.progress.updates = 7200.0, 28
     assert partial.hours_left == pytest.approx(6.0)
-    monkeypatch.setattr(sizes, "symbols_read", lambda experiment: math.nan)
+    partial.progress.update = 0
     assert math.isnan(partial.hours_left)
 
 

@@ -1,6 +1,5 @@
-"""How many values an experiment trains and how long that takes, without its data set."""
+"""How many values an experiment trains, without its data set."""
 
-import math
 from bisect import bisect_right
 from dataclasses import replace
 from typing import Any
@@ -11,16 +10,15 @@ from nlstm_lab import models
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Mixture, Symbols, Vectors
 from nlstm_lab.datasets.corpora import only_beginning
-from nlstm_lab.datasets.glimpses import CLASSES, PIXELS, STEPS, MNISTGlimpses
+from nlstm_lab.datasets.glimpses import CLASSES, PIXELS, MNISTGlimpses
 from nlstm_lab.datasets.handwriting import Handwriting
-from nlstm_lab.datasets.poetry import CHARACTERS, LINES, ChinesePoetry
-from nlstm_lab.datasets.text import CharacterModelling, NestedLanguage
+from nlstm_lab.datasets.poetry import ChinesePoetry
+from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask, GenerationTask, TextGeneration
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments.base import Experiment
 
 WIDEST = 1 << 20  # hidden units that a network is tried with
-OPERATIONS_PER_SECOND = {"cpu": 2e10, "cuda": 2e12}  # of trainings, as recorded on one core; of a GPU, low
 
 
 def ends(task: Any) -> tuple[Symbols | Vectors, Symbols | Mixture]:
@@ -54,36 +52,6 @@ def parameters(experiment: Experiment) -> int:
     config = replace(experiment.model, boundaries=())  # given boundaries are no parameters, and ask for the symbols
     with torch.device("meta"), only_beginning(experiment.scale == "smoke"):
         return models.parameter_count(models.build(config, models.Interface(*ends(experiment.task)), seed=0))
-
-
-def symbols_read(experiment: Experiment) -> float:
-    """How many symbols (points, glimpses) the training reads, from published counts; NaN where none are known."""
-    task, training = experiment.task, experiment.training
-    match task:
-        case MNISTGlimpses():
-            epoch, sequence = registry.get("mnist").counts["train"] * STEPS, STEPS
-        case ChinesePoetry():
-            epoch, sequence = registry.get("poetry").counts["train"] * LINES * CHARACTERS, LINES * CHARACTERS
-        case Handwriting():
-            counts = registry.get("iamondb").counts
-            epoch, sequence = counts["points in train"], counts["points in train"] // counts["train"]
-        case CharacterModelling() | Autocomplete() | TextGeneration() if task.corpus in registry.DATASETS:
-            epoch, sequence = registry.get(task.corpus).counts["train"], task.length
-        case NestedLanguage():
-            epoch, sequence = task.size * 90 // 100, task.length
-        case _:
-            return float("nan")
-    if training.updates_per_epoch:
-        epoch = min(epoch, training.updates_per_epoch * task.batch_size * sequence)
-    return float(training.epochs * epoch)
-
-
-def hours(experiment: Experiment, device: str = "cpu") -> float:
-    """Hours of a training on one core ("cpu") or "cuda", within a factor of four; NaN for a text of unknown length."""
-    symbols = symbols_read(experiment)
-    if math.isnan(symbols):
-        return symbols
-    return 6 * parameters(experiment) * symbols / OPERATIONS_PER_SECOND[device] / 3600
 
 
 def width_for_parameters(experiment: Experiment, budget: int) -> int:

@@ -20,6 +20,8 @@ What these arguments mean wherever they are taken:
 """
 
 import shutil
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +38,7 @@ from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt, check_patience, run_lock, settled
 from nlstm_lab.runs.partial import PartialRun, unfinished
-from nlstm_lab.runs.run import Run, check_seed, check_text, folder_of, load, name_of, resolve
+from nlstm_lab.runs.run import Run, check_seed, check_text, command, folder_of, load, name_of, resolve
 from nlstm_lab.runs.tables import (
     curves,
     dead_shares,
@@ -45,7 +47,6 @@ from nlstm_lab.runs.tables import (
     histories,
     outlook,
     recorded,
-    refuse_in_notebook,
     table,
 )
 from nlstm_lab.training.checkpoint import writing
@@ -99,7 +100,6 @@ def ensure(
         finish: Without a patience, a run that one has ended goes on to its last epoch; otherwise its record is loaded.
 
     Raises:
-        MissingRun: In a notebook: the training takes more than an hour. The message has the command.
         UsageError: This machine lacks the device or precision.
         StaleRun: The record is of another configuration, or of a text file that holds another text by now.
 
@@ -119,7 +119,12 @@ def ensure(
     if run := known():
         check_text(run)
         return run
-    refuse_in_notebook(experiment, seed, where.type)
+    if experiment.scale == "paper" and "ipykernel" in sys.modules:
+        warnings.warn(
+            f"{experiment.name} at paper scale may take hours to days; `{command(experiment, seed)}` trains it in a "
+            "terminal, and whatever was trained here goes on there",
+            stacklevel=2,
+        )
     _train(experiment, seed, where, precision, again, patience, known, progress)
     return load(experiment, seed)
 
@@ -135,17 +140,7 @@ def check_machine(name: str, precision: Precision) -> torch.device:
     """
     with cells.precision(precision):
         pass  # refuses what this machine cannot do
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = torch.device("meta")
-    if device.type not in ("cpu", "cuda"):
-        raise UsageError(f"device must be auto, cpu or cuda, not {name!r}")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UsageError(f"there is no device {name} here; use --device cpu")
-    return device
+    return training.find_device(name)
 
 
 def _train(
@@ -200,7 +195,7 @@ def _train(
         _record(attempt, experiment, fit, about)
 
 
-def _record(attempt: Attempt, experiment: Experiment, fit: training.Fit, result: dict[str, Any]) -> None:
+def _record(attempt: Attempt, experiment: Experiment, fit: training.TrainingResult, result: dict[str, Any]) -> None:
     """Write the record and publish it."""
     history = pd.DataFrame(fit.history, columns=list(COLUMNS))
     half = {name: value.half().contiguous().cpu() for name, value in fit.weights.items()}

@@ -1,6 +1,7 @@
 """Runs that are not done: read from the checkpoints that training writes every minute and after every epoch."""
 
 import fnmatch
+import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,9 +43,8 @@ class PartialRun(Run):
 
     @property
     def hours_left(self) -> float:
-        """Hours to the last epoch at the pace so far; NaN before the first update, and for a text of unknown length."""
-        left = sizes.symbols_read(self.experiment) / (self.progress.tokens or float("nan")) - 1
-        return (0.0 if left < 0 else left) * self.progress.seconds / 3600
+        """Hours to the last epoch at the pace so far; NaN before the first update."""
+        return (self.progress.updates / (self.progress.update or math.nan) - 1) * self.progress.seconds / 3600
 
     def model(self, device: str = "cpu") -> models.Network:
         raise MissingRun(
@@ -75,7 +75,11 @@ def unfinished(pattern: str = "*", scale: str | None = None) -> list[PartialRun]
         if records.difference(config, experiment):
             continue
         state = checkpoint.peek(attempt.checkpoint)
-        progress = Progress(**state["progress"]) if state else Progress()
+        try:
+            progress = Progress.read(state["progress"]) if state else Progress()
+        except ValueError as error:
+            warnings.warn(f"passed over {attempt.checkpoint}: {error}", stacklevel=2)
+            continue
         saved = attempt.checkpoint.stat().st_mtime if state else 0.0
         result: dict[str, Any] = {
             "experiment": experiment.name,

@@ -3,7 +3,6 @@
 import fnmatch
 import math
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,18 +11,16 @@ import pandas as pd
 
 from nlstm_lab import experiments, paths
 from nlstm_lab.datasets.registry import DATASETS
-from nlstm_lab.errors import MissingRun, UsageError
-from nlstm_lab.experiments import Experiment, sizes
+from nlstm_lab.errors import UsageError
 from nlstm_lab.runs import records
 from nlstm_lab.runs.partial import unfinished
-from nlstm_lab.runs.run import Run, command, is_known, load, seeds_of
+from nlstm_lab.runs.run import Run, is_known, load, seeds_of
 from nlstm_lab.settings import ended
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # what a history calls the shares of training.liveness
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
 RUN = ["experiment", "scale", "seed", "parameters", "best_epoch"]  # of a result, in every row of a table
 VALUE = ["evaluation", "metric", "split", "epoch", "value"]
-HOURS_IN_NOTEBOOK = 1.0  # a longer training is not started from a notebook's cell
 KEYS = ("setting", "experiment", "scale", "model", "start", "seed", "memory", "update")
 
 
@@ -250,22 +247,6 @@ def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFr
     )
     shares = saturated.merge(constant, on=keys, validate="one_to_one")
     return shares.assign(dead=shares["saturated"] + shares["constant"])
-
-
-def refuse_in_notebook(experiment: Experiment, seed: int, device: str) -> None:
-    """Refuse to start a training of hours from a notebook's cell.
-
-    Raises:
-        MissingRun: It takes hours; the message has the command and its hours.
-    """
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if getattr(shell, "kernel", None) is None:
-        return
-    if (hours := sizes.hours(experiment, device)) > HOURS_IN_NOTEBOOK:
-        raise MissingRun(
-            f"no run of {experiment.name} with seed {seed} at {experiment.scale} scale is recorded; train it in a "
-            f"terminal with `{command(experiment, seed)}`, about {math.ceil(hours)} hours on this machine's {device}"
-        )
 
 
 def outlook(runs: Sequence[Run], pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:

@@ -7,6 +7,6 @@ What these arguments mean wherever they are taken:
 """
 
 from nlstm_lab.training.config import TrainingConfig
-from nlstm_lab.training.loop import Fit, evaluate, fit
+from nlstm_lab.training.loop import TrainingResult, evaluate, find_device, fit
 
-__all__ = ["Fit", "TrainingConfig", "evaluate", "fit"]
+__all__ = ["TrainingConfig", "TrainingResult", "evaluate", "find_device", "fit"]

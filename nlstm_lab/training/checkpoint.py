@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from nlstm_lab import paths
-from nlstm_lab.errors import LabError
+from nlstm_lab.errors import LabError, UsageError
 
-FORMAT = 2  # raised when what a state holds changes
+FORMAT = 3  # raised when what a state holds changes
 MARK = b"sha256:"  # stands at the end, before the digest of the rest
 
 
@@ -38,6 +38,10 @@ def load(path: Path) -> dict[str, Any] | None:
 
     A damaged state is put aside with a warning, and the one before it taken.
     Only the process that alone trains the run may call this: it clears what a killed one left half written.
+
+    Raises:
+        UsageError: It is of another version of this package.
+        LabError: It cannot be read.
     """
     for partial in path.parent.glob(f".{path.name}.*"):
         partial.unlink(missing_ok=True)
@@ -56,10 +60,18 @@ def load(path: Path) -> dict[str, Any] | None:
         except Exception as error:  # torch raises whatever its reader meets in a cut or foreign file
             _put_aside(candidate, f"damaged ({type(error).__name__})")
             continue
-        if state.pop("format", None) == FORMAT:
-            return state  # type: ignore[no-any-return]
-        _put_aside(candidate, "of another version of this package")
+        if state.pop("format", None) != FORMAT:
+            raise of_another_version(candidate, "another format")
+        return state  # type: ignore[no-any-return]
     return None
+
+
+def of_another_version(file: Path, why: object) -> UsageError:
+    """The error for a whole state that this version cannot go on from; it stays where it is."""
+    return UsageError(
+        f"the checkpoint {file} is of another version of this package ({why}), and nothing was trained: go on with "
+        "that version, or move the file away to begin anew"
+    )
 
 
 def peek(path: Path) -> dict[str, Any] | None:

@@ -59,6 +59,9 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         check(self)
+        pair = self.slope or (1.0, 1.0)
+        if len(pair) != 2 or not all(0 < value < float("inf") for value in pair):
+            raise UsageError(f"slope must be a ceiling and a growth, numbers above zero, not {self.slope!r}")
         if not all(length > 1 for length in self.rate_lengths or ()):
             raise UsageError(f"rate_lengths must be above 1, the steps of a segment, not {self.rate_lengths!r}")
 
@@ -122,6 +125,10 @@ class TrainingConfig:
         yield
         for group, rate in zip(groups, full, strict=True):
             group["lr"] = rate
+
+    def changes_at(self, update: int, epoch: int) -> bool:
+        """Say whether what this update does is not what the next one does, so that no graph can repeat it."""
+        return update < max(self.warm_up or 0, self.output_bias_first or 0) or self.holds_rates(epoch)
 
     def slope_at(self, epoch: int) -> float | None:
         """Return HM-LSTM's slope during `epoch` (from 0): section 4.1 and 4.2, `epoch` read as the current one."""

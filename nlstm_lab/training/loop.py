@@ -3,7 +3,8 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,36 +13,30 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from nlstm_lab import cells
-from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Evaluation, Mixture, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed, UsageError
 from nlstm_lab.models import Network, metrics
-from nlstm_lab.settings import plain
 from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig
-from nlstm_lab.training.liveness import ratio_loss, shares
+from nlstm_lab.training.liveness import shares
 from nlstm_lab.training.signals import Request, listening
-from nlstm_lab.training.state import NOTHING, Random, Row, State, mapped
+from nlstm_lab.training.state import NOTHING, Random, Row, State
+from nlstm_lab.training.updating import Updater
 
 # Updates of the first epoch after which the loss so far and the share of dead memory cells are logged: the inner
 # memory of a Nested LSTM can die within ten updates (notebook 93), so they lie close together at the start.
 EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
 
-# Updates between two looks at what they left on the device: looking makes a GPU wait for the processor.
-LOOK = {"cpu": 1, "cuda": 50}
-
-# Updates from which on compiling the fast paths' pointwise functions is worth the ten or twenty seconds that it takes.
-# Results then differ from the eager functions' in the last digits.
-COMPILED_FROM = 300
+# Updates between two times that what they left is read from the device, which makes a GPU wait for the processor.
+SYNC_EVERY = {"cpu": 1, "cuda": 50}
 
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 Watch = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Fit:
+class TrainingResult:
     """What training leaves: the history, the best epoch and its weights, chosen on validation alone.
 
     Args:
@@ -87,54 +82,45 @@ def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, m
 
 class _Trainer:
     def __init__(
-        self, state: State, task: Task, config: TrainingConfig, seed: int, save_every: float, after_update: Watch
+        self,
+        state: State,
+        task: Task,
+        config: TrainingConfig,
+        updater: Updater,
+        seed: int,
+        save_every: float,
+        after_update: Watch,
     ) -> None:
-        self.state, self.task, self.config, self.seed, self.save_every = state, task, config, seed, save_every
-        self.after_update = after_update
+        self.state, self.task, self.config, self.updater = state, task, config, updater
+        self.seed, self.save_every, self.after_update = seed, save_every, after_update
         self.network: Network = state.network  # type: ignore[assignment]
-        # scores and gradient norms of the updates since the last look, summed on the device, and their number
-        self.unseen, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=state.device), 0
-        self.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)  # of all epochs
-        self.looked = time.monotonic()
+        # scores and gradient norms of the updates since they were last read, summed on the device, and their number
+        self.unread, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=state.device), 0
+        self.read_at = time.monotonic()
         self.request = Request()
 
-    # -- one update, and a look at what updates left
+    # -- one update, and what it left
 
     def update(self, batch: Batch) -> None:
-        """One step; what it scored stays on the device, unseen."""
+        """One step; what it scored stays on the device, unread."""
         state, progress = self.state, self.state.progress
-        self.network.train()
-        held = self.config.rate_lengths if self.config.holds_rates(progress.epoch) else None
-        batch, first = batch.to(state.device), None if batch.fresh else state.carried
-        with cells.precision(state.precision), compiled(self.updates >= COMPILED_FROM):
-            if held:
-                hidden, carried, z, z_tilde = self.network.read_boundaries(batch.inputs, first)
-            else:
-                hidden, carried = self.network.read(batch.inputs, first)
-            score = self.network.score_hidden(hidden, batch)
-            loss = score.nats / score.counted  # the mean over what counts
-            if held:
-                loss = loss + self.config.rate_weight * ratio_loss(z, z_tilde, held)
-            state.optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-        norm = self.config.step(self.network, state.optimizer, progress.update)
-        state.carried = mapped(carried, Tensor.detach)
-        self.unseen += torch.stack([value.detach().double() for value in (*score, norm)])
+        told, state.carried = self.updater(batch, state.carried, progress.update, progress.epoch)
+        self.unread += told
         self.waiting += 1
         progress.batch, progress.update = progress.batch + 1, progress.update + 1
         progress.tokens += batch.inputs.shape[0] * batch.inputs.shape[1]
 
-    def look(self) -> None:
+    def sync_and_log(self) -> None:
         """Read from the device what the updates left; log, save and stop where it is time to."""
         state, progress = self.state, self.state.progress
-        *scores, norm = self.unseen.tolist()
+        *scores, norm = self.unread.tolist()
         if not math.isfinite(scores[0]) or not math.isfinite(norm):
             self.fail("loss" if not math.isfinite(scores[0]) else "gradient")
         progress.sums = [a + b for a, b in zip(progress.sums, scores, strict=True)]
         progress.early_sums = [a + b for a, b in zip(progress.early_sums, scores, strict=True)]
-        self.unseen.zero_()
+        self.unread.zero_()
         self.waiting = 0
-        progress.update_seconds += time.monotonic() - self.looked
+        progress.update_seconds += time.monotonic() - self.read_at
         if self.is_early():
             self.log_early()
         stop = self.request.name is not None
@@ -142,17 +128,16 @@ class _Trainer:
             state.save()
         if stop:
             self.stop()
-        self.looked = time.monotonic()
+        self.read_at = time.monotonic()
 
     def is_early(self) -> bool:
         return self.state.progress.epoch == 0 and self.state.progress.update in EARLY
 
     def fail(self, what: str) -> NoReturn:
-        progress, file = self.state.progress, self.state.file
-        left = checkpoints.kept(file) if file else "nothing was saved"
+        progress = self.state.progress
         raise TrainingFailed(
-            f"the {what} is not finite by update {progress.update} (epoch {progress.epoch + 1}); {left}. A smaller "
-            "learning rate or clipping threshold may help; it makes a variation with runs of its own",
+            f"the {what} is not finite by update {progress.update} (epoch {progress.epoch + 1}); {self.kept()}. A "
+            "smaller learning rate or clipping threshold may help; it makes a variation with runs of its own",
             what,
             progress.update,
         )
@@ -161,12 +146,15 @@ class _Trainer:
         kept = f"saved after {self.state.progress.update} updates" if self.state.file else "nothing was saved"
         raise Interrupted(f"{self.request.name}: {kept}; the same command goes on")
 
+    def kept(self) -> str:
+        return checkpoints.kept(self.state.file) if self.state.file else "nothing was saved"
+
     # -- one epoch
 
     def batches(self) -> Iterator[Batch]:
         """This epoch's training batches; their order depends on the seed and the epoch alone."""
         progress = self.state.progress
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + progress.epoch)
+        generator = torch.Generator().manual_seed((self.seed * 1_000_003 + progress.epoch) % 2**63)
         return islice(self.task.train(generator), progress.batch, self.config.updates_per_epoch)
 
     def epoch(self, bar: "tqdm[Any]") -> None:
@@ -174,15 +162,15 @@ class _Trainer:
             self.network.recurrent.slope = slope  # type: ignore[assignment]
         if self.state.progress.update == 0:
             self.log_early()
-        self.looked = time.monotonic()
+        self.read_at = time.monotonic()
         for batch in self.batches():
             self.update(batch)
-            if self.state.progress.update % LOOK[self.state.device.type] == 0 or self.is_early():
-                self.look()
+            if self.state.progress.update % SYNC_EVERY[self.state.device.type] == 0 or self.is_early():
+                self.sync_and_log()
                 self.show(bar)
             self.after_update(self.state.progress.update)
         if self.waiting:
-            self.look()
+            self.sync_and_log()
         self.end_epoch()
         self.state.save()
 
@@ -244,8 +232,6 @@ class _Trainer:
 
     def finish(self) -> list[Row]:
         """The task's other evaluations, with the weights of the best epoch; the checkpoint stays the last epoch's."""
-        if self.state.progress.finished:
-            return []
         self.network.load_state_dict(self.state.best)
         return [
             row
@@ -264,15 +250,37 @@ class _Trainer:
         waited = progress.epoch - progress.best_epoch
         return progress.epoch >= self.config.epochs or (patience is not None and waited >= patience)
 
-    def run(self, patience: int | None, show: bool) -> Fit:
+    def run(self, patience: int | None, show: bool) -> TrainingResult:
         state, progress = self.state, self.state.progress
-        with listening() as self.request, tqdm(total=self.updates, initial=progress.update, disable=not show) as bar:
+        with (
+            listening() as self.request,
+            self.memory(),
+            tqdm(total=progress.updates, initial=progress.update, disable=not show) as bar,
+        ):
             while not self.is_over(patience):
                 self.epoch(bar)
             history = progress.history + self.finish()
-        return Fit(
+        return TrainingResult(
             history, progress.epoch, progress.best_epoch, state.best, state.seconds(), progress.rate(), state.machines
         )
+
+    @contextmanager
+    def memory(self) -> Iterator[None]:
+        """Say in one sentence that the device is full, or has failed, and what is kept."""
+        try:
+            yield
+        except RuntimeError as error:
+            where = self.state.device.type
+            first = str(error).partition("\n")[0]
+            if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in first:
+                rows = getattr(self.task, "batch_size", None)
+                raise LabError(
+                    f"the memory of the {where} is full with batches of {rows} sequences; {self.kept()}. A smaller "
+                    "batch_size makes a variation with runs of its own"
+                ) from error
+            if where == "cuda" and "CUDA" in first:
+                raise LabError(f"the GPU has failed ({first}); {self.kept()}; the same command goes on") from error
+            raise
 
     def show(self, bar: "tqdm[Any]") -> None:
         progress = self.state.progress
@@ -280,6 +288,28 @@ class _Trainer:
         text = f"loss {loss:.3f}, {loss / math.log(2):.3f} bits, {progress.rate():,.0f} tokens/s"
         bar.set_postfix_str(text, refresh=False)
         bar.update(progress.update - bar.n)
+
+
+def find_device(name: torch.device | str) -> torch.device:
+    """Find the device of that name.
+
+    Args:
+        name: auto, cpu or cuda; auto is the GPU where there is one.
+
+    Raises:
+        UsageError: There is no such device, or not on this machine.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise UsageError(f"device must be auto, cpu or cuda, not {name!r}")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"there is no device {name} here; use --device cpu")
+    return device
 
 
 def fit(
@@ -295,7 +325,7 @@ def fit(
     save_every: float = 60.0,
     progress: bool = True,
     after_update: Watch = lambda update: None,
-) -> Fit:
+) -> TrainingResult:
     """Train a network, going on from its checkpoint where there is one.
 
     On the CPU the same seed gives the same history and weights, digit for digit, on one machine with one number of
@@ -306,6 +336,7 @@ def fit(
         config: How it is trained.
         seed: Of the batch order and of everything random in the network.
         checkpoint: The file to save to and resume from; None saves nothing.
+        device: "auto", "cpu" or "cuda"; auto is the GPU where there is one.
         precision: Of the updates; every reading is taken in fp32.
         patience: The training ends when what chooses the best epoch has not improved for so many; None for all of them.
         save_every: Seconds between checkpoints.
@@ -320,10 +351,12 @@ def fit(
     """
     if config.select_by == "error" and isinstance(task.output, Mixture):
         raise UsageError("select_by=error needs predictions that are right or wrong, not a density: leave it at loss")
-    where = torch.device(device)
+    where = find_device(device)
     network.to(where)
-    setup = {"seed": seed, "data": task.fingerprint, **plain(config)}
-    state = State(network, config.make_optimizer(network), checkpoint, where, precision, setup)
+    setup = {"precision": precision, "seed": seed, "data": task.fingerprint, **asdict(config)}
+    state = State(network, config.make_optimizer(network), checkpoint, where, setup)
     torch.manual_seed(seed)
     state.restore()
-    return _Trainer(state, task, config, seed, save_every, after_update).run(patience, progress)
+    state.progress.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)
+    updater = Updater(network, config, state.optimizer, where, precision, state.progress.updates)
+    return _Trainer(state, task, config, updater, seed, save_every, after_update).run(patience, progress)

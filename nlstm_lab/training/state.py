@@ -4,17 +4,17 @@ import math
 import platform
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells.precision import Precision
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Score
 from nlstm_lab.training import checkpoint
+from nlstm_lab.training.config import TrainingConfig
 
 NOTHING = (0.0,) * len(Score._fields)
 Row = tuple[int, int, str, str, str, float]
@@ -31,14 +31,31 @@ class Progress:
     update: int = 0
     sums: list[float] = field(default_factory=lambda: list(NOTHING))  # of this epoch's training scores
     early_sums: list[float] = field(default_factory=lambda: list(NOTHING))  # since the last early row
+    updates: int = 0  # of all epochs together, done or not
     history: list[Row] = field(default_factory=list)
-    finished: bool = False  # of older checkpoints: the last readings are in the history
     best_epoch: int = 0
     best_loss: float = math.inf
     last_loss: float = math.inf
     seconds: float = 0.0  # of everything, over all attempts
     update_seconds: float = 0.0
     tokens: int = 0
+
+    @classmethod
+    def read(cls, saved: Any) -> "Progress":
+        """Read what `vars` of one holds.
+
+        Raises:
+            ValueError: It has other fields, or a count that is none.
+        """
+        counts = ("epoch", "batch", "update", "updates", "best_epoch", "tokens")
+        known = [one.name for one in fields(cls)]
+        if not isinstance(saved, dict) or sorted(saved) != sorted(known):
+            raise ValueError("its progress has other fields")
+        if any(type(saved[name]) is not int or saved[name] < 0 for name in counts):
+            raise ValueError("its progress has a count that is none")
+        if saved["best_epoch"] > saved["epoch"]:
+            raise ValueError("its best epoch is not among those that were trained")
+        return cls(**saved)
 
     def rate(self) -> float:
         """Tokens a second of the updates alone, whatever was read besides."""
@@ -54,11 +71,10 @@ class State:
         optimizer: torch.optim.Optimizer,
         file: Path | None,
         device: torch.device,
-        precision: Precision,
         setup: dict[str, Any],
     ) -> None:
-        self.network, self.optimizer, self.file = network, optimizer, file
-        self.device, self.precision = device, precision
+        self.network, self.optimizer, self.file, self.device = network, optimizer, file, device
+        make_capturable(optimizer.param_groups, device)
         # what a training that goes on must agree in; more epochs may be added
         self.setup = {name: value for name, value in setup.items() if name != "epochs"}
         self.progress = Progress()
@@ -71,38 +87,40 @@ class State:
         """Go on from the file, where there is one.
 
         Raises:
-            UsageError: It is of another training, or holds another network's weights.
+            UsageError: It is of another training, network or version.
         """
         saved = checkpoint.load(self.file) if self.file else None
-        if saved is None:
+        if self.file is None or saved is None:
             self.take_part([])
             return
-        if saved["precision"] != self.precision:
-            raise UsageError(
-                f"this training was begun in {saved['precision']} and would go on in {self.precision}: start it as it "
-                "was begun"
-            )
-        before = saved.get("setup", self.setup)  # of earlier checkpoints: unknown
-        if differing := [name for name in self.setup | before if before.get(name) != self.setup.get(name)]:
-            name = differing[0]
-            then, now = before.get(name), self.setup.get(name)
-            raise UsageError(
-                f"{self.file} was begun with {name}={then!r} and would go on with {now!r}: start it as begun, or "
-                "name another file"
-            )
-        self.take_part(saved.get("machines", [{}]))
         try:
-            self.network.load_state_dict(saved["network"])
-        except RuntimeError as error:
-            raise UsageError(f"{self.file} holds the weights of another network: name another file") from error
-        self.optimizer.load_state_dict(saved["optimizer"])
-        self.progress = Progress(**saved["progress"])
+            then = saved["setup"]
+            for name, now in self.setup.items():
+                before = then.get(name, getattr(TrainingConfig, name, None))
+                if before != now:
+                    raise UsageError(
+                        f"{self.file} was begun with {name}={before!r} and would go on with {now!r}: start it as "
+                        "begun, or name another file"
+                    )
+            self.progress = Progress.read(saved["progress"])
+            try:
+                self.network.load_state_dict(saved["network"])
+            except RuntimeError as error:
+                raise UsageError(f"{self.file} holds the weights of another network: name another file") from error
+            make_capturable(saved["optimizer"]["param_groups"], self.device)
+            self.optimizer.load_state_dict(saved["optimizer"])
+            self.best = {name: value.to(self.device) for name, value in saved["best"].items()}
+            self.carried = mapped(saved["carried"], lambda tensor: tensor.to(self.device))
+            machines, random = saved["machines"], saved["random"]
+        except UsageError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise checkpoint.of_another_version(self.file, error) from error
+        self.take_part(machines)
         self.began -= self.progress.seconds
-        self.best = {name: value.to(self.device) for name, value in saved["best"].items()}
-        self.carried = mapped(saved["carried"], lambda tensor: tensor.to(self.device))
-        torch.set_rng_state(saved["random"]["cpu"])
-        if self.device.type == "cuda" and "cuda" in saved["random"]:
-            torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
+        torch.set_rng_state(random["cpu"])
+        if self.device.type == "cuda" and "cuda" in random:
+            torch.cuda.set_rng_state(random["cuda"], self.device)
 
     def take_part(self, before: list[dict[str, Any]]) -> None:
         """Add the machine of this attempt to those of the attempts before."""
@@ -126,7 +144,6 @@ class State:
             "optimizer": self.optimizer.state_dict(),
             "progress": vars(self.progress),
             "best": self.best,
-            "precision": self.precision,
             "setup": self.setup,
             "carried": mapped(self.carried, Tensor.cpu),
             "random": random or self.random(),
@@ -149,6 +166,13 @@ class State:
         """Rows of the history, not yet in it; none of a NaN, which a record may not hold."""
         known = {name: value for name, value in values.items() if not math.isnan(value)}
         return [(epoch, self.progress.update, split, evaluation, name, value) for name, value in known.items()]
+
+
+def make_capturable(groups: list[dict[str, Any]], device: torch.device) -> None:
+    """Have an optimizer's step count lie where a graph can reach it on a GPU, and where it always did on a CPU."""
+    for group in groups:
+        if "capturable" in group:
+            group["capturable"] = device.type == "cuda"
 
 
 def mapped(state: Any, change: Any) -> Any:

@@ -45,14 +45,14 @@ import os
 os.environ["NLSTM_LAB_RUNS"] = {folder!r}
 import nlstm_lab as lab
 from nlstm_lab.training import loop
-look = loop._Trainer.look
+sync_and_log = loop._Trainer.sync_and_log
 def train(updates):
-    def looks(trainer):
-        look(trainer)
+    def synced(trainer):
+        sync_and_log(trainer)
         if trainer.state.progress.update == updates:
             trainer.state.save()
             raise KeyboardInterrupt
-    loop._Trainer.look = looks
+    loop._Trainer.sync_and_log = synced
     try:
         lab.runs.ensure("ptb_char_lstm1+epochs=4", 0, "smoke", device="cpu", progress=False)
     except KeyboardInterrupt:

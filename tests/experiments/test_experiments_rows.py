@@ -235,7 +235,7 @@ def test_a_number_in_a_name_is_read_back(value, told):
 # Smoke
 
 
-def smoke(name: str) -> training.Fit:
+def smoke(name: str) -> training.TrainingResult:
     """Train a row at smoke scale for an epoch; of each evaluation only the first batch is read."""
     experiment = experiments.get(name, "smoke")
     schedule = dataclasses.replace(experiment.training, epochs=1)

@@ -82,10 +82,10 @@ def test_a_reading_is_cut_short_as_an_epoch_is(runs_folder: object, monkeypatch:
 @pytest.mark.slow
 @pytest.mark.parametrize("updates", [1, 2])
 def test_only_long_trainings_are_compiled(updates: int, runs_folder: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = importlib.import_module("nlstm_lab.training.loop")
-    monkeypatch.setattr(loop, "COMPILED_FROM", 2)
+    updating = importlib.import_module("nlstm_lab.training.updating")
+    monkeypatch.setattr(updating, "COMPILED_FROM", 2)
     asked: list[bool] = []
-    monkeypatch.setattr(loop, "compiled", lambda on: asked.append(on) or nullcontext())
+    monkeypatch.setattr(updating, "compiled", lambda on: asked.append(on) or nullcontext())
     experiment = experiments.get(f"ptb_char_nlstm+epochs=1+updates_per_epoch={updates}", "smoke")
     task = experiment.task.load()
     net = models.build(experiment.model, models.Interface.of(task), seed=0)

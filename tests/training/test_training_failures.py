@@ -7,8 +7,9 @@ import shutil
 import subprocess
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -26,7 +27,9 @@ def records(folder: Path) -> list[Path]:
     return list(folder.glob("*/*/result.json"))
 
 
-def fit(file: Path | None, name: str = NAME, network: models.Network | None = None, **options: object) -> training.Fit:
+def fit(
+    file: Path | None, name: str = NAME, network: models.Network | None = None, **options: object
+) -> training.TrainingResult:
     experiment = experiments.get(name, "smoke")
     task = experiment.task.load()
     network = network or models.build(experiment.model, models.Interface.of(task), seed=0)
@@ -129,7 +132,7 @@ def test_a_read_only_file_system_is_said(read_only: Path, runs_folder: Path, mon
 
 
 @pytest.fixture(scope="module")
-def finished(folders: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, training.Fit]:
+def finished(folders: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, training.TrainingResult]:
     """A folder with the last two checkpoints of a training, and what it measured."""
     folder = tmp_path_factory.mktemp("finished")
     with pytest.MonkeyPatch.context() as patch:
@@ -139,9 +142,9 @@ def finished(folders: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", ["cut", "empty", "foreign", "older", "both", "flipped"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "foreign", "both", "flipped"])
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
-    damage: str, finished: tuple[Path, training.Fit], runs_folder: Path, tmp_path: Path
+    damage: str, finished: tuple[Path, training.TrainingResult], runs_folder: Path, tmp_path: Path
 ) -> None:
     before, whole = finished
     file = Path(shutil.copytree(before, tmp_path / "attempt")) / "checkpoint.pt"
@@ -149,8 +152,6 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
     flipped = bytearray(content)
     flipped[len(content) // 2] ^= 1
     file.write_bytes({"cut": content[: len(content) // 2], "foreign": b"hello", "flipped": flipped}.get(damage, b""))
-    if damage == "older":
-        torch.save({"format": 0, "network": {}}, file)
     if damage == "both":
         checkpoint.previous(file).write_bytes(b"PK")
     with pytest.warns(UserWarning, match="checkpoint"):
@@ -158,6 +159,103 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert checkpoint.load(file) is not None  # written anew
+
+
+def without(state: dict[str, Any], *path: str) -> dict[str, Any]:
+    *parents, last = path
+    for name in parents:
+        state = state[name]
+    del state[last]
+    return state
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda state: state.update(format=2), "another format"),
+        (lambda state: without(state, "progress", "batch"), "other fields"),
+        (lambda state: state["progress"].update(colour=1), "other fields"),
+        (lambda state: state["progress"].update(epoch=-1), "a count that is none"),
+        (lambda state: state["progress"].update(update=True), "a count that is none"),
+        (lambda state: state["progress"].update(best_epoch=999), "best epoch"),
+        (lambda state: without(state, "optimizer"), "optimizer"),
+        (lambda state: without(state, "setup"), "setup"),
+        (lambda state: without(state, "machines"), "machines"),
+    ],
+)
+def test_a_checkpoint_of_another_version_is_refused_and_stays(
+    change: Callable[[dict[str, Any]], Any], said: str, finished: tuple[Path, Any], runs_folder: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    file = Path(shutil.copytree(finished[0], tmp_path / "attempt")) / "checkpoint.pt"
+    state = torch.load(file, weights_only=True)
+    change(state)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "FORMAT", state.pop("format"))
+        checkpoint.save(file, state)
+    before = file.read_bytes()
+    monkeypatch.setattr(training.TrainingConfig, "step", None)  # nothing is trained
+    with pytest.raises(UsageError, match=f"of another version of this package.*{said}.*nothing was trained") as caught:
+        fit(file)
+    assert "\n" not in str(caught.value)
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("error", "device", "said"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), "cuda", "memory of the cuda is full"
+         " with batches of 16 sequences; no state was saved.*smaller batch_size"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "cpu", "memory of the cpu is full"),
+        (RuntimeError("CUDA error: an illegal memory access\nmore"), "cuda", "GPU has failed.*illegal memory access"),
+        (RuntimeError("a fault of ours"), "cpu", "^a fault of ours$"),
+    ],
+)  # fmt: skip
+def test_a_device_that_is_full_or_fails_is_one_sentence(
+    error: Exception, device: str, said: str, runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def epoch(trainer: Any, bar: object) -> None:
+        trainer.state.device = torch.device(device)
+        raise error
+
+    monkeypatch.setattr(training.loop._Trainer, "epoch", epoch)
+    with pytest.raises((LabError, RuntimeError), match=said) as caught:
+        fit(tmp_path / "checkpoint.pt")
+    assert isinstance(caught.value, LabError) == ("ours" not in said)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ptb_char_nlstm+forget_bias=NaN", "_bias must be a finite number"),
+        ("ptb_char_nlstm+inner_forget_bias=true", "_bias must be a finite number"),
+        ("ptb_char_hmlstm_step+slope=[NaN,1]", "slope must be a ceiling and a growth"),
+        ("ptb_char_hmlstm_step+slope=[5.0]", "slope must be a ceiling and a growth"),
+        ("ptb_char_lstm1+hidden_size=1.5", "hidden_size must be a whole number"),
+        ("ptb_char_lstm1+epochs=true", "epochs must be a whole number"),
+    ],
+)
+def test_numbers_that_are_none_leave_nothing_behind(name: str, said: str, runs_folder: Path) -> None:
+    with pytest.raises(UsageError, match=said):
+        runs.ensure(name, 0, "smoke", progress=False)
+    assert not runs_folder.exists()
+
+
+@pytest.mark.slow
+def test_a_long_seed_trains(runs_folder: Path) -> None:
+    for seed in (20261126073000, 2**63):
+        assert runs.ensure(f"{NAME}+epochs=1", seed, "smoke", progress=False).result["seed"] == seed
+
+
+def test_a_gpu_that_is_not_there_is_said_before_anything_is_read(
+    runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiments.Experiment, "load", None)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(UsageError, match="there is no device cuda here; use --device cpu"):
+        runs.ensure(NAME, 0, "smoke", device="cuda", progress=False)
+    assert not runs_folder.exists()
 
 
 def test_a_checkpoint_never_runs_code(tmp_path: Path) -> None:
@@ -172,7 +270,7 @@ def test_a_checkpoint_never_runs_code(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_another_network_is_refused(
-    finished: tuple[Path, training.Fit], runs_folder: Path, tmp_path: Path
+    finished: tuple[Path, training.TrainingResult], runs_folder: Path, tmp_path: Path
 ) -> None:
     file = Path(shutil.copytree(finished[0], tmp_path / "attempt")) / "checkpoint.pt"
     with pytest.raises(UsageError, match=file.name):

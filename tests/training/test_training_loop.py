@@ -17,7 +17,7 @@ from nlstm_lab.datasets.base import Batch, Symbols
 from nlstm_lab.datasets.text import blocks, streams
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, Network
-from nlstm_lab.training import TrainingConfig, checkpoint, evaluate
+from nlstm_lab.training import TrainingConfig, evaluate
 
 LOOP: Any = importlib.import_module("nlstm_lab.training.loop")  # what the package calls so is its function
 PRECISION: Any = importlib.import_module("nlstm_lab.cells.precision")  # likewise
@@ -71,7 +71,7 @@ def truth(net: Network, codes: np.ndarray) -> float:
     return float(told[counted].mean())
 
 
-def rows(fit: training.Fit, split: str, metric: str) -> list[float]:
+def rows(fit: training.TrainingResult, split: str, metric: str) -> list[float]:
     return [value for _, _, where, _, name, value in fit.history if (where, name) == (split, metric)]
 
 
@@ -270,7 +270,7 @@ def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch: pytest
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"config": TrainingConfig(2, 0.01, select_by="error")}, r"select_by=None.*would go on with 'error'"),
+        ({"config": TrainingConfig(2, 0.01, select_by="error")}, r"select_by='loss'.*would go on with 'error'"),
         ({"config": TrainingConfig(2, 0.02)}, r"learning_rate=0.01.*0.02"),
         ({"seed": 1}, r"seed=0.*1"),
         ({"network": {"initial_state": "learned"}}, "weights of another network"),
@@ -313,19 +313,19 @@ ELSEWHERE = {"processor": "another", "threads": 4, "instructions": "AVX2", "cuda
 
 
 @pytest.fixture
-def trained(tmp_path: Path) -> tuple[Path, training.Fit]:
+def trained(tmp_path: Path) -> tuple[Path, training.TrainingResult]:
     """A checkpoint of two epochs on this machine."""
     file = tmp_path / "checkpoint.pt"
     return file, training.fit(network(), Given(), TrainingConfig(2, 0.01), seed=0, checkpoint=file, progress=False)
 
 
-def go_on(file: Path) -> training.Fit:
+def go_on(file: Path) -> training.TrainingResult:
     """Another two epochs."""
     return training.fit(network(), Given(), TrainingConfig(4, 0.01), seed=0, checkpoint=file, progress=False)
 
 
 @pytest.mark.slow
-def test_a_training_names_its_machine_once(trained: tuple[Path, training.Fit], recwarn: Any) -> None:
+def test_a_training_names_its_machine_once(trained: tuple[Path, training.TrainingResult], recwarn: Any) -> None:
     file, first = trained
     assert [one["threads"] for one in first.machines] == [torch.get_num_threads()]
     assert go_on(file).machines == first.machines
@@ -334,7 +334,7 @@ def test_a_training_names_its_machine_once(trained: tuple[Path, training.Fit], r
 
 @pytest.mark.slow
 def test_going_on_on_another_machine_warns_and_names_both(
-    trained: tuple[Path, training.Fit], monkeypatch: pytest.MonkeyPatch
+    trained: tuple[Path, training.TrainingResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, first = trained
     monkeypatch.setattr("nlstm_lab.training.state.machine", lambda: ELSEWHERE)
@@ -343,15 +343,3 @@ def test_going_on_on_another_machine_warns_and_names_both(
     assert second.machines == [*first.machines, ELSEWHERE]
     assert len(second.history) > len(first.history)
     assert go_on(file).machines == second.machines  # back and forth, each is named once
-
-
-@pytest.mark.slow
-def test_a_checkpoint_that_names_no_machine_goes_on(trained: tuple[Path, training.Fit], recwarn: Any) -> None:
-    file, first = trained
-    state = torch.load(file, weights_only=True)
-    del state["machines"]
-    checkpoint.save(file, state)
-    second = go_on(file)
-    assert second.machines == [{}, *first.machines]
-    assert len(second.history) > len(first.history)
-    assert not recwarn.list

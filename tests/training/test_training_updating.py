@@ -1,0 +1,158 @@
+"""Updates as graphs: around a capture that runs eagerly, everything is as without one; and no update waits."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nlstm_lab import models
+from nlstm_lab.datasets.base import Batch, Symbols
+from nlstm_lab.datasets.text import blocks, streams
+from nlstm_lab.models import Interface, ModelConfig, Network
+from nlstm_lab.training import TrainingConfig
+from nlstm_lab.training.state import State, make_capturable
+from nlstm_lab.training.updating import WARM, Updater
+
+CODES = np.random.default_rng(0).integers(5, size=211).astype(np.uint8)
+CPU = torch.device("cpu")
+STREAMS = list(streams(CODES, 7, 3)) * 2  # the last of each ten has a mask, and the first a fresh state
+BLOCKS = list(blocks(CODES, 7, 8, np.arange(30))) * 5  # the last of each four is smaller
+
+
+class Fake:
+    """The calls of a capture, run eagerly: nothing happens before the first replay; counts both."""
+
+    def __init__(self) -> None:
+        self.captures = self.replays = 0
+
+    def __call__(self, make: Callable[[], Any]) -> Callable[[], Any]:
+        self.captures += 1
+
+        def replay() -> Any:
+            self.replays += 1
+            return make()
+
+        return replay
+
+
+def network(unit: str) -> Network:
+    layers = 2 if unit in ("lstm", "hmlstm") else 1
+    flags = {"dropout": 0.3} if unit == "lstm" else {}
+    return models.build(ModelConfig(unit, 6, layers, flags=flags), Interface(Symbols(5), Symbols(5)), seed=0)
+
+
+def trained(
+    unit: str, batches: list[Batch], config: TrainingConfig, capture: Fake | None, epoch_of: Callable[[int], int]
+) -> tuple[dict[str, torch.Tensor], list[torch.Tensor]]:
+    """The weights after an update with each batch, and what each told."""
+    net = network(unit)
+    optimizer = config.make_optimizer(net)
+    updater = Updater(net, config, optimizer, CPU, "fp32", 1, capture)
+    torch.manual_seed(0)
+    state, told = None, []
+    for update, batch in enumerate(batches):
+        epoch = epoch_of(update)
+        if (slope := config.slope_at(epoch)) is not None:
+            net.recurrent.slope = slope  # type: ignore[assignment]
+        if update == 12:
+            optimizer.param_groups[0]["lr"] /= 2  # as a plateau does
+        values, state = updater(batch, state, update, epoch)
+        told.append(values)
+    return net.state_dict(), told
+
+
+ADAM = TrainingConfig(epochs=2, learning_rate=0.01)
+
+
+@pytest.mark.parametrize(
+    ("unit", "batches", "config", "captures", "eager"),
+    [
+        # fresh, carried, masked; after the rate is halved anew, as far as there are enough of a kind
+        ("nlstm", STREAMS, ADAM, 2, 8),
+        ("lstm", BLOCKS, replace(ADAM, clip="update"), 2, 8),
+        ("nlstm", BLOCKS, replace(ADAM, optimizer="rmsprop"), 2, 8),
+        ("nlstm", BLOCKS, replace(ADAM, optimizer="sgd"), 2, 8),
+        ("nlstm", BLOCKS, replace(ADAM, warm_up=100), 0, 0),
+        ("hmlstm", STREAMS, replace(ADAM, slope=(5.0, 1.0)), 2, 8),
+        ("hmlstm", STREAMS, replace(ADAM, rate_lengths=(6.0,)), 0, 0),
+    ],
+)
+def test_captured_updates_are_the_eager_ones(
+    unit: str, batches: list[Batch], config: TrainingConfig, captures: int, eager: int
+) -> None:
+    fake = Fake()
+    expected, told = trained(unit, batches, config, None, lambda update: update // 12)
+    weights, same = trained(unit, batches, config, fake, lambda update: update // 12)
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+    assert all(map(torch.equal, same, told))
+    assert fake.captures == captures
+    if captures:
+        assert fake.replays >= len(batches) - WARM * 2 * captures - eager
+
+
+def test_what_an_update_told_is_not_written_over_by_the_next() -> None:
+    net, buffer = network("nlstm"), torch.zeros(7, dtype=torch.float64)
+
+    def capture(make: Callable[[], Any]) -> Callable[[], Any]:
+        """As a graph does: every replay writes into the same tensors."""
+
+        def replay() -> Any:
+            told, after = make()
+            return buffer.copy_(told), after
+
+        return replay
+
+    updater = Updater(net, ADAM, ADAM.make_optimizer(net), CPU, "fp32", 1, capture)
+    told = [updater(batch, None, k, 0)[0] for k, batch in enumerate(BLOCKS[:3] * 4)]
+    assert len({float(one[0]) for one in told}) == len(told)
+
+
+class Synchronizations(TorchDispatchMode):
+    """Notes the operations that make a processor wait for a GPU, or that cannot be captured."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket.__name__ in ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal"):
+            self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("unit", ["lstm", "nlstm", "gru", "hmlstm"])
+@pytest.mark.parametrize("clip", ["gradient", "update"])
+def test_no_update_waits_for_the_device(unit: str, clip: Any) -> None:
+    net, config = network(unit), replace(ADAM, optimizer="rmsprop", clip=clip)  # Adam's fused step is one operation
+    updater, state = Updater(net, config, config.make_optimizer(net), CPU, "fp32", 1), None
+    with Synchronizations() as watched:
+        for update, batch in enumerate(STREAMS[:3]):
+            _, state = updater(batch, state, update, 0)
+    assert not watched.seen
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "rmsprop", "radam", "sgd"])
+def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu_and_the_other_way(optimizer: Any) -> None:
+    """The step counts of a capturable optimizer lie beside the parameters; its saved groups say so."""
+    config, gpu = replace(ADAM, optimizer=optimizer), torch.device("cuda")
+    net = network("nlstm")
+    first = config.make_optimizer(net)
+    Updater(net, config, first, CPU, "fp32", 1)(BLOCKS[0], None, 0, 0)
+    saved = copy.deepcopy(first.state_dict())
+    make_capturable(saved["param_groups"], gpu)
+    assert all(group.get("capturable", True) for group in saved["param_groups"])
+    other = network("nlstm")
+    other.load_state_dict(net.state_dict())
+    second = config.make_optimizer(other)
+    state = State(other, second, None, CPU, {})
+    make_capturable(saved["param_groups"], state.device)
+    second.load_state_dict(saved)
+    assert not any(group.get("capturable") for group in second.param_groups)
+    for one, optimizer_of in ((net, first), (other, second)):
+        Updater(one, config, optimizer_of, CPU, "fp32", 1)(BLOCKS[1], None, 1, 0)
+    assert all(map(torch.equal, net.state_dict().values(), other.state_dict().values()))
