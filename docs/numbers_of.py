@@ -280,6 +280,17 @@ def _pair(frame: pd.DataFrame, column: str, first: dict[str, str], second: dict[
     return lab.probes.compared(frame, column, first, second).difference
 
 
+@cache
+def slow_parts() -> tuple[float, float]:
+    """The smallest and the largest share of a small network's living cells, raw, that have a slow part (seed 0)."""
+    names = [name + start for name in ("ptb_char_nlstm", "ptb_char_lstm2") for start in ("", "_logfreq")]
+    networks = [(run, run.model()) for run in (lab.runs.load(name, 0, "small") for name in names)]
+    frame = lab.probes.gather(networks, lab.probes.slow_parts, lab.datasets.Excerpt("ptb", "valid", 30_000))
+    living = frame.query("life == 'alive' and value == 'raw'").dropna(subset="timescale")
+    shares = living.groupby(["experiment", "memory"])["slow_part"].mean()
+    return float(shares.min()), float(shares.max())
+
+
 def living(memory: str, start: str) -> tuple[int, int]:
     """The fewest and the most living cells that a run's median of a memory of the Nested LSTM rests on."""
     medians = _medians(lab.probes.timescales).query("value == 'raw' and start == @start")

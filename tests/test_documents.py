@@ -1,11 +1,14 @@
 """Every figure and table of the three documents has its notebook, or a stated reason why it has none."""
 
 import json
+import re
 from dataclasses import dataclass
+from operator import attrgetter
 
 import pytest
 from catalogue import notebooks_by_figure
 
+import nlstm_lab as lab
 from nlstm_lab import figures, paths, targets
 
 # What is not drawn, and why.
@@ -103,3 +106,17 @@ def test_the_tables_beside_the_figures_are_those_of_the_notebooks() -> None:
     places = {f"{name}.{place}" for name in targets.DOCUMENTS for place in targets.load(name).places}
     saved = {path.stem for path in paths.figures().glob("*.tex")}
     assert saved == {place.replace(".", "_") for place in places if named(place)}
+
+
+CITED = re.compile(r"`(lab\.[a-z_]+(?:\.\w+)*)")
+WORDS = [*paths.notebooks().glob("*.ipynb"), *paths.root().glob("*.md"), *paths.root().glob("docs/**/*.md")]
+
+
+@pytest.mark.parametrize("path", WORDS, ids=lambda path: path.stem)
+def test_names_that_prose_cites_exist(path):
+    """`lab.x.y` in a notebook's or a document's words is a name of today; CHANGELOG.md names what is gone."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        text = "\n".join("".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "markdown")
+    for name in set(CITED.findall(text)) if path.name != "CHANGELOG.md" else ():
+        attrgetter(name.removeprefix("lab."))(lab)

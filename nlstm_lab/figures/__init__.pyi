@@ -43,8 +43,6 @@ from .style import use_style as use_style
 from .tables import differences as differences
 from .tables import folded as folded
 from .tables import table as table
-from .timescales import timescale_baselines as timescale_baselines
-from .timescales import timescale_distributions as timescale_distributions
 from .verdicts import verdict_overview as verdict_overview
 from .words import accuracy_by_known as accuracy_by_known
 from .words import completions as completions

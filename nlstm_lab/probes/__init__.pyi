@@ -60,12 +60,12 @@ from .seeds import compared as compared
 from .seeds import comparisons as comparisons
 from .seeds import gather as gather
 from .seeds import intervals as intervals
-from .seeds import medians as medians
 from .segmentation import boundaries as boundaries
 from .segmentation import plain as plain
 from .slowness import baseline_timescales as baseline_timescales
 from .slowness import gates_and_persistence as gates_and_persistence
-from .slowness import quantities as quantities
+from .slowness import medians as medians
+from .slowness import slow_parts as slow_parts
 from .slowness import state_timescales as state_timescales
 from .slowness import timescales as timescales
 from .state_lens import Lens as Lens

@@ -12,7 +12,6 @@ from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import NO_RUNS, run_columns
 from nlstm_lab.statistics import Compared, compare, t_interval
 
-ENOUGH = 3  # live cells with a number, below which a memory of a run has no median
 RUN = ("experiment", "scale", "model", "start", "seed")
 NETWORK = RUN[:-1]  # with the seed: which network a row is of
 
@@ -44,29 +43,6 @@ def gather(
     if not frames:
         raise UsageError(NO_RUNS)
     return pd.concat(frames, ignore_index=True)
-
-
-def medians(cells: pd.DataFrame, column: str = "timescale") -> pd.DataFrame:
-    """Take the median of each run's memory over its live cells.
-
-    Args:
-        cells: A gathered measure with one row a cell; `condition`, `value` (a kind of value) and `quantity` are kept
-            apart where they are columns.
-        column: The column of `cells` whose median is taken.
-
-    Returns:
-        Columns: the keys, `median`, `measured` (cells), `latched`, `silent`, `dead` (shares of all cells). Fewer than
-        ENOUGH live cells have no median: NaN.
-    """
-    kept = [name for name in ("condition", "quantity", "value") if name in cells and name != column]
-
-    def summary(group: pd.DataFrame) -> dict[str, float]:
-        live = group.loc[group["life"] == "alive", column].dropna()
-        life = {name: (group["life"] == name).mean() for name in ("latched", "silent")}
-        median = live.median() if len(live) >= ENOUGH else float("nan")
-        return {"median": median, "measured": len(live), **life, "dead": (group["life"] != "alive").mean()}
-
-    return summarized(cells, [*RUN, "memory", *kept], summary)
 
 
 def summarized(

@@ -19,9 +19,10 @@ from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.jacobians import persistence
 from nlstm_lab.probes.reading import BURN_IN, hidden_states, memory_states
 from nlstm_lab.probes.records import read, recorded
-from nlstm_lab.probes.seeds import RUN
+from nlstm_lab.probes.seeds import RUN, summarized
 from nlstm_lab.probes.tracing import trace
 
+ENOUGH = 3  # cells with a number, below which a memory of a run has no median
 Array = NDArray[np.floating[Any]]
 Order = Literal["in order", "characters", "words"]
 CONDITIONS: dict[str, dict[str, Any]] = {
@@ -30,8 +31,6 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "characters shuffled": {"order": "characters"},
     "words shuffled": {"order": "words"},
 }
-GATES = {"gate": "from_mean_ln_f", "persistence": "persistence"}  # measures of slowness by their columns
-
 VALUES: dict[str, Callable[[Array], Array]] = {
     "raw": lambda c: c,
     "tanh": np.tanh,  # what the rest of the unit sees
@@ -165,19 +164,65 @@ def gates_and_persistence(model: Network, text: str | Excerpt, burn_in: int = BU
     return frame
 
 
-def quantities(states: pd.DataFrame, gates: pd.DataFrame) -> pd.DataFrame:
-    """Collect four measures of slowness of every cell in one long frame.
-
-    Args:
-        states: `timescales`, gathered.
-        gates: `gates_and_persistence`, gathered.
+@recorded("slow_parts", by=["burn_in"])
+def slow_parts(model: Network, text: str | Excerpt, burn_in: int = BURN_IN) -> pd.DataFrame:
+    """Read a text and tell whose autocorrelation has a slow part that the window of `timescales` does not see.
 
     Returns:
-        Columns: RUN's, memory, unit, life, quantity, value. Quantities: `raw` and `tanh`, integrated autocorrelation
-        times of the two, `gate`, -1 / (mean of ln f), and `persistence`.
+        One row a cell and kind of value: memory, unit, value, life, `timescale` by the window, `spectral`, the time by
+        the lowest frequencies (see `autocorrelation`), and `slow_part`: whether they disagree, so that `timescale` is a
+        lower bound.
     """
-    keys = [*RUN, "memory", "unit", "life"]
-    named = {value: states[states["value"] == value].assign(value=states["timescale"]) for value in ("raw", "tanh")}
-    named |= {name: gates.assign(value=gates[column]) for name, column in GATES.items()}
-    frames = [frame[[*keys, "value"]].assign(quantity=name) for name, frame in named.items()]
-    return pd.concat(frames, ignore_index=True)
+    traced = trace(model, read(text), predictions=False).isel(time=slice(burn_in, None))
+    frame = state_timescales(traced)
+    states = memory_states(traced) or hidden_states(traced)
+    for (memory, value), rows in frame.groupby(["memory", "value"], sort=False).groups.items():
+        x = VALUES[value](states[memory].values)
+        told = autocorrelation.Timescales(
+            *(frame.loc[rows, name].to_numpy() for name in autocorrelation.Timescales._fields)
+        )
+        second = autocorrelation.spectral(np.where(np.isfinite(x), x, 0))
+        frame.loc[rows, "spectral"] = np.where(told.reason == "", second, np.nan)
+        frame.loc[rows, "slow_part"] = autocorrelation.slow_part(told, second, len(x))
+    return frame[["memory", "unit", "value", "life", "timescale", "spectral", "slow_part"]]
+
+
+def medians(cells: pd.DataFrame, column: str = "timescale") -> pd.DataFrame:
+    """Take the censored median of each run's memory over its cells.
+
+    A cell whose autocorrelation does not close within the text is slower than can be measured: it counts as longer than
+    any. A median is infinite where at least half of the cells are: it is at least the longest that can be measured,
+    `steps / autocorrelation.LENGTHS`.
+
+    Args:
+        cells: A gathered measure with one row a cell; `condition` and `value` (a kind of value) are kept apart where
+            they are columns.
+        column: The column of `cells` whose median is taken.
+
+    Returns:
+        Columns: the keys; `median`, over living cells; `moving`, over all cells whose value moves, dead ones too;
+        `measured` and `too_slow`, how many living cells have a number or are too slow for one; `too_slow_dead`;
+        `latched`, `silent`, `dead` (shares of all cells). Fewer than ENOUGH cells have no median: NaN.
+    """
+    kept = [name for name in ("condition", "value") if name in cells and name != column]
+
+    def summary(group: pd.DataFrame) -> dict[str, float]:
+        slow = group.get("reason", pd.Series("", group.index)).astype(str).str.startswith("too short")
+        alive, times = group["life"] == "alive", group[column].mask(slow, np.inf)
+        life = {name: (group["life"] == name).mean() for name in ("latched", "silent")}
+        return {
+            "median": _median(times[alive]),
+            "moving": _median(times),
+            "measured": group.loc[alive, column].notna().sum(),
+            "too_slow": (slow & alive).sum(),
+            "too_slow_dead": (slow & ~alive).sum(),
+            **life,
+            "dead": (~alive).mean(),
+        }
+
+    return summarized(cells, [*RUN, "memory", *kept], summary)
+
+
+def _median(times: "pd.Series[float]") -> float:
+    times = times.dropna()
+    return float(times.median()) if len(times) >= ENOUGH else float("nan")

@@ -1,4 +1,4 @@
-"""Timescales and cuts: the curves are the distributions, medians and means of what was given."""
+"""Ablations: the curves are the means of what was given."""
 
 import numpy as np
 import pandas as pd
@@ -7,92 +7,10 @@ import pytest
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.interventions import binned
-from nlstm_lab.figures.timescales import QUANTITIES, cumulated
-from nlstm_lab.statistics import t_interval
 
 RUNS = [(model, start, seed) for model in ("nlstm", "stacked_lstm") for start in ("zero", "log_frequencies") for seed in
         range(3)]  # fmt: skip
 MEMORIES = {"nlstm": ("outer", "inner"), "stacked_lstm": ("layer 1", "layer 2")}
-
-
-@pytest.fixture
-def cells():
-    """Forty cells a memory with timescales 1 to 40, times the seed plus one; a quarter of them dead."""
-    rows = [
-        {"model": model, "start": start, "seed": seed, "memory": memory, "unit": unit, "quantity": quantity,
-         "life": "latched" if unit % 4 == 0 else "alive",
-         "value": np.nan if unit % 4 == 0 else unit / 40 if quantity == "persistence" else unit * (seed + 1.0)}
-        for model, start, seed in RUNS for memory in MEMORIES[model] for unit in range(40)
-        for quantity in ("raw", "tanh", "gate", "persistence") if (memory, quantity) != ("outer", "gate")
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-@pytest.mark.slow
-def test_a_distribution_ends_at_the_share_of_live_cells(cells):
-    frame = cumulated(cells)
-    ends = frame.groupby(["quantity", "memory", "seed"])["share"].max()
-    assert ends["raw"]["inner"].max() == 0.75
-    assert "outer" not in ends["gate"].index.get_level_values("memory")
-    one = frame[(frame["quantity"] == "raw") & (frame["memory"] == "inner") & (frame["start"] == "zero")]
-    one = one[one["seed"] == 0]
-    live = [unit for unit in range(40) if unit % 4]
-    for x, share in zip(one["x"], one["share"], strict=True):
-        assert share == pytest.approx(sum(unit <= x for unit in live) / 40)
-
-
-@pytest.mark.slow
-def test_distributions_have_a_panel_a_quantity_and_start(cells):
-    figure = figures.timescale_distributions(cells)
-    axes = np.array(figure.axes).reshape(2, 4)
-    titles, _ = zip(*QUANTITIES.values(), strict=True)
-    assert [ax.get_title(loc="left") for ax in axes[0]] == list(titles)
-    assert [len(ax.lines) for ax in axes[1]] == [16, 16, 12, 16]
-    assert all(ax.get_ylabel().endswith("share of all cells") for ax in axes[:, 0])
-    assert [ax.get_xlabel() for ax in axes[1]] == [
-        "characters",
-        "characters",
-        "characters",
-        "∂c(t) / ∂c(t−1)",
-    ]
-    assert [ax.texts[0].get_text() for ax in axes[0]] == ["", "", "not defined for\nthe outer memory", ""]
-    assert [ax.get_xscale() for ax in axes[0]] == ["log", "log", "log", "linear"]
-    assert figures.data(figure).equals(cumulated(cells))
-    with pytest.raises(UsageError):
-        figures.timescale_distributions(cells.assign(life="silent"))
-
-
-@pytest.fixture
-def medians():
-    conditions = ("trained", "untrained", "characters shuffled", "words shuffled")
-    rows = [
-        {"model": model, "start": start, "seed": seed, "condition": condition, "value": value, "memory": memory,
-         "median": np.nan if (memory, seed) == ("inner", 0) else (seed + 1) * 10.0 ** (value == "raw"),
-         "measured": 10, "dead": seed / 10}
-        for model, start, seed in RUNS for memory in MEMORIES[model] for condition in conditions
-        for value in ("raw", "tanh", "raw increments")
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-@pytest.mark.slow
-def test_medians_stand_beside_their_baselines_with_intervals_and_the_dead(medians):
-    figure = figures.timescale_baselines(medians)
-    raw = figure.axes[0]
-    assert [tick.get_text() for tick in raw.get_yticklabels()] == [
-        "inner memory", "outer memory", "stack, upper layer", "stack, lower layer"
-    ]  # fmt: skip
-    assert [text.get_text() for text in raw.texts] == ["10 % dead"] * 4  # once a memory, of the trained network
-    assert "geometric mean, 95 % t interval" in [text.get_text() for text in figure.legends[0].get_texts()]
-    colour = figures.look("layer 2").colour
-    seeds, interval, mean = [line for line in raw.lines if line.get_color() == colour][:3]
-    assert list(seeds.get_xdata()) == [10, 20, 30]
-    assert [*mean.get_xdata(), *interval.get_xdata()] == pytest.approx(np.exp(t_interval(np.log([10, 20, 30]))))
-    inner = next(line for line in raw.lines if line.get_color() == figures.look("inner").colour)
-    assert list(inner.get_xdata()) == [20, 30]  # the seed with too few live cells is left out
-    assert set(figures.data(figure)["value"]) == {"raw", "tanh"}
-    with pytest.raises(UsageError):
-        figures.timescale_baselines(medians.assign(median=np.nan))
 
 
 @pytest.fixture

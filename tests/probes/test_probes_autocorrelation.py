@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from known_signals import signals
 
-from nlstm_lab.probes.autocorrelation import LENGTHS, autocorrelation, estimate
+from nlstm_lab.probes.autocorrelation import LENGTHS, autocorrelation, estimate, slow_part, spectral
 
 
 def test_fft_is_the_direct_sum():
@@ -94,3 +94,23 @@ def test_near_the_limit_the_biases_are_those_of_the_docstring(lengths, share, bi
     known = np.isfinite(told.timescale)
     assert known.mean() == pytest.approx(share, abs=0.03)
     assert np.nanmean(told.timescale) / 20 - 1 == pytest.approx(bias, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("share", "tau", "window", "true"), [(0.1, 99.5, 0.98, 10.4), (0.05, 99.5, 0.69, 5.45), (0.2, 20, 2.14, 4.4)]
+)
+def test_a_slow_minority_that_the_window_misses_is_told_by_the_spectrum(share, tau, window, true):
+    noise = np.random.default_rng(9).standard_normal((30_000, 100))
+    mixture = np.sqrt(1 - share) * noise + np.sqrt(share) * signals((tau,) * 100, 30_000, seed=3)
+    told, second = estimate(mixture), spectral(mixture)
+    assert np.median(told.timescale) == pytest.approx(window, rel=0.05)  # emcee's window is the same
+    assert np.median(second) == pytest.approx(true, rel=0.1)
+    assert slow_part(told, second, 30_000).mean() > 0.6
+
+
+@pytest.mark.parametrize("tau", [0.01, 1, 5, 50, 150])
+def test_a_signal_of_one_timescale_has_no_slow_part_and_its_spectrum_agrees(tau):
+    x = signals((tau,) * 100, 30_000, seed=4)
+    told, second = estimate(x), spectral(x)
+    assert np.median(second) == pytest.approx(0.5 / np.tanh(0.5 / tau), rel=0.2)
+    assert slow_part(told, second, 30_000).mean() < 0.02

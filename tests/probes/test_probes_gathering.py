@@ -50,25 +50,6 @@ def test_a_study_of_each_network_gets_the_seed_of_its_run():
     assert told["start"].tolist() == ["zero", "zero", "log_frequencies", "log_frequencies"]
 
 
-@pytest.fixture
-def cells():
-    about = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero"}
-    lives = {0: ["alive"] * 5 + ["latched"] * 4 + ["silent"], 1: ["alive"] * 2 + ["latched"] * 8}
-    return pd.DataFrame(
-        [{**about, "seed": seed, "memory": "inner", "value": "raw", "life": life,
-          "timescale": float(unit) if life == "alive" else np.nan}
-         for seed, some in lives.items() for unit, life in enumerate(some)]
-    )  # fmt: skip
-
-
-def test_a_median_is_over_live_cells_and_too_few_have_none(cells):
-    first, second = probes.medians(cells).to_dict("records")
-    told = ("median", "measured", "latched", "silent", "dead")
-    assert [first[name] for name in told] == [2, 5, 0.4, 0.1, 0.5]
-    assert np.isnan(second["median"])
-    assert (second["measured"], second["dead"]) == (2, 0.8)
-
-
 def test_pairs_leave_out_the_seeds_that_lack_one():
     rows = [(seed, memory, value) for seed in range(5) for memory, value in (("inner", 3.0 + seed), ("outer", 1.0))]
     frame = pd.DataFrame(rows, columns=["seed", "memory", "median"])
@@ -134,16 +115,6 @@ def test_the_reach_is_where_the_loss_has_settled():
     assert (told["reach"], told["loss"]) == (10, 1.0)
     (flat,) = probes.reach(frame.assign(loss=1.0)).to_dict("records")
     assert flat["reach"] == 1
-
-
-def test_four_quantities_of_every_cell():
-    keys = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0}
-    keys |= {"memory": "inner", "unit": 0}
-    states = pd.DataFrame([{**keys, "life": "alive", "value": v, "timescale": t} for v, t in
-                           (("raw", 7.0), ("tanh", 5.0), ("raw increments", 1.0))])  # fmt: skip
-    gates = pd.DataFrame([{**keys, "life": "alive", "from_mean_ln_f": 9.0, "persistence": 0.5}])
-    told = probes.quantities(states, gates).set_index("quantity")["value"].to_dict()
-    assert told == {"raw": 7.0, "tanh": 5.0, "gate": 9.0, "persistence": 0.5}
 
 
 def test_curves_are_against_updates_and_the_time_that_these_took():

@@ -1,6 +1,7 @@
 """Frames hold a number only where there is something to measure, and say why where they do not."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import xarray as xr
@@ -133,3 +134,37 @@ def test_the_window_closes_too_early_on_strong_anticorrelation_as_the_docstring_
         x = lfilter([1.0], [1.0, -phi], noise, axis=0)
         assert estimate(x).timescale.mean() == pytest.approx(result, abs=0.015)
         assert f"{0.5 + phi / (1 - phi):.3f}".lstrip("0") in (autocorrelation.__doc__ or "")
+
+
+def gathered(seed, *cells):
+    about = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": seed, "memory": "inner"}
+    rows = [{**about, "value": "raw", "life": life, "timescale": tau, "reason": why} for life, tau, why in cells]
+    return pd.DataFrame(rows)
+
+
+SLOW, DEAD = ("alive", np.nan, "too short: 29000 steps"), ("latched", np.nan, "latched")
+
+
+def test_a_cell_that_is_too_slow_is_longer_than_any_in_a_median():
+    known = [("alive", float(tau), "") for tau in range(1, 6)]
+    (row,) = probes.medians(gathered(0, *known, SLOW, SLOW, DEAD, DEAD, DEAD)).to_dict("records")
+    told = ("median", "measured", "too_slow", "too_slow_dead", "latched", "dead")
+    assert [row[name] for name in told] == [4, 5, 2, 0, 0.3, 0.3]
+    (half,) = probes.medians(gathered(0, *known, *[SLOW] * 5)).to_dict("records")
+    assert half["median"] == np.inf  # at least what can be measured
+    (saturated,) = probes.medians(gathered(0, *known, *[("silent", np.nan, SLOW[2])] * 2)).to_dict("records")
+    assert (saturated["median"], saturated["moving"], saturated["too_slow_dead"]) == (3, 4, 2)
+
+
+def test_too_few_living_cells_have_no_median():
+    (row,) = probes.medians(gathered(1, *[("alive", 1.0, "")] * 2, *[DEAD] * 8)).to_dict("records")
+    assert np.isnan(row["median"])
+    assert (row["measured"], row["dead"]) == (2, 0.8)
+
+
+def test_slow_parts_are_those_of_the_cells_that_have_one(network, text):
+    frame = probes.slow_parts(network(), text * 10, burn_in=100)
+    again = state_timescales(probes.trace(network(), text * 10), burn_in=100)
+    assert frame["timescale"].equals(again["timescale"])
+    assert (frame["spectral"].notna() == frame["timescale"].notna()).all()
+    assert not frame.loc[frame["timescale"].isna(), "slow_part"].any()
