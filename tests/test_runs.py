@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -112,8 +113,23 @@ def test_the_commit_of_an_installed_package_is_unknown(repository: Path, monkeyp
     told = records.provenance(torch.device("cpu"))
     assert (told["commit"], told["dirty"]) == ("unknown", None)
     (repository / "pyproject.toml").write_text("")
+    assert records.commit() == "unknown"  # git knows nothing of it
+    git(repository, "add", ".")
+    git(repository, "commit", "-m", "second")
     told = records.provenance(torch.device("cpu"))
     assert (told["commit"], told["dirty"]) == (git(repository, "rev-parse", "HEAD"), False)
+
+
+def test_the_commit_of_an_archive_in_another_repository_is_unknown(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = repository / "vendored"
+    (archive / "package").mkdir(parents=True)
+    (archive / "pyproject.toml").write_text("")
+    git(repository, "add", ".")
+    git(repository, "commit", "-m", "theirs")
+    monkeypatch.setattr(paths, "PACKAGE", archive / "package")
+    assert (records.commit(), records.provenance(torch.device("cpu"))["dirty"]) == ("unknown", None)
 
 
 @pytest.mark.slow
@@ -172,14 +188,12 @@ def test_a_record_of_another_configuration_is_refused_by_the_field(
     config = run.experiment.config()
     then = {**config, part: {**config[part], field: value}}
     (run.folder / "config.json").write_text(json.dumps(then))
-    for refused in (
-        lambda: runs.load(NAME, 3, "smoke"),
-        lambda: runs.ensure(NAME, 3, "smoke"),
-        lambda: runs.table("ptb_char_*"),
-    ):
+    for refused in (lambda: runs.load(NAME, 3, "smoke"), lambda: runs.ensure(NAME, 3, "smoke")):
         with pytest.raises(StaleRun, match=rf"{part}\.{field}"):
             refused()
-    assert runs.table("mnist_*").empty
+    for told in (runs.table, runs.recorded):
+        with pytest.warns(UserWarning, match=rf"left out: .*{part}\.{field}"):
+            assert len(told("ptb_char_*")) == 0
     assert runs.ensure(NAME, 3, "smoke", again=True, progress=False).result["metrics"] == run.result["metrics"]
     assert runs.load(NAME, 3, "smoke")
 
@@ -359,6 +373,9 @@ def test_an_experiment_of_ones_own_is_recorded_too(runs_folder: Path) -> None:
         (NAME, {"scale": "large"}, "'large'.*smoke, small, paper"),
         (NAME, {"seed": -1}, "seed.*-1"),
         (NAME, {"seed": 0.5}, "seed.*0.5"),
+        (NAME, {"seed": True}, "seed.*True"),
+        (NAME, {"seed": "3"}, "seed.*'3'"),
+        (NAME, {"seed": 2**63 + 1}, "seed.*9223372036854775809"),
         (NAME, {"device": "gpu"}, "device.*'gpu'"),
         (NAME, {"device": "meta"}, "device.*'meta'"),
         (NAME, {"precision": "fp8"}, "precision.*'fp8'"),
@@ -374,6 +391,15 @@ def test_misuse_is_one_sentence_and_leaves_nothing(
     with pytest.raises(UsageError, match=named):
         runs.ensure(name, **{"scale": "smoke", **given}, progress=False)  # type: ignore[arg-type]
     assert not list(runs_folder.glob("*/*"))
+
+
+@pytest.mark.parametrize("seed", [20261126073000, 2**63, np.int64(7)])
+def test_large_seeds_and_those_of_numpy_are_trained(seed: int, runs_folder: Path) -> None:
+    run = runs.ensure(NAME, seed, "smoke", progress=False)
+    assert json.loads((run.folder / "result.json").read_text())["seed"] == seed
+    assert runs.table()["seed"].tolist()[0] == seed
+    assert [one.seed for one in runs.recorded(NAME)] == [seed]
+    assert not list(runs_folder.glob("*/.attempt*"))
 
 
 def test_no_runs_have_no_setting() -> None:

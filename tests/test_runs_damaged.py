@@ -1,6 +1,10 @@
 """Files of a run are trusted only where they are right; anything else is a sentence that names the file."""
 
+import errno
+import io
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,32 +48,93 @@ RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a metric that is NaN": lambda result: {**result, "metrics": [{**result["metrics"][0], "value": float("nan")}]},
     "a metric that is true": lambda result: {**result, "metrics": [{**result["metrics"][0], "value": True}]},
     "a metric that is text": lambda result: {**result, "metrics": [*result["metrics"], "bpc"]},
+    "empty metrics": lambda result: {**result, "metrics": []},
+    "a best epoch that is none": lambda result: {**result, "best_epoch": 999},
+    "another seed's": lambda result: {**result, "seed": 4},
+    "another experiment's": lambda result: {**result, "experiment": "ptb_char_lstm2"},
+    "another scale's": lambda result: {**result, "scale": "small"},
 }
 
 
 @pytest.mark.parametrize("make", RESULTS.values(), ids=RESULTS)
-def test_a_result_of_another_shape_is_never_judged(make: Callable[[Any], Any], run: runs.Run) -> None:
+def test_a_damaged_result_is_refused_by_name_and_hides_no_other(
+    make: Callable[[Any], Any], run: runs.Run, recorded: Callable[..., runs.Run]
+) -> None:
+    other = recorded("ptb_char_lstm2")
     file = run.folder / "result.json"
-    recorded = json.loads(file.read_text())
-    file.write_text(json.dumps(make(recorded)))
-    for read in (lambda: runs.load(NAME, 3, "smoke"), lambda: runs.table(NAME), lambda: runs.recorded(NAME)):
-        with pytest.raises(DamagedFile, match=file.name):
-            read()
+    file.write_text(json.dumps(make(json.loads(file.read_text()))))
+    with pytest.raises(DamagedFile, match=file.name):
+        runs.load(NAME, 3, "smoke")
+    with pytest.warns(UserWarning, match=f"left out: .*{file}"):
+        assert set(runs.table()["experiment"]) == {other.experiment.name}
+    with pytest.warns(UserWarning, match=f"left out: .*{file}"):
+        assert [one.name for one in runs.recorded()] == [other.name]
+
+
+def copied(run: runs.Run, seed: int) -> Path:
+    folder = run.folder.with_name(f"smoke-seed{seed}")
+    shutil.copytree(run.folder, folder)
+    result = json.loads((folder / "result.json").read_text())
+    (folder / "result.json").write_text(json.dumps({**result, "seed": seed}, indent=1))
+    return folder
+
+
+@pytest.mark.parametrize("what", ["history", "weights"])
+def test_a_seed_that_was_copied_is_refused(what: str, run: runs.Run) -> None:
+    file = copied(run, 9) / {"history": "result.json", "weights": "history.csv"}[what]
+    file.write_text(file.read_text().replace(run.result["weights_sha256"], "0" * 64) + "\n")  # the other one stays
+    with pytest.raises(DamagedFile, match=r"smoke-seed9 has the history or weights of smoke-seed3"):
+        runs.load(NAME, 9, "smoke")
+    with pytest.warns(UserWarning, match="left out: .*smoke-seed9"):
+        assert set(runs.table()["seed"]) == {3}
+    assert runs.load(NAME, 3, "smoke").result == run.result
+
+
+def test_a_record_whose_seed_is_a_bool_hides_no_other(run: runs.Run) -> None:
+    copied(run, True)  # as an earlier version could write it
+    with pytest.warns(UserWarning, match=r"left out: .*smoke-seedTrue"):
+        assert set(runs.table()["seed"]) == {3}
+
+
+@pytest.mark.parametrize("where", [".", NAME, f"{NAME}/smoke-seed3"])
+def test_a_folder_that_cannot_be_read_is_said(where: str, run: runs.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where its mode is 000, which root reads nevertheless."""
+    closed, scandir, open_ = (run.folder.parent.parent / where).resolve(), os.scandir, io.open
+
+    def refusing(real: Any) -> Any:
+        def guarded(path: Any, *arguments: Any, **options: Any) -> Any:
+            if isinstance(path, str | Path) and closed in (Path(path), *Path(path).parents):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return real(path, *arguments, **options)
+
+        return guarded
+
+    monkeypatch.setattr(os, "scandir", refusing(scandir))
+    monkeypatch.setattr(io, "open", refusing(open_))
+    for told in (runs.table, runs.recorded, runs.failures, runs.unfinished):
+        if where == "." and told is not runs.recorded:
+            with pytest.raises(DamagedFile, match=f"the folder {closed} cannot be read"):
+                told()
+        elif told in (runs.table, runs.recorded):
+            with pytest.warns(UserWarning, match=f"left out: .*{closed}.* cannot be read"):
+                assert len(told()) == 0
 
 
 @pytest.mark.parametrize("content", ["[]", "null", '{"name": 3}', '"'])
 def test_a_configuration_of_another_shape_is_named(content: str, run: runs.Run) -> None:
     (run.folder / "config.json").write_text(content)
+    with pytest.warns(UserWarning, match=r"left out: .*config\.json"):
+        assert runs.table().empty
     with pytest.raises(DamagedFile, match=r"config\.json"):
         runs.load(NAME, 3, "smoke")
 
 
-def test_a_failure_of_another_shape_is_named(runs_folder: Path) -> None:
+def test_a_failure_of_another_shape_is_left_out(runs_folder: Path) -> None:
     folder = runs_folder / NAME / "smoke-seed0"
     folder.mkdir(parents=True)
     (folder / "failed.json").write_text("[]")
-    with pytest.raises(DamagedFile, match=r"failed\.json"):
-        runs.failures()
+    with pytest.warns(UserWarning, match=r"left out: .*failed\.json"):
+        assert runs.failures().empty
 
 
 HISTORIES: dict[str, Callable[[Path, str], Any]] = {

@@ -133,6 +133,21 @@ def test_what_cannot_go_on_is_passed_over(train: Train) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("change", [{"epoch": -1}, {"unknown": 1}, {"epoch": None}, None])
+def test_a_checkpoint_of_another_version_is_left_out_and_hides_no_other(train: Train, change: Any) -> None:
+    attempt = train(7)
+    state = torch.load(attempt / "checkpoint.pt", weights_only=True)
+    if change is None:
+        del state["progress"]
+    else:
+        state["progress"] |= change
+    torch.save(state, attempt / "checkpoint.pt")
+    train(7, name=f"{NAME}+length=20")
+    with pytest.warns(UserWarning, match=r"left out: .*checkpoint\.pt"):
+        assert [run.experiment.name for run in runs.unfinished()] == [f"{NAME}+length=20"]
+
+
+@pytest.mark.slow
 def test_the_hours_left_are_those_of_the_updates_that_are_left(train: Train) -> None:
     train(7)
     (partial,) = runs.unfinished()

@@ -2,9 +2,11 @@
 
 import fnmatch
 import math
-import warnings
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,7 +16,7 @@ from nlstm_lab.errors import DamagedFile, MissingRun
 from nlstm_lab.experiments import get, sizes
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt
-from nlstm_lab.runs.run import Run, command, is_known
+from nlstm_lab.runs.run import Run, command, folder_of, is_known, or_left_out
 from nlstm_lab.settings import UNDER_WAY
 from nlstm_lab.training import checkpoint
 from nlstm_lab.training.state import COLUMNS, Progress
@@ -59,37 +61,42 @@ def unfinished(pattern: str = "*", scale: str | None = None) -> list[PartialRun]
     Runs that failed, and attempts at another configuration than today's, are passed over: they cannot go on.
     """
     runs = []
-    for file in sorted(paths.runs().glob("*/.attempt-*-seed*/config.json")):
-        try:
-            config = records.read(file, records.CONFIG)
-        except DamagedFile as error:
-            warnings.warn(f"passed over what is under way there: {error}", stacklevel=2)
-            continue
-        if not fnmatch.fnmatchcase(config["name"], pattern) or scale not in (None, config["scale"]):
-            continue
-        attempt = Attempt(file.parent.with_name(file.parent.name.removeprefix(".attempt-")))
-        config.pop("data_sha256", None)
-        if not is_known(config["name"]) or (attempt.folder / "failed.json").exists():
-            continue
-        experiment = get(config["name"], config["scale"])
-        if records.difference(config, experiment):
-            continue
-        state = checkpoint.peek(attempt.checkpoint)
-        try:
-            progress = Progress.read(state["progress"]) if state else Progress()
-        except ValueError as error:
-            warnings.warn(f"passed over {attempt.checkpoint}: {error}", stacklevel=2)
-            continue
-        saved = attempt.checkpoint.stat().st_mtime if state else 0.0
-        result: dict[str, Any] = {
-            "experiment": experiment.name,
-            "scale": experiment.scale,
-            "seed": int(attempt.folder.name.rpartition("-seed")[2]),
-            "parameters": sizes.parameters(experiment),
-            "best_epoch": progress.best_epoch,
-            "metrics": records.summary(pd.DataFrame(progress.history, columns=list(COLUMNS))),
-            "seconds": round(progress.seconds, 1),
-            "tokens_per_second": round(progress.rate()),
-        }
-        runs.append(PartialRun(attempt.path, experiment, result["seed"], result, progress, saved))
+    for experiment in records.listed(paths.runs()):
+        with or_left_out():
+            for name in records.listed(paths.runs() / experiment):
+                if re.fullmatch(r"\.attempt-\w+-seed\d+", name):
+                    with or_left_out(), suppress(FileNotFoundError):
+                        runs += _begun(paths.runs() / experiment / name, pattern, scale)
     return runs
+
+
+def _begun(folder: Path, pattern: str, scale: str | None) -> list[PartialRun]:
+    """The run of an attempt that matches and can go on."""
+    config = records.read(folder / "config.json", records.CONFIG)
+    config.pop("data_sha256", None)
+    attempt = Attempt(folder.with_name(folder.name.removeprefix(".attempt-")))
+    failed = (attempt.folder / "failed.json").exists()
+    if failed or not fnmatch.fnmatchcase(config["name"], pattern) or scale not in (None, config["scale"]):
+        return []
+    if not is_known(config["name"]) or records.difference(config, experiment := get(config["name"], config["scale"])):
+        return []
+    seed = int(attempt.folder.name.rpartition("-seed")[2])
+    if attempt.folder != folder_of(experiment, seed):
+        raise DamagedFile(f"{folder} is an attempt at {experiment.name}, whose place is another; remove it")
+    state = checkpoint.peek(attempt.checkpoint)
+    try:
+        progress = Progress.read(state.get("progress")) if state else Progress()
+    except ValueError as error:
+        raise DamagedFile(f"{attempt.checkpoint} is of another version, or damaged: {error}; remove it") from error
+    result: dict[str, Any] = {
+        "experiment": experiment.name,
+        "scale": experiment.scale,
+        "seed": seed,
+        "parameters": sizes.parameters(experiment),
+        "best_epoch": progress.best_epoch,
+        "metrics": records.summary(pd.DataFrame(progress.history, columns=list(COLUMNS))),
+        "seconds": round(progress.seconds, 1),
+        "tokens_per_second": round(progress.rate()),
+    }
+    saved = attempt.checkpoint.stat().st_mtime if attempt.checkpoint.exists() else 0.0
+    return [PartialRun(attempt.path, experiment, seed, result, progress, saved if state else 0.0)]

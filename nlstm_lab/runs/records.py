@@ -1,10 +1,14 @@
 """What a record says: the configuration and whether it is today's, the result, where and with what it was made."""
 
+import contextlib
 import dataclasses
+import filecmp
 import io
 import json
 import math
+import os
 import platform
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -62,8 +66,43 @@ def read_result(file: Path) -> dict[str, Any]:
     """A run's result from `file`, its metrics numbers, its fields by their current names; raises as `read_json`."""
     result = read(file, RESULT)
     _refuse(file, next(filter(None, (_lacking(row, ROW) for row in result["metrics"])), ""))
+    if result["best_epoch"] not in {row["epoch"] for row in result["metrics"]}:
+        raise DamagedFile(f"{file} has no metrics of its best epoch, {result['best_epoch']}; {WAY_OUT}")
     metrics = [{CURRENT.get(name, name): value for name, value in row.items()} for row in result["metrics"]]
     return {**result, "metrics": metrics}
+
+
+def copied_from(folder: Path) -> str:
+    """The run beside this one, of the same scale and a lower seed, that has its history or weights too; "" if none."""
+    scale, _, seed = folder.name.rpartition("-seed")
+    weights = re.compile(r'"weights_sha256": "\w{64}"')
+    own = weights.search((folder / "result.json").read_text(encoding="utf-8"))
+    for name in listed(folder.parent):
+        lower = re.fullmatch(rf"{scale}-seed(\d+)", name)
+        if lower and int(lower[1]) < int(seed):
+            other = folder.parent / name
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                theirs = weights.search((other / "result.json").read_text(encoding="utf-8"))
+                if own and theirs and own[0] == theirs[0]:
+                    return name
+                if filecmp.cmp(folder / "history.csv", other / "history.csv", shallow=False):
+                    return name
+    return ""
+
+
+def listed(folder: Path) -> list[str]:
+    """What lies in a folder, sorted; nothing where there is none.
+
+    Raises:
+        DamagedFile: It cannot be read.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise DamagedFile(f"the folder {folder} cannot be read ({paths.reason(error)}); let it be read") from error
 
 
 def read_history(file: Path, result: Mapping[str, Any], epochs: int) -> pd.DataFrame:
@@ -190,12 +229,20 @@ def commit() -> str:
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says in the checkout; None where there is none, or no git. An installed package may lie in another's."""
+    """What git says of the checkout; None where there is none, or no git.
+
+    An installed package, or an archive that was unpacked, may lie in another project's.
+    """
     checkout = paths.PACKAGE.parent
-    if not (checkout / "pyproject.toml").is_file():
+    told = [_asked(checkout, *one) for one in (("rev-parse", "--show-toplevel"), ("ls-files", "pyproject.toml"))]
+    if not all(told) or not os.path.samefile(str(told[0]), checkout):
         return None
+    return _asked(checkout, *arguments)
+
+
+def _asked(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(["git", *arguments], cwd=checkout, capture_output=True, text=True, check=True)
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()

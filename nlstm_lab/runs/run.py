@@ -4,6 +4,9 @@ import hashlib
 import os
 import re
 import shlex
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -18,7 +21,7 @@ from safetensors.torch import load_file
 
 from nlstm_lab import experiments, models, paths
 from nlstm_lab.datasets import corpora
-from nlstm_lab.errors import DamagedFile, MissingRun, StaleRun, UsageError
+from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 
@@ -104,19 +107,51 @@ def command(experiment: Experiment, seed: int) -> str:
 
 
 def folder_of(experiment: Experiment, seed: int) -> Path:
+    """A run's place."""
+    return place(experiment.name, experiment.scale, seed)
+
+
+def place(experiment: str, scale: str, seed: int) -> Path:
     """A run's place. A variation may hold any path; a folder's name holds no slash, and of a long one a digest."""
-    name = quote(experiment.name, safe="+=,")
+    name = quote(experiment, safe="+=,")
     if len(name) > LONGEST and not os.path.isdir(paths.runs() / name):
-        readable = re.sub(r"[^\w+=,.-]+", "_", re.sub(r"[^+=]*/", "", experiment.name))  # of a path its last part
+        readable = re.sub(r"[^\w+=,.-]+", "_", re.sub(r"[^+=]*/", "", experiment))  # of a path its last part
         cut = readable.encode()[: LONGEST // 2].decode(errors="ignore")
-        name = f"{cut}-{hashlib.sha256(experiment.name.encode()).hexdigest()[:12]}"
-    return paths.runs() / name / f"{experiment.scale}-seed{seed}"
+        name = f"{cut}-{hashlib.sha256(experiment.encode()).hexdigest()[:12]}"
+    return paths.runs() / name / f"{scale}-seed{seed}"
 
 
 def seeds_of(experiment: Experiment) -> list[int]:
     """The seeds whose runs are recorded."""
-    files = folder_of(experiment, 0).parent.glob(f"{experiment.scale}-seed*/result.json")
-    return sorted(int(file.parent.name.removeprefix(f"{experiment.scale}-seed")) for file in files)
+    folder = folder_of(experiment, 0).parent
+    found = (re.fullmatch(rf"{experiment.scale}-seed(0|[1-9]\d*)", name) for name in records.listed(folder))
+    return sorted(int(one[1]) for one in found if one and "result.json" in records.listed(folder / one[0]))
+
+
+def result_of(folder: Path) -> dict[str, Any]:
+    """The result of the run at `folder`.
+
+    Raises:
+        DamagedFile: It is none, is another run's, or copies a run of another seed.
+        FileNotFoundError: There is none.
+    """
+    file = folder / "result.json"
+    result = records.read_result(file)
+    if folder != place(result["experiment"], result["scale"], result["seed"]):
+        whose = f"{result['experiment']} at {result['scale']} scale with seed {result['seed']}"
+        raise DamagedFile(f"{file} is the record of {whose}, whose place is another; {records.WAY_OUT}")
+    if original := records.copied_from(folder):
+        raise DamagedFile(f"{folder} has the history or weights of {original}, so it is a copy; {records.WAY_OUT}")
+    return result
+
+
+@contextmanager
+def or_left_out() -> Iterator[None]:
+    """One run that is damaged or was made otherwise is left out with a warning, and hides no other."""
+    try:
+        yield
+    except LabError as error:
+        warnings.warn(f"left out: {error}", stacklevel=3)
 
 
 def is_known(name: str) -> bool:
@@ -151,17 +186,17 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
     Raises:
         MissingRun: There is none.
         StaleRun: Its configuration is not today's.
+        DamagedFile: Its files are damaged, another run's, or a copy.
 
     >>> import nlstm_lab as lab
     >>> run = lab.runs.load("ptb_char_lstm2", seed=3, scale="small")
     >>> run.name, run.result["best_epoch"]
     ('ptb_char_lstm2/small-seed3', 2)
     """
-    experiment = resolve(name, scale)
+    experiment, seed = resolve(name, scale), check_seed(seed)
     folder = folder_of(experiment, seed)
     try:
-        result = records.read_result(folder / "result.json")
-        config = records.read(folder / "config.json", records.CONFIG)
+        return run_of(experiment, seed, result_of(folder))
     except (FileNotFoundError, NotADirectoryError):
         begun = folder.with_name(f".attempt-{folder.name}").exists()
         raise MissingRun(
@@ -169,6 +204,15 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
             f"{', though one is begun (`nlstm-lab runs` says how far it is)' if begun else ''}; train it with "
             f"`{command(experiment, seed)}`"
         ) from None
+
+
+def run_of(experiment: Experiment, seed: int, result: dict[str, Any]) -> Run:
+    """The run that has this result; raises as `load`."""
+    folder = folder_of(experiment, seed)
+    try:
+        config = records.read(folder / "config.json", records.CONFIG)
+    except FileNotFoundError as error:
+        raise DamagedFile(f"{folder / 'config.json'} is missing; {records.WAY_OUT}") from error
     if differing := records.difference(config, experiment):
         raise StaleRun(
             f"{folder.parent.name}/{folder.name} was trained with another configuration: {differing}; train it anew "

@@ -4,7 +4,10 @@ import fnmatch
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,10 +15,11 @@ import pandas as pd
 from nlstm_lab import experiments, paths
 from nlstm_lab.datasets.registry import DATASETS
 from nlstm_lab.errors import UsageError
+from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.partial import unfinished
-from nlstm_lab.runs.run import Run, is_known, load, seeds_of
-from nlstm_lab.settings import ended
+from nlstm_lab.runs.run import Run, is_known, load, or_left_out, result_of, run_of, seeds_of
+from nlstm_lab.settings import SCALES, ended
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # what a history calls the shares of training.liveness
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
@@ -27,24 +31,37 @@ KEYS = ("setting", "experiment", "scale", "model", "start", "seed", "memory", "u
 def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False) -> list[Run]:
     """List every recorded run of the documents' experiments that match, in the documents' order; trains nothing.
 
+    What is damaged, or was trained with another configuration than today's, is left out with a warning.
+
     Args:
         partial: Add those of any experiment that are not done, from their first epoch on (`unfinished`).
-
-    Raises:
-        StaleRun: One of them was trained with another configuration than today's.
 
     >>> import nlstm_lab as lab
     >>> [run.name for run in lab.runs.recorded("ptb_char_nlstm", "small")][:2]
     ['ptb_char_nlstm/small-seed0', 'ptb_char_nlstm/small-seed1']
     """
-    done = [
-        load(name, seed, one)
-        for name in experiments.names(pattern)
-        for one in experiments.scales(name)
-        if scale in (None, one)
-        for seed in seeds_of(experiments.get(name, one))
-    ]
+    done = []
+    for name, one in product(experiments.names(pattern), SCALES):
+        if scale in (None, one) and one in experiments.scales(name):
+            for seed in _seeds(experiments.get(name, one)):
+                with or_left_out():
+                    done.append(load(name, seed, one))
     return done + begun(pattern, scale) if partial else done
+
+
+def _seeds(experiment: Experiment) -> list[int]:
+    with or_left_out():
+        return seeds_of(experiment)
+    return []
+
+
+def _folders() -> Iterator[Path]:
+    """Every folder of a run, recorded or failed."""
+    for name in records.listed(paths.runs()):
+        with or_left_out():
+            for run in records.listed(paths.runs() / name):
+                if re.fullmatch(rf"({'|'.join(SCALES)})-seed.*", run):
+                    yield paths.runs() / name / run
 
 
 def begun(pattern: str, scale: str | None) -> list[Run]:
@@ -57,14 +74,13 @@ def begun(pattern: str, scale: str | None) -> list[Run]:
 def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -> pd.DataFrame:
     """Gather recorded runs, variations among them, in a tidy frame.
 
+    What is damaged, or was trained with another configuration than today's, is left out with a warning.
+
     Args:
         partial: Add those that are not done, as their `state` says; no verdict may rest on them.
 
     Returns:
         One row a run, split, evaluation and metric.
-
-    Raises:
-        StaleRun: One that matches was trained with another configuration than today's.
 
     >>> import nlstm_lab as lab
     >>> table = lab.runs.table("ptb_char_*", scale="small")
@@ -74,12 +90,13 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
     True
     """
     results = []
-    for file in sorted(paths.runs().glob("*/*/result.json")):
-        result = records.read_result(file)
-        if fnmatch.fnmatchcase(result["experiment"], pattern) and scale in (None, result["scale"]):
-            if is_known(result["experiment"]):
-                load(result["experiment"], result["seed"], result["scale"])
-            results.append((result, records.state(result)))
+    for folder in _folders():
+        with or_left_out(), suppress(FileNotFoundError):
+            result = result_of(folder)
+            if fnmatch.fnmatchcase(result["experiment"], pattern) and scale in (None, result["scale"]):
+                if is_known(result["experiment"]):
+                    run_of(experiments.get(result["experiment"], result["scale"]), result["seed"], result)
+                results.append((result, records.state(result)))
     results += [(run.result, run.state) for run in (begun(pattern, scale) if partial else [])]
     about = [({**{key: result[key] for key in RUN}, "state": state}, result["metrics"]) for result, state in results]
     rows = [{**run, **row} for run, metrics in about for row in metrics]
@@ -93,7 +110,10 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
         experiment, scale, seed, `what` was not finite, and after which `update`.
     """
     columns = ["experiment", "scale", "seed", "what", "update"]
-    failed = [records.read(file, records.FAILURE) for file in sorted(paths.runs().glob("*/*/failed.json"))]
+    failed = []
+    for folder in _folders():
+        with or_left_out(), suppress(FileNotFoundError):
+            failed.append(records.read(folder / "failed.json", records.FAILURE))
     matching = [
         one for one in failed if fnmatch.fnmatchcase(one["experiment"], pattern) and scale in (None, one["scale"])
     ]
