@@ -34,7 +34,7 @@ from nlstm_lab import cells, models, paths, training
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Task
 from nlstm_lab.errors import TrainingFailed, UsageError
-from nlstm_lab.experiments import Experiment, sizes
+from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt, check_patience, run_lock, settled
 from nlstm_lab.runs.partial import PartialRun, unfinished
