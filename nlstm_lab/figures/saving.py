@@ -109,7 +109,8 @@ def save(
 
 
 def _csv(frame: pd.DataFrame, digits: int) -> str:
-    return _by_curve(frame).to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+    text = _by_curve(frame).to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+    return text.encode(errors="replace").decode()  # a lone surrogate is no character
 
 
 def _by_curve(frame: pd.DataFrame) -> pd.DataFrame:
@@ -165,7 +166,7 @@ def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
         "svg": whole | dict.fromkeys(("Date", "Creator")),
         "png": whole | {"Software": None},
     }
-    contents = {"csv": _csv(plotted(figure).round(decimals(figure)), DIGITS).encode(errors="replace")}
+    contents = {"csv": _csv(plotted(figure).round(decimals(figure)), DIGITS).encode()}
     with style.context():
         for suffix in FORMATS:
             drawn = io.BytesIO()

@@ -72,7 +72,6 @@ from .state_lens import Lens as Lens
 from .state_lens import lens as lens
 from .state_lens import lens_losses as lens_losses
 from .tracing import trace as trace
-from .unit_statistics import counterparts as counterparts
 from .unit_statistics import units as units
 from .words import context_accuracy as context_accuracy
 from .words import needed as needed

@@ -92,7 +92,8 @@ def together(
     codes = pad_sequence(coded)  # what is read behind a text's end is left out again
     chunks: list[dict[str, Tensor]] = []
     size = CHUNK if watch is None else WATCHED
-    foretells = model.density is not None or predicts_symbols(model)
+    vectors = codes.is_floating_point() and model.density is None
+    foretells = model.density is not None or (not vectors and predicts_symbols(model))
     state, nats = None, [torch.full((1, len(coded)), float("nan"))]
     with _set(model, threshold, slope), reading(model):
         for start in range(0, len(codes), size):

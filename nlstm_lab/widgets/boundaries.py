@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.boundaries import ROW, hidden_norms
+from nlstm_lab.figures.boundaries import hidden_norms
 from nlstm_lab.models import Network
 from nlstm_lab.probes.segmentation import boundaries, described, plain
 from nlstm_lab.probes.texts import vocabulary_of
@@ -106,7 +106,7 @@ class BoundaryExplorer(LabWidget):
         return self._read(**self.settled)
 
     def draw(self) -> Figure:
-        return hidden_norms(self.data, row=min(ROW, len(self.reading["symbols"])))
+        return hidden_norms(self.data)
 
     def shown(self) -> dict[str, Any]:
         """With the readings that a page offers: as it was trained, then at every threshold and slope."""

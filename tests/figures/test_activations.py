@@ -1,5 +1,6 @@
 """Figures 3 and 4: which memory stands where, through which function, in which colours."""
 
+import xml.dom.minidom
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -165,3 +166,11 @@ def test_words_stay_whole_where_they_can():
     assert "".join(text[start:stop] for start, stop in lines) == text
     assert all(0 < stop - start <= 8 for start, stop in lines)
     assert text[slice(*lines[0])] == "to be, "
+
+
+def test_symbols_that_xml_forbids_are_drawn_in_an_svg_that_opens_and_stays(trace, folder):
+    """ESC, U+0001, U+FFFE and a lone surrogate."""
+    for _ in range(2):
+        figure = figures.cell_activations(trace(text="a\x1b\x01\ufffe\ud800 b"))
+        figures.save(figure, "my_odd_text", caption="odd: \x1b\ud800")
+    xml.dom.minidom.parse(str(folder / "my_odd_text.svg"))
