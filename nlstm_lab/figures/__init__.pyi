@@ -1,9 +1,7 @@
 from .activations import cell_activations as cell_activations
 from .boundaries import boundary_rows as boundary_rows
 from .boundaries import hidden_norms as hidden_norms
-from .connectivity import connectivity_reach as connectivity_reach
 from .connectivity import connectivity_sentence as connectivity_sentence
-from .connectivity import lag_profiles as lag_profiles
 from .contents import memory_contents as memory_contents
 from .contents import single_cells as single_cells
 from .costs import cost as cost
@@ -11,7 +9,6 @@ from .diagrams import computational_graphs as computational_graphs
 from .diagrams import nested_architecture as nested_architecture
 from .diagrams import unit_diagrams as unit_diagrams
 from .gradients import unrolled_networks as unrolled_networks
-from .gradients import vanishing_gradients as vanishing_gradients
 from .handwriting import handwriting_samples as handwriting_samples
 from .handwriting import handwriting_segments as handwriting_segments
 from .hierarchical import hierarchical_architectures as hierarchical_architectures

@@ -1,32 +1,23 @@
-"""Connectivity: the article's figure for one sentence, and how far it reaches over many texts and seeds."""
+"""Connectivity: the article's figure for one sentence."""
 
 from collections.abc import Mapping
-from textwrap import fill
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import MONO, wrap
-from nlstm_lab.figures.panels import model_handles, model_style
 from nlstm_lab.figures.plotted import LIVE, attach
-from nlstm_lab.figures.style import COLUMN, DIVERGING, PAGE, canvas, in_order, look, sheet, styled
-from nlstm_lab.statistics import t_interval
+from nlstm_lab.figures.style import DIVERGING, PAGE, in_order, look, sheet, styled
 
 Scale = Literal["row", "figure", "log"]
 STRENGTH = LinearSegmentedColormap.from_list("strength", ["#ffffff", "#c6def0", "#6aaad2", "#2166ac", "#053061"])
 DECADES = 4  # of a logarithmic scale: what is weaker is as good as nothing
-MARKS = (20, 20)  # lags: a line may leave the axis before its last point
-GREY, DASHED = "#404040", (0, (2, 1.2))
-INTERVAL, PUBLISHED = "95 % t interval", "published (one sentence)"
 
 # inches: a character's width and height, and what stands around a facet's lines
 PITCH, LINE, TITLE, GAP, BAR, SIDE = 0.083, 0.175, 0.22, 0.10, 0.36, 0.06
@@ -128,121 +119,3 @@ def _bar(ax: Axes, width: float, height: float, colours: Colormap, norm: Normali
     weakest = f"10$^{{-{DECADES}}}$ or less" if scale == "log" else f"{low:.0f}"
     ax.text(left - 0.05, top + 0.06, weakest, ha="right", va="baseline", fontsize=6)
     ax.text(left + 1.45, top + 0.06, f"1, connectivity as a share {whose}", va="baseline", fontsize=6)
-
-
-@styled
-def lag_profiles(
-    means: pd.DataFrame,
-    published: pd.DataFrame | None = None,
-    ours: str = "ours",
-    width: float = COLUMN,
-    ax: Axes | None = None,
-) -> Figure:
-    """The share of the connectivity at each lag: seeds faint, the mean strong, its t interval a band; five decades.
-
-    Mean and interval are those of the logarithm, as the axis is: an interval of shares themselves would reach below
-    zero.
-
-    Args:
-        means: `lab.probes.gather(networks, lab.probes.connectivity_lags, sequences)`, of which all positions are drawn.
-        published: The same columns without seeds, dashed.
-        ours: What the legend calls what is not published.
-
-    Raises:
-        UsageError: There is nothing to draw.
-    """
-    frame = _chosen(means, "all", "share_at_lag", published)
-    figure, ax = canvas(ax, width, 0.82 * width)
-    seed_lines(ax, frame, logarithmic=True)
-    lowest = max(float(frame["value"].min()), 10.0**-DECADES / 10)
-    ax.set(xlabel="lag (characters)", ylabel="share of the connectivity", yscale="log", ylim=(lowest, 1))
-    ax.grid(axis="y")
-    handles = seed_handles(frame, f"{ours}, geometric mean")
-    for handle in handles:
-        handle.set_label(fill(str(handle.get_label()), 25))  # two columns of them are as wide as the figure
-    ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, columnspacing=1)
-    return attach(figure, frame)
-
-
-@styled
-def connectivity_reach(
-    means: pd.DataFrame,
-    published: pd.DataFrame | None = None,
-    ours: str = "ours",
-    width: float = COLUMN,
-    ax: Axes | None = None,
-) -> Figure:
-    """The mean lag of each model at all positions, word starts and within words.
-
-    A dot stands for each seed, a bar for their mean, a line for its t interval (from three seeds on).
-
-    Args:
-        means: As for `lag_profiles`.
-        published: The article's own, without seeds, as open diamonds.
-        ours: As for `lag_profiles`.
-
-    Raises:
-        UsageError: There is nothing to draw.
-    """
-    frame = _chosen(means, None, "mean_lag", published)
-    models, places = in_order(frame["model"]), ["all", "word start", "within word"]
-    figure, ax = canvas(ax, width, 0.68 * width)
-    for k, place in enumerate(places):
-        for m, model in enumerate(models):
-            here = frame[(frame["where"] == place) & (frame["model"] == model)]
-            x, colour = k + (m - (len(models) - 1) / 2) * 0.24, look(model).colour
-            seeds = here.loc[here["source"] == "ours", "value"].to_numpy()
-            interval = t_interval(seeds)
-            ax.plot(np.full(len(seeds), x), seeds, "o", color=colour, alpha=0.45, markersize=2.5, markeredgewidth=0)
-            ax.plot([x - 0.09, x + 0.09], [interval.mean] * 2, color=colour, linewidth=2)
-            ax.plot([x, x], [interval.low, interval.high], color=colour, linewidth=0.9)
-            theirs = here.loc[here["source"] == "published", "value"]
-            diamond: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4.5, "zorder": 1}
-            ax.plot(np.full(len(theirs), x), theirs, "D", **diamond)
-    ax.set_xticks(range(len(places)), ["all positions", "word starts", "within words"])
-    ax.tick_params(axis="x", length=0)
-    ax.set(ylabel="mean lag (characters)", ylim=(0, None))
-    ax.grid(axis="y")
-    handles = model_handles(models, linewidth=2, marker="")
-    handles.append(Line2D([], [], color=GREY, linewidth=2, label=f"{ours}, mean"))
-    handles.append(Line2D([], [], color=GREY, marker="|", markersize=7, linestyle="", label=INTERVAL))
-    if published is not None:
-        handles.append(Line2D([], [], color=GREY, marker="D", linestyle="", markerfacecolor="white", label=PUBLISHED))
-    ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, columnspacing=1)
-    return attach(figure, frame)
-
-
-def _chosen(means: pd.DataFrame, where: str | None, quantity: str, published: pd.DataFrame | None) -> pd.DataFrame:
-    """The rows to draw, ours and the published, distinguished by `source`."""
-    frames = [means.assign(source="ours"), *([published.assign(source="published")] if published is not None else [])]
-    frame = pd.concat(frames, ignore_index=True)
-    chosen = frame[(frame["quantity"] == quantity) & ((frame["where"] == where) if where else True)]
-    if chosen.empty:
-        raise UsageError(f"there is nothing to draw: no {quantity!r}{f' at {where!r}' if where else ''} was measured")
-    return chosen.reset_index(drop=True)
-
-
-def seed_lines(ax: Axes, frame: pd.DataFrame, logarithmic: bool = False) -> None:
-    """value against lag for each model: its seeds faint, their mean (of log10) strong, its interval a band."""
-    for model in in_order(frame["model"]):
-        rows, colour = frame[frame["model"] == model], look(model).colour
-        ours, theirs = (rows[rows["source"] == source] for source in ("ours", "published"))
-        for _, one in ours.groupby("seed"):
-            ax.plot(one["lag"], one["value"], color=colour, linewidth=0.6, alpha=0.35)
-        if len(ours):
-            by_lag = (np.log10(ours["value"]) if logarithmic else ours["value"]).groupby(ours["lag"])
-            style = np.array([t_interval(values) for _, values in by_lag]).T
-            mean, low, high = 10**style if logarithmic else style
-            lags = np.sort(ours["lag"].unique())
-            ax.plot(lags, mean, **model_style(model) | {"markevery": MARKS})
-            ax.fill_between(lags, low, high, color=colour, alpha=0.15, linewidth=0)
-        if len(theirs):
-            ax.plot(theirs["lag"], theirs["value"], color=colour, linestyle=DASHED, linewidth=0.9)
-
-
-def seed_handles(frame: pd.DataFrame, line: str) -> list[Artist]:
-    """Legend entries of `seed_lines` on a logarithmic axis: models, what their `line` is, the published, the band."""
-    handles: list[Artist] = [*model_handles(frame["model"]), Line2D([], [], color=GREY, label=line)]
-    if (frame["source"] == "published").any():
-        handles.append(Line2D([], [], color=GREY, linestyle=DASHED, linewidth=0.9, label=PUBLISHED))
-    return [*handles, Patch(color=GREY, alpha=0.15, linewidth=0, label=f"{INTERVAL} of the logarithm")]

@@ -1,4 +1,4 @@
-"""Memorization: the unrolled network, and how gradients vanish along it (Madsen's article), measured."""
+"""Memorization: the unrolled network, as dark as the gradient that is left of it (Madsen's article), measured."""
 
 from collections.abc import Sequence
 
@@ -8,52 +8,15 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
-from matplotlib.ticker import MaxNLocator
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.connectivity import STRENGTH, seed_handles, seed_lines
+from nlstm_lab.figures.connectivity import STRENGTH
 from nlstm_lab.figures.panels import panels
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import COLUMN, PAGE, look, styled
+from nlstm_lab.figures.style import PAGE, look, styled
 
 DECADES = 8  # of the unrolled network's shades: what is weaker is white
 DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)  # neighbours alone would end where the units begin to part
-
-
-@styled
-def vanishing_gradients(means: pd.DataFrame, width: float = COLUMN, ax: Axes | None = None) -> Figure:
-    """How much of the gradient at distance 0 is left at each distance: seeds faint, the mean strong.
-
-    The gradient is that of the input, which compares units. Mean and interval over seeds are those of the logarithm.
-    The last distance, which is always a text's first character, read from a zero state, is left out.
-
-    Args:
-        means: `lab.probes.gather(networks, lab.probes.gradients, sequences)`: log10 of the norm, a panel for each
-            condition.
-
-    Raises:
-        UsageError: There is nothing to draw.
-    """
-    means = means if "condition" in means else means.assign(condition="")
-    frame = means[(means["where"] == "input") & (means["quantity"] == "log10_gradient")]
-    if frame.empty:
-        raise UsageError("there is nothing to draw: no gradient with respect to the input was measured")
-    first_characters: pd.Series[bool] = frame["lag"] == frame["lag"].max()
-    frame = frame[~first_characters].sort_values("lag", kind="stable").reset_index(drop=True)
-    first = frame.groupby(["condition", "model", "seed"])["value"].transform("first")
-    frame = frame.assign(value=frame["value"] - first, source="ours")
-    conditions = list(frame["condition"].unique())
-    figure, axes = panels(ax, 1, len(conditions), width, 2.5, sharey=True)
-    for panel, condition in zip(axes[0], conditions, strict=True):
-        seed_lines(panel, frame[frame["condition"] == condition])
-        panel.set_xlabel("distance (characters)")
-        panel.set_title(condition, loc="left")
-        panel.yaxis.set_major_formatter(lambda exponent, _: f"10$^{{{exponent:g}}}$")
-        panel.yaxis.set_major_locator(MaxNLocator(integer=True))
-        panel.grid(axis="y")
-    axes[0, 0].set_ylabel("gradient, relative to distance 0")
-    axes[0, 0].legend(handles=seed_handles(frame, "geometric mean over seeds"), loc="lower left")
-    return attach(figure, frame if any(conditions) else frame.drop(columns="condition"))
 
 
 @styled
@@ -70,7 +33,7 @@ def unrolled_networks(
     at distance 0, so that rows and networks are compared by how they fade.
 
     Args:
-        means: As for `vanishing_gradients`, of one condition.
+        means: `lab.probes.gather(networks, lab.probes.gradients, sequences)`, of one condition.
         models: The networks' names in `means`, from top to bottom.
         distances: The steps that are drawn, 0 first; dotted arrows stand for those between.
 

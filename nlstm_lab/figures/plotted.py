@@ -21,7 +21,9 @@ _frames: WeakKeyDictionary[Figure, list[pd.DataFrame]] = WeakKeyDictionary()
 _decimals: WeakKeyDictionary[Figure, dict[str, int]] = WeakKeyDictionary()
 
 
-def attach(figure: Figure, frame: pd.DataFrame, decimals: Mapping[str, int] | None = None) -> Figure:
+def attach(
+    figure: Figure, frame: pd.DataFrame, decimals: Mapping[str, int] | None = None, replace: bool = False
+) -> Figure:
     """Let `figure` carry the numbers that were drawn, one tidy row for each mark; returns the figure.
 
     Args:
@@ -29,7 +31,10 @@ def attach(figure: Figure, frame: pd.DataFrame, decimals: Mapping[str, int] | No
         frame: What is plotted.
         decimals: Of the columns that a network computes for this figure, which are stored with so many decimals: those
             that do not depend on the processor. Other columns come from records.
+        replace: What the figure carries already is dropped.
     """
+    if replace:
+        _frames.pop(figure, None)
     _frames.setdefault(figure, []).append(frame.reset_index(drop=True))
     _decimals.setdefault(figure, {}).update(decimals or {})
     return figure

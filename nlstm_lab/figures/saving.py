@@ -66,7 +66,7 @@ def save(
         name: `paper_figure_slug`, in lower case.
         runs: What it shows, one or several, recorded with their seeds in every file's metadata.
         caption: One sentence for the gallery.
-        data: The plotted numbers of a figure that seaborn or matplotlib drew.
+        data: The plotted numbers of a figure that seaborn or matplotlib drew, instead of any that it carries.
         folder: Where to; None for the project's `figures`.
 
     Returns:
@@ -83,7 +83,7 @@ def save(
     if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name):
         raise UsageError(f"a figure's name is <paper>_<figure>_<slug>, like nlstm_fig3_cells, not {name!r}")
     if data is not None:
-        attach(figure, data)
+        attach(figure, data, replace=True)
     for words in figure.findobj(Text):
         words.set_text(UNPRINTABLE.sub("\ufffd", words.get_text()))
     caption = UNPRINTABLE.sub("\ufffd", caption)

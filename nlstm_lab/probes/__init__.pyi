@@ -39,7 +39,6 @@ from .interventions import unit_ablations as unit_ablations
 from .jacobians import persistence as persistence
 from .lags import connectivity_lags as connectivity_lags
 from .lags import gradients as gradients
-from .lags import profile as profile
 from .lags import published_accuracy as published_accuracy
 from .lags import published_connectivity as published_connectivity
 from .lags import published_lags as published_lags
@@ -71,9 +70,9 @@ from .slowness import timescales as timescales
 from .state_lens import Lens as Lens
 from .state_lens import lens as lens
 from .state_lens import lens_losses as lens_losses
+from .texts import mapped as mapped
 from .tracing import trace as trace
 from .unit_statistics import units as units
 from .words import context_accuracy as context_accuracy
-from .words import needed as needed
 from .words import repetition as repetition
 from .words import suggestions as suggestions

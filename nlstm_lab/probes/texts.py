@@ -59,6 +59,15 @@ def encode_leniently(vocabulary: Vocabulary, text: str, unknown: Unknown = "refu
     return vocabulary.encode(read), read
 
 
+def mapped(model: Network, text: str) -> str:
+    """Return a text as a network reads it at best: a character that it does not know as its nearest, or a space.
+
+    Raises:
+        UsageError: The text is empty, or has a character that is near to none.
+    """
+    return encode_leniently(vocabulary_of(model), text, "map")[1]
+
+
 def composed(text: str, unknown: Unknown) -> str:
     """The text; where characters are mapped, in NFC: otherwise a combining mark would be a space, and split a word."""
     return unicodedata.normalize("NFC", text) if unknown == "map" else text

@@ -16,7 +16,6 @@ from nlstm_lab.probes.completion import likeliest_codes
 from nlstm_lab.probes.input_gradients import connectivity
 from nlstm_lab.probes.reading import reading
 from nlstm_lab.probes.records import read, recorded
-from nlstm_lab.probes.seeds import RUN
 from nlstm_lab.probes.texts import LONGEST, Words, encode_leniently, outputs_of, vocabulary_of, words_of
 
 TOPS = 3  # suggestions that may hold the word
@@ -140,19 +139,3 @@ def suggestions(model: Network, text: str, word: str) -> pd.DataFrame:
         UsageError: The text has no such word.
     """
     return suggested(connectivity(model, text, at=()), word)
-
-
-def needed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Count how many characters of the word were read before it was among the three likeliest.
-
-    Args:
-        frame: `suggestions`, gathered.
-
-    Returns:
-        One row a run and occurrence: RUN's columns, occurrence, needed. A word that is never suggested, not even with
-        its last character read, counts as one more than it has.
-    """
-    keys = [*RUN, "occurrence"]
-    never = frame.groupby(keys, sort=False)["known"].max() + 1
-    known = frame[frame["place"].notna()].groupby(keys, sort=False)["known"].min()
-    return known.reindex(never.index).fillna(never).astype(int).rename("needed").reset_index()
