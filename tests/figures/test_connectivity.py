@@ -7,8 +7,8 @@ import xarray as xr
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.connectivity import connectivity_reach, connectivity_sentence, lag_profiles
-from nlstm_lab.figures.gradients import unrolled_networks, vanishing_gradients
+from nlstm_lab.figures.connectivity import connectivity_sentence
+from nlstm_lab.figures.gradients import unrolled_networks
 
 TEXT = " the study of grammar"
 
@@ -97,55 +97,10 @@ def means(
     return pd.DataFrame(rows)
 
 
-def test_profiles_show_every_seed_the_mean_and_the_published_one():
-    ours = means("share_at_lag", lambda seed, lag: 0.5**lag * (1 + seed / 10), range(6))
-    theirs = means("share_at_lag", lambda _, lag: 0.4**lag, range(6), seeds=1).drop(columns="seed")
-    (ax,) = lag_profiles(ours, published=theirs, ours="ours, small scale").axes
-    assert len(ax.lines) == 2 * (3 + 1 + 1)
-    strong = ax.lines[3]
-    assert strong.get_ydata()[0] == pytest.approx((1.0 * 1.1 * 1.2) ** (1 / 3))  # of the logarithm, as the axis is
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        "GRU", "Nested LSTM", "ours, small scale,\ngeometric mean", "published (one sentence)",
-        "95 % t interval of the\nlogarithm",
-    ]  # fmt: skip
-    wide = means("share_at_lag", lambda seed, lag: 10.0 ** (-seed - lag), range(6))
-    bands = [path.vertices[:, 1] for band in lag_profiles(wide).axes[0].collections for path in band.get_paths()]
-    assert min(band.min() for band in bands) > 0, "no interval of shares reaches below zero"
-    with pytest.raises(UsageError, match=r"'share_at_lag'.*'all'"):
-        lag_profiles(ours[ours["where"] != "all"])
-
-
-def test_reach_shows_means_intervals_and_the_published_numbers():
-    ours = means("mean_lag", lambda seed, _: 10.0 + seed)
-    theirs = means("mean_lag", lambda *_: 27.2, seeds=1).drop(columns="seed")
-    figure = connectivity_reach(ours, published=theirs, ours="ours, small scale")
-    legend = {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
-    assert {"GRU", "ours, small scale, mean", "95 % t interval", "published (one sentence)"} <= legend
-    heights = [float(line.get_ydata()[0]) for line in figure.axes[0].lines if len(line.get_ydata())]
-    assert heights.count(11.0) == 6
-    assert heights.count(27.2) == 6
-    assert figure.axes[0].get_ylabel() == "mean lag (characters)"
-    assert set(figures.data(figure)["source"]) == {"ours", "published"}
-    with pytest.raises(UsageError):
-        connectivity_reach(means("share_in_word", lambda seed, _: 0.5))
-
-
 def gradients(seeds=3):
     return means(
         "log10_gradient", lambda seed, lag: 3 + seed - lag / 2, range(10), places=("input", "layer 1"), seeds=seeds
     )
-
-
-def test_gradients_are_relative_to_distance_0():
-    figure = vanishing_gradients(gradients())
-    frame = figures.data(figure)
-    assert (frame["value"] == -frame["lag"] / 2).all()
-    assert frame["lag"].max() == 8, "the last is always a text's first character"
-    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert labels[-2:] == ["geometric mean over seeds", "95 % t interval of the logarithm"]
-    assert figure.axes[0].get_ylabel() == "gradient, relative to distance 0"
-    with pytest.raises(UsageError):
-        vanishing_gradients(gradients().query("where == 'layer 1'"))
 
 
 def test_the_unrolled_network_is_as_dark_as_its_gradients():

@@ -10,7 +10,7 @@ from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.input_gradients import connectivity
-from nlstm_lab.probes.words import context_accuracy, needed, repetition, suggestions
+from nlstm_lab.probes.words import context_accuracy, repetition, suggestions
 
 ALPHABET = Vocabulary(("\0", *" abcdef"))
 WORDS = ("<eos>", "<unknown>", "ab", "ad", "fade", "a")
@@ -95,14 +95,6 @@ def test_what_is_known_of_a_word_while_it_is_written() -> None:
     assert frame["suggestions"].iloc[0] == "ab, ad, fade"
     whole = connectivity(network(TABLE), " ad fade ad")
     assert frame["p"].tolist() == pytest.approx(whole["p"].values[whole["word"].values == "ad"].tolist())
-
-
-def test_how_many_characters_are_needed() -> None:
-    run = {"experiment": "x", "scale": "small", "model": "gru", "start": "zero", "seed": 0}
-    frame = pd.DataFrame(
-        {"occurrence": [1, 1, 1, 2, 2, 2], "known": [0, 1, 2] * 2, "place": [None, 3, 1, None, None, None]}
-    ).assign(**run)
-    assert needed(frame)["needed"].tolist() == [1, 3]
 
 
 def test_a_word_that_comes_twice_is_looked_at_twice() -> None:
