@@ -4,7 +4,6 @@ from .boundaries import hidden_norms as hidden_norms
 from .connectivity import connectivity_sentence as connectivity_sentence
 from .contents import memory_contents as memory_contents
 from .contents import single_cells as single_cells
-from .costs import cost as cost
 from .diagrams import computational_graphs as computational_graphs
 from .diagrams import nested_architecture as nested_architecture
 from .diagrams import unit_diagrams as unit_diagrams
@@ -40,7 +39,6 @@ from .style import use_style as use_style
 from .tables import differences as differences
 from .tables import folded as folded
 from .tables import table as table
-from .verdicts import verdict_overview as verdict_overview
 from .words import accuracy_by_known as accuracy_by_known
 from .words import completions as completions
 from .words import training_curves as training_curves

@@ -59,16 +59,6 @@ MEMORIES = _table(
     ("middle", "middle memory", "#2380b8", ">"),
     ("inner", "inner memory", "#003d6b", "v"),
 )
-VERDICTS = _table(
-    ("match", "match", "#0072b2", "o"),
-    ("close", "close", "#a86f00", "o"),
-    ("differs", "differs", "#b2182b", "o"),
-    ("holds", "holds", "#0072b2", "o"),
-    ("fails", "fails", "#b2182b", "o"),
-    ("inconclusive", "inconclusive", "#a86f00", "o"),
-    ("smaller scale", "smaller scale", "#757575", "o"),
-    ("not run", "not run", "#757575", "o"),
-)
 OPERATIONS = _table(  # of an HM-RNN's layer, by their codes; light, middle and dark in grey, too
     ("COPY", "COPY", "#dedede", "s"),
     ("UPDATE", "UPDATE", "#5aaee0", "o"),
