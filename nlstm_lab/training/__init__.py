@@ -7,6 +7,7 @@ What these arguments mean wherever they are taken:
 """
 
 from nlstm_lab.training.config import TrainingConfig
-from nlstm_lab.training.loop import TrainingResult, evaluate, find_device, fit
+from nlstm_lab.training.loop import TrainingResult, evaluate, fit
+from nlstm_lab.training.updating import find_device
 
 __all__ = ["TrainingConfig", "TrainingResult", "evaluate", "find_device", "fit"]

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -22,7 +21,7 @@ from nlstm_lab.training.config import TrainingConfig
 from nlstm_lab.training.liveness import shares
 from nlstm_lab.training.signals import Request, listening
 from nlstm_lab.training.state import NOTHING, Random, Row, State
-from nlstm_lab.training.updating import Updater
+from nlstm_lab.training.updating import Updater, device_faults, find_device
 
 # Updates of the first epoch after which the loss so far and the share of dead memory cells are logged: the inner
 # memory of a Nested LSTM can die within ten updates (notebook 93), so they lie close together at the start.
@@ -254,7 +253,7 @@ class _Trainer:
         state, progress = self.state, self.state.progress
         with (
             listening() as self.request,
-            self.memory(),
+            device_faults(self.state.device, self.kept, getattr(self.task, "batch_size", None)),
             tqdm(total=progress.updates, initial=progress.update, disable=not show) as bar,
         ):
             while not self.is_over(patience):
@@ -264,52 +263,12 @@ class _Trainer:
             history, progress.epoch, progress.best_epoch, state.best, state.seconds(), progress.rate(), state.machines
         )
 
-    @contextmanager
-    def memory(self) -> Iterator[None]:
-        """Say in one sentence that the device is full, or has failed, and what is kept."""
-        try:
-            yield
-        except RuntimeError as error:
-            where = self.state.device.type
-            first = str(error).partition("\n")[0]
-            if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in first:
-                rows = getattr(self.task, "batch_size", None)
-                raise LabError(
-                    f"the memory of the {where} is full with batches of {rows} sequences; {self.kept()}. A smaller "
-                    "batch_size makes a variation with runs of its own"
-                ) from error
-            if where == "cuda" and "CUDA" in first:
-                raise LabError(f"the GPU has failed ({first}); {self.kept()}; the same command goes on") from error
-            raise
-
     def show(self, bar: "tqdm[Any]") -> None:
         progress = self.state.progress
         loss = progress.sums[0] / progress.sums[1]
         text = f"loss {loss:.3f}, {loss / math.log(2):.3f} bits, {progress.rate():,.0f} tokens/s"
         bar.set_postfix_str(text, refresh=False)
         bar.update(progress.update - bar.n)
-
-
-def find_device(name: torch.device | str) -> torch.device:
-    """Find the device of that name.
-
-    Args:
-        name: auto, cpu or cuda; auto is the GPU where there is one.
-
-    Raises:
-        UsageError: There is no such device, or not on this machine.
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = torch.device("meta")
-    if device.type not in ("cpu", "cuda"):
-        raise UsageError(f"device must be auto, cpu or cuda, not {name!r}")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UsageError(f"there is no device {name} here; use --device cpu")
-    return device
 
 
 def fit(

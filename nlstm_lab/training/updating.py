@@ -11,6 +11,7 @@ from nlstm_lab import cells
 from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch
+from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.training.config import TrainingConfig
 from nlstm_lab.training.liveness import ratio_loss
@@ -131,3 +132,42 @@ def fill(there: Any, here: Any) -> None:
             fill(left, right)
     elif there is not None:
         there.copy_(here, non_blocking=True)
+
+
+def find_device(name: torch.device | str) -> torch.device:
+    """Find the device of that name.
+
+    Args:
+        name: auto, cpu or cuda; auto is the GPU where there is one.
+
+    Raises:
+        UsageError: There is no such device, or not on this machine.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise UsageError(f"device must be auto, cpu or cuda, not {name!r}")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"there is no device {name} here; use --device cpu")
+    return device
+
+
+@contextmanager
+def device_faults(device: torch.device, kept: Callable[[], str], batch_size: int | None) -> Iterator[None]:
+    """Say in one sentence that the device is full, or has failed in the block, and what is kept."""
+    try:
+        yield
+    except RuntimeError as error:
+        first = str(error).partition("\n")[0]
+        if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in first:
+            raise LabError(
+                f"the memory of the {device.type} is full with batches of {batch_size} sequences; {kept()}. A smaller "
+                "batch_size makes a variation with runs of its own"
+            ) from error
+        if device.type == "cuda" and "CUDA" in first:
+            raise LabError(f"the GPU has failed ({first}); {kept()}; the same command goes on") from error
+        raise

@@ -19,6 +19,7 @@ from forking import command_line, started
 from nlstm_lab import experiments, models, paths, runs, training
 from nlstm_lab.errors import LabError, StaleRun, TrainingFailed, UsageError
 from nlstm_lab.training import checkpoint
+from nlstm_lab.training.updating import device_faults
 
 NAME = "ptb_char_lstm1"
 
@@ -212,16 +213,10 @@ def test_a_checkpoint_of_another_version_is_refused_and_stays(
         (RuntimeError("a fault of ours"), "cpu", "^a fault of ours$"),
     ],
 )  # fmt: skip
-def test_a_device_that_is_full_or_fails_is_one_sentence(
-    error: Exception, device: str, said: str, runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def epoch(trainer: Any, bar: object) -> None:
-        trainer.state.device = torch.device(device)
+def test_a_device_that_is_full_or_fails_is_one_sentence(error: Exception, device: str, said: str) -> None:
+    faults = device_faults(torch.device(device), lambda: "no state was saved before it", 16)
+    with pytest.raises((LabError, RuntimeError), match=said) as caught, faults:
         raise error
-
-    monkeypatch.setattr(training.loop._Trainer, "epoch", epoch)
-    with pytest.raises((LabError, RuntimeError), match=said) as caught:
-        fit(tmp_path / "checkpoint.pt")
     assert isinstance(caught.value, LabError) == ("ours" not in said)
 
 
