@@ -7,6 +7,14 @@ CHROMIUM = $(shell for name in chromium chromium-browser google-chrome chrome; d
 ROOT := $(filter 0,$(shell id -u))
 APT = $(if $(ROOT),,sudo -n )apt-get
 
+# JupyterLab shows Markdown as a page and asks nothing; notebooks that were run are no change to git (.gitattributes).
+SETTINGS := .venv/share/jupyter/lab/settings/overrides.json
+LAB := {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}, \
+"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}
+KEYS := metadata.papermill metadata.jupytext metadata.language_info.version metadata.language_info.codemirror_mode \
+metadata.language_info.file_extension metadata.language_info.mimetype metadata.language_info.nbconvert_exporter \
+metadata.language_info.pygments_lexer cell.metadata.papermill cell.metadata.lines_to_next_cell
+
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
@@ -17,6 +25,9 @@ setup: .venv/ready  ## the environment, pinned by constraints.txt
 	test -x $(BIN) || $(PYTHON) -m venv .venv
 	$(PIP) torch
 	$(PIP) -e '.[dev]'
+	@mkdir -p $(dir $(SETTINGS)) && echo '$(LAB)' > $(SETTINGS)
+	@! git rev-parse --git-dir > /dev/null 2>&1 || { git config filter.nbstripout.clean '$(BIN) -m nbstripout' && \
+	git config filter.nbstripout.smudge cat && git config filter.nbstripout.extrakeys '$(KEYS)'; }
 	touch .venv/ready
 
 figures: .venv/ready  ## redraw every figure from the committed records
@@ -72,6 +83,6 @@ check: .venv/ready  ## lint and types
 	$(BIN) -m mypy
 
 lab: .venv/ready  ## the notebooks in JupyterLab
-	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks --LabApp.news_url=None $(if $(ROOT),--allow-root)
+	$(BIN) -m jupyter lab --LabApp.default_url=/lab/tree/notebooks/README.md $(if $(ROOT),--allow-root)
 
 .PHONY: help setup pages site figures test fast-test soak browser browser-test smoke unchanged check lab

@@ -39,9 +39,11 @@ def build() -> int:
         shutil.rmtree(folder, ignore_errors=True)
     SOURCE.mkdir(parents=True)
     (SOURCE / "figures").symlink_to(paths.figures())
+    print("writing the pages", flush=True)
     for path, text in sources().items():
         paths.write(SOURCE / path, text)
-    config = ["-c", str(catalogue.DOCS), "-b", "html", "-W", "--keep-going", "-q", "-E", "-j", "2"]
+    print("building them with Sphinx", flush=True)
+    config = ["-c", str(catalogue.DOCS), "-b", "html", "-W", "--keep-going", "-E", "-j", "2"]
     if code := sphinx([*config, "-d", str(SOURCE / ".doctrees"), str(SOURCE), str(BUILT)]):
         return code
     shutil.rmtree(SITE, ignore_errors=True)
@@ -50,6 +52,7 @@ def build() -> int:
     shutil.copytree(paths.executed() / "widgets", SITE / "widgets", dirs_exist_ok=True)
     for path in paths.notebooks().glob("*.ipynb"):
         shutil.copy(path, SITE / "notebooks")
+    print("checking every link", flush=True)
     if wrong := links.broken(SITE):
         print("\n".join(wrong), file=sys.stderr)
         return 1
@@ -210,6 +213,8 @@ def _bibtex(name: str, caption: str, about: str) -> str:
 
 def _commits() -> dict[str, str]:
     """The commit that drew each figure last; nothing where there is no git."""
+    if shutil.which("git") is None:
+        return {}
     command = ["git", "log", "--format=%x00%h", "--name-only", "--", "figures/*.pdf"]
     done = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, check=False)
     found: dict[str, str] = {}
