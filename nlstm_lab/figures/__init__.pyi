@@ -13,8 +13,6 @@ from .handwriting import handwriting_segments as handwriting_segments
 from .hierarchical import hierarchical_architectures as hierarchical_architectures
 from .hierarchical import hierarchical_gating as hierarchical_gating
 from .interventions import cut_along_text as cut_along_text
-from .interventions import cut_effects as cut_effects
-from .interventions import memory_horizon as memory_horizon
 from .learning import run_curves as run_curves
 from .lens import lens_losses as lens_losses
 from .patching import carried as carried

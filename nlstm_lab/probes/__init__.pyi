@@ -34,7 +34,6 @@ from .interventions import cuts as cuts
 from .interventions import intervene as intervene
 from .interventions import loss_by_context as loss_by_context
 from .interventions import lost as lost
-from .interventions import reach as reach
 from .interventions import unit_ablations as unit_ablations
 from .jacobians import persistence as persistence
 from .lags import connectivity_lags as connectivity_lags

@@ -38,6 +38,7 @@ from nlstm_lab.probes.seeds import RUN, summarized
 Kind = Literal["zero", "swap"]
 MOMENTS = 100  # at which a memory is cut
 DISTANCE = 100  # predictions after a cut
+LATE = 50  # predictions after which an effect is late
 ROWS = 64  # texts that are continued side by side
 
 
@@ -248,20 +249,21 @@ def lost(cuts: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row a run, memory and kind: `kl` and `loss_increase`, summed over the predictions that followed, in nats,
-        and `lag`: the mean delay of the divergence in predictions (1: all of it at once; NaN: none at all).
+        `late`, the part of `kl` after `LATE` predictions, and `lag`: the mean delay of the divergence in predictions
+        (1: all of it at once; NaN: none at all), a lower bound, since later ones are cut off.
     """
 
     def summary(group: pd.DataFrame) -> dict[str, float]:
         paid = group["kl"].sum()
         lag = (group["kl"] * (group["distance"] + 1)).sum() / paid if paid > 0 else float("nan")
-        return {"kl": paid, "loss_increase": group["loss_increase"].sum(), "lag": lag}
+        late = group.loc[group["distance"] >= LATE, "kl"].sum()
+        return {"kl": paid, "late": late, "loss_increase": group["loss_increase"].sum(), "lag": lag}
 
     return summarized(cuts, [*RUN, "memory", "kind"], summary)
 
 
 CONTEXTS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # numbers of symbols
 POSITIONS = 500  # of a text that are predicted
-SETTLED = 0.01  # nats within which a loss counts as settled
 
 
 @recorded("horizon", by=["positions"])
@@ -308,23 +310,3 @@ def loss_by_context(
                 losses = F.cross_entropy(model.readout(hidden)[0].float(), targets, reduction="none")
                 loss[row, start : start + ROWS] = losses.cpu().numpy()
     return pd.DataFrame({"context": list(contexts), "loss": loss.mean(1)})
-
-
-def reach(horizons: pd.DataFrame) -> pd.DataFrame:
-    """Find how far back each run's network looks, from `loss_by_context`, gathered.
-
-    Args:
-        horizons: `loss_by_context` of one network or several.
-
-    Returns:
-        One row a run: `reach`, the shortest context from which on the loss stays within `SETTLED` of that with the
-        longest one, and `loss` with the longest. Where that is not finite, there is no reach: NaN.
-    """
-
-    def summary(group: pd.DataFrame) -> dict[str, float]:
-        end = group["loss"].iloc[-1]
-        far = group.loc[~((group["loss"] - end).abs() <= SETTLED), "context"]  # NaN is within nothing
-        enough = group["context"] if far.empty else group.loc[group["context"] > far.max(), "context"]
-        return {"reach": enough.min(), "loss": end}
-
-    return summarized(horizons.sort_values("context"), RUN, summary)

@@ -105,16 +105,8 @@ def test_what_a_cut_costs_and_when():
     cuts = pd.DataFrame([{**about, "distance": k, "kl": v, "loss_increase": -v} for k, v in enumerate(kl)])
     (told,) = probes.lost(cuts).to_dict("records")
     assert (told["kl"], told["loss_increase"], told["lag"]) == (8.0, -8.0, (1 + 2 + 12 + 8) / 8)
-
-
-def test_the_reach_is_where_the_loss_has_settled():
-    about = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0}
-    loss = {1: 3.0, 2: 1.0, 5: 1.2, 10: 1.005, 20: 1.0}
-    frame = pd.DataFrame([{**about, "context": context, "loss": value} for context, value in loss.items()])
-    (told,) = probes.reach(frame).to_dict("records")
-    assert (told["reach"], told["loss"]) == (10, 1.0)
-    (flat,) = probes.reach(frame.assign(loss=1.0)).to_dict("records")
-    assert flat["reach"] == 1
+    (shifted,) = probes.lost(cuts.assign(distance=cuts["distance"] + 48)).to_dict("records")
+    assert shifted["late"] == 6.0
 
 
 def test_curves_are_against_updates_and_the_time_that_these_took():
@@ -178,14 +170,6 @@ def test_a_study_keeps_its_rows_whatever_its_index():
     told = probes.gather([(run(0), "a"), (run(1), "b")], study)
     assert told["value"].tolist() == [1, 2, 3] * 2
     assert told["seed"].tolist() == [0] * 3 + [1] * 3
-
-
-def test_a_loss_that_is_not_finite_has_no_reach():
-    about = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0}
-    frame = pd.DataFrame({**about, "context": [1, 2, 5], "loss": [2.0, 1.5, np.nan]})
-    assert np.isnan(probes.reach(frame)["reach"].item())
-    middle = frame.assign(loss=[1.5, np.nan, 1.5])
-    assert probes.reach(middle)["reach"].item() == 5
 
 
 def test_a_group_without_a_name_is_a_group():
