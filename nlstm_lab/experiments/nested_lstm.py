@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from nlstm_lab.datasets.glimpses import MNISTGlimpses
 from nlstm_lab.datasets.poetry import ChinesePoetry
@@ -12,8 +12,14 @@ from nlstm_lab.models import ModelConfig
 from nlstm_lab.settings import Scale
 from nlstm_lab.training import TrainingConfig
 
-Row = tuple[str, int, tuple[int, int, int], str]  # cell type, layers, hidden size at each scale, printed parameters
-Scales = Mapping[Scale, tuple[Any, TrainingConfig]]  # paper, small, smoke: the task, and how it is trained
+# Every table has the same five rows: a cell type, and layers of it.
+FIVE = {
+    "lstm1": ("lstm", 1),
+    "lstm1_large": ("lstm", 1),
+    "lstm2": ("lstm", 2),
+    "lstm3": ("lstm", 3),
+    "nlstm": ("nlstm", 1),
+}
 
 MODEL = {
     "model.embedding_size": "not stated; the input as it is (one-hot) is forced by the printed parameter counts",
@@ -28,22 +34,25 @@ MODEL = {
 }
 
 
-def table(name: str, number: int, rows: Mapping[str, Row], scales: Scales, sources: dict[str, str]) -> list[Experiment]:
-    """The rows of one of the paper's tables at every scale."""
-    known = MODEL | {"model.num_layers": f"table {number}"} | sources
+class At(NamedTuple):
+    """What a table's rows are at one scale: their hidden sizes in order, the task, and how they are trained."""
+
+    widths: tuple[int, int, int, int, int]
+    task: Any
+    training: TrainingConfig
+
+
+def table(
+    name: str, number: int, counts: tuple[str, ...], scales: Mapping[Scale, At], sources: dict[str, str]
+) -> list[Experiment]:
+    """The rows of one of the paper's tables at every scale; `counts` are the printed ones of their parameters."""
+    known, place = MODEL | {"model.num_layers": f"table {number}"} | sources, f"nested_lstm.table{number}"
     return [
         Experiment(
-            f"{name}_{row}",
-            scale,
-            task,
-            ModelConfig(cell_type, width, layers),
-            training,
-            printed=f"nested_lstm.table{number}",
-            printed_parameters=count,
-            sources=known,
+            f"{name}_{row}", scale, at.task, ModelConfig(kind, at.widths[k], layers), at.training, place, count, known
         )
-        for row, (cell_type, layers, widths, count) in rows.items()
-        for (scale, (task, training)), width in zip(scales.items(), widths, strict=True)
+        for k, ((row, (kind, layers)), count) in enumerate(zip(FIVE.items(), counts, strict=True))
+        for scale, at in scales.items()
     ]
 
 
@@ -60,18 +69,13 @@ PTB_TRAINING = TrainingConfig(epochs=35, learning_rate=0.002, optimizer="adam", 
 TABLE_1 = table(
     "ptb_char",
     1,
+    ("4.25M", "4.68M", "4.47M", "4.17M", "4.47M"),
     {
-        "lstm1": ("lstm", 1, (1000, 250, 20), "4.25M"),
-        "lstm1_large": ("lstm", 1, (1050, 262, 21), "4.68M"),
-        "lstm2": ("lstm", 2, (600, 150, 12), "4.47M"),
-        "lstm3": ("lstm", 3, (450, 112, 9), "4.17M"),
-        "nlstm": ("nlstm", 1, (600, 150, 12), "4.47M"),
-    },
-    {
-        "paper": (PTB, PTB_TRAINING),
-        "small": (PTB, replace(PTB_TRAINING, epochs=2)),
-        "smoke": (  # what every Python carries: no data set
-            replace(PTB, corpus="python_docs", length=20, batch_size=16),
+        "paper": At((1000, 1050, 600, 450, 600), PTB, PTB_TRAINING),
+        "small": At((250, 262, 150, 112, 150), PTB, replace(PTB_TRAINING, epochs=2)),
+        "smoke": At(
+            (20, 21, 12, 9, 12),
+            replace(PTB, corpus="python_docs", length=20, batch_size=16),  # what every Python carries: no data set
             replace(PTB_TRAINING, epochs=2, updates_per_epoch=3),
         ),
     },
@@ -103,17 +107,11 @@ POEMS_TRAINING = TrainingConfig(epochs=120, learning_rate=0.002, optimizer="adam
 TABLE_2 = table(
     "poetry",
     2,
+    ("868k", "1.1M", "877k", "885k", "877k"),
     {
-        "lstm1": ("lstm", 1, (32, 32, 4), "868k"),
-        "lstm1_large": ("lstm", 1, (40, 40, 5), "1.1M"),
-        "lstm2": ("lstm", 2, (32, 32, 4), "877k"),
-        "lstm3": ("lstm", 3, (32, 32, 4), "885k"),
-        "nlstm": ("nlstm", 1, (32, 32, 4), "877k"),
-    },
-    {
-        "paper": (POEMS, POEMS_TRAINING),
-        "small": (POEMS, replace(POEMS_TRAINING, epochs=20)),
-        "smoke": (POEMS, replace(POEMS_TRAINING, epochs=1, updates_per_epoch=3)),
+        "paper": At((32, 40, 32, 32, 32), POEMS, POEMS_TRAINING),
+        "small": At((32, 40, 32, 32, 32), POEMS, replace(POEMS_TRAINING, epochs=20)),
+        "smoke": At((4, 5, 4, 4, 4), POEMS, replace(POEMS_TRAINING, epochs=1, updates_per_epoch=3)),
     },
     {
         "task.batch_size": "section 4.3: the hyperparameters of SeqGAN's baseline, batches of 64",
@@ -137,17 +135,11 @@ GLIMPSES_TRAINING = TrainingConfig(epochs=150, learning_rate=0.001, optimizer="r
 TABLE_3 = table(
     "mnist",
     3,
+    ("61.0k", "94.9k", "83.6k", "85.1k", "83.6k"),
     {
-        "lstm1": ("lstm", 1, (100, 100, 10), "61.0k"),
-        "lstm1_large": ("lstm", 1, (130, 130, 13), "94.9k"),
-        "lstm2": ("lstm", 2, (75, 75, 7), "83.6k"),
-        "lstm3": ("lstm", 3, (60, 60, 6), "85.1k"),
-        "nlstm": ("nlstm", 1, (75, 75, 7), "83.6k"),
-    },
-    {
-        "paper": (GLIMPSES, GLIMPSES_TRAINING),
-        "small": (GLIMPSES, replace(GLIMPSES_TRAINING, epochs=15)),
-        "smoke": (GLIMPSES, replace(GLIMPSES_TRAINING, epochs=2, updates_per_epoch=3)),
+        "paper": At((100, 130, 75, 60, 75), GLIMPSES, GLIMPSES_TRAINING),
+        "small": At((100, 130, 75, 60, 75), GLIMPSES, replace(GLIMPSES_TRAINING, epochs=15)),
+        "smoke": At((10, 13, 7, 6, 7), GLIMPSES, replace(GLIMPSES_TRAINING, epochs=2, updates_per_epoch=3)),
     },
     {
         "task.batch_size": "not stated; ours: 100",
@@ -171,20 +163,16 @@ TEXT8_TRAINING = TrainingConfig(epochs=40, learning_rate=0.001, optimizer="adam"
 TABLE_4 = table(
     "text8",
     4,
+    ("16.28M", "17.93M", "17.45M", "18.19M", "17.45M"),
     {
-        "lstm1": ("lstm", 1, (2000, 250, 20), "16.28M"),
-        "lstm1_large": ("lstm", 1, (2100, 262, 21), "17.93M"),
-        "lstm2": ("lstm", 2, (1200, 150, 12), "17.45M"),
-        "lstm3": ("lstm", 3, (950, 118, 9), "18.19M"),
-        "nlstm": ("nlstm", 1, (1200, 150, 12), "17.45M"),
-    },
-    {
-        "paper": (TEXT8, TEXT8_TRAINING),
-        "small": (
+        "paper": At((2000, 2100, 1200, 950, 1200), TEXT8, TEXT8_TRAINING),
+        "small": At(
+            (250, 262, 150, 118, 150),
             replace(TEXT8, corpus="enwiki2015_text8like"),
             replace(TEXT8_TRAINING, epochs=2, updates_per_epoch=400),
         ),
-        "smoke": (
+        "smoke": At(
+            (20, 21, 12, 9, 12),
             replace(TEXT8, corpus="python_docs", normalization="text8", length=20, batch_size=16),
             replace(TEXT8_TRAINING, epochs=2, updates_per_epoch=3),
         ),
