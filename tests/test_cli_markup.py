@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import typer
 
-from nlstm_lab.cli import doctor, figures, tables, training
+from nlstm_lab.cli import figures, tables, training
 from nlstm_lab.execute import Job
 from nlstm_lab.sweep import Sweep
 
@@ -49,9 +49,3 @@ def test_the_path_of_a_text_that_is_trained_on(
     said = capsys.readouterr().err
     assert TEXT in said
     assert "1 failed" in said
-
-
-def test_a_finding_of_the_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "examine", lambda: iter([doctor.Finding("data", TEXT, TEXT)]))
-    doctor.doctor()
-    assert capsys.readouterr().out.count(TEXT) == 2
