@@ -62,6 +62,5 @@ def data_sets() -> str:
     states = registry.status()
     here = [row.name for row in states if row.state == "present"]
     lacks = [f"{row.name} ({row.state})" for row in states if row.state != "present"]
-    return (
-        f"{', '.join([*here, 'python_docs'])}; not {', '.join(lacks)}: `nlstm-lab data fetch NAME`, or import NAME PATH"
-    )
+    how = f"; not {', '.join(lacks)}: `nlstm-lab data fetch NAME`, or import NAME PATH" if lacks else ""
+    return f"{', '.join([*here, 'python_docs'])}{how}"
