@@ -51,7 +51,8 @@ def fixed_points(
     Returns:
         Dimensions point, memory (memories and hidden states), unit and mode, the slowest first. Variables: `state`
         (point, memory, unit); `speed`, the length of F(s) - s, `kind` (fixed, slow or moving) and `starts` that came
-        there (point); `eigenvalue` and `timescale` in steps, infinite where a mode does not shrink (point, mode);
+        there (point); `eigenvalue` (point, mode, part: real, imaginary) and `timescale` in steps, infinite where a mode
+        does not shrink (point, mode);
         `share` of each memory in a mode, its participation (point, mode, memory). Attribute `step`: the median length
         of a step along the text.
 
@@ -81,18 +82,20 @@ def _found(
     points, counts = _distinct(sorted(ended, key=lambda state: _speed(move, state)))
     speeds = np.array([_speed(move, state) for state in points])
     modes = [_modes(_jacobian(move, state), len(places)) for state in points]
+    eigenvalues = np.stack([values for values, _ in modes])
     data: dict[str, Any] = {
         "state": (("point", "memory", "unit"), torch.stack(points).unflatten(-1, (len(places), -1)).numpy()),
         "speed": ("point", speeds),
         "kind": ("point", np.where(speeds < FIXED, "fixed", np.where(speeds < SLOW * step, "slow", "moving"))),
         "starts": ("point", counts),
-        "eigenvalue": (("point", "mode"), np.stack([values for values, _ in modes])),
+        "eigenvalue": (("point", "mode", "part"), np.stack([eigenvalues.real, eigenvalues.imag], -1)),  # as files hold
         "share": (("point", "mode", "memory"), np.stack([shares for _, shares in modes])),
     }
-    size = np.abs(data["eigenvalue"][1])
+    size = np.abs(eigenvalues)
     with np.errstate(divide="ignore"):  # steps in which a mode shrinks to 1/e; infinite where it does not
         data["timescale"] = (("point", "mode"), np.where(size < 1, -1 / np.log(np.minimum(size, 1)), np.inf))
-    return xr.Dataset(data, {"memory": places}, {"model": model.name, "step": step})
+    coords = {"memory": places, "part": ["real", "imaginary"]}
+    return xr.Dataset(data, coords, {"model": model.name, "step": step})
 
 
 def _move(model: Network, codes: Tensor, constant: str | int | None) -> Map:

@@ -172,7 +172,7 @@ def lens_losses(model: Network, text: Excerpt) -> pd.DataFrame:
     rows = []
     for name, values in _states(traced).items():
         with reading(model):
-            direct = model.readout(values.to(model.device)).log_softmax(-1).cpu()
+            direct = model.readout(values.to(next(model.parameters()))).float().log_softmax(-1).cpu()
         for k in AHEAD:
             here, then = slice(BURN_IN, len(codes) - 1 - k), codes[BURN_IN + 1 + k :]
             guesses = {"lens": torch.from_numpy(predicted.sel(memory=name, ahead=k).values), "direct": direct}

@@ -6,7 +6,7 @@ import xarray as xr
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.decoding import decode, labels
+from nlstm_lab.probes.decoding import _r_squared, decode, labels
 
 SENTENCE = 'the man (who "walked 7 miles") is slowly going home. '
 
@@ -134,3 +134,18 @@ def test_a_network_knows_where_the_last_space_was(network):
 def test_one_character_is_too_short(network):
     with pytest.raises(UsageError):
         decode(probes.trace(network(), "a"), "a")
+
+
+def test_the_control_is_of_shifted_labels_and_rows_are_aligned():
+    """One unit is the label itself, of noise: read off whole, and not at all where labels are shifted or rows slip."""
+    random = np.random.default_rng(0)
+    text = "".join(random.choice(list("ab "), 2000))
+    planted = labels(text)["since_space"].to_numpy(float)
+    c = np.stack([np.arctanh(0.9 * planted / planted.max()), random.standard_normal(2000)], 1)[:, None]
+    data = {"c": (("time", "memory", "unit"), c), "h": (("time", "layer", "unit"), c)}
+    trace = xr.Dataset(data, {"memory": ["cell"], "layer": [1], "unit": [0, 1]})
+    row = decode(trace, text, ("since_space",)).iloc[0]
+    assert row["score"] > 0.99
+    assert abs(row["control"]) < 0.1
+    x = np.hstack([random.standard_normal((500, 3)), np.ones((500, 1))])
+    assert _r_squared(x, x @ [1.0, -2.0, 0.5, 3.0], 400) > 0.99

@@ -15,6 +15,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.interventions import intervene, unit_ablations
 from nlstm_lab.probes.reading import component, hidden_names, names, reading, states_at
+from nlstm_lab.probes.running import run, zero
 
 MOMENTS = [5, 60, 61, 250]
 
@@ -212,3 +213,13 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
             cell.boundary = "step"
     measured = intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)
     assert measured.kl.max() == 0
+
+
+def test_distance_0_is_the_first_prediction_after_the_moment(network, text):
+    model, moment = network(scale=3.0), 100
+    edited = run(model, text, edits={("inner before", moment): zero}).logits
+    p, q = (torch.as_tensor(logits).log_softmax(-1) for logits in (run(model, text).logits, edited))
+    divergence = (p.exp() * (p - q)).sum(-1)
+    assert float(divergence[moment - 1].abs()) < 1e-7 < float(divergence[moment])
+    cut = intervene(model, text, "zero", "inner", moments=[moment], distance=5)
+    np.testing.assert_allclose(cut.kl[0], divergence[moment : moment + 5], atol=1e-6)
