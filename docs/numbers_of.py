@@ -208,7 +208,9 @@ def epochs(experiment: str) -> tuple[int, int]:
 
 @cache
 def _dead(experiment: str, scale: str) -> pd.DataFrame:
-    return lab.runs.dead_shares(lab.runs.histories(lab.runs.recorded(experiment, scale)))
+    some = lab.runs.recorded(experiment, scale)  # of registered names; a variation is found by its seeds
+    some = some or [lab.runs.load(experiment, int(seed), scale) for seed in values(experiment, scale).index]
+    return lab.runs.dead_shares(lab.runs.histories(some))
 
 
 def any_dead(pattern: str, scale: str) -> bool:

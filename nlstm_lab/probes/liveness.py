@@ -19,7 +19,8 @@ def classes(trace: xr.Dataset) -> pd.DataFrame:
     """Tell which cells are alive, by the second half of the text as a whole (see `training.liveness`).
 
     Returns:
-        One row a cell: memory, unit, life ('alive', 'silent', 'latched' or 'not finite').
+        One row a cell: memory, unit, life: 'alive', 'silent' (its tanh is constant), 'latched' (saturated: it counts)
+        or 'not finite', as records call them. Notebook 93 writes the definition out.
 
     Raises:
         UsageError: There are no memory cells.
