@@ -76,8 +76,8 @@ class Networks:
             labels[name] += f", {one['scale']} scale" if several else ""
         for label, times in Counter(labels.values()).items():
             if times > 1:  # variations of one experiment: what tells them apart
-                alike = [name for name in labels if labels[name] == label]
-                flags = {name: self.runs[name].experiment.name.split("+")[1:] for name in alike}
+                same = [name for name in labels if labels[name] == label]
+                flags = {name: self.runs[name].experiment.name.split("+")[1:] for name in same}
                 common = set.intersection(*(set(each) for each in flags.values()))
                 own = {name: ", ".join(flag for flag in each if flag not in common) for name, each in flags.items()}
                 labels |= {name: f"{label}; {text}" if text else label for name, text in own.items()}
