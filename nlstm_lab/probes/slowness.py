@@ -176,8 +176,9 @@ def slow_parts(model: Network, text: str | Excerpt, burn_in: int = BURN_IN) -> p
     traced = trace(model, read(text), predictions=False).isel(time=slice(burn_in, None))
     frame = state_timescales(traced)
     states = memory_states(traced) or hidden_states(traced)
-    for (memory, value), rows in frame.groupby(["memory", "value"], sort=False).groups.items():
-        x = VALUES[value](states[memory].values)
+    for key, group in frame.groupby(["memory", "value"], sort=False):
+        memory, value = map(str, key)
+        rows, x = group.index, VALUES[value](states[memory].values)
         told = autocorrelation.Timescales(
             *(frame.loc[rows, name].to_numpy() for name in autocorrelation.Timescales._fields)
         )
