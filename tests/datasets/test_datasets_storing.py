@@ -91,8 +91,8 @@ def test_a_folder_that_cannot_be_read_is_said(home: Path, publish: Publish, monk
     shut = folder(home / "shut", {"poetry/qtrain5": b"train"}) / "poetry"
     monkeypatch.setenv("NLSTM_LAB_DATA", str(home / "shut"))
     shut.chmod(0)
-    for parent in (home, *home.parents[:4]):
-        parent.chmod(0o755)
+    for parent in (home, *home.parents[:3]):
+        parent.chmod(parent.stat().st_mode | 0o055)
     root = os.geteuid() == 0
     try:
         if root:  # who may read everything
