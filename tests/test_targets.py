@@ -136,10 +136,16 @@ def test_the_counts_of_updates_are_targets_of_figure_4():
     assert sum(printed.values()) == 335
 
 
-def test_107_printed_numbers_in_all():
+def test_103_printed_numbers_in_all_and_four_from_memory():
     frame = targets.verdicts(runs())
-    printed = frame[frame["as_printed"].ne("") & frame["kind"].ne("ordering")]
-    assert Counter(printed["document"]) == {"nested_lstm": 50, "hm_rnn": 14 + 22 + 3, "madsen": 18}
+    assert Counter(frame[targets.printed_numbers(frame)]["document"]) == {
+        "nested_lstm": 50,
+        "hm_rnn": 10 + 22 + 3,
+        "madsen": 18,
+    }
+    memory = frame[frame["kind"] == "from memory"]
+    assert memory["as_printed"].tolist() == ["1.40", "1.29", "1.25", "1.39"]
+    assert not memory["anchor"].any()
     assert set(frame.loc[frame["kind"].ne("reference"), "verdict"]) == {"not run"}
 
 
@@ -288,7 +294,18 @@ def test_a_number_is_judged_by_the_mean_over_seeds_with_its_interval_and_every_v
     )
     assert row["ours"] == pytest.approx(1.44)
     assert row["high"] - row["ours"] == pytest.approx(4.302653 * 0.01 / math.sqrt(3))  # t of two degrees of freedom
-    assert (row["seeds"], row["values"], row["verdict"]) == (3, "0: 1.43, 1: 1.44, 2: 1.45", "match")
+    assert (row["seeds"], row["values"], row["verdict"]) == (3, "0: 1.43, 1: 1.44, 2: 1.45", "cannot be judged")
+
+
+@pytest.mark.parametrize(
+    ("spread", "ours", "verdict"),
+    [(0.0001, 1.437, "match"), (0.0001, 1.438, "close"), (0.01, 1.437, "cannot be judged"), (0.01, 1.6, "differs")],
+)
+def test_where_more_than_a_quarter_of_the_other_rows_would_match_nothing_is_said_to(spread, ours, verdict):
+    """With seeds that scatter by .01 twelve of twenty other rows of table 1 are close."""
+    table = runs(("ptb_char_nlstm", "paper", "valid", [ours - spread, ours, ours + spread]))
+    frame = targets.compare("nested_lstm.table1", table).frame
+    assert only(frame[frame["kind"].eq("number") & frame["split"].eq("valid")], seeds=3)["verdict"] == verdict
 
 
 def test_two_seeds_have_a_verdict_but_no_interval():
@@ -553,7 +570,7 @@ def test_compare_shows_one_table_and_saves_it_for_a_paper(tmp_path, monkeypatch)
         "1.4152 to 1.4648",
         "3",
         "paper",
-        "match",
+        "cannot be judged",
     ]
     csv, tex = comparison.save()
     assert (csv.name, tex.name) == ("nested_lstm_table1.csv", "nested_lstm_table1.tex")
@@ -685,15 +702,14 @@ def frame() -> pd.DataFrame:
 @pytest.mark.slow
 def test_the_block_shows_both_splits_with_scale_and_seeds(frame):
     lines = targets.readme_block(frame).splitlines()
-    assert (
-        "|  | NLSTM 2 × 600, bpc | 1.437 / 1.399 | 1.4400 ± 0.0248 / 1.3400 ± 0.0248 | 3 | paper | match / differs |"
-    ) in lines
+    row = "|  | NLSTM 2 × 600, bpc | 1.437 / 1.399 | 1.4400 ± 0.0248 / 1.3400 ± 0.0248 | 3 | paper | "
+    assert f"{row}cannot be judged / differs |" in lines
     assert any(
         line.startswith("| Table 4 | text8: BPC | 10 numbers |") and line.endswith("not run |") for line in lines
     )
     assert "†" not in "".join(lines), "a remark about a row that nobody ran needs no room"
     below = next(line for line in lines if line.startswith("Table 1, bpc, valid: "))
-    assert below.endswith("wrong rows that would pass: 12 of 20 printed, 3 of 8 of ours.")
+    assert below.endswith("how often another row's number would also match: 12 of 20 printed, 3 of 8 of ours.")
     claim = next(line for line in lines if "relatively consistent across many time-steps" in line)
     assert claim.endswith("| -3 ± 1 | 5 | small | fails |")
 

@@ -48,6 +48,7 @@ class Number:
     printed: Decimal | None  # None in the setting that no document prints
     parameters: str
     note: str
+    from_memory: bool = False  # not printed in our copy: it counts in no total
     setting: Setting = "as printed"
 
 
@@ -87,6 +88,7 @@ class Row(Entry):
     layers: StrictInt | None = None
     units: StrictInt | None = None
     parameters: str = ""
+    from_memory: StrictBool = False  # its cell is blank in our copy, and the value the published one as remembered
 
     @property
     def label(self) -> str:
@@ -138,7 +140,10 @@ class Place(Entry):
     def numbers(self) -> tuple[Number, ...]:
         """Every number of the table, row by row; then those of the rescued rows, which are not printed."""
         numbers = [
-            Number(row.label, row.experiment, metric, split, self.evaluation, printed, row.parameters, row.note)
+            Number(
+                *(row.label, row.experiment, metric, split, self.evaluation, printed, row.parameters, row.note),
+                from_memory=row.from_memory,
+            )
             for row in self.rows
             for metric, by_split in (row.model_extra or {}).items()
             for split, printed in by_split.items()

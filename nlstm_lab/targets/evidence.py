@@ -119,8 +119,8 @@ class Discrimination:
         match, close = self.tolerance.match, self.tolerance.close
         printed = f"{self.printed_close} of {self.printed_pairs} printed"
         ours = f", {self.our_close} of {self.our_pairs} of ours" if self.our_pairs else ""
-        text = f"a match is within {match:.3g}, close within {close:.3g}; wrong rows that would pass: {printed}{ours}"
-        return f"{self.metric}, {self.split}: {text}"
+        within = f"{self.metric}, {self.split}: a match is within {match:.3g}, close within {close:.3g}"
+        return f"{within}; how often another row's number would also match: {printed}{ours}"
 
 
 def discriminations(frame: pd.DataFrame) -> Iterator[Discrimination]:

@@ -16,7 +16,7 @@ SPLITS = {"valid": "validation", "test": "test", "": "probes"}
 OUTCOMES = {  # column of the report: the verdicts that it counts, worded as they are counted
     "replicated or close": {"match": "match", "close": "close", "holds": "hold"},
     "not replicated": {"differs": "differ", "fails": "fail"},
-    "inconclusive": {"inconclusive": "inconclusive"},
+    "inconclusive": {"inconclusive": "inconclusive", "cannot be judged": "cannot be judged"},
     "not run": {"not run": "not run", "smaller scale": "only at smaller scale", "few": "with too few seeds"},
 }
 
@@ -33,7 +33,7 @@ Rows = list[dict[Hashable, Any]]
 def report(frame: pd.DataFrame) -> str:
     """Write the whole frame of `verdicts` as a small Markdown table, with the commands that run what lacks runs."""
     counted = frame[frame["anchor"]]
-    few = counted["verdict"].isin(OUTCOMES["inconclusive"]) & counted["seeds"].lt(ENOUGH)
+    few = counted["verdict"].eq("inconclusive") & counted["seeds"].lt(ENOUGH)
     counted = counted.assign(verdict=counted["verdict"].mask(few, "few"))
     lines = ["| | on | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 2) + "|"]
     for label, rows in _families(counted):
@@ -108,7 +108,7 @@ def readme_block(frame: pd.DataFrame) -> str:
     """Write the whole frame of `verdicts` as Markdown: for each document its numbers and its claims.
 
     A table of which nothing was run takes one line. Cells show validation / test where both are printed. Below a
-    document's numbers stands how many wrong rows would pass.
+    document's numbers stands how often another row's number would also match, and what is not printed in our copy.
     """
     frame = frame.assign(digits=digits(frame))
     lines = [READING, ""]
@@ -119,8 +119,12 @@ def readme_block(frame: pd.DataFrame) -> str:
         for place, rows in mine[mine["kind"] == "number"].groupby("place", sort=False):
             caption = document.places[str(place)].caption
             lines += _numbers(rows, caption)
+        if len(blank := mine[mine["kind"] == "from memory"]):
+            lines.append(_cells("", "**Not printed in our copy, so in no total; the value is from memory**", *[""] * 5))
+            for _, rows in blank.groupby("place", sort=False):
+                lines += _numbers(rows, document.places[str(rows["place"].iloc[0])].caption)
         remarks = [f"{document.places[one.place].where}, {one}." for one in discriminations(mine) if one.our_pairs]
-        remarks += notes(mine[(mine["seeds"] > 0) & (mine["kind"] == "number")])
+        remarks += notes(mine[(mine["seeds"] > 0) & mine["kind"].isin(["number", "from memory"])])
         lines += ["", *("\n\n".join(remarks).splitlines()), "", *_statements(mine), ""]
     if frame["own"].any():
         lines += ["**Questions of our own**", "", *_statements(frame[frame["own"]]), ""]
@@ -133,7 +137,8 @@ def _cells(*cells: object) -> str:
 
 def _numbers(rows: pd.DataFrame, caption: str) -> list[str]:
     if not rows["seeds"].any():
-        printed = f"{rows['setting'].eq('as printed').sum()} numbers"
+        count = rows["setting"].eq("as printed").sum()
+        printed = f"{count} number" + ("" if count == 1 else "s")
         return [_cells(rows["where"].iloc[0], caption, printed, "", "", "", "not run")]
     lines = [_cells(rows["where"].iloc[0], caption, "", "", "", "", "")]
     for (subject, setting, metric), row in rows.groupby(["subject", "setting", "metric"], sort=False):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -11,11 +11,12 @@ import pandas as pd
 from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES
 from nlstm_lab.statistics import Interval, compare, p_value, t_interval
 from nlstm_lab.targets.entries import DOCUMENTS, Claim, Document, Number, Ordering, Place, Tolerance, load
-from nlstm_lab.targets.evidence import ENOUGH, Runs, measurements, tolerance
+from nlstm_lab.targets.evidence import ENOUGH, Runs, discriminations, measurements, tolerance
 
-Kind = Literal["number", "reference", "ordering", "claim"]
+Kind = Literal["number", "from memory", "reference", "ordering", "claim"]
 NOT_RUN, SMALLER = "not run", "smaller scale"  # a printed number is judged at paper scale alone
 CITED = "cited"  # by a document from others
+UNJUDGED = "cannot be judged"  # more than a quarter of a table's other rows would match its number, too
 LARGEST_FIRST = SCALES[::-1]  # the largest speaks
 
 
@@ -88,14 +89,21 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
 
 def printed_numbers(frame: pd.DataFrame) -> "pd.Series[bool]":
     """Mark the rows of the verdicts' frame that hold a printed number; the margin printed with an ordering is none."""
-    return frame["as_printed"].ne("") & frame["kind"].ne("ordering")
+    return frame["as_printed"].ne("") & ~frame["kind"].isin(["ordering", "from memory"])
 
 
 def judge(document: Document, place: Place, runs: Runs) -> list[Row]:
     """The rows of one table: its numbers, then its orderings."""
-    return [_number(document, place, number, runs) for number in place.numbers] + [
-        _ordering(document, place, ordering, runs) for ordering in place.orderings
+    numbers = frame(_number(document, place, number, runs) for number in place.numbers)
+    loose = {(one.metric, one.split) for one in discriminations(numbers) if 4 * one.printed_close > one.printed_pairs}
+    rows = [Row(**row) for row in numbers.to_dict("records")]
+    judged = [
+        replace(row, verdict=UNJUDGED)
+        if (row.metric, row.split) in loose and row.verdict in ("match", "close")
+        else row
+        for row in rows
     ]
+    return judged + [_ordering(document, place, ordering, runs) for ordering in place.orderings]
 
 
 def _row(
@@ -125,8 +133,8 @@ def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row
     ended = runs.how_they_ended([number.experiment or ""], scale, values)
     return _row(
         *(document, place.name, place.where, number.printed, ours, number.note, ended),
-        kind="number" if number.experiment else "reference",
-        anchor=number.printed is not None and number.experiment is not None,
+        kind="reference" if not number.experiment else "from memory" if number.from_memory else "number",
+        anchor=number.printed is not None and number.experiment is not None and not number.from_memory,
         own=False,
         subject=number.model,
         experiment=number.experiment or "",
