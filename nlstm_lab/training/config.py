@@ -127,7 +127,7 @@ class TrainingConfig:
             group["lr"] = rate
 
     def changes_at(self, update: int, epoch: int) -> bool:
-        """Say whether what this update does is not what the next one does, so that no graph can repeat it."""
+        """Say whether what `update` does is not what the next one does, so that no graph can repeat it."""
         return update < max(self.warm_up or 0, self.output_bias_first or 0) or self.holds_rates(epoch)
 
     def slope_at(self, epoch: int) -> float | None:
