@@ -1,5 +1,6 @@
 """What is recorded, recomputed: results from histories, scores from weights, verdicts from both."""
 
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -61,7 +62,19 @@ def test_the_committed_tables_follow_from_the_histories(monkeypatch, capsys) -> 
         cli.main()
     told = capsys.readouterr().out
     assert not stopped.value.code, told
-    assert len(told.splitlines()) == 13
+    assert len(told.splitlines()) == 14
+    assert told.splitlines()[-1].startswith("not checked: shares of dead cells")
+
+
+@pytest.mark.slow
+def test_a_record_that_was_left_out_does_not_agree(run: runs.Run, monkeypatch, capsys) -> None:
+    shutil.copytree(run.folder, run.folder.with_name("smoke-seed9"))
+    monkeypatch.setattr(sys, "argv", ["nlstm-lab", "audit", "--no-weights", "nested_lstm.table1"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 1
+    assert "left out: " in (told := capsys.readouterr().out)
+    assert "smoke-seed9" in told
 
 
 @pytest.mark.slow

@@ -74,9 +74,6 @@ __all__ = [
 ]
 
 
-setting = describe_runs  # its former name
-
-
 def ensure(
     name: str | Experiment,
     seed: int = 0,
