@@ -23,7 +23,6 @@ from .plots import points as points
 from .plots import subplots as subplots
 from .plotted import attach as attach
 from .plotted import data as data
-from .points import time_constants as time_constants
 from .saving import manifest as manifest
 from .saving import save as save
 from .style import COLUMN as COLUMN
@@ -37,6 +36,5 @@ from .style import use_style as use_style
 from .tables import differences as differences
 from .tables import folded as folded
 from .tables import table as table
-from .words import accuracy_by_known as accuracy_by_known
+from .time_scales import time_constants as time_constants
 from .words import completions as completions
-from .words import training_curves as training_curves

@@ -15,7 +15,6 @@ from .claims import record_claims as record_claims
 from .completion import Completer as Completer
 from .completion import Completion as Completion
 from .completion import continued as continued
-from .completion import offered as offered
 from .death import first_updates as first_updates
 from .decoding import carriers as carriers
 from .decoding import cell_cuts as cell_cuts

@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -85,17 +84,6 @@ class Completer:
         if len(self._read) > REMEMBERED:
             self._read.popitem(last=False)
         return hidden
-
-
-def offered(model: Network, texts: Sequence[str], k: int = 3) -> pd.DataFrame:
-    """Offer the `k` likeliest words for each text as one line.
-
-    Returns:
-        A row a text: text, suggestions (with their probabilities).
-    """
-    completer = Completer(model)
-    lines = [", ".join(f"{one.word} {one.probability:.0%}" for one in completer(text, k)) for text in texts]
-    return pd.DataFrame({"text": list(texts), "suggestions": lines})
 
 
 def continued(

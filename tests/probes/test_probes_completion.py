@@ -9,7 +9,7 @@ from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import texts
-from nlstm_lab.probes.completion import Completer, continued, offered
+from nlstm_lab.probes.completion import Completer, continued
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
@@ -115,15 +115,6 @@ def test_a_keystroke_reads_the_new_character_alone():
     for n in range(3):
         completer(text + " fa"[: n + 1])
     assert read == [1, 1, 1]
-
-
-def test_a_table_of_suggestions_has_a_line_for_each_text():
-    model = network()
-    model.words = WORDS
-    frame = offered(model, [" ba", " "], k=2)
-    (first, second) = complete(model, " ba", k=2)
-    line = f"{first.word} {first.probability:.0%}, {second.word} {second.probability:.0%}"
-    assert frame["suggestions"].tolist() == [line, offered(model, [" "], k=2)["suggestions"].item()]
 
 
 @pytest.mark.slow
