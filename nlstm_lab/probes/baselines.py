@@ -37,7 +37,13 @@ def untrained(model: Network, seed: int = 0) -> Network:
     trained = dict(model.named_parameters())
     for name, weight in fresh.named_parameters():
         old = trained.get(name)
-        if old is not None and old.dim() > 1 and torch.equal(old, weight) and old.unique().numel() > 2:
+        if (
+            old is not None
+            and not old.is_meta
+            and old.dim() > 1
+            and torch.equal(old, weight)
+            and old.unique().numel() > 2
+        ):
             raise UsageError(f"{name} is not drawn anew by `reset_parameters`, so the network would stay trained in it")
     return fresh
 
