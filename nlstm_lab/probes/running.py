@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -85,6 +86,7 @@ def checked(new: Any, old: Tensor, where: str) -> Tensor:
 
 
 Where = str | tuple[Any, ...]  # a name, (name, time) or (name, time, units)
+Edits = Mapping[Where, Edit] | Sequence[tuple[Where, Edit]]
 PREACTIVATION = "preactivation"
 
 
@@ -111,7 +113,7 @@ class Reading:
 def run(
     model: Network,
     text: Texts,
-    edits: Mapping[Where, Edit] | None = None,
+    edits: Edits | None = None,
     keep: Sequence[str] | None = None,
     *,
     gradients: bool = False,
@@ -129,8 +131,9 @@ def run(
         edits: Functions of values [B, units] by where they are made: a name, (name, time) or (name, time, units).
             Names are those of memories ("inner", "layer 2", "cell") and hidden states ("h", "layer 2 h"), with
             " before" behind them or not; of gates behind a memory's name ("inner f"; of cells without memories "r" or
-            "layer 2 r"); of pre-activations ("inner preactivation f"). A time is a step or a range of steps, units
-            are a tuple of numbers. Edits of one place are made in their order.
+            "layer 2 r"); of pre-activations ("inner preactivation f"). A time is a step, from the end where it is
+            negative, a slice that may be open, or several steps; units are one, a slice, or several. Slices and lists
+            are no keys of a dict: hand in pairs, [(where, edit), ...]. Edits of one place are made in their order.
         keep: Variables of the trace that are kept, all by default; [] for the logits alone.
         gradients: Whether the logits and values can be differentiated, by whatever the edits bring in.
         state: The packed state with which the first step begins; None for zeros.
@@ -178,19 +181,37 @@ def _hook(edits: Mapping[str, Sequence[Edit]], seen: set[str]) -> Hook:
     return hook
 
 
+def _whole(asked: Any, size: int, message: str, from_end: bool = False) -> list[int]:
+    """The numbers below `size` that an int, a slice, a range or a list of ints asks for; None asks for all."""
+    if asked is None or isinstance(asked, slice):
+        found = list(range(size)[asked or slice(None)])
+    else:
+        found = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
+    whole = all(isinstance(each, Integral) and not isinstance(each, bool) for each in found)
+    lowest = -size if from_end else 0
+    if not found or not whole or not all(lowest <= each < size for each in found):
+        raise UsageError(f"{message} 0 to {size - 1}, at least one of them, by int, slice or list")
+    return [int(each) % size for each in found]
+
+
 class _Plan:
     """Which edits are made before and inside each step."""
 
-    def __init__(self, unit: Recurrent, shape: Sequence[int], edits: Mapping[Where, Edit]) -> None:
+    def __init__(self, unit: Recurrent, shape: Sequence[int], edits: Edits) -> None:
         self.unit, self.batch = unit, shape[1]
         self.at_entry: dict[int, list[tuple[str, Edit]]] = defaultdict(list)
         self.inside: dict[tuple[int, int], dict[str, list[Edit]]] = defaultdict(dict)
         self.wanted: dict[int, list[tuple[str, int, int, str]]] = defaultdict(list)
-        for where, edit in edits.items():
-            name, time, units = (*((where,) if isinstance(where, str) else where), None, None)[:3]
-            steps = range(shape[0]) if time is None else time if isinstance(time, range) else [time]
-            if not len(steps) or not all(step in range(shape[0]) for step in steps):
-                raise UsageError(f"{name!r} cannot be edited at {time}: the text has the steps 0 to {shape[0] - 1}")
+        for where, edit in edits.items() if isinstance(edits, Mapping) else edits:
+            parts = (where,) if isinstance(where, str) else where
+            if not isinstance(parts, tuple) or len(parts) not in (1, 2, 3) or not isinstance(parts[0], str):
+                raise UsageError(f"an edit is made at a name, (name, time) or (name, time, units), not {where!r}")
+            name, time, units = (*parts, None, None)[:3]
+            steps = _whole(
+                time, shape[0], f"{name!r} cannot be edited at {time}: the text has the steps", from_end=True
+            )
+            if units is not None:
+                units = _whole(units, unit.hidden_size, f"units of {name!r} must be chosen from")
             for step in steps:
                 self._plan(name, step, chosen(edit, units, f"{name!r} at step {step}"))
 
@@ -213,6 +234,8 @@ class _Plan:
         owners |= {memory: divmod(k, len(memories) // layers) for k, memory in enumerate(memories)}
         if name in memories:
             return *owners[name], "c"
+        if memories and name.rpartition(" ")[2] == "c":  # of which memory?
+            raise UsageError(self._lacks(name, []))
         owner = max((each for each in owners if name.startswith(f"{each} " if each else "")), key=len, default=None)
         if owner is None:
             raise UsageError(self._lacks(name, []))

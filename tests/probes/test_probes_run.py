@@ -181,7 +181,6 @@ def test_keeping_less(network, text):
         ("inner r", zero, "inner r"),
         ("inner preactivation z", zero, "preactivation"),
         (("inner", 20), zero, "20"),
-        (("inner", -1), zero, "-1"),
         (("inner", range(30, 40)), zero, "range"),
         (("inner", 3, (8,)), zero, "0 to 7"),
         (("inner before", 3, ()), zero, "0 to 7"),
@@ -240,3 +239,34 @@ def test_a_wrapped_network_and_another_memory_function(text):
     with pytest.raises(UsageError, match="layer 1"):
         run(model, text[:9], edits={"inner": zero})
     assert isinstance(model.recurrent, LSTM)
+
+
+@pytest.mark.parametrize(
+    ("place", "same"),
+    [
+        (("inner", -1), ("inner", 399)),
+        (("inner", slice(390, None)), ("inner", range(390, 400))),
+        (("inner", [5, 9]), ("inner", (5, 9))),
+        (("inner", 12, 7), ("inner", 12, (7,))),
+        (("inner", 12, slice(6, None)), ("inner", 12, [6, 7])),
+    ],
+)
+def test_times_and_units_are_ints_slices_or_lists(network, text, place, same):
+    model = network()
+    first, second = (run(model, text, [(each, zero)], keep=[]).logits for each in (place, same))
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (("c", 3), "outer, inner"),
+        (("inner", 3, 1, 2), r"\(name, time, units\)"),
+        (("inner", 400), "0 to 399"),
+        (("inner", 3, 1.5), "units.*0 to 7"),
+        (("inner", True), "0 to 399"),
+    ],
+)
+def test_places_that_are_none_are_refused(network, text, place, message):
+    with pytest.raises(UsageError, match=message):
+        run(network(), text, {place: zero}, keep=[])
