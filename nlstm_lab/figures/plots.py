@@ -85,6 +85,11 @@ def lines(
 
     Raises:
         UsageError: There is nothing to draw, or a line has two values of a seed at one x.
+
+    >>> loss = {"model": "lstm", "seed": [0, 0, 1, 1], "epoch": [1, 2, 1, 2], "bpc": [2.0, 1.8, 2.1, 1.7]}
+    >>> figure, axes = lines(pd.DataFrame(loss), "epoch", "bpc")
+    >>> len(axes[0, 0].lines)  # two seeds and their mean
+    3
     """
     figure, axes, panels = _facets(frame, row, col, width, height, labels, share)
     with context():

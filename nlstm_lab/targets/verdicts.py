@@ -96,7 +96,7 @@ def judge(document: Document, place: Place, runs: Runs) -> list[Row]:
     """The rows of one table: its numbers, then its orderings."""
     numbers = frame(_number(document, place, number, runs) for number in place.numbers)
     loose = {(one.metric, one.split) for one in discriminations(numbers) if 4 * one.printed_close > one.printed_pairs}
-    rows = [Row(**row) for row in numbers.to_dict("records")]
+    rows = [Row(**{str(name): value for name, value in row.items()}) for row in numbers.to_dict("records")]
     judged = [
         replace(row, verdict=UNJUDGED)
         if (row.metric, row.split) in loose and row.verdict in ("match", "close")
