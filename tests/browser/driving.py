@@ -9,7 +9,7 @@ SCREENSHOTS = Path(__file__).parent / "screenshots"
 ASKED = bool(os.environ.get("SCREENSHOTS"))  # whether a person is going to look at pictures that no test compares
 HARMLESS = ("favicon", "ResizeObserver loop")  # what says nothing of a widget
 SECOND = 1000  # milliseconds
-PATIENCE = 300  # seconds until an answer counts as none: machines may be busy
+PATIENCE = 100  # seconds until an answer counts as none: machines may be busy
 START = 900  # seconds for JupyterLab, a kernel and the cells of a notebook
 
 # resolves when nothing has moved or changed for so many frames

@@ -47,10 +47,10 @@ def test_notebook_12(notebook) -> None:
     page.show("explorer-raw")
 
     # another run, and another text: Python answers
-    page.widget().get_by_role("button", name="show as printed").click()
-    page.see("h3", "units are latched here")
+    page.widget().get_by_role("button", name="show baseline initialization").click()
+    page.see("h3", "units are saturated here")
     page.show("explorer-as-printed")
-    page.widget().get_by_label("Run").select_option("stacked LSTM, as printed, seed 1, small scale")
+    page.widget().get_by_label("Run").select_option("stacked LSTM, baseline initialization, seed 1, small scale")
     page.see("h3", "layer 2, unit")
     page.widget().get_by_label("Text: type").fill("another text")
     page.see(".nl-text", "another text")
@@ -169,8 +169,8 @@ def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
     page.tab.get_by_label("Text: type").fill("<script>window.hacked=1</script> é")
     page.see(".nl-text", "script")
     page.see("p", "read as")
-    page.tab.get_by_role("button", name="show as printed").click()
-    page.see("h3", "are latched here")
+    page.tab.get_by_role("button", name="show baseline initialization").click()
+    page.see("h3", "are saturated here")
     page.tab.get_by_label("Text: type").fill("")
     assert "empty" in page.error()
     page.tab.get_by_label("Text: type").fill("a link shows this again")
@@ -187,7 +187,7 @@ def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
     page.until("location.hash.includes('again') && location.hash.includes('span=%5B2%2C5%5D')")
     page.open_file(written, page.tab.url.partition("#")[2])
     page.see(".nl-text", "a link shows this again")
-    page.see("h3", "are latched here")
+    page.see("h3", "are saturated here")
     page.see(".nl-unit h3", "“link”")
     assert page.tab.evaluate("window.hacked") is None
     assert not page.fetched_elsewhere()

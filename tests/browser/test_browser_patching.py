@@ -42,7 +42,7 @@ def test_in_a_notebook(notebook) -> None:
     page.no_error()
     widget.get_by_label("over", exact=True).fill("d")
     page.see(".nl-sum", "over “d”")
-    widget.get_by_label("Run", exact=True).select_option("stacked LSTM, output bias at log-frequencies, seed 0")
+    widget.get_by_label("Run", exact=True).select_option("stacked LSTM, initialized at the log-frequencies, seed 0")
     page.see(".nl-body h3", "layer 1")
     assert widget.locator(".nl-text").count() == 4
 

@@ -27,7 +27,10 @@ def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
     assert page.look("runs-picked") != first
     offered = page.widget(1).get_by_label("Run").locator("option")
     offered.nth(1).wait_for(state="attached")
-    assert set(offered.all_inner_texts()) == {"Nested LSTM, as printed, seed 0", "stacked LSTM, as printed, seed 1"}
+    assert set(offered.all_inner_texts()) == {
+        "Nested LSTM, baseline initialization, seed 0",
+        "stacked LSTM, baseline initialization, seed 1",
+    }
 
     page.widget().get_by_label("Find runs").fill("")
     heading = page.widget().get_by_role("columnheader").filter(has_text="valid")
