@@ -16,7 +16,6 @@ import catalogue
 import links
 import nbformat
 import written
-from sphinx.cmd.build import main as sphinx
 
 from nlstm_lab import execute, paths
 
@@ -35,6 +34,8 @@ PAGES = {  # the committed pages, as they are called on the site
 
 def build() -> int:
     """Write the sources, build, copy what is downloaded, check: the exit code."""
+    from sphinx.cmd.build import main as sphinx  # the tests of what this module writes need no Sphinx
+
     for folder in (SOURCE, BUILT.parent):  # what MyST-NB extracts lies beside what is built
         shutil.rmtree(folder, ignore_errors=True)
     SOURCE.mkdir(parents=True)

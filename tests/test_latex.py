@@ -51,7 +51,7 @@ def test_a_latex_table_has_minus_signs_and_names_what_made_it():
     assert first[0].strip() == r"a \& b\_c 50 \%"
     place = [name.strip() for name in head].index(r"ours [95 \% interval]")
     assert (sides[place], first[place].strip()) == ("r", r"$-$1.4400 [$-$1.4648, $-$1.4152]")
-    assert re.match(r"% .*booktabs.*nlstm_lab \d+\.\d+\.\d+ at commit \w+\.", tex)
+    assert re.match(r"% .*booktabs.*nlstm_lab \d+\.\d+\.\d+\S* at commit \w+\.", tex)
 
 
 def test_a_table_that_says_the_same_keeps_the_commit_that_made_it(tmp_path, monkeypatch):

@@ -48,7 +48,7 @@ PYTHON = re.findall(r"^```python\n(.*?)^```", SHOWING, re.MULTILINE | re.DOTALL)
 # What needs the network, a browser or a cluster is checked without it, by the tests below. Sweeps and figures run in
 # test_cli_training.py, test_committed.py and test_collection.py.
 CLUSTER = ("nlstm-lab sweep ", "nlstm-lab figures ")
-CHECKED_OTHERWISE = ("make ", "nlstm-lab data fetch ", "srun ", "dask scheduler ", *CLUSTER)
+CHECKED_OTHERWISE = ("make ", "python benchmarks/", "nlstm-lab data fetch ", "srun ", "dask scheduler ", *CLUSTER)
 RUN = [line for line in dict.fromkeys(LINES) if not line.startswith(CHECKED_OTHERWISE)]
 NOVEL = "It was a dark and stormy night; the rain fell in torrents, except at occasional intervals.\n" * 300
 
@@ -112,7 +112,8 @@ def test_python_runs_as_it_stands(block: str, at: Path) -> None:
         block = block.replace('scale="small"', 'scale="smoke"')
     ended_well(execute, block)
     for name in re.findall(r'save\(.*"(my_\w+)"', block):
-        assert (at / "workspaces" / "figures" / f"{name}.pdf").stat().st_size > 1000
+        (saved,) = at.rglob(f"figures/{name}.pdf")
+        assert saved.stat().st_size > 1000
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.startswith("make ")])

@@ -83,7 +83,7 @@ def test_an_author_overrides_the_style_in_one_line(trace):
     finally:
         figures.override()
     with style.context():
-        assert mpl.rcParams["font.size"] == 8
+        assert mpl.rcParams["font.size"] == 7
 
 
 @pytest.mark.slow
