@@ -26,7 +26,7 @@ def sort(page: Page) -> None:
     page.widget(2).get_by_label("Text: type").fill("<script>window.hacked=1</script> ü")
     page.see(".nl-text", "script", 1)
     page.widget().get_by_label("pick ptb_char_nlstm/small-seed0").uncheck()
-    page.see("select", "baseline initialization", 2)
+    page.see("select", "initialized at", 2)
     page.show("dashboard", 1)
     page.show("dashboard-cut", 2)
 
