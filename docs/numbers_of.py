@@ -219,7 +219,7 @@ def any_dead(pattern: str, scale: str) -> bool:
 
 @cache
 def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.DataFrame:
-    """A study of the Nested LSTM and the stack of its size on the Penn Treebank, all seeds and both starts."""
+    """A study of the Nested LSTM and the stack of its size on the Penn Treebank: all seeds, both initializations."""
     names = [f"{name}{start}" for name in PTB.values() for start in STARTS.values()]
     networks = [(run, run.model()) for name in names for run in lab.runs.recorded(name, "small")]
     return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start))
@@ -227,7 +227,7 @@ def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.Dat
 
 @cache
 def of_paper_size(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.DataFrame:
-    """A study of the same two as printed, and of the Nested LSTM at the log-frequencies, at the paper's scale."""
+    """A study of the same two at the paper's scale, and of the Nested LSTM at the log-frequencies."""
     names = [*PTB.values(), f"{PTB['nlstm']}_logfreq"]
     networks = [(run, run.model()) for name in names for run in lab.runs.recorded(name, "paper")]
     return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start))
@@ -245,7 +245,7 @@ def at_paper_size(
 
 
 def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:
-    """The mean delay of the divergence after a swap at the paper's scale, or its `kl` or `loss_increase`."""
+    """The mean delay of the divergence after a resample ablation at paper scale, or its `kl` or `loss_increase`."""
     return _one(_of_paper_size(lab.probes.lost, lab.probes.cuts), column, memory | {"kind": "swap"})
 
 
@@ -256,7 +256,7 @@ def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -
 
 
 def carriers_at_paper_size(memory: dict[str, str]) -> int:
-    """The fewest single cells of a memory whose swaps cost half of what all cells' swaps do, at the paper's scale."""
+    """The fewest cells whose single ablations cost half of what those of all cells do, at paper scale."""
     return int(_one(_of_paper_size(lab.probes.carriers, lab.probes.cell_cuts), "half", memory))
 
 
@@ -408,12 +408,12 @@ def slower(
 
 
 def missed(first: dict[str, str], second: dict[str, str], start: str) -> Interval:
-    """By how many predictions the mean delay of the divergence is longer after a swap of the first memory."""
+    """By how many predictions the mean delay of the divergence is longer after an ablation of the first memory."""
     return _pair(_swaps().query("start == @start"), "lag", first, second)
 
 
 def swap_costs(which: dict[str, str], start: str) -> Interval:
-    """What a swap of a memory adds to the loss, nats over a hundred predictions."""
+    """What a resample ablation of a memory adds to the loss, nats over a hundred predictions."""
     chosen = _swaps().query("start == @start")
     for column, value in which.items():
         chosen = chosen[chosen[column] == value]
@@ -427,7 +427,7 @@ def _swaps() -> pd.DataFrame:
 
 @cache
 def accuracies(condition: str) -> "pd.Series[float]":
-    """How well a probe tells the class of the last complete word, by start and memory (not the hidden states)."""
+    """How well a probe tells the class of the last complete word, by initialization and memory (no hidden states)."""
     found = of_both_starts(lab.probes.contents, start=30000).query("label == 'word_class' and condition == @condition")
     means = found.groupby(["start", "memory"])["score"].mean()
     return means[[not memory.endswith("h") for _, memory in means.index]]
