@@ -59,7 +59,7 @@ def test_a_table_that_says_the_same_keeps_the_commit_that_made_it(tmp_path, monk
     one = comparison([1.43, 1.44, 1.45])
     _, tex = one.save()
     before = tex.read_bytes()
-    monkeypatch.setattr("nlstm_lab.targets.comparison.commit", lambda: "later")
+    monkeypatch.setattr("nlstm_lab.targets.rendering.commit", lambda: "later")
     one.save()
     assert tex.read_bytes() == before
     targets.Comparison(one.target, "", "", one.frame[1:]).save()

@@ -13,9 +13,9 @@ from scipy import stats
 import nlstm_lab as lab
 from nlstm_lab import paths, settings, targets
 from nlstm_lab.errors import DamagedFile, UsageError
-from nlstm_lab.targets.comparison import shown
+from nlstm_lab.targets import shown
 from nlstm_lab.targets.entries import Tolerance
-from nlstm_lab.targets.evidence import Runs, discriminations, tolerance
+from nlstm_lab.targets.verdicts import Runs, discriminations, tolerance
 
 FIXED = "+batch_order=fixed"  # how table 3 is read (data/targets/protocol.md)
 
@@ -112,15 +112,14 @@ def test_every_printed_number_is_a_target_with_the_documents_digits(name, expect
     for place in targets.load(name).places.values():
         for number in place.numbers:
             if number.experiment and number.setting == "as printed":
-                found.setdefault(number.experiment, {}).setdefault(number.metric, []).append(str(number.printed))
+                found.setdefault(number.experiment, {}).setdefault(number.metric, []).append(number.as_printed)
     assert found == expected
 
 
 def test_the_numbers_cited_from_others_are_there_and_never_run():
     places = targets.load("hm_rnn").places
     found = {
-        name: [str(number.printed) for number in place.numbers if number.experiment is None]
-        for name, place in places.items()
+        name: [number.as_printed for number in place.numbers if not number.experiment] for name, place in places.items()
     }
     assert {name: values for name, values in found.items() if values} == CITED
     frame = targets.verdicts(runs())
@@ -163,7 +162,7 @@ def test_103_printed_numbers_in_all_and_four_from_memory():
     ],
 )
 def test_tolerances_are_shares_of_the_smallest_difference_that_is_claimed(document, place, metric, split, smallest):
-    within = tolerance(targets.load(document).places[place], metric, split, Runs())
+    within = tolerance(targets.load(document).places[place], metric, split, Runs(runs()))
     assert (within.match, within.close) == pytest.approx((smallest / 4, smallest / 2))
 
 
@@ -175,16 +174,14 @@ def test_no_tolerance_is_narrower_than_what_seeds_scatter_or_digits_say():
         ("ptb_char_lstm3", [1.0, 2.0]),
     ]
     table = runs(*((name, "paper", "valid", values) for name, values in rows))
-    within = tolerance(place, "bpc", "valid", Runs.of(table))
+    within = tolerance(place, "bpc", "valid", Runs(table))
     assert (within.match, within.close) == pytest.approx(
         (0.015, 0.03)
     )  # the median of .02 and .01; two seeds say nothing
-    within = tolerance(
-        place, "bpc", "valid", Runs.of(runs(("ptb_char_nlstm_logfreq", "paper", "valid", [1.0, 2.0, 3.0])))
-    )
+    within = tolerance(place, "bpc", "valid", Runs(runs(("ptb_char_nlstm_logfreq", "paper", "valid", [1.0, 2.0, 3.0]))))
     assert within.match == pytest.approx(0.003 / 4), "rows that no document prints say nothing of those that it does"
     two_digits = targets.load("hm_rnn").places["table1_ptb"]
-    assert tolerance(two_digits, "bpc", "test", Runs()).match == 0.005
+    assert tolerance(two_digits, "bpc", "test", Runs(runs())).match == 0.005
 
 
 def test_how_many_wrong_rows_would_pass():
@@ -192,9 +189,9 @@ def test_how_many_wrong_rows_would_pass():
     frame = targets.compare("nested_lstm.table2", table).frame
     (valid, test) = discriminations(frame)
     assert valid.tolerance.close == pytest.approx((674.82 - 629.71) / 2)
-    assert (valid.printed_pairs, valid.printed_close) == (20, 2)  # 680.15 and 674.82
-    assert (valid.our_pairs, valid.our_close) == (8, 3)  # 660 is close to both of them; one of the three is its own row
-    assert (test.our_pairs, test.our_close) == (0, 0)
+    assert valid.printed == (2, 20)  # 680.15 and 674.82
+    assert valid.ours == (3, 8)  # 660 is close to both of them; one of the three is its own row
+    assert test.ours == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -211,12 +208,14 @@ def test_the_nested_lstm_is_said_to_beat_every_baseline(place, task, reading, sp
     orderings = [ordering for ordering in entries.orderings if ordering.better == nested]
     expected = dict.fromkeys((f"{task}_{baseline}{reading}" for baseline in BASELINES), splits * metrics)
     assert Counter(ordering.worse for ordering in orderings) == expected
-    assert all(ordering.printed is not None and ordering.printed > 0 for ordering in orderings)
+    assert all(ordering.printed > 0 for ordering in orderings)
 
 
 def test_the_printed_margins_are_the_ones_that_the_text_names():
     places = targets.load("nested_lstm").places
-    margin = {(o.better, o.worse, o.metric, o.split): o.printed for p in places.values() for o in p.orderings}
+    margin = {
+        (o.better, o.worse, o.metric, o.split): Decimal(o.as_printed or 0) for p in places.values() for o in p.orderings
+    }
     assert margin["ptb_char_nlstm", "ptb_char_lstm2", "bpc", "test"] == Decimal("0.035")
     assert round(margin["poetry_nlstm", "poetry_lstm1", "perplexity", "test"]) == 45
     nested, stack, layer = (f"mnist_{row}{FIXED}" for row in ("nlstm", "lstm2", "lstm1"))
@@ -308,83 +307,36 @@ def test_where_more_than_a_quarter_of_the_other_rows_would_match_nothing_is_said
     assert only(frame[frame["kind"].eq("number") & frame["split"].eq("valid")], seeds=3)["verdict"] == verdict
 
 
-def test_two_seeds_have_a_verdict_but_no_interval():
-    row = targets.verdicts(runs(("ptb_char_nlstm", "paper", "valid", [1.49, 1.50])))
-    row = row[row["seeds"] == 2].iloc[0]
-    assert row["verdict"] == "differs"
-    assert math.isnan(row["low"])
-    assert math.isnan(row["high"])
-
-
-def test_small_runs_earn_no_verdict_on_a_printed_number_though_they_are_shown():
-    row = targets.verdicts(runs(("ptb_char_nlstm", "small", "valid", [1.437] * 3)))
-    row = row[row["seeds"] > 0].iloc[0]
-    assert (row["ours"], row["scale"], row["verdict"]) == (1.437, "small", "smaller scale")
-
-
-def test_smoke_runs_read_another_text_and_are_not_set_beside_a_printed_number():
-    frame = targets.verdicts(runs(("ptb_char_nlstm", "smoke", "valid", [1.437] * 3)))
-    assert not frame["seeds"].any()
-
-
-def test_paper_runs_speak_before_small_ones():
-    table = runs(("ptb_char_nlstm", "small", "valid", [2.0, 2.0, 2.0]), ("ptb_char_nlstm", "paper", "valid", [1.438]))
-    row = targets.verdicts(table)
-    row = row[row["seeds"] > 0].iloc[0]
-    assert (row["ours"], row["scale"], row["verdict"]) == (1.438, "paper", "close")
-
-
-def test_only_the_documents_reader_counts():
-    assert not targets.verdicts(runs(("ptb_char_nlstm", "paper", "valid", [1.4]), evaluation="streams"))["seeds"].any()
-    table = runs(("ptb_char_hmlstm_step", "paper", "test", [1.25]), evaluation="streams")
-    assert targets.verdicts(table)["seeds"].any()
-
-
-def test_validation_and_test_are_judged_and_counted():
-    frame = targets.verdicts(
-        runs(("ptb_char_lstm1", "paper", "valid", [1.489]), ("ptb_char_lstm1", "paper", "test", [1.356]))
-    )
-    rows = frame[(frame["seeds"] > 0) & (frame["kind"] == "number")]
-    assert list(zip(rows["split"], rows["anchor"], rows["verdict"], strict=True)) == [
-        ("valid", True, "match"),
-        ("test", True, "differs"),
-    ]
-
-
-def test_an_ordering_counts_on_the_splits_that_its_sentence_speaks_of():
-    frame = targets.verdicts(runs())
-    said = frame[frame["says"].str.contains("by a perplexity of 45 on the test set")]
-    assert set(zip(said["split"], said["anchor"], strict=True)) == {("valid", False), ("test", True)}
-    said = frame[frame["says"].str.contains("both on the validation and test datasets")]
-    assert said["anchor"].all()
-    assert len(said) == 16
-
-
-def test_what_is_not_blind_says_so_and_one_number_counts_once():
-    frame = targets.verdicts(runs())
-    poetry = frame[(frame["where"] == "Table 2") & (frame["kind"] == "number") & (frame["document"] == "nested_lstm")]
-    assert poetry["note"].str.contains("tried before").all()
-    dies, kept = (only(frame, place=name) for name in ("inner_memory_dies", "log_frequencies_keep_it_alive"))
-    assert (dies["anchor"], kept["anchor"]) == (True, False)
-    assert kept["note"]
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ([("paper", [1.49, 1.50])], (1.495, "paper", "differs")),  # two seeds: a verdict without an interval
+        ([("small", [1.437] * 3)], (1.437, "small", "smaller scale")),
+        ([("small", [2.0] * 3), ("paper", [1.438])], (1.438, "paper", "close")),  # the paper's scale speaks first
+        ([("smoke", [1.437] * 3)], None),  # which reads another text
+    ],
+)
+def test_which_scale_is_set_beside_a_printed_number(tables, expected):
+    frame = targets.verdicts(runs(*(("ptb_char_nlstm", scale, "valid", values) for scale, values in tables)))
+    found = frame[frame["seeds"] > 0][["ours", "scale", "verdict"]]
+    assert found.apply(tuple, axis=1).head(1).tolist() == ([] if expected is None else [expected])
+    assert frame["low"].notna().any() == (expected == (1.437, "small", "smaller scale"))
 
 
 @pytest.mark.slow
-def test_the_rescued_rows_are_shown_but_never_counted():
-    ran = runs(*(("ptb_char_nlstm_logfreq", "paper", split, [1.437]) for split in ("valid", "test")))
-    frame = targets.verdicts(ran)
+def test_the_rescued_rows_are_shown_with_the_tables_digits_but_never_counted():
+    table = runs(*(("ptb_char_nlstm_logfreq", "paper", split, [1.43, 1.44, 1.45]) for split in ("valid", "test")))
+    frame = targets.verdicts(table)
     row = only(frame[frame["seeds"] > 0], kind="number", split="valid")
     assert (row["setting"], row["verdict"], row["anchor"]) == ("log-frequencies", "", False)
     block = targets.readme_block(frame)
-    assert "|  | NLSTM 2 × 600, bpc, log-frequencies |  | 1.4370 / 1.4370 | 1 | paper |  |" in block
-    rescued = {
-        number.experiment
-        for place in targets.load("nested_lstm").places.values()
-        for number in place.numbers
-        if number.setting == "log-frequencies"
-    }
+    assert "|  | NLSTM 2 × 600, bpc, log-frequencies |  | 1.4400 ± 0.0248 / 1.4400 ± 0.0248 | 3 | paper |  |" in block
+    row = only(shown(frame), **{"": "NLSTM 2 × 600, log-frequencies", "split": "valid", "scale": "paper"})
+    assert list(row[["printed", "ours", "95 % interval", "verdict"]]) == ["", "1.4400", "1.4152 to 1.4648", ""]
+    own = frame[frame["setting"] == "log-frequencies"]
     tasks = ("ptb_char", "poetry", "text8")
-    assert rescued == {f"{task}_{row}_logfreq" for task in tasks for row in (*BASELINES, "nlstm")}
+    assert set(own["experiment"]) == {f"{task}_{row}_logfreq" for task in tasks for row in (*BASELINES, "nlstm")}
+    assert own["printed"].isna().all()
 
 
 # Orderings
@@ -490,47 +442,29 @@ def test_a_substitute_may_decide_an_ordering_but_is_never_set_beside_a_printed_n
 # Claims
 
 
+SLOWER, DIES, UPDATES = "nested_lstm.inner_slower_than_outer", "nested_lstm.inner_memory_dies", "hm_rnn.updates_layer2"
+
+
 @pytest.mark.parametrize(
-    ("value", "low", "high", "verdict"),
+    ("name", "rows", "verdict"),
     [
-        (2.0, 0.1, 3.9, "holds"),
-        (-2.0, -3.9, -0.1, "fails"),
-        (2.0, 0.0, 4.0, "inconclusive"),
-        (-2.0, -4.0, 0.0, "inconclusive"),
-        (2.0, -0.1, 4.1, "inconclusive"),
-        (2.0, math.nan, math.nan, "inconclusive"),
+        (SLOWER, [("small", 2.0, 0.1, 3.9, 5)], "holds"),
+        (SLOWER, [("small", -2.0, -3.9, -0.1, 5)], "fails"),
+        (SLOWER, [("small", 2.0, 0.0, 4.0, 5)], "inconclusive"),
+        (SLOWER, [("small", 2.0, math.nan, math.nan, 5)], "inconclusive"),
+        (SLOWER, [("small", 2.0, 1.0, 3.0, 5), ("paper", -9.0, math.nan, math.nan, 1)], "holds"),  # has an interval
+        (SLOWER, [("small", 2.0, 1.0, 3.0, 5), ("paper", -9.0, -9.9, -8.0, 3)], "fails"),  # is larger
+        (DIES, [("small", 0.9, 0.4, 1.0, 5)], "inconclusive"),  # its own bound is a half
+        (DIES, [("small", 0.9, 0.51, 1.0, 5)], "holds"),
+        (UPDATES, [("paper", 60.0, 51.0, 69.0, 3)], "match"),  # a printed count, which a probe measures
+        (UPDATES, [("paper", 70.0, 61.0, 79.0, 3)], "close"),
+        (UPDATES, [("paper", 100.0, 91.0, 109.0, 3)], "differs"),
+        (UPDATES, [("small", 56.0, 47.0, 65.0, 3)], "smaller scale"),
     ],
 )
-def test_a_claim_holds_when_its_whole_interval_lies_above(value, low, high, verdict):
-    claims = measured(("nested_lstm.inner_slower_than_outer", "small", value, low, high, 5))
-    row = only(targets.verdicts(runs(), claims), place="inner_slower_than_outer")
-    assert (row["verdict"], row["scale"], row["seeds"]) == (verdict, "small", 5)
-
-
-def test_a_claims_largest_scale_with_three_seeds_speaks():
-    name = "nested_lstm.inner_slower_than_outer"
-    claims = measured((name, "small", 2.0, 1.0, 3.0, 5), (name, "paper", 9.0, math.nan, math.nan, 1))
-    row = only(targets.verdicts(runs(), claims), place="inner_slower_than_outer")
-    assert (row["scale"], row["seeds"], row["verdict"]) == ("small", 5, "holds")
-
-
-def test_a_claim_is_judged_against_its_own_bound():
-    for low, verdict in ((0.4, "inconclusive"), (0.51, "holds")):
-        claims = measured(("nested_lstm.inner_memory_dies", "small", 0.9, low, 1.0, 5))
-        assert only(targets.verdicts(runs(), claims), place="inner_memory_dies")["verdict"] == verdict
-
-
-@pytest.mark.slow
-def test_a_printed_count_is_a_number_that_a_probe_measures():
-    for scale, value, verdict in (
-        ("paper", 60.0, "match"),
-        ("paper", 70.0, "close"),
-        ("paper", 100.0, "differs"),
-        ("small", 56.0, "smaller scale"),
-    ):
-        claims = measured(("hm_rnn.updates_layer2", scale, value, value - 9, value + 9, 3))
-        row = only(targets.verdicts(runs(), claims), place="updates_layer2")
-        assert (row["ours"], row["verdict"]) == (value, verdict)
+def test_a_claim_is_judged_by_its_interval_at_the_largest_scale_that_has_one(name, rows, verdict):
+    frame = targets.verdicts(runs(), measured(*((name, *row) for row in rows)))
+    assert only(frame, place=name.partition(".")[2])["verdict"] == verdict
 
 
 def test_a_claim_that_nobody_registered_is_refused_with_the_nearest_name():
@@ -542,17 +476,15 @@ def test_a_claim_that_nobody_registered_is_refused_with_the_nearest_name():
 # Bad frames
 
 
-def test_a_run_given_twice_is_refused():
-    table = pd.concat([runs(("ptb_char_nlstm", "paper", "valid", [1.4]))] * 2)
-    with pytest.raises(UsageError, match=r"ptb_char_nlstm.*paper.*0"):
-        targets.verdicts(table)
-
-
-def test_a_frame_without_its_columns_and_an_unknown_scale_are_refused():
-    with pytest.raises(UsageError, match="seed"):
-        targets.verdicts(runs().drop(columns="seed"))
-    with pytest.raises(UsageError, match="'huge'"):
-        targets.verdicts(runs(("ptb_char_nlstm", "huge", "valid", [1.4])))
+def test_a_frame_that_is_none_is_refused():
+    run = runs(("ptb_char_nlstm", "paper", "valid", [1.4]))
+    for table, message in [
+        (run.drop(columns="seed"), "seed"),
+        (run.assign(scale="huge"), "'huge'"),
+        (pd.concat([run, run]), r"ptb_char_nlstm.*paper.*0"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            targets.verdicts(table)
 
 
 # Comparison
@@ -577,19 +509,6 @@ def test_compare_shows_one_table_and_saves_it_for_a_paper(tmp_path, monkeypatch)
     pd.testing.assert_series_equal(pd.read_csv(csv)["printed"], comparison.frame["printed"])
     assert r"95 \% interval" in tex.read_text()
     assert r"\begin{tabular}" in tex.read_text()
-    before = [path.read_bytes() for path in (csv, tex)]
-    assert [path.read_bytes() for path in comparison.save()] == before
-
-
-def test_nothing_is_printed_beside_rows_that_no_document_has_and_ours_keeps_the_tables_digits():
-    table = runs(("ptb_char_nlstm_logfreq", "paper", "valid", [1.43, 1.44, 1.45]))
-    comparison = targets.compare("nested_lstm.table1", table)
-    own = comparison.frame["setting"] == "log-frequencies"
-    assert own.sum() == 2 * len(BASELINES) + 2
-    assert comparison.frame.loc[own, "printed"].isna().all()
-    row = only(shown(comparison.frame), **{"": "NLSTM 2 × 600, log-frequencies", "split": "valid"})
-    assert list(row[["printed", "ours", "95 % interval", "verdict"]]) == ["", "1.4400", "1.4152 to 1.4648", ""]
-    assert "1.437" in shown(comparison.frame)["printed"].tolist()  # of the row as printed
 
 
 def test_rows_that_a_document_cites_are_called_so_in_every_form(tmp_path, monkeypatch):
@@ -652,6 +571,9 @@ def test_a_document_that_is_not_what_it_should_be_is_refused(tmp_path: Path, mon
     (tmp_path / "madsen.toml").write_text(MINIMAL.replace(old, new))
     with pytest.raises(DamagedFile, match=message):
         targets.load("madsen")
+    (tmp_path / "madsen.toml").unlink()
+    with pytest.raises(DamagedFile, match="missing"):
+        targets.load("madsen")
 
 
 @pytest.mark.parametrize("name", targets.DOCUMENTS)
@@ -679,12 +601,6 @@ def test_what_a_document_holds_fits_together(name):
             assert not place.rows or named <= {row.experiment for row in place.rows}
 
 
-def test_a_missing_document_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "targets", lambda: tmp_path)
-    with pytest.raises(DamagedFile, match="madsen"):
-        targets.load("madsen")
-
-
 # The README's block
 
 
@@ -702,6 +618,7 @@ def frame() -> pd.DataFrame:
 @pytest.mark.slow
 def test_the_block_shows_both_splits_with_scale_and_seeds(frame):
     lines = targets.readme_block(frame).splitlines()
+    assert {line.count("|") for line in lines if line.startswith("|")} == {8}
     row = "|  | NLSTM 2 × 600, bpc | 1.437 / 1.399 | 1.4400 ± 0.0248 / 1.3400 ± 0.0248 | 3 | paper | "
     assert f"{row}cannot be judged / differs |" in lines
     assert any(
@@ -722,27 +639,6 @@ def test_a_printed_number_with_a_remark_has_a_dagger_and_the_remark_below():
     assert [row.split("|")[2].strip() for row in rows] == ["LSTM 3 × 75, nll_nats†", "LSTM 3 × 75, top1_accuracy_pct†"]
     assert below.startswith("† the printed 75 units would be 128,860 parameters")
     assert below.endswith("(Table 3, LSTM 3 × 75).")
-
-
-@pytest.mark.slow
-def test_documents_come_in_their_order_and_our_own_questions_last(frame):
-    block = targets.readme_block(frame)
-    titles = ["**Nested LSTMs**", "**Hierarchical Multiscale", "**Exploration of", "**Questions of our own**"]
-    assert sorted(titles, key=block.index) == titles
-    own = block[block.index(titles[-1]) :]
-    assert "log-frequencies" in own
-    assert "“" not in own  # no document said it
-
-
-@pytest.mark.slow
-def test_every_table_row_has_as_many_cells_as_its_head(frame):
-    widths: list[int] = []
-    for line in targets.readme_block(frame).splitlines():
-        if line.startswith("| where"):
-            widths.append(line.count("|"))
-        elif line.startswith("|"):
-            assert line.count("|") == widths[-1]
-    assert len(widths) == 2 * 3 + 1
 
 
 def test_the_report_counts_every_number_and_claim_once(frame):

@@ -8,7 +8,7 @@ import pandas as pd
 from nlstm_lab import parameters, paths
 from nlstm_lab.statistics import Interval
 from nlstm_lab.targets import DOCUMENTS, load
-from nlstm_lab.targets.evidence import CLAIMS, measurements
+from nlstm_lab.targets.verdicts import CLAIMS, check_claims
 
 MADE_WITH = "made_with"  # the column of the parameters that a row was measured with, as JSON
 
@@ -17,7 +17,7 @@ def measured_claims() -> pd.DataFrame:
     """Read every claim that was measured, as `targets.verdicts` takes it.
 
     Returns:
-        The columns of `targets.evidence.CLAIMS`.
+        The columns of `targets.verdicts.CLAIMS`.
     """
     return _stored()[CLAIMS]
 
@@ -49,7 +49,7 @@ def record_claim(claim: str, scale: str, interval: Interval, n: int, df: float |
     """
     freedom = n - 1 if df is None else round(df, 3)
     row = pd.DataFrame([[claim, scale, *np.round(interval, 6), n, freedom]], columns=CLAIMS)
-    measurements(row, map(load, DOCUMENTS))  # what this refuses would keep every verdict from being read
+    check_claims(row, map(load, DOCUMENTS))  # what this refuses would keep every verdict from being read
     row[MADE_WITH] = json.dumps(parameters.current())
     path = paths.probes() / "claims.csv"
     with paths.locked(path, "another process is noting a claim"):

@@ -10,9 +10,9 @@ What these arguments mean wherever they are taken:
     target: A table of a document, such as "nested_lstm.table1".
 """
 
-from nlstm_lab.targets.comparison import Comparison, booktabs, compare, distances
+from nlstm_lab.targets.comparison import Comparison, compare, distances
 from nlstm_lab.targets.entries import DOCUMENTS, load
-from nlstm_lab.targets.report import grouped, readme_block, report
+from nlstm_lab.targets.rendering import booktabs, readme_block, report, shown
 from nlstm_lab.targets.verdicts import printed_numbers, verdicts
 
 __all__ = [
@@ -21,10 +21,10 @@ __all__ = [
     "booktabs",
     "compare",
     "distances",
-    "grouped",
     "load",
     "printed_numbers",
     "readme_block",
     "report",
+    "shown",
     "verdicts",
 ]

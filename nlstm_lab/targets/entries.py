@@ -1,5 +1,6 @@
 """What a document prints, entry by entry: numbers, orderings, claims. A key that nothing reads is refused."""
 
+import math
 import tomllib
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -15,7 +16,8 @@ from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.settings import HIGHER_IS_BETTER
 
 DOCUMENTS = ("nested_lstm", "hm_rnn", "madsen")
-Setting = Literal["as printed", "log-frequencies"]  # how the output bias starts
+CITED, NOT_RUN = "cited", "not run"  # cited: by a document from others
+Kind = Literal["number", "from memory", "reference", "ordering", "claim"]
 Split = Literal["valid", "test"]
 Printed = Decimal  # with the digits of the document
 
@@ -37,35 +39,40 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
-class Number:
-    """One number of one row."""
+class Row:
+    """One number, ordering or claim, and what was measured of it once it is judged.
 
-    model: str
-    experiment: str | None  # what measures it; None for a line that the document cites from others
-    metric: str
-    split: Split
-    evaluation: str
-    printed: Decimal | None  # None in the setting that no document prints
-    parameters: str
-    note: str
-    from_memory: bool = False  # not printed in our copy: it counts in no total
-    setting: Setting = "as printed"
+    Numbers are in the metric's unit, NaN where there is none.
+    """
 
-
-@dataclass(frozen=True)
-class Ordering:
-    """A sentence's claim that one experiment beats another."""
-
-    model: str
-    better: str
-    worse: str
-    metric: str
-    split: Split
-    evaluation: str
-    printed: Decimal | None
-    claimed: bool  # whether the sentence speaks of this split
-    says: str
-    note: str
+    document: str
+    place: str
+    where: str
+    kind: Kind  # "from memory": not printed in our copy; "reference": cited from others
+    anchor: bool = False  # the verdict counts: the document prints this number, or makes this statement of this split
+    own: bool = False  # the document does not ask it
+    subject: str = ""
+    says: str = ""
+    note: str = ""  # what must be known of it
+    experiment: str = ""  # which one measures a number
+    parameters: str = ""
+    setting: str = ""  # how the output bias starts; of an ordering the substitute, and how a rule ended its runs
+    metric: str = ""
+    split: str = ""
+    printed: float = math.nan
+    as_printed: str = ""
+    match: float = math.nan  # within which our number is so called
+    close: float = math.nan
+    ours: float = math.nan  # of an ordering, by how much the better one is better
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan  # of the two-sided t test of an ordering or claim
+    seeds: int = 0  # of an ordering, those of the side with fewer
+    values: str = ""  # every seed's
+    scale: str = ""
+    verdict: str = NOT_RUN  # "" of a number that was run in a setting that no document prints
+    better: str = ""  # of an ordering, its two experiments
+    worse: str = ""
 
 
 class Entry(BaseModel):
@@ -76,7 +83,7 @@ class Entry(BaseModel):
     note: str = ""
 
 
-class Row(Entry):
+class PrintedRow(Entry):
     """A row of a printed table; further keys are its metrics, each with a number for every split."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -94,6 +101,10 @@ class Row(Entry):
     def label(self) -> str:
         """What the row is called."""
         return f"{self.model} ({self.cites})" if self.cites else f"{self.model} {self.layers} × {self.units}"
+
+    @property
+    def kind(self) -> Kind:
+        return "reference" if not self.experiment else "from memory" if self.from_memory else "number"
 
 
 class Sentence(Entry):
@@ -122,6 +133,7 @@ class Claim(Entry):
 class Place(Entry):
     """A table with its numbers and orderings, or (`ours`) a question that the document does not ask."""
 
+    document: str
     name: str
     where: str
     caption: str
@@ -131,46 +143,54 @@ class Place(Entry):
     evaluation: str
     metrics: list[str]
     splits: list[Split]
-    rows: list[Row] = []
+    rows: list[PrintedRow] = []
     sentences: list[Sentence] = Field(default=[], alias="orderings")
     rescued: StrictBool = False  # whether its rows were trained from the log-frequencies as well
     ours: StrictBool = False
 
     @cached_property
-    def numbers(self) -> tuple[Number, ...]:
+    def numbers(self) -> tuple[Row, ...]:
         """Every number of the table, row by row; then those of the rescued rows, which are not printed."""
-        numbers = [
-            Number(
-                *(row.label, row.experiment, metric, split, self.evaluation, printed, row.parameters, row.note),
-                from_memory=row.from_memory,
+        printed = [
+            replace(
+                self._row(row.kind, row.label, row.note, metric, split),
+                anchor=row.kind == "number",
+                experiment=row.experiment or "",
+                parameters=row.parameters,
+                setting="as printed",
+                printed=float(value),
+                as_printed=str(value),
+                verdict=NOT_RUN if row.experiment else CITED,
             )
             for row in self.rows
             for metric, by_split in (row.model_extra or {}).items()
-            for split, printed in by_split.items()
+            for split, value in by_split.items()
         ]
-        rescued = [
-            replace(number, experiment=f"{number.experiment}_logfreq", setting="log-frequencies", printed=None)
-            for number in numbers
-            if self.rescued and number.experiment
-        ]
-        return (*numbers, *rescued)
+        other: Any = {"setting": "log-frequencies", "anchor": False, "printed": math.nan, "as_printed": ""}
+        rescued = (row for row in printed if self.rescued and row.experiment)
+        return (*printed, *(replace(row, experiment=f"{row.experiment}_logfreq", **other) for row in rescued))
 
     @cached_property
-    def orderings(self) -> tuple[Ordering, ...]:
+    def orderings(self) -> tuple[Row, ...]:
         """Every comparison of two experiments that a sentence makes, in every metric and split of the table."""
-        rows = {(one.experiment, one.metric, one.split): one for one in self.numbers if one.setting == "as printed"}
+        known = {(row.experiment, row.metric, row.split): row for row in self.numbers}
         orderings = []
-        for sentence in self.sentences:
-            for better, worse, metric, split in product(sentence.better, sentence.worse, self.metrics, self.splits):
-                pair = [rows.get((experiment, metric, split)) for experiment in (better, worse)]
-                printed = [row.printed for row in pair if row and row.printed is not None]
-                labels = [row.model if row else name for row, name in zip(pair, (better, worse), strict=True)]
-                sign = 1 if metric in HIGHER_IS_BETTER else -1
-                margin = sign * (printed[0] - printed[1]) if printed else None
-                claimed = split in (sentence.splits or self.splits)
-                about = (better, worse, metric, split, self.evaluation, margin, claimed, sentence.says, sentence.note)
-                orderings.append(Ordering(" better than ".join(labels), *about))
+        for said in self.sentences:
+            for better, worse, metric, split in product(said.better, said.worse, self.metrics, self.splits):
+                pair = [known.get((name, metric, split)) for name in (better, worse)]
+                labels = [row.subject if row else name for row, name in zip(pair, (better, worse), strict=True)]
+                printed = [Decimal(row.as_printed) for row in pair if row and row.as_printed]
+                margin = printed[0] - printed[1] if len(printed) == 2 else Decimal("nan")
+                margin = margin if metric in HIGHER_IS_BETTER else -margin
+                row = self._row("ordering", " better than ".join(labels), said.note, metric, split)
+                row = replace(row, anchor=split in (said.splits or self.splits), own=self.ours, says=said.says)
+                row = replace(row, printed=float(margin), as_printed="" if margin.is_nan() else str(margin))
+                orderings.append(replace(row, better=better, worse=worse))
         return tuple(orderings)
+
+    def _row(self, kind: Kind, subject: str, note: str, metric: str, split: str) -> Row:
+        row = Row(self.document, self.name, self.where, kind, subject=subject)
+        return replace(row, note=note, metric=metric, split=split)
 
 
 class Document(Entry):
@@ -197,7 +217,7 @@ def load(name: str) -> Document:
 
     >>> import nlstm_lab as lab
     >>> table = lab.targets.load("nested_lstm").places["table1"]
-    >>> [(one.split, float(one.printed)) for one in table.numbers if one.experiment == "ptb_char_nlstm"][:2]
+    >>> [(one.split, one.printed) for one in table.numbers if one.experiment == "ptb_char_nlstm"][:2]
     [('valid', 1.437), ('test', 1.399)]
     """
     path = paths.targets() / f"{name}.toml"
@@ -210,16 +230,16 @@ def load(name: str) -> Document:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DamagedFile(f"{path} cannot be read as TOML ({error}); restore it from the repository") from error
     try:
-        return Document.model_validate({**_resolved(read), "name": name})
+        return Document.model_validate({**_resolved(name, read), "name": name})
     except ValidationError as error:
         first = error.errors()[0]
         where = " ".join(map(str, first["loc"]))
         raise DamagedFile(f"{path}: {where}: {first['msg']}; correct it, or restore it from the repository") from error
 
 
-def _resolved(read: dict[str, Any]) -> dict[str, Any]:
+def _resolved(document: str, read: dict[str, Any]) -> dict[str, Any]:
     """The file's tables, each place with its name and each claim with the tolerance that it names."""
-    places = {name: {**place, "name": name} for name, place in read.get("places", {}).items()}
+    places = {name: {**place, "document": document, "name": name} for name, place in read.get("places", {}).items()}
     known = read.get("tolerances", {})
     claims = [
         {**claim, "tolerance": known.get(claim["tolerance"], claim["tolerance"])} if "tolerance" in claim else claim

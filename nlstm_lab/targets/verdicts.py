@@ -1,66 +1,83 @@
-"""Verdicts: what the documents print beside what our runs and probes measured."""
+"""Verdicts: what the documents print beside what our runs and probes measured, by tolerances and intervals."""
 
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
-from typing import Any, Literal
+from statistics import median, stdev
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES
+from nlstm_lab.errors import UsageError, hint
+from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES, UNDER_WAY, ended
 from nlstm_lab.statistics import Interval, compare, p_value, t_interval
-from nlstm_lab.targets.entries import DOCUMENTS, Claim, Document, Number, Ordering, Place, Tolerance, load
-from nlstm_lab.targets.evidence import ENOUGH, Runs, discriminations, measurements, tolerance
+from nlstm_lab.targets.entries import DOCUMENTS, Claim, Document, Place, Row, Tolerance, load
 
-Kind = Literal["number", "from memory", "reference", "ordering", "claim"]
-NOT_RUN, SMALLER = "not run", "smaller scale"  # a printed number is judged at paper scale alone
-CITED = "cited"  # by a document from others
+SMALLER = "smaller scale"  # a printed number is judged at paper scale alone
 UNJUDGED = "cannot be judged"  # more than a quarter of a table's other rows would match its number, too
 LARGEST_FIRST = SCALES[::-1]  # the largest speaks
+ENOUGH = 3  # seeds for an interval
+CLAIMS = ["claim", "scale", "value", "low", "high", "n", "df"]
+TABLE = ["experiment", "scale", "seed", "split", "evaluation", "metric", "value"]
+COLUMNS = [field.name for field in fields(Row) if field.name not in ("better", "worse")]
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the verdicts' frame; numbers are in the metric's unit, NaN where there is none."""
+class Runs:
+    """What runs measured (values by seed), and how a rule ended them; UsageError: of a table that is none."""
 
-    document: str
-    place: str
-    where: str
-    kind: Kind
-    anchor: bool  # the verdict counts: the document prints this number, or makes this statement of this split
-    own: bool  # the document does not ask it
-    subject: str
-    says: str
-    note: str = ""
-    experiment: str = ""  # which one measures a number
-    parameters: str = ""
-    setting: str = ""  # how the output bias starts; of an ordering the substitute, and how a rule ended its runs
-    metric: str = ""
-    split: str = ""
-    printed: float = math.nan
-    as_printed: str = ""
-    match: float = math.nan  # within which our number is so called
-    close: float = math.nan
-    ours: float = math.nan  # of an ordering, by how much the better one is better
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan  # of the two-sided t test of an ordering or claim
-    seeds: int = 0  # of an ordering, those of the side with fewer
-    values: str = ""  # every seed's
-    scale: str = ""
-    verdict: str = NOT_RUN  # "" of a number that was run in a setting that no document prints
+    def __init__(self, table: pd.DataFrame) -> None:
+        _check(table, TABLE, TABLE[:-1], "the table of runs")
+        self.values: dict[tuple[str, ...], dict[int, float]] = {}
+        for experiment, scale, seed, split, evaluation, metric, value in table[TABLE].itertuples(index=False):
+            self.values.setdefault((experiment, scale, evaluation, metric, split), {})[int(seed)] = float(value)
+        states = table[["experiment", "scale", "seed", "state"]].drop_duplicates() if "state" in table else table[:0]
+        self.ended = {tuple(run): state for *run, state in states.itertuples(index=False) if state != "done"}
+        for (experiment, _, seed), state in self.ended.items():
+            if state.endswith(UNDER_WAY):
+                raise UsageError(
+                    f"{experiment} with seed {seed} is not done ({state}), so no verdict rests on it: "
+                    "hand in lab.runs.table(...) without partial=True"
+                )
+
+    def get(self, experiment: str, place: Place, metric: str, split: str, scale: str) -> dict[int, float]:
+        """Values by seed, read by the table's evaluation."""
+        return self.values.get((experiment, scale, place.evaluation, metric, split), {})
+
+    def how_they_ended(self, experiments: Iterable[str], scale: str, seeds: Iterable[int]) -> str:
+        """Which rules ended the runs of these experiments: "16 to 21 of 35 epochs, by the rule", or ""."""
+        runs = itertools.product(experiments, [scale], seeds)
+        return "; ".join(ended(self.ended[run] for run in runs if run in self.ended))
+
+
+def _check(given: pd.DataFrame, columns: list[str], key: list[str], what: str) -> None:
+    if lacking := [column for column in columns if column not in given.columns]:
+        raise UsageError(f"{what} lacks the columns {', '.join(lacking)}; it needs {', '.join(columns)}")
+    if unknown := sorted(set(given["scale"]) - set(SCALES)):
+        raise UsageError(f"{what} has the scale {unknown[0]!r}; the scales are {', '.join(SCALES)}")
+    if given.duplicated(key).any():
+        twice = given[given.duplicated(key)].iloc[0]
+        raise UsageError(f"{what} has two rows for {', '.join(f'{name} {twice[name]}' for name in key)}; keep one")
+
+
+def check_claims(claims: pd.DataFrame, documents: Iterable[Document]) -> None:
+    """UsageError: a column is lacking, a claim is there twice, or no document registers it."""
+    _check(claims, CLAIMS, CLAIMS[:2], "the frame of claims")
+    known = [f"{document.name}.{claim.name}" for document in documents for claim in document.claims]
+    for claim in claims.loc[~claims["claim"].isin(known), "claim"]:
+        raise UsageError(f"no document registers the claim {claim!r}; {hint(str(claim), known)}")
 
 
 def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Judge every entry of every document, in the documents' order; columns as of `Row`.
+    """Judge every entry of every document, in the documents' order; columns as of `entries.Row`.
 
     Numbers are judged at paper scale alone ("smaller scale" where they were run at another); orderings and claims at
     the largest scale with three seeds, which the row names (a substitute text comes after the document's own).
 
     Args:
         claims: What probes measured, one row a claim ("nested_lstm.inner_slower_than_outer") and scale, with the
-            columns of `evidence.CLAIMS`.
+            columns of `verdicts.CLAIMS`.
 
     Raises:
         UsageError: A frame lacks a column or has a row twice, or a claim is not registered.
@@ -71,20 +88,19 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
     True
     """
     documents = [load(name) for name in DOCUMENTS]
-    runs, measured = Runs.of(table), measurements(claims, documents)
-    rows: list[Row] = []
+    claims = pd.DataFrame(columns=CLAIMS) if claims is None else claims
+    check_claims(claims, documents)
+    runs, rows = Runs(table), list[Row]()
     for document in documents:
         for place in document.places.values():
-            rows += judge(document, place, runs)
-        rows += [
-            _claim(document, claim, measured.get(f"{document.name}.{claim.name}", {})) for claim in document.claims
-        ]
+            rows += judge(place, runs)
+        rows += [_claim(document.name, claim, claims) for claim in document.claims]
     return frame(rows)
 
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Rows as a frame that has its columns even without a row."""
-    return pd.DataFrame([asdict(row) for row in rows], columns=list(Row.__dataclass_fields__))
+    return pd.DataFrame([asdict(row) for row in rows], columns=COLUMNS)
 
 
 def printed_numbers(frame: pd.DataFrame) -> "pd.Series[bool]":
@@ -92,95 +108,101 @@ def printed_numbers(frame: pd.DataFrame) -> "pd.Series[bool]":
     return frame["as_printed"].ne("") & ~frame["kind"].isin(["ordering", "from memory"])
 
 
-def judge(document: Document, place: Place, runs: Runs) -> list[Row]:
+def judge(place: Place, runs: Runs) -> list[Row]:
     """The rows of one table: its numbers, then its orderings."""
-    numbers = frame(_number(document, place, number, runs) for number in place.numbers)
-    loose = {(one.metric, one.split) for one in discriminations(numbers) if 4 * one.printed_close > one.printed_pairs}
-    rows = [Row(**{str(name): value for name, value in row.items()}) for row in numbers.to_dict("records")]
-    judged = [
-        replace(row, verdict=UNJUDGED)
-        if (row.metric, row.split) in loose and row.verdict in ("match", "close")
-        else row
-        for row in rows
-    ]
-    return judged + [_ordering(document, place, ordering, runs) for ordering in place.orderings]
+    rows = [_number(place, row, runs) for row in place.numbers]
+    loose = [(one.metric, one.split) for one in discriminations(frame(rows)) if 4 * one.printed[0] > one.printed[1]]
+    for k, row in enumerate(rows):
+        if (row.metric, row.split) in loose and row.verdict in ("match", "close"):
+            rows[k] = replace(row, verdict=UNJUDGED)
+    return rows + [_ordering(place, row, runs) for row in place.orderings]
 
 
-def _row(
-    document: Document, place: str, where: str, printed: Decimal | None, ours: Interval, *said: str, **fields: Any
-) -> Row:
-    """A row with what all kinds of entries have; said: what must be known of it."""
-    return Row(
-        document=document.name,
-        place=place,
-        where=where,
-        note="; ".join(filter(None, said)),
-        printed=math.nan if printed is None else float(printed),
-        as_printed="" if printed is None else str(printed),
-        ours=ours.mean,
-        low=ours.low,
-        high=ours.high,
-        **fields,
-    )
+def tolerance(place: Place, metric: str, split: str, runs: Runs) -> Tolerance:
+    """A match is within a quarter, close within half of the smallest difference that the document's claim rests on.
+
+    Neither is less than what seeds scatter, or than half a unit of the last printed digit (close: than twice that).
+    """
+    rows = [row for row in place.numbers if row.experiment and row.as_printed]
+    rows = [row for row in rows if (row.metric, row.split) == (metric, split)]
+    printed = [Decimal(row.as_printed) for row in rows]
+    claimed = [row.printed for row in place.orderings if (row.metric, row.split) == (metric, split) and row.printed > 0]
+    apart = claimed or [float(abs(one - other)) for one, other in itertools.combinations(printed, 2) if one != other]
+    digit = max((10.0 ** int(value.as_tuple().exponent) for value in printed), default=0.0)
+    # of each row with enough seeds at the paper's scale, how they scatter
+    seeds = (list(runs.get(row.experiment, place, metric, split, "paper").values()) for row in rows)
+    scatter = median([stdev(values) for values in seeds if len(values) >= ENOUGH] or [0.0])
+    least, smallest = max(scatter, digit / 2), min(apart, default=0.0)
+    return Tolerance(max(smallest / 4, least), max(smallest / 2, 2 * least))
 
 
-def _number(document: Document, place: Place, number: Number, runs: Runs) -> Row:
+@dataclass(frozen=True)
+class Discrimination:
+    """What a tolerance distinguishes: pairs of different rows, and how many of them would pass as close."""
+
+    place: str
+    metric: str
+    split: str
+    tolerance: Tolerance
+    printed: tuple[int, int]  # close, of all: a printed number beside another row's
+    ours: tuple[int, int]  # one of ours at paper scale beside another row's
+
+    def __str__(self) -> str:
+        (close, pairs), (our_close, our_pairs) = self.printed, self.ours
+        ours = f", {our_close} of {our_pairs} of ours" if our_pairs else ""
+        within = f"a match is within {self.tolerance.match:.3g}, close within {self.tolerance.close:.3g}"
+        also = f"how often another row's number would also match: {close} of {pairs} printed{ours}"
+        return f"{self.metric}, {self.split}: {within}; {also}"
+
+
+def discriminations(frame: pd.DataFrame) -> Iterator[Discrimination]:
+    """How many wrong rows would pass in every table, metric and split of a frame of verdicts."""
+    numbers = frame[(frame["kind"] == "number") & frame["as_printed"].ne("")]
+    for (place, metric, split), rows in numbers.groupby(["place", "metric", "split"], sort=False):
+        within = Tolerance(float(rows["match"].iloc[0]), float(rows["close"].iloc[0]))
+        wrong, printed, counts = ~np.eye(len(rows), dtype=bool), rows["printed"].to_numpy(float), []
+        for values, ran in (("printed", True), ("ours", rows["scale"].eq("paper").to_numpy()[:, None])):
+            apart = np.abs(rows[values].to_numpy(float)[:, None] - printed).round(9)  # as a tolerance rounds it
+            counts.append((int((wrong & ran & (apart <= within.close)).sum()), int((wrong & ran).sum())))
+        yield Discrimination(str(place), str(metric), str(split), within, *counts)
+
+
+def _number(place: Place, row: Row, runs: Runs) -> Row:
     scales = ("paper",) if place.substitute else ("paper", "small")  # what a smaller scale reads is another text
-    candidates = ((scale, runs.get(number.experiment or "", number, scale)) for scale in scales)
-    scale, values = next((pair for pair in candidates if pair[1]), ("", {}))
+    measured = ((scale, runs.get(row.experiment, place, row.metric, row.split, scale)) for scale in scales)
+    scale, values = next((one for one in measured if one[1]), ("", {}))
+    within = tolerance(place, row.metric, row.split, runs)
+    note = "; ".join(filter(None, [row.note, runs.how_they_ended([row.experiment], scale, values)]))
+    row = replace(row, match=within.match, close=within.close, note=note)
+    if not values:
+        return row
     ours = t_interval(values.values())
-    within = tolerance(place, number.metric, number.split, runs)
-    ended = runs.how_they_ended([number.experiment or ""], scale, values)
-    return _row(
-        *(document, place.name, place.where, number.printed, ours, number.note, ended),
-        kind="reference" if not number.experiment else "from memory" if number.from_memory else "number",
-        anchor=number.printed is not None and number.experiment is not None and not number.from_memory,
-        own=False,
-        subject=number.model,
-        experiment=number.experiment or "",
-        parameters=number.parameters,
-        setting=number.setting,
-        metric=number.metric,
-        split=number.split,
-        says="",
-        match=within.match,
-        close=within.close,
-        seeds=len(values),
-        values=_listed(values),
-        scale=scale,
-        verdict=_beside(within, number.printed, ours.mean, scale) if number.experiment else CITED,
-    )
+    verdict = "" if not row.as_printed else SMALLER if scale != "paper" else within.verdict(row.printed, ours.mean)
+    return _measured(row, ours, seeds=len(values), values=_listed(values), scale=scale, verdict=verdict)
 
 
-def _ordering(document: Document, place: Place, ordering: Ordering, runs: Runs) -> Row:
-    measured = [
-        (scale, text, better, worse)
-        for scale, text, suffix in _evidence(place)
-        if (better := runs.get(ordering.better + suffix, ordering, scale))
-        and (worse := runs.get(ordering.worse + suffix, ordering, scale))
-    ]
-    enough = [one for one in measured if min(len(one[2]), len(one[3])) >= ENOUGH]
-    scale, text, better, worse = next(iter(enough or measured), ("", "", {}, {}))
-    higher = ordering.metric in HIGHER_IS_BETTER
-    compared = compare(*((better, worse) if higher else (worse, better)))
-    alike = [one for one in place.orderings if one.says == ordering.says]  # one line of a report
-    named = {name for one in alike for name in (one.better, one.worse)}
-    ended = runs.how_they_ended(sorted(named), scale, {*better, *worse})
-    return _row(
-        *(document, place.name, place.where, ordering.printed, compared.difference, ordering.note),
-        kind="ordering",
-        anchor=ordering.claimed,
-        own=place.ours,
-        subject=ordering.model,
-        setting=", ".join(filter(None, [text, ended])),
-        metric=ordering.metric,
-        split=ordering.split,
-        says=ordering.says,
+def _ordering(place: Place, row: Row, runs: Runs) -> Row:
+    measured = []
+    for scale, text, suffix in _evidence(place):
+        pair = [runs.get(name + suffix, place, row.metric, row.split, scale) for name in (row.better, row.worse)]
+        if all(pair):
+            measured.append((scale, text, pair))
+    if not measured:
+        return row
+    enough = [one for one in measured if min(map(len, one[2])) >= ENOUGH]
+    scale, text, pair = (enough or measured)[0]
+    compared = compare(*(pair if row.metric in HIGHER_IS_BETTER else pair[::-1]))
+    alike = [one for one in place.orderings if one.says == row.says]  # one line of a report
+    named = sorted({name for one in alike for name in (one.better, one.worse)})
+    return _measured(
+        row,
+        compared.difference,
+        setting=", ".join(filter(None, [text, runs.how_they_ended(named, scale, {*pair[0], *pair[1]})])),
         p=p_value(compared.difference, compared.df),
         seeds=compared.seeds,
-        values=f"{_listed(better)} beside {_listed(worse)}" if scale else "",
+        values=" beside ".join(map(_listed, pair)),
         scale=scale,
-        verdict=_side(compared.difference, 0.0) if scale else NOT_RUN,
+        verdict=_side(compared.difference, 0.0),
     )
 
 
@@ -192,37 +214,26 @@ def _evidence(place: Place) -> list[tuple[str, str, str]]:
     return [(LARGEST_FIRST[0], "", ""), variation, *((scale, place.substitute, "") for scale in LARGEST_FIRST[1:])]
 
 
-def _claim(document: Document, claim: Claim, measured: Mapping[str, Mapping[str, float]]) -> Row:
-    # the largest scale with an interval speaks, else the largest
-    scale = min(measured, key=lambda at: (measured[at]["n"] < ENOUGH, LARGEST_FIRST.index(at)), default="")
-    row = measured.get(scale, {})
-    *ends, df = (float(row.get(column, math.nan)) for column in ("value", "low", "high", "df"))
-    ours, bound = Interval(*ends), claim.above or 0.0
-    if claim.printed is not None and claim.tolerance is not None:
-        verdict = _beside(claim.tolerance, claim.printed, ours.mean, scale)
-    else:
-        verdict = _side(ours, bound) if scale else NOT_RUN
-    return _row(
-        *(document, claim.name, claim.where, claim.printed, ours, claim.note),
-        kind="claim",
-        anchor=not claim.counted_with,
-        own=claim.ours,
-        subject=claim.measure,
-        says=claim.says,
-        p=p_value(ours, df, bound) if claim.printed is None else math.nan,
-        seeds=int(row.get("n", 0)),
-        scale=scale,
-        verdict=verdict,
-    )
+def _claim(document: str, claim: Claim, claims: pd.DataFrame) -> Row:
+    row = Row(document, claim.name, claim.where, "claim", not claim.counted_with, claim.ours, claim.measure, claim.says)
+    row = replace(row, note=claim.note)
+    if claim.printed is not None:
+        row = replace(row, printed=float(claim.printed), as_printed=str(claim.printed))
+    mine = claims[claims["claim"] == f"{document}.{claim.name}"].dropna(subset="value")  # NaN: too little to measure
+    if mine.empty:
+        return row
+    mine = mine.sort_values("scale", key=lambda scales: scales.map(LARGEST_FIRST.index))
+    chosen = (mine[mine["n"] >= ENOUGH] if (mine["n"] >= ENOUGH).any() else mine).iloc[0]
+    ours, scale = Interval(chosen["value"], chosen["low"], chosen["high"]), chosen["scale"]
+    row = _measured(row, ours, seeds=int(chosen["n"]), scale=scale)
+    if claim.tolerance is None:
+        bound = claim.above or 0.0
+        return replace(row, p=p_value(ours, chosen["df"], bound), verdict=_side(ours, bound))
+    return replace(row, verdict=claim.tolerance.verdict(row.printed, ours.mean) if scale == "paper" else SMALLER)
 
 
-def _beside(tolerance: Tolerance, printed: Decimal | None, ours: float, scale: str) -> str:
-    """A printed number's verdict; none where nothing is printed."""
-    if not scale:
-        return NOT_RUN
-    if printed is None:
-        return ""
-    return tolerance.verdict(float(printed), ours) if scale == "paper" else SMALLER
+def _measured(row: Row, ours: Interval, **fields: Any) -> Row:
+    return replace(row, ours=float(ours.mean), low=float(ours.low), high=float(ours.high), **fields)
 
 
 def _side(ours: Interval, bound: float) -> str:

@@ -12,7 +12,7 @@ from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.probes.claims import measured_claims, record_claim, record_claims
 from nlstm_lab.settings import SCALES
 from nlstm_lab.statistics import Interval, compare
-from nlstm_lab.targets.evidence import CLAIMS, TABLE
+from nlstm_lab.targets.verdicts import CLAIMS, TABLE
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,220 @@
+"""Verdicts as text: the rows of a table for readers, in LaTeX for a paper, and all of them in Markdown."""
+
+from collections.abc import Hashable, Iterator
+from importlib.metadata import version
+from typing import Any
+
+import pandas as pd
+
+from nlstm_lab.runs.records import commit
+from nlstm_lab.statistics import holm
+from nlstm_lab.targets.entries import NOT_RUN, load
+from nlstm_lab.targets.verdicts import ENOUGH, SMALLER, UNJUDGED, discriminations, printed_numbers
+
+OURS = "ours [95 % interval]"
+RIGHT = ("parameters", "printed", OURS, "seeds")  # columns of a LaTeX table whose numbers end at the right
+SIGNS = {"−": "$-$", "×": r"$\times$", "†": r"$^\dagger$", "“": "``", "”": "''", "’": "'"}
+SPLITS = {"valid": "validation", "test": "test", "": "probes"}
+OUTCOMES = {  # column of the report: the verdicts that it counts, worded as they are counted
+    "replicated or close": {"match": "match", "close": "close", "holds": "hold"},
+    "not replicated": {"differs": "differ", "fails": "fail"},
+    "inconclusive": {"inconclusive": "inconclusive", UNJUDGED: UNJUDGED},
+    "not run": {NOT_RUN: "not run", SMALLER: "only at smaller scale", "few": "with too few seeds"},
+}
+STATEMENT = ["where", "says", "note", "metric", "split", "scale", "setting"]  # what one line of claims is about
+READING = (
+    "Numbers are judged at paper scale; of two in a cell, the first is for validation and the second for the test set. "
+    "Orderings and claims are judged by 95 % intervals over seeds at the scale shown, on the splits that the claim is "
+    "about. A row with several comparisons shows the smallest difference (“smallest”) and counts the verdicts."
+)
+Cells = list[dict[Hashable, Any]]
+
+
+def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Write a frame of verdicts as text for readers, with the digits of the document and one more for ours."""
+    rows: Cells = verdicts.assign(digits=_digits(verdicts)).to_dict("records")
+    text = [
+        {
+            "": row["subject"]
+            + (f", {row['setting']}" if row["setting"] not in ("", "as printed") else "")
+            + ("†" if row["note"] else ""),
+            **{name: row[name] for name in ("parameters", "metric", "split")},
+            "printed": row["as_printed"],
+            "ours": _number(row["ours"], row["digits"]),
+            "95 % interval": ""
+            if pd.isna(row["low"]) or pd.isna(row["high"])
+            else f"{_number(row['low'], row['digits'])} to {_number(row['high'], row['digits'])}",
+            "seeds": str(row["seeds"]),
+            "each seed": row["values"],
+            "scale": row["scale"],
+            "verdict": row["verdict"],
+        }
+        for row in rows
+    ]
+    return pd.DataFrame(text, index=verdicts.index)
+
+
+def _digits(verdicts: pd.DataFrame) -> "pd.Series[str]":
+    """With whose digits each row's numbers are written: its own printed number, else its table's first, else ""."""
+    alike = verdicts.groupby(["document", "place", "metric"])["as_printed"].transform("first")
+    return verdicts["as_printed"].where(verdicts["as_printed"].ne(""), alike)
+
+
+def _number(value: float, as_printed: str) -> str:
+    """`value` with one digit more than the printed number, four significant ones where nothing is printed."""
+    if pd.isna(value):
+        return ""
+    return f"{value:.{len(as_printed.partition('.')[2]) + 1}f}" if as_printed else f"{value:.4g}"
+
+
+def booktabs(verdicts: pd.DataFrame) -> str:
+    """Write a frame of verdicts as a LaTeX table, below a comment on what it needs and what made it."""
+    text = shown(verdicts)
+    between = text.pop("95 % interval").str.replace(" to ", ", ")
+    text["ours"] += between.where(between.eq(""), " [" + between + "]")
+    text = text.drop(columns="each seed").rename(columns={"ours": OURS}).loc[:, lambda table: table.ne("").any()]
+    for name in text.columns.intersection(list(RIGHT)):
+        text[name] = text[name].str.replace("-", "−")
+    sides = "".join("r" if name in RIGHT else "l" for name in text)
+    table = str(text.to_latex(index=False, escape=True, column_format=sides))
+    for sign, written in SIGNS.items():
+        table = table.replace(sign, written)
+    made_by = f"Made by nlstm_lab {version('nlstm-lab')} at commit {commit()[:10]}."
+    return rf"% Needs \usepackage{{booktabs}}. {made_by}" + "\n" + table
+
+
+def below(verdicts: pd.DataFrame) -> list[str]:
+    """What stands below a table: what its tolerances distinguish, then its notes."""
+    return [f"{one}." for one in discriminations(verdicts)] + _notes(verdicts)
+
+
+def _notes(verdicts: pd.DataFrame) -> list[str]:
+    """What must be known of rows, which have a dagger: a note and the rows that it is about."""
+    return [
+        f"† {note} ({'; '.join(dict.fromkeys(about['where'] + ', ' + about['subject']))})."
+        for note, about in verdicts[verdicts["note"].ne("")].groupby("note", sort=False)
+    ]
+
+
+def report(frame: pd.DataFrame) -> str:
+    """Write the whole frame of `verdicts` as a small Markdown table, with the commands that run what lacks runs."""
+    counted = frame[frame["anchor"]]
+    few = counted["verdict"].eq("inconclusive") & counted["seeds"].lt(ENOUGH)
+    counted = counted.assign(verdict=counted["verdict"].mask(few, "few"))
+    lines = ["| | on | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 2) + "|"]
+    numbers, own = printed_numbers(counted), counted["own"]
+    families = {}  # what is counted together
+    for name in dict.fromkeys(counted["document"]):
+        mine, title = (counted["document"] == name) & ~own, load(str(name)).title
+        families[f"**{title}**, printed numbers"] = counted[mine & numbers]
+        families[f"**{title}**, orderings and claims"] = counted[mine & ~numbers]
+    families["**Questions of our own**"] = counted[own]
+    for label, rows in families.items():
+        parts = {split: part for split in SPLITS if len(part := rows[rows["split"] == split])}
+        lines += [_line("" if k else label, *one) for k, one in enumerate(parts.items())]
+    lacking = counted["verdict"].isin(OUTCOMES["not run"]) & counted["kind"].ne("claim")
+    corrected = "In brackets: how many remain after Holm's correction at 5 % for the comparisons in their row."
+    return "\n".join([*lines, "", corrected, "", _rest(counted[lacking])]) + "\n"
+
+
+def _line(label: str, split: str, rows: pd.DataFrame) -> str:
+    corrected = rows[holm(rows["p"])]["verdict"].tolist()
+    verdicts, cells = rows["verdict"].tolist(), []
+    for worded in OUTCOMES.values():
+        counts = []
+        for verdict, word in worded.items():
+            if count := verdicts.count(verdict):
+                after = f" ({corrected.count(verdict)})" if verdict in ("holds", "fails") else ""
+                counts.append(f"{count} {word}{after}" if len(worded) > 1 else str(count))
+        cells.append(", ".join(counts) or "0")
+    return _cells(label, SPLITS[split], *cells)
+
+
+def _rest(lacking: pd.DataFrame) -> str:
+    """What it would take: the experiments of tables that were not run in full, as patterns of one command."""
+    patterns = []
+    for document, place in dict.fromkeys(zip(lacking["document"], lacking["place"], strict=True)):
+        table = load(str(document)).places[str(place)]
+        names = [row.experiment for row in table.numbers]
+        names += [name for row in table.orderings for name in (row.better, row.worse)]
+        patterns += [f"`{name.split('_')[0]}_*`" for name in names if name]
+    if not patterns:
+        return "Everything was run."
+    return (
+        "Orderings and claims are judged by intervals over seeds, also at small scale, and by their direction, not by "
+        "the printed margin; printed numbers only at the paper's own scale. What was not run, or with too few seeds "
+        "for an interval, needs a GPU, or days on a processor, and one command per task: `nlstm-lab sweep PATTERN "
+        f"--scale paper --seeds 0-4`, where the pattern is one of {', '.join(dict.fromkeys(patterns))}."
+    )
+
+
+def readme_block(frame: pd.DataFrame) -> str:
+    """Write the whole frame of `verdicts` as Markdown: for each document its numbers and its claims.
+
+    A table of which nothing was run takes one line. Cells show validation / test where both are printed. Below a
+    document's numbers stands how often another row's number would also match, and what is not printed in our copy.
+    """
+    frame = frame.assign(digits=_digits(frame))
+    lines = [READING, ""]
+    for name in dict.fromkeys(frame["document"]):
+        document, mine = load(name), frame[(frame["document"] == name) & ~frame["own"]]
+        lines += [f"**{document.title}** ({document.authors}, {document.year})", ""]
+        lines += ["| where | row | printed | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|---|"]
+        lines += _numbers(mine[mine["kind"] == "number"])
+        if len(blank := mine[mine["kind"] == "from memory"]):
+            lines.append(_cells("", "**Not printed in our copy, so in no total; the value is from memory**", *[""] * 5))
+            lines += _numbers(blank)
+        remarks = [f"{document.places[one.place].where}, {one}." for one in discriminations(mine) if one.ours[1]]
+        remarks += _notes(mine[(mine["seeds"] > 0) & mine["kind"].isin(["number", "from memory"])])
+        lines += ["", *("\n\n".join(remarks).splitlines()), "", *_statements(mine), ""]
+    if frame["own"].any():
+        lines += ["**Questions of our own**", "", *_statements(frame[frame["own"]]), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _cells(*cells: object) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _numbers(numbers: pd.DataFrame) -> Iterator[str]:
+    for (document, place), rows in numbers.groupby(["document", "place"], sort=False):
+        where, caption = rows["where"].iloc[0], load(str(document)).places[str(place)].caption
+        if not rows["seeds"].any():
+            count = rows["setting"].eq("as printed").sum()
+            yield _cells(where, caption, f"{count} number{'' if count == 1 else 's'}", "", "", "", NOT_RUN)
+            continue
+        yield _cells(where, caption, "", "", "", "", "")
+        for (subject, setting, metric), row in rows.groupby(["subject", "setting", "metric"], sort=False):
+            if setting != "as printed" and not row["seeds"].any():
+                continue  # neither printed nor run
+            cells: Cells = row.to_dict("records")
+            label = f"{subject}, {metric}" + ("" if setting == "as printed" else f", {setting}")
+            printed = " / ".join(filter(None, row["as_printed"]))
+            ours = " / ".join(_spread(cell) for cell in cells if cell["seeds"])
+            verdict = " / ".join(filter(None, row["verdict"]))
+            label, seeds = label + "†" * bool(cells[0]["note"]), cells[0]["seeds"] or ""
+            yield _cells("", label, printed, ours, seeds, cells[0]["scale"], verdict)
+
+
+def _spread(cell: dict[Hashable, Any]) -> str:
+    """A mean with half the width of its interval."""
+    mean, half = cell["ours"], (cell["high"] - cell["low"]) / 2
+    return _number(mean, cell["digits"]) + ("" if pd.isna(half) else f" ± {_number(half, cell['digits'])}")
+
+
+def _statements(frame: pd.DataFrame) -> list[str]:
+    """Claims, and orderings with one line a sentence of the document, metric, split and scale."""
+    stated = frame[frame["kind"].isin(["ordering", "claim"]) & (frame["anchor"] | frame["split"].eq(""))]
+    lines = ["| where | claim | split | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|---|"]
+    for (where, says, note, metric, split, scale, text), rows in stated.groupby(STATEMENT, sort=False):
+        cells: Cells = rows.to_dict("records")
+        ours = seeds = ""
+        if scale:
+            least = min(cells, key=lambda cell: float(cell["ours"]))
+            ours = f"{_spread(least)} {metric}".rstrip() + (" (smallest)" if len(cells) > 1 else "")
+            seeds = str(rows["seeds"].min())
+        tally = rows["verdict"].value_counts(sort=False)
+        verdict = ", ".join(f"{count} {name}" for name, count in tally.items()) if len(cells) > 1 else tally.index[0]
+        said = f"{says}<br>*{note}*" if note else says
+        lines.append(_cells(where, said, split, ours, seeds, f"{scale}, {text}" if text else scale, verdict))
+    return lines
