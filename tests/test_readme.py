@@ -30,7 +30,7 @@ from forking import command_line, started
 import nlstm_lab as lab
 from nlstm_lab import cli, paths
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.corpora import SPLITS
+from nlstm_lab.datasets.base import SPLITS
 
 README = (paths.root() / "README.md").read_text(encoding="utf-8")
 REPLICATING = (paths.root() / "REPLICATING.md").read_text(encoding="utf-8")

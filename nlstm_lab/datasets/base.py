@@ -1,6 +1,6 @@
 """What every task hands to training: batches, and what they are made of."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -14,6 +14,7 @@ Split = Literal["train", "valid", "test"]
 Evaluation = Literal["blocks", "streams"]
 BatchOrder = Literal["shuffled", "fixed"]
 LastBatch = Literal["keep", "drop"]
+SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 
 
 class Batch(NamedTuple):
@@ -54,10 +55,10 @@ class Vocabulary:
         """
         codes = {symbol: code for code, symbol in enumerate(self.symbols)}
         if unknown := sorted(set(text) - codes.keys()):
-            shown = " ".join(repr(character) for character in unknown[:10])
+            known = "".join(self.symbols)
             raise UsageError(
-                f"the text has characters that this network's vocabulary of {len(self)} symbols lacks: {shown}; "
-                f"it knows {''.join(self.symbols)!r}"
+                f"the text has characters that this network's vocabulary of {len(self)} symbols lacks: "
+                f"{' '.join(map(repr, unknown[:10]))}; it knows {known[:200]!r}{', among others' * (len(known) > 200)}"
             )
         return torch.tensor([codes[character] for character in text], dtype=torch.int64)
 
@@ -93,43 +94,6 @@ class Mixture:
     """A mixture of so many bivariate Gaussians and a Bernoulli for the pen (Graves 2013, section 4)."""
 
     components: int = 20
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """Which training sequences an epoch reads, and in which order.
-
-    Args:
-        batch_order: "shuffled" is a new order in every epoch, "fixed" that of the data in all of them.
-        last_batch: "keep" reads what fills no batch as a smaller one, "drop" leaves it out.
-
-    Raises:
-        UsageError: The last partial batch is dropped, and there is no other.
-    """
-
-    sequences: int
-    batch_size: int
-    batch_order: BatchOrder = "shuffled"
-    last_batch: LastBatch = "keep"
-
-    def __post_init__(self) -> None:
-        if self.batches == 0:
-            raise UsageError(
-                f"{self.sequences} training sequences fill no batch of {self.batch_size}: choose a smaller batch_size, "
-                'or last_batch="keep"'
-            )
-
-    @property
-    def batches(self) -> int:
-        """How many there are, the last partial one included where it counts."""
-        whole, rest = divmod(self.sequences, self.batch_size)
-        return whole + (rest > 0 and self.last_batch == "keep")
-
-    def order(self, generator: torch.Generator) -> np.ndarray:
-        """The places in the data of the sequences that are read, int64; a new order is drawn from `generator`."""
-        shuffled = self.batch_order == "shuffled"
-        order = torch.randperm(self.sequences, generator=generator) if shuffled else torch.arange(self.sequences)
-        return order[: self.batches * self.batch_size].numpy()
 
 
 def split_90_5_5(order: np.ndarray, counted: str) -> dict[Split, np.ndarray]:
@@ -175,3 +139,67 @@ class Task(Protocol):
     def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
         """Every prediction of a split, once, in a fixed order."""
         ...
+
+
+def consecutive(sizes: Sequence[int]) -> dict[Split, np.ndarray]:
+    """The numbers of each split's sequences where the splits lie one after another."""
+    return dict(zip(SPLITS, np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]), strict=True))
+
+
+class ColdTask:
+    """A `Task` of separate sequences, each read from a cold state: the order in which they are read.
+
+    Args:
+        rows: Of each split, the numbers of its sequences among all of them, or within it.
+        batch_size: Sequences side by side.
+        batch_order: "shuffled" is a new order in every epoch, "fixed" that of the data in all of them.
+        last_batch: "keep" reads what fills no batch as a smaller one, "drop" leaves it out.
+
+    Raises:
+        UsageError: The last partial batch is dropped, and there is no other.
+    """
+
+    metric: Metric
+    vocabulary: Vocabulary | None = None
+    per_sequence = False
+    evaluations: tuple[Evaluation, ...] = ("blocks",)
+    evaluation_batch = 128  # sequences side by side; each starts cold, so their number changes no result
+
+    def __init__(
+        self,
+        rows: Mapping[Split, np.ndarray],
+        batch_size: int,
+        batch_order: BatchOrder = "shuffled",
+        last_batch: LastBatch = "keep",
+    ) -> None:
+        self.rows, self.batch_size, self.batch_order = rows, batch_size, batch_order
+        whole, rest = divmod(len(rows["train"]), batch_size)
+        self.updates_per_epoch = whole + (rest > 0 and last_batch == "keep")
+        if self.updates_per_epoch == 0:
+            raise UsageError(
+                f"{rest} training sequences fill no batch of {batch_size}: choose a smaller batch_size, or "
+                'last_batch="keep"'
+            )
+
+    def train(self, generator: torch.Generator) -> Iterator[Batch]:
+        rows = self.rows["train"]
+        if self.batch_order == "shuffled":
+            rows = rows[torch.randperm(len(rows), generator=generator).numpy()]
+        return self.read("train", rows[: self.updates_per_epoch * self.batch_size], self.batch_size)
+
+    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
+        return self.read(split, self.rows[split], self.evaluation_batch)
+
+    def read(self, split: Split, rows: np.ndarray, batch_size: int) -> Iterator[Batch]:
+        """Batches of these sequences of a split, in this order."""
+        return (self.batch(rows[start : start + batch_size]) for start in range(0, len(rows), batch_size))
+
+    def batch(self, rows: np.ndarray) -> Batch:
+        """These sequences side by side."""
+        raise NotImplementedError
+
+
+def log_shares(counts: np.ndarray) -> Tensor:
+    """The natural logarithm of each count's share, float32; a count of zero is taken as one."""
+    seen = np.maximum(counts, 1)
+    return torch.from_numpy(np.log(seen / seen.sum())).float()

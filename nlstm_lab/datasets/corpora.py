@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Split, Vocabulary
+from nlstm_lab.datasets.base import SPLITS, Split, Vocabulary
 from nlstm_lab.datasets.registry import Parsed, cached
 from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.settings import check, held
@@ -29,7 +29,6 @@ LineEnds = Literal["stripped", "trailing", "leading"]
 Shares = tuple[int, int, int]
 
 UNSEEN = "\N{REPLACEMENT CHARACTER}"
-SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 DIGITS = (b"zero", b"one", b"two", b"three", b"four", b"five", b"six", b"seven", b"eight", b"nine")
 PIECE = 1 << 22  # characters that are encoded at a time
 CODE_POINTS = 0x110000
@@ -110,7 +109,7 @@ def open_corpus(source: TextSource) -> Corpus:
     settings: dict[str, Any] = {name: getattr(source, name) for name in ("normalization", "share", "encoding")}
     if source.line_ends != "stripped":  # or entries of before would be made anew
         settings["line_ends"] = source.line_ends
-    if own and _only_beginning.get() and len(registry.read(files[0], BEGINNING + 1)) > BEGINNING:
+    if own and _only_beginning.get() and len(registry.read(files[0], length=BEGINNING + 1)) > BEGINNING:
         warnings.warn(f"smoke scale reads the first {BEGINNING:,} bytes of {source.corpus} alone", stacklevel=4)
         settings["beginning"] = BEGINNING
     parsed = cached("corpus", files, lambda: _encode(texts(), source, own), corpus="" if own else name, **settings)
@@ -210,7 +209,7 @@ def _decode(path: Path, encoding: str, cut: bool) -> str:
         decoder = codecs.getincrementaldecoder(encoding)()
     except (LookupError, UnicodeError, ValueError):  # unknown, or (as base64) no encoding of texts
         raise UsageError(f"there is no text encoding {encoding!r}") from None
-    data = registry.read(path, BEGINNING + 1 if cut else -1)
+    data = registry.read(path, length=BEGINNING + 1 if cut else None)
     whole = len(data) <= BEGINNING or not cut  # or its last character may be half of one
     data = data if whole else data[:BEGINNING]
     wide, marked = _without_mark(data), data.startswith(MARKS)

@@ -1,6 +1,5 @@
 """MNIST in glimpses: twenty looks of 7 x 7 pixels, a digit to name at the end (Nested LSTMs, section 4.4)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -10,27 +9,14 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import (
-    Batch,
-    BatchOrder,
-    Epoch,
-    Evaluation,
-    LastBatch,
-    Metric,
-    Split,
-    Symbols,
-    Vectors,
-    Vocabulary,
-)
+from nlstm_lab.datasets.base import Batch, BatchOrder, ColdTask, LastBatch, Symbols, Vectors, consecutive, log_shares
 from nlstm_lab.datasets.registry import Parsed, cached
-from nlstm_lab.datasets.text import log_shares
 from nlstm_lab.errors import DamagedFile
 from nlstm_lab.settings import ADDED, check
 
 QUADRANT, GLIMPSE = 14, 7
 STEPS, PIXELS, CLASSES = 20, GLIMPSE * GLIMPSE, 10
 VALIDATION = 10_000  # the last of the training images; for smaller sets a sixth
-EVALUATION_BATCH = 1_000
 
 Reading = Literal["patches", "phases"]
 
@@ -57,57 +43,33 @@ class MNISTGlimpses:
         check(self)
 
     def load(self) -> "GlimpseTask":
-        """Make the task.
-
-        Raises:
-            MissingData: MNIST is not on this machine.
-        """
+        """Make the task. MissingData: MNIST is not on this machine."""
         return GlimpseTask(self)
 
 
-class GlimpseTask:
+class GlimpseTask(ColdTask):
     """Inputs [20, B, 49] float32, targets [B], one prediction a sequence."""
 
     per_sequence = True
-    metric: Metric = "nll_nats"
-    evaluations: tuple[Evaluation, ...] = ("blocks",)
-    vocabulary: Vocabulary | None = None
+    metric = "nll_nats"
+    evaluation_batch = 1_000
 
     def __init__(self, config: MNISTGlimpses) -> None:
         parsed = cached("mnist", registry.locate("mnist"), lambda: _parse(registry.contents("mnist")))
-        self.config = config
+        self.config, self.fingerprint = config, str(parsed.facts["sha256"])
+        self.images, self.labels = parsed.arrays["images"], parsed.arrays["labels"]  # [images, 28, 28], [images] uint8
+        trained = len(self.labels) - parsed.facts["tested"]
+        sizes = trained - (valid := min(VALIDATION, trained // 6)), valid, parsed.facts["tested"]
+        super().__init__(consecutive(sizes), config.batch_size, config.batch_order, config.last_batch)
         self.input, self.output = Vectors(PIXELS), Symbols(CLASSES)
-        self.fingerprint: str = parsed.facts["sha256"]
-        images, labels = parsed.arrays["images"], parsed.arrays["labels"]
-        tested = int(parsed.facts["tested"])
-        cut = len(images) - tested
-        first = cut - min(VALIDATION, cut // 6)
-        slices: dict[Split, slice] = {
-            "train": slice(0, first),
-            "valid": slice(first, cut),
-            "test": slice(cut, None),
-        }
-        self.images = {split: images[array] for split, array in slices.items()}  # [images, 28, 28] uint8
-        self.labels = {split: labels[array] for split, array in slices.items()}
-        self.epoch = Epoch(first, config.batch_size, config.batch_order, config.last_batch)
-        self.updates_per_epoch = self.epoch.batches
 
     @cached_property
     def log_frequencies(self) -> Tensor:
-        return log_shares(np.bincount(self.labels["train"], minlength=CLASSES))
+        return log_shares(np.bincount(self.labels[self.rows["train"]], minlength=CLASSES))
 
-    def train(self, generator: torch.Generator) -> Iterator[Batch]:
-        return self._batches("train", self.epoch.order(generator), self.config.batch_size)
-
-    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
-        return self._batches(split, np.arange(len(self.labels[split])), EVALUATION_BATCH)
-
-    def _batches(self, split: Split, order: np.ndarray, batch_size: int) -> Iterator[Batch]:
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            images = torch.from_numpy(self.images[split][rows]).float() / 255
-            labels = torch.from_numpy(self.labels[split][rows].astype(np.int64))
-            yield Batch(glimpses(images, self.config.reading), labels)
+    def batch(self, rows: np.ndarray) -> Batch:
+        images = torch.from_numpy(self.images[rows]).float() / 255
+        return Batch(glimpses(images, self.config.reading), torch.from_numpy(self.labels[rows].astype(np.int64)))
 
 
 def glimpses(images: Tensor, reading: Reading) -> Tensor:

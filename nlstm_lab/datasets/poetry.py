@@ -1,6 +1,5 @@
 """Chinese quatrains: four lines of five characters, read as one sequence of twenty (Nested LSTMs, section 4.3)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -11,10 +10,18 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Batch, BatchOrder, Epoch, Evaluation, LastBatch, Metric, Split, Symbols, Vocabulary
-from nlstm_lab.datasets.corpora import SPLITS
+from nlstm_lab.datasets.base import (
+    SPLITS,
+    Batch,
+    BatchOrder,
+    ColdTask,
+    LastBatch,
+    Symbols,
+    Vocabulary,
+    consecutive,
+    log_shares,
+)
 from nlstm_lab.datasets.registry import Parsed, cached
-from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
 from nlstm_lab.errors import DamagedFile
 from nlstm_lab.settings import ADDED, check
 
@@ -44,69 +51,52 @@ class ChinesePoetry:
         check(self)
 
     def load(self) -> "PoetryTask":
-        """Make the task.
-
-        Raises:
-            MissingData: The quatrains are not on this machine.
-        """
+        """Make the task. MissingData: the quatrains are not on this machine."""
         return PoetryTask(self)
 
 
-class PoetryTask:
+class PoetryTask(ColdTask):
     """Inputs and targets are symbols [19, B] (see `ChinesePoetry` for the other start)."""
 
-    per_sequence = False
-    metric: Metric = "perplexity"
-    evaluations: tuple[Evaluation, ...] = ("blocks",)
+    metric = "perplexity"
 
     def __init__(self, config: ChinesePoetry) -> None:
         parsed = cached("poetry", registry.locate("poetry"), lambda: _parse(registry.contents("poetry")))
-        self.config = config
-        self.poems: dict[Split, np.ndarray] = {split: parsed.arrays[split] for split in SPLITS}  # [poems, 20] uint16
-        self.vocabulary: Vocabulary | None = Vocabulary(tuple(parsed.facts["symbols"]))
-        self.input = self.output = Symbols(len(parsed.facts["symbols"]))
-        self.fingerprint: str = parsed.facts["sha256"]
-        self.epoch = Epoch(len(self.poems["train"]), config.batch_size, config.batch_order, config.last_batch)
-        self.updates_per_epoch = self.epoch.batches
+        self.config, self.fingerprint = config, str(parsed.facts["sha256"])
+        splits = [parsed.arrays[split] for split in SPLITS]
+        self.poems = np.concatenate(splits)  # [poems, 20] uint16
+        super().__init__(consecutive([*map(len, splits)]), config.batch_size, config.batch_order, config.last_batch)
+        self.vocabulary = Vocabulary(tuple(parsed.facts["symbols"]))
+        self.input = self.output = Symbols(len(self.vocabulary))
 
     @cached_property
     def log_frequencies(self) -> Tensor:
-        targets = self.poems["train"][:, 1 if self.config.start == "none" else 0 :]
+        targets = self.poems[self.rows["train"], 1 if self.config.start == "none" else 0 :]
         return log_shares(np.bincount(targets.ravel(), minlength=self.output.size))
 
-    def train(self, generator: torch.Generator) -> Iterator[Batch]:
-        return self._batches("train", self.epoch.order(generator), self.config.batch_size)
-
-    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
-        return self._batches(split, np.arange(len(self.poems[split])), EVALUATION_BATCH)
-
-    def _batches(self, split: Split, order: np.ndarray, batch_size: int) -> Iterator[Batch]:
-        for start in range(0, len(order), batch_size):
-            rows = self.poems[split][order[start : start + batch_size]].astype(np.int64)
-            poems = torch.from_numpy(rows).T.contiguous()
-            if self.config.start == "none":
-                yield Batch(poems[:-1], poems[1:])
-            else:
-                vectors = one_hot(poems[:-1], self.output.size).float()
-                yield Batch(torch.cat([torch.zeros_like(vectors[:1]), vectors]), poems)
+    def batch(self, rows: np.ndarray) -> Batch:
+        poems = torch.from_numpy(self.poems[rows].astype(np.int64)).T.contiguous()
+        if self.config.start == "none":
+            return Batch(poems[:-1], poems[1:])
+        vectors = one_hot(poems[:-1], self.output.size).float()
+        return Batch(torch.cat([torch.zeros_like(vectors[:1]), vectors]), poems)
 
 
 def _parse(files: list[bytes]) -> Parsed:
     """One poem a line, a tab between verses, a space between characters, CRLF between poems."""
-    poems = [_poems(data, split) for data, split in zip(files, SPLITS, strict=True)]
-    symbols = sorted(set("".join("".join(split_poems) for split_poems in poems)))
+    poems = {split: _poems(data, split) for data, split in zip(files, SPLITS, strict=True)}
+    symbols = sorted({character for split in poems.values() for poem in split for character in poem})
     codes = {symbol: code for code, symbol in enumerate(symbols)}
     arrays: dict[str, np.ndarray] = {
-        split: np.array([[codes[character] for character in poem] for poem in split_poems], np.uint16)
-        for split, split_poems in zip(SPLITS, poems, strict=True)
+        split: np.array([[codes[character] for character in poem] for poem in poems[split]], np.uint16)
+        for split in SPLITS
     }
     return Parsed(arrays, {"symbols": symbols, "sha256": registry.combined(files)})
 
 
 def _poems(data: bytes, split: str) -> list[str]:
-    text = data.decode("utf-8").replace(REPLACED, LACUNA)
     poems = []
-    for number, line in enumerate(text.split("\r\n"), 1):
+    for number, line in enumerate(data.decode("utf-8").replace(REPLACED, LACUNA).split("\r\n"), 1):
         verses = [verse.split() for verse in line.split("\t")]
         if [len(verse) for verse in verses] != [CHARACTERS] * LINES:
             raise DamagedFile(

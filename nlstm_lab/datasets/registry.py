@@ -1,7 +1,4 @@
-"""What is known about each data set (`records.toml`), where it lies here, what it holds, and parsed copies of it.
-
-Parsed data sets are memory-mapped arrays beside a manifest, in folders of the cache that appear whole, by a rename.
-"""
+"""What is known about each data set (`records.toml`), where it lies here, what it holds, and parsed copies of it."""
 
 import bz2
 import gzip
@@ -9,19 +6,18 @@ import hashlib
 import io
 import json
 import lzma
-import shutil
 import stat
 import tarfile
-import tempfile
 import tomllib
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -37,6 +33,7 @@ REFUSED = {
     b"%PDF-": "is a PDF: save its text first (pdftotext)",
 }
 CHUNK = 1 << 22
+SWOLLEN, RATIO = 1 << 26, 100  # bytes, and times its packed size, up to which a file may unpack to
 FORMAT = 1  # raised when what an entry of the cache holds changes
 
 
@@ -48,7 +45,7 @@ class File:
     size: int | None = None  # bytes of the content
     sha256: str | None = None
     md5: str | None = None  # only where no sha256 is known
-    urls: tuple[str, ...] = ()
+    urls: Sequence[str] = ()
     members: int | None = None  # of a tar archive without a published checksum: how many files it holds
 
     @property
@@ -67,21 +64,15 @@ class Dataset:
     licence: str
     citation: str
     how: str
-    files: tuple[File, ...]
+    files: Sequence[File]
     counts: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
 
 
-def _read_records() -> dict[str, Dataset]:
-    records = tomllib.loads(resources.files(__package__).joinpath("records.toml").read_text(encoding="utf-8"))
-    read = {}
-    for known in records["datasets"]:
-        files = tuple(File(**{**one, "urls": tuple(one.get("urls", ()))}) for one in known.pop("files"))
-        read[known["name"]] = Dataset(files=files, **known)
-    return read
-
-
-DATASETS = _read_records()
+DATASETS = {
+    one["name"]: Dataset(**{**one, "files": [File(**file) for file in one["files"]]})
+    for one in tomllib.loads(resources.files(__package__).joinpath("records.toml").read_text("utf-8"))["datasets"]
+}
 
 
 def get(name: str) -> Dataset:
@@ -93,16 +84,14 @@ def get(name: str) -> Dataset:
 
 def find(file: File) -> Path | None:
     """The first place among the data folders where the file lies, in any packing. LabError: one cannot be read."""
-    for folder in paths.data_folders():
-        for packing in PACKINGS:
-            candidate = folder / f"{file.path}{packing}"
-            try:
-                if stat.S_ISREG(candidate.stat().st_mode):
-                    return candidate
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except OSError as error:
-                raise LabError(f"{candidate.parent} cannot be read: {paths.reason(error)}") from error
+    for candidate in (folder / f"{file.path}{packing}" for folder in paths.data_folders() for packing in PACKINGS):
+        try:
+            if stat.S_ISREG(candidate.stat().st_mode):
+                return candidate
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise LabError(f"{candidate.parent} cannot be read: {paths.reason(error)}") from error
     return None
 
 
@@ -125,19 +114,18 @@ def contents(name: str) -> list[bytes]:
     """The content of each file of a data set. DamagedFile: one is not what was published."""
     everything = []
     for file, path in zip(get(name).files, locate(name), strict=True):
-        data = read(path)
-        verify(file, path, digests(io.BytesIO(data)))
-        everything.append(data)
+        everything.append(read(path))
+        verify(file, path, digests(io.BytesIO(everything[-1])))
     return everything
 
 
-def verify(file: File, path: Path | str, measured: Mapping[str, str | int]) -> None:
+def verify(file: File, origin: Path | str, measured: Mapping[str, str | int]) -> None:
     """Compare what was measured of a content with the record. DamagedFile: they differ; the message says in what."""
     for what in ("size", "sha256", "md5", "members"):
         if (expected := getattr(file, what)) is not None and measured[what] != expected:
             raise DamagedFile(
-                f"{path} is not {file.name} as it was published ({what} {measured[what]}, expected {expected}); "
-                f"remove it and get it again"
+                f"{origin} is not {file.name} as it was published ({what} {measured[what]}, expected {expected}); "
+                "remove it and get it again"
             )
 
 
@@ -149,8 +137,7 @@ def measure(file: File, path: Path) -> dict[str, str | int]:
         return digests(stream)
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(NamedTuple):
     """One row of `nlstm-lab data`. `detail` is one sentence."""
 
     name: str
@@ -158,18 +145,14 @@ class Status:
     detail: str
 
 
-def status() -> list[Status]:
-    """The state of every data set; contents are hashed once and remembered until a file changes."""
-    return [check(name, fresh=False) for name in DATASETS]
-
-
 def check(name: str, fresh: bool = True) -> Status:
-    """The state of one data set; fresh: every byte is read anew."""
+    """The state of one data set; fresh: every byte is read anew, where checksums are otherwise remembered."""
     dataset = get(name)
     try:
         located = locate(name)
         for file, path in zip(dataset.files, located, strict=True):
-            verify(file, path, measure(file, path) if fresh else _remembered(file, path))
+            build = partial(_measured, file, path)
+            verify(file, path, build().facts if fresh else cached("measured", [path], build).facts)
     except MissingData as missing:
         return Status(name, "absent", str(missing))
     except LabError as error:
@@ -179,8 +162,13 @@ def check(name: str, fresh: bool = True) -> Status:
     return Status(name, "present", f"{located[0].parent}: {how}")
 
 
-def _remembered(file: File, path: Path) -> Mapping[str, str | int]:
-    return cached("measured", [path], lambda: Parsed({}, measure(file, path))).facts
+def status() -> list[Status]:
+    """The state of every data set; contents are hashed once and remembered until a file changes."""
+    return [check(name, fresh=False) for name in DATASETS]
+
+
+def _measured(file: File, path: Path) -> "Parsed":
+    return Parsed({}, measure(file, path))
 
 
 def combined(files: Iterable[bytes]) -> str:
@@ -202,23 +190,22 @@ def digests(stream: IO[bytes]) -> dict[str, str | int]:
 
 
 @contextmanager
-def opened(path: Path, raw: IO[bytes] | None = None, origin: str = "") -> Iterator[IO[bytes]]:
-    """The unpacked bytes of a file, or of `raw`, which a message calls `origin`; packed as its first bytes say.
+def opened(source: Path | bytes, origin: str = "") -> Iterator[IO[bytes]]:
+    """The unpacked bytes of a file, or of a content that a message calls `origin`; packed as its first bytes say.
 
     LabError: it cannot be read. DamagedFile: it is truncated, or a zip of more than one file.
     """
-    origin = origin or str(path)
+    origin = origin or str(source)
     try:
-        file = raw or path.open("rb")
+        file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
     except OSError as error:
         raise LabError(f"{origin} cannot be read: {paths.reason(error)}") from error
     try:
         with file:
             head = file.read(8)
             file.seek(0)
-            for magic, what in REFUSED.items():
-                if head.startswith(magic):
-                    raise LabError(f"{origin} {what}")
+            if refused := [what for magic, what in REFUSED.items() if head.startswith(magic)]:
+                raise LabError(f"{origin} {refused[0]}")
             if head.startswith(b"PK\x03\x04"):
                 with zipfile.ZipFile(file) as archive:
                     inside = [one for one in archive.infolist() if not one.is_dir() and not _leftover(one.filename)]
@@ -236,10 +223,19 @@ def opened(path: Path, raw: IO[bytes] | None = None, origin: str = "") -> Iterat
         raise DamagedFile(f"{origin} is truncated, damaged or encrypted ({error}); get it again") from error
 
 
-def read(path: Path, length: int = -1) -> bytes:
-    """The first `length` bytes of a file's content, all of it where none is given."""
-    with opened(path) as stream:
-        return stream.read(length)
+def read(source: Path | bytes, origin: str = "", length: int | None = None) -> bytes:
+    """The first `length` bytes of what `opened` gives, or all. DamagedFile: far more than it is packed in."""
+    origin = origin or str(source)
+    packed = len(source) if isinstance(source, bytes) else source.stat().st_size
+    whole = io.BytesIO()
+    with opened(source, origin) as stream:
+        if length is not None:
+            return stream.read(length)
+        while piece := stream.read(CHUNK):
+            whole.write(piece)
+            if whole.tell() > max(SWOLLEN, RATIO * packed):
+                raise DamagedFile(f"{origin} unpacks to more than {RATIO} times its size, as no data do")
+    return whole.getvalue()
 
 
 def members(path: Path, wanted: Callable[[str, int], object] = lambda name, size: True) -> Iterator[tuple[str, bytes]]:
@@ -269,8 +265,7 @@ def _leftover(name: str) -> bool:
     return "__MACOSX" in parts or not parts or parts[-1].startswith("._") or parts[-1] == ".DS_Store"
 
 
-@dataclass(frozen=True)
-class Parsed:
+class Parsed(NamedTuple):
     """Named arrays (memory-mapped when they come from the cache) and facts about them that JSON can hold."""
 
     arrays: Mapping[str, np.ndarray]
@@ -278,7 +273,10 @@ class Parsed:
 
 
 def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed], /, **settings: object) -> Parsed:
-    """What `build` returns, from the cache where sources (path, size, every time of change) and settings agree."""
+    """What `build` returns, from the cache where sources (path, size, every time of change) and settings agree.
+
+    An entry is a folder of arrays and a manifest, which is written last.
+    """
     known = ("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")  # a ctime, unlike an mtime, cannot be set back
     stats = [[str(path.resolve()), *(getattr(path.stat(), name) for name in known)] for path in sources]
     text = json.dumps([FORMAT, stats, settings], sort_keys=True)
@@ -286,8 +284,13 @@ def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed]
     if (found := _load(entry)) is not None:
         return found
     parsed = build()
+    manifest = {"arrays": list(parsed.arrays), "facts": dict(parsed.facts)}
     try:
-        _store(entry, parsed)
+        for name, array in parsed.arrays.items():
+            with paths.atomic(entry / f"{name}.npy") as partial, partial.open("wb") as file:
+                np.save(file, array, allow_pickle=False)
+        with paths.atomic(entry / "manifest.json") as partial:
+            partial.write_text(json.dumps(manifest, ensure_ascii=False, indent=1), "utf-8")
     except OSError as error:
         raise LabError(
             f"the cache {entry.parent} cannot be written ({error.strerror}); name another folder in NLSTM_LAB_CACHE"
@@ -303,23 +306,3 @@ def _load(entry: Path) -> Parsed | None:
         return Parsed(arrays, manifest["facts"])
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
-
-
-def _store(entry: Path, parsed: Parsed) -> None:
-    entry.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{entry.name}.", dir=entry.parent))
-    try:
-        for name, array in parsed.arrays.items():
-            np.save(aside / f"{name}.npy", array, allow_pickle=False)
-        manifest = {"arrays": list(parsed.arrays), "facts": dict(parsed.facts)}
-        (aside / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")
-        aside.chmod(0o755)
-        if entry.exists() and _load(entry) is None:
-            shutil.rmtree(entry, ignore_errors=True)
-        try:
-            aside.rename(entry)
-        except OSError:  # another process was faster, and its entry is the same
-            if _load(entry) is None:
-                raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)

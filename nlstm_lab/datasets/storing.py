@@ -1,17 +1,14 @@
 """Files of a data set, downloaded or imported: verified first, in place at once or not at all."""
 
-import io
 import os
 import re
-import shutil
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
 from urllib.parse import urldefrag, urlparse
 
 from nlstm_lab import paths
@@ -21,15 +18,7 @@ from nlstm_lab.errors import DamagedFile, LabError, UsageError
 
 TRIES = 2  # per mirror; a cut connection starts over
 TIMEOUT = 30  # seconds without an answer
-
-
-class Candidate(NamedTuple):
-    """What may be a file of a data set: its bare name, its size as it lies there, what a message calls it."""
-
-    name: str
-    size: int
-    origin: str
-    open: Callable[[], AbstractContextManager[IO[bytes]]]  # unpacked
+LARGEST = 1 << 30  # bytes of a file whose size is not known
 
 
 def import_(name: str, path: Path) -> list[Path]:
@@ -49,8 +38,8 @@ def import_(name: str, path: Path) -> list[Path]:
         DamagedFile: One is not what was published.
     """
     dataset, path = registry.get(name), path.expanduser()
-    if not path.exists():
-        raise UsageError(f"there is nothing at {path}")
+    if not (path.is_file() or path.is_dir()):
+        raise UsageError(f"{path} is no regular file" if path.exists() else f"there is nothing at {path}")
     if not (placed := _take(path, dataset.files, alone=len(dataset.files) == 1)):
         wanted = ", ".join(file.name for file in dataset.files)
         raise UsageError(f"{path} holds none of the files of {dataset.title}: {wanted} (plain, .gz, .xz, .bz2 or .zip)")
@@ -59,40 +48,54 @@ def import_(name: str, path: Path) -> list[Path]:
 
 def _take(path: Path, files: Sequence[File], alone: bool) -> list[Path]:
     """Store the files that are there; alone: a single file is the one that is wanted, whatever it is called."""
-    placed: dict[Path, File] = {}
-    with ExitStack() as verified:  # all of them take their places when it ends
-        for candidate in _candidates(path, files):
-            wanted = [file for file in files if file not in placed.values()]
-            if (file := _which(candidate, wanted, alone and candidate.origin == str(path))) is not None:
-                placed[verified.enter_context(_stored(file, candidate))] = file
-    for target, file in placed.items():
-        for packing in registry.PACKINGS[1:]:
-            (paths.data() / f"{file.path}{packing}").unlink(missing_ok=True)
-        if (first := registry.find(file)) is not None and first != target:  # it hides the new one
-            registry.verify(file, first, registry.measure(file, first))
-    return sorted(placed, key=lambda target: files.index(placed[target]))
+    placed: dict[str, Path] = {}
+    with _saying_why(paths.data()), ExitStack() as verified:  # all of them take their places when it ends
+        for name, origin, data in _candidates(path, files, alone):
+            left = [file for file in files if file.path not in placed]
+            if (file := _named(name, left)) is None:
+                digest = sha256(data).hexdigest()
+                whatever = left[:1] if alone and origin == str(path) else []
+                file = next(iter([*(one for one in left if one.sha256 == digest), *whatever, None]))
+            if file is not None:
+                placed[file.path] = paths.data() / file.path
+                aside = verified.enter_context(paths.atomic(placed[file.path]))
+                aside.write_bytes(data)
+                try:
+                    registry.verify(file, origin, registry.measure(file, aside))
+                except DamagedFile as error:  # of the file that the user knows
+                    raise DamagedFile(str(error).replace(str(aside), origin)) from error
+    for file in files:
+        if target := placed.get(file.path):
+            for packing in registry.PACKINGS[1:]:
+                (paths.data() / f"{file.path}{packing}").unlink(missing_ok=True)
+            if (first := registry.find(file)) is not None and first != target:  # it hides the new one
+                registry.verify(file, first, registry.measure(file, first))
+    return [placed[file.path] for file in files if file.path in placed]
 
 
-def _candidates(path: Path, files: Sequence[File]) -> Iterator[Candidate]:
+def _candidates(path: Path, files: Sequence[File], alone: bool) -> Iterator[tuple[str, str, bytes]]:
+    """What may be one of the files, by its name or size: its name, what a message calls it, and its content."""
+
+    def wanted(name: str, size: int) -> bool:
+        return size in sizes or _named(PurePosixPath(name).name, files) is not None
+
     def unreadable(error: OSError) -> None:
         raise LabError(f"{error.filename} cannot be read: {paths.reason(error)}") from error
 
+    sizes = [file.size for file in files if file.sha256]
+    largest = 2 * max(file.size or LARGEST for file in files)  # of a member, which is read into memory
     if path.is_dir():
         for folder, folders, names in os.walk(path, onerror=unreadable):
             folders.sort()
             for one in (Path(folder, name) for name in sorted(names)):
-                if one.is_file():
-                    yield Candidate(one.name, one.stat().st_size, str(one), partial(registry.opened, one))
+                if one.is_file() and wanted(one.name, one.stat().st_size):
+                    yield one.name, str(one), registry.read(one)
     elif _named(path.name, files) is None and (tarfile.is_tarfile(path) or zipfile.is_zipfile(path)):
-        sizes = [file.size for file in files]
-        for name, data in registry.members(
-            path, lambda name, size: size in sizes or _named(PurePosixPath(name).name, files)
-        ):
+        for name, data in registry.members(path, lambda name, size: size <= largest and wanted(name, size)):
             origin = f"{name} in {path}"
-            read = partial(registry.opened, path, io.BytesIO(data), origin)
-            yield Candidate(PurePosixPath(name).name, len(data), origin, read)
-    else:
-        yield Candidate(path.name, path.stat().st_size, str(path), partial(registry.opened, path))
+            yield PurePosixPath(name).name, origin, registry.read(data, origin)
+    elif alone or wanted(path.name, path.stat().st_size):
+        yield path.name, str(path), registry.read(path)
 
 
 def _named(name: str, files: Sequence[File]) -> File | None:
@@ -103,33 +106,6 @@ def _named(name: str, files: Sequence[File]) -> File | None:
             if plain == re.sub(r"[^a-z0-9]", "", file.name.lower()):
                 return file
     return None
-
-
-def _which(candidate: Candidate, wanted: Sequence[File], alone: bool) -> File | None:
-    """Which of the wanted files this is, by its name or else by its content."""
-    if (named := _named(candidate.name, wanted)) is not None:
-        return named
-    if alone and wanted:
-        return wanted[0]
-    if candidate.size in [file.size for file in wanted if file.sha256]:
-        with candidate.open() as stream:
-            sha256 = registry.digests(stream)["sha256"]
-        return next((file for file in wanted if file.sha256 == sha256), None)
-    return None
-
-
-@contextmanager
-def _stored(file: File, candidate: Candidate) -> Iterator[Path]:
-    """Where the file belongs; the verified content takes that place when the block ends well."""
-    target = paths.data() / file.path
-    with _saying_why(target), paths.atomic(target) as aside:
-        with candidate.open() as stream, aside.open("wb") as out:
-            shutil.copyfileobj(stream, out, registry.CHUNK)
-        try:
-            registry.verify(file, candidate.origin, registry.measure(file, aside))
-        except DamagedFile as error:  # of the file that the user knows
-            raise DamagedFile(str(error).replace(str(aside), candidate.origin)) from error
-        yield target
 
 
 @contextmanager
@@ -170,18 +146,16 @@ def fetch(name: str, progress: bool = True) -> list[Path]:
     with _saying_why(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as aside:
-            wanted = [file for file in dataset.files if not _sound(file)]
-            return [_fetch(dataset, file, Path(aside), progress) for file in wanted]
+            return [_fetch(dataset, file, Path(aside), progress) for file in dataset.files if not _sound(file)]
 
 
 def _sound(file: File) -> bool:
-    if (path := registry.find(file)) is None:
-        return False
     try:
-        registry.verify(file, path, registry.measure(file, path))
+        if (path := registry.find(file)) is not None:
+            registry.verify(file, path, registry.measure(file, path))
+        return path is not None
     except DamagedFile:
         return False
-    return True
 
 
 def _fetch(dataset: Dataset, file: File, folder: Path, progress: bool) -> Path:

@@ -1,6 +1,6 @@
 """Character language modelling: blocks that are shuffled and start cold, streams that are read on and on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -10,22 +10,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nlstm_lab.datasets.base import Batch, BatchOrder, Epoch, Evaluation, LastBatch, Metric, Split, Symbols, Vocabulary
-from nlstm_lab.datasets.corpora import (
+from nlstm_lab.datasets.base import (
     SPLITS,
-    Corpus,
-    LineEnds,
-    Normalization,
-    Shares,
-    TextSource,
-    names,
-    open_corpus,
+    Batch,
+    BatchOrder,
+    ColdTask,
+    Evaluation,
+    LastBatch,
+    Split,
+    Symbols,
+    Vocabulary,
+    log_shares,
 )
+from nlstm_lab.datasets.corpora import Corpus, LineEnds, Normalization, Shares, TextSource, names, open_corpus
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import ADDED, check
 
 EVALUATION_STREAMS = 32  # parallel pieces in which a split is read with the state carried
-EVALUATION_BATCH = 128  # blocks side by side; each starts cold, so their number changes no result
 COUNTED = 1 << 24  # symbols that are counted at a time
 WITHIN, WORD, PHRASE = 0, 1, 2  # what begins at a character of the language whose boundaries are known
 
@@ -70,21 +71,15 @@ class CharacterModelling:
         return TextSource(self.corpus, self.normalization, self.share, self.encoding, self.line_ends)
 
     def load(self) -> "TextTask":
-        """Make the task.
-
-        Raises:
-            MissingData: The corpus is not on this machine.
-            UsageError: It is too short.
-        """
+        """Make the task. MissingData: the corpus is not on this machine. UsageError: it is too short."""
         corpus = open_corpus(self.source())
         return TextTask(corpus, self.length, self.batch_size, self.evaluation, self.batch_order, self.last_batch)
 
 
-class TextTask:
+class TextTask(ColdTask):
     """A corpus under one protocol (see `Task`). inputs and targets are symbols [T, B]."""
 
-    per_sequence = False
-    metric: Metric = "bpc"
+    metric = "bpc"
 
     def __init__(
         self,
@@ -95,27 +90,21 @@ class TextTask:
         batch_order: BatchOrder = "shuffled",
         last_batch: LastBatch = "keep",
     ) -> None:
-        if length < 2 or batch_size < 1:
-            raise UsageError(f"blocks have at least 2 symbols and batches at least 1 block, not {length}, {batch_size}")
         for split, codes in corpus.splits.items():
-            if len(codes) < length:
+            if not 2 <= length <= len(codes):
                 raise UsageError(
-                    f"the {split} split of {corpus.name} has {len(codes)} symbols, fewer than one block of {length}: "
-                    f"choose a smaller length, other shares, or a longer text"
+                    f"the {split} split of {corpus.name} has {len(codes)} symbols, and a block 2 to as many, not "
+                    f"{length}: choose another length, other shares, or a longer text"
                 )
-        self.corpus, self.length, self.batch_size, self.evaluation = corpus, length, batch_size, evaluation
+        rows = {split: np.arange(len(codes) // length) for split, codes in corpus.splits.items()}
+        super().__init__(rows, batch_size, batch_order, last_batch)
+        self.corpus, self.length, self.evaluation, self.fingerprint = corpus, length, evaluation, corpus.fingerprint
         # epochs are chosen by the first: the way in which the network is trained to read
-        self.evaluations: tuple[Evaluation, ...] = (
-            ("blocks", "streams") if evaluation == "blocks" else ("streams", "blocks")
-        )
-        self.vocabulary: Vocabulary | None = corpus.vocabulary
-        self.input = Symbols(len(corpus.vocabulary))
-        self.output = Symbols(len(corpus.vocabulary))
-        self.fingerprint = corpus.fingerprint
-        size = len(corpus.splits["train"])
-        self.epoch = Epoch(size // length, batch_size, batch_order, last_batch)  # of the blocks
-        batches = self.epoch.batches
-        self.updates_per_epoch = batches if evaluation == "blocks" else -(-_stream_length(size, batch_size) // length)
+        self.evaluations = ("blocks", "streams") if evaluation == "blocks" else ("streams", "blocks")
+        self.vocabulary = corpus.vocabulary
+        self.input = self.output = Symbols(len(corpus.vocabulary))
+        if evaluation == "streams":
+            self.updates_per_epoch = -(-_stream_length(corpus.ends[0], batch_size) // length)
 
     @cached_property
     def log_frequencies(self) -> Tensor:
@@ -132,24 +121,19 @@ class TextTask:
         return log_shares(counts)
 
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
-        codes = self.corpus.splits["train"]
-        if self.evaluation == "streams":
-            # entered at another place each epoch, or epochs that are cut short would read the same text again
-            first = int(torch.randint(self.updates_per_epoch, (), generator=generator))
-            return streams(codes, self.length, self.batch_size, first)
-        return blocks(codes, self.length, self.batch_size, self.epoch.order(generator))
+        if self.evaluation == "blocks":
+            return super().train(generator)
+        # entered at another place each epoch, or epochs that are cut short would read the same text again
+        first = int(torch.randint(self.updates_per_epoch, (), generator=generator))
+        return streams(self.corpus.splits["train"], self.length, self.batch_size, first)
 
     def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
-        codes = self.corpus.splits[split]
-        if evaluation == "streams":
-            return streams(codes, self.length, EVALUATION_STREAMS)
-        return blocks(codes, self.length, EVALUATION_BATCH, np.arange(len(codes) // self.length))
+        if evaluation == "blocks":
+            return super().evaluate(split, evaluation)
+        return streams(self.corpus.splits[split], self.length, EVALUATION_STREAMS)
 
-
-def log_shares(counts: np.ndarray) -> Tensor:
-    """The natural logarithm of each count's share, float32; a count of zero is taken as one."""
-    seen = np.maximum(counts, 1)
-    return torch.from_numpy(np.log(seen / seen.sum())).float()
+    def read(self, split: Split, rows: np.ndarray, batch_size: int) -> Iterator[Batch]:
+        return blocks(self.corpus.splits[split], self.length, batch_size, rows)
 
 
 def cut(codes: np.ndarray, length: int) -> np.ndarray:
@@ -209,11 +193,7 @@ class NestedLanguage:
         check(self)
 
     def load(self) -> "NestedLanguageTask":
-        """Make the task, with `boundaries`.
-
-        Raises:
-            UsageError: There is one topic, or a topic would have fewer than two words.
-        """
+        """Make the task. UsageError: there is one topic, or a topic would have fewer than two words."""
         if self.topics < 2 or self.words < 2 * self.topics:
             raise UsageError(f"{self.topics} topics with {self.words} words: 2 topics at least, 2 words in each")
         return NestedLanguageTask(self)
@@ -224,14 +204,11 @@ class NestedLanguageTask(TextTask):
 
     def __init__(self, config: NestedLanguage) -> None:
         codes, begins = _nested(config)
-        cuts = (config.size * 90 // 100, config.size * 95 // 100, config.size)
-        vocabulary = Vocabulary(tuple(ascii_lowercase))
-        corpus = Corpus("nested language", codes, cuts, vocabulary, sha256(codes.tobytes()).hexdigest())
+        ends = (config.size * 90 // 100, config.size * 95 // 100, config.size)
+        fingerprint = sha256(codes.tobytes()).hexdigest()
+        corpus = Corpus("nested language", codes, ends, Vocabulary(tuple(ascii_lowercase)), fingerprint)
         super().__init__(corpus, config.length, config.batch_size, config.evaluation)
-        starts = (0, *cuts)
-        self.boundaries: Mapping[Split, np.ndarray] = {
-            split: begins[starts[k] : starts[k + 1]] for k, split in enumerate(SPLITS)
-        }
+        self.boundaries = dict(zip(SPLITS, np.split(begins, ends[:-1]), strict=True))
 
 
 def _nested(config: NestedLanguage) -> tuple[np.ndarray, np.ndarray]:
@@ -288,12 +265,7 @@ class Excerpt:
         return f"{self.corpus} {self.split} {self.start}:{self.start + self.length}{blanks}"
 
     def read(self) -> str:
-        """Read the text.
-
-        Raises:
-            MissingData: The corpus is not on this machine.
-            UsageError: The split is shorter.
-        """
+        """Read the text. MissingData: the corpus is not on this machine. UsageError: the split is shorter."""
         corpus = open_corpus(TextSource(self.corpus, line_ends=self.line_ends))
         codes = corpus.splits[self.split][self.start : self.start + self.length]
         if len(codes) < self.length:

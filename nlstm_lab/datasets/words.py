@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Split, Symbols, Vocabulary, split_90_5_5
+from nlstm_lab.datasets.base import Batch, ColdTask, Split, Symbols, Vocabulary, log_shares, split_90_5_5
 from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, names, open_corpus
 from nlstm_lab.datasets.registry import Parsed, cached
-from nlstm_lab.datasets.text import EVALUATION_BATCH, log_shares
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import check
 
@@ -62,13 +61,8 @@ class Autocomplete(Packed):
     words: int = 2**14
 
     def load(self) -> "AutocompleteTask":
-        """Make the task.
-
-        Raises:
-            MissingData: The corpus is not on this machine.
-            UsageError: The text is not of a-z and single spaces.
-        """
-        return AutocompleteTask(self.source(), self.length, self.words, self.batch_size)
+        """Make the task. MissingData: no such corpus here. UsageError: it is not of a-z and single spaces."""
+        return AutocompleteTask(self)
 
 
 @dataclass(frozen=True)
@@ -81,63 +75,46 @@ class TextGeneration(Packed):
     length: int = 180
 
     def load(self) -> "GenerationTask":
-        """Make the task.
-
-        Raises:
-            MissingData: The corpus is not on this machine.
-            UsageError: The text is not of a-z and single spaces.
-        """
-        return GenerationTask(self.source(), self.length, self.batch_size)
+        """Make the task. MissingData: no such corpus here. UsageError: it is not of a-z and single spaces."""
+        return GenerationTask(self)
 
 
-class PackedTask(ABC):
+class PackedTask(ColdTask, ABC):
     """Packed sequences; inputs and targets [T <= length, B] with the mask of what the loss counts."""
 
-    per_sequence = False
-    metric: Metric = "nll_nats"
-    evaluations: tuple[Evaluation, ...] = ("blocks",)
+    metric = "nll_nats"
     special: tuple[str, ...]  # the symbols before the alphabet
 
-    def __init__(self, source: TextSource, length: int, batch_size: int) -> None:
-        corpus = open_corpus(source)
+    def __init__(self, config: Packed) -> None:
+        corpus = open_corpus(config.source())
         parsed = cached("words", (), lambda: _tokenize(corpus), text=corpus.fingerprint)
         self.flat, self.starts = parsed.arrays["flat"], parsed.arrays["starts"]
         self.ids, self.known_words = parsed.arrays["ids"], parsed.facts["words"]
-        packed = cached(
-            "packed", (), lambda: pack(self.starts, len(self.flat) - 1, length), text=corpus.fingerprint, length=length
-        )
+        settings = {"text": corpus.fingerprint, "length": config.length}
+        packed = cached("packed", (), lambda: pack(self.starts, len(self.flat) - 1, config.length), **settings)
         self.firsts, self.sizes = packed.arrays["firsts"], packed.arrays["sizes"]
-        self.batch_size, self.fingerprint = batch_size, corpus.fingerprint
         count = len(self.firsts)
         # the legacy generator is the article's: with text8 this is its very split
         order = np.random.RandomState(SEED).permutation(count)
-        self.rows = split_90_5_5(order, f"{corpus.name} fills {count} sequences of {length} characters")
-        self.vocabulary: Vocabulary | None = Vocabulary((*self.special, *ALPHABET))
-        self.input = Symbols(len(self.special) + len(ALPHABET), padded=True)
+        rows = split_90_5_5(order, f"{corpus.name} fills {count} sequences of {config.length} characters")
+        # the article counts whole batches only
+        super().__init__(
+            rows, config.batch_size, "shuffled", "drop" if len(rows["train"]) >= config.batch_size else "keep"
+        )
+        self.fingerprint = corpus.fingerprint
+        self.vocabulary = Vocabulary((*self.special, *ALPHABET))
+        self.input = Symbols(len(self.vocabulary), padded=True)
         self.output = Symbols(self.input.size)
-        self.updates_per_epoch = max(1, len(self.rows["train"]) // batch_size)  # the article counts whole batches only
 
     @cached_property
     def log_frequencies(self) -> Tensor:
         counts = np.zeros(self.output.size, np.int64)
-        for batch in self._batches(np.sort(self.rows["train"]), COUNTED):
-            assert batch.mask is not None
+        for batch in self.read("train", np.sort(self.rows["train"]), COUNTED):
             counts += np.bincount(batch.targets[batch.mask].numpy(), minlength=len(counts))
         return log_shares(counts)
 
-    def train(self, generator: torch.Generator) -> Iterator[Batch]:
-        order = torch.randperm(len(self.rows["train"]), generator=generator).numpy()
-        return self._batches(self.rows["train"][order[: self.updates_per_epoch * self.batch_size]], self.batch_size)
-
-    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
-        return self._batches(self.rows[split], EVALUATION_BATCH)
-
     def texts(self, split: Split, number: int) -> list[str]:
-        """Return the first `number` sequences of a split as they are read.
-
-        Raises:
-            UsageError: It has fewer.
-        """
+        """The first `number` sequences of a split as they are read. UsageError: it has fewer."""
         rows = self.rows[split][:number]
         if not 1 <= number <= len(rows):
             raise UsageError(f"the {split} split has 1 to {len(self.rows[split])} sequences, not {number}")
@@ -145,20 +122,18 @@ class PackedTask(ABC):
         ends = zip(self.starts[self.firsts[rows]], self.sizes[rows], strict=True)
         return [letters[start : start + size].tobytes().decode() for start, size in ends]
 
-    def _batches(self, rows: np.ndarray, batch_size: int) -> Iterator[Batch]:
-        for start in range(0, len(rows), batch_size):
-            chosen = rows[start : start + batch_size]
-            firsts, sizes = self.firsts[chosen], self.sizes[chosen]
-            steps = np.arange(sizes.max())[:, None]
-            real = steps < sizes
-            places = np.where(real, self.starts[firsts] + steps, 0)
-            characters = np.where(real, self.flat[places], SPACE + 1)
-            targets = np.where(real, self._targets(places, firsts, characters == SPACE), 0)
-            inputs = np.where(real, characters.astype(np.int64) + len(self.special), 0)
-            yield Batch(torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(targets > 1))
+    def batch(self, rows: np.ndarray) -> Batch:
+        firsts, sizes = self.firsts[rows], self.sizes[rows]
+        steps = np.arange(sizes.max())[:, None]
+        real = steps < sizes
+        places = np.where(real, self.starts[firsts] + steps, 0)
+        characters = np.where(real, self.flat[places], SPACE + 1)
+        targets = np.where(real, self.targets(places, firsts, characters == SPACE), 0)
+        inputs = np.where(real, characters.astype(np.int64) + len(self.special), 0)
+        return Batch(torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(targets > 1))
 
     @abstractmethod
-    def _targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
+    def targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
         """Codes [T, B] for places in the flat text, given each sequence's first word and where its spaces are."""
 
 
@@ -167,15 +142,15 @@ class AutocompleteTask(PackedTask):
 
     special = (PADDING,)
 
-    def __init__(self, source: TextSource, length: int, words: int, batch_size: int) -> None:
-        if not 1 <= words <= RANKED:
+    def __init__(self, config: Autocomplete) -> None:
+        if (words := config.words) > RANKED:
             raise UsageError(f"a vocabulary has 1 to {RANKED} words, not {words}")
-        super().__init__(source, length, batch_size)
+        super().__init__(config)
         # a text may have fewer words than there are outputs
         known = [*self.known_words[:words], *(f"<unused {k}>" for k in range(len(self.known_words), words))]
         self.output = Symbols(words + 2, names=("<eos>", "<unknown>", *known))
 
-    def _targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
+    def targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
         codes = self.ids[firsts + np.cumsum(spaces, axis=0) - 1].astype(np.int64) + 2
         return np.where(codes < self.output.size, codes, 1)
 
@@ -185,7 +160,7 @@ class GenerationTask(PackedTask):
 
     special = (PADDING, UNKNOWN)
 
-    def _targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
+    def targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
         following: np.ndarray = self.flat[places + 1].astype(np.int64)
         return following + len(self.special)
 
@@ -258,10 +233,5 @@ class Sequences:
         return f"{self.task.corpus} {self.split} sequences 0:{self.number} of {self.task.length}{normal}"
 
     def read(self) -> list[str]:
-        """Read the texts, each after a space.
-
-        Raises:
-            MissingData: The corpus is not on this machine.
-            UsageError: The split has fewer sequences, or the text is not of a-z and single spaces.
-        """
+        """Read the texts, each after a space. UsageError: the split has fewer."""
         return self.task.load().texts(self.split, self.number)

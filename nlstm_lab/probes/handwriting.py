@@ -7,7 +7,7 @@ import xarray as xr
 from torch import Tensor
 
 from nlstm_lab.datasets import Lines
-from nlstm_lab.datasets.corpora import SPLITS
+from nlstm_lab.datasets.base import SPLITS
 from nlstm_lab.datasets.handwriting import Handwriting, trajectory
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import MixtureDensity, Network

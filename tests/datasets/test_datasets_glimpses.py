@@ -39,11 +39,11 @@ def assemble(looks: torch.Tensor) -> torch.Tensor:
 def test_an_image_is_twenty_glimpses_in_the_papers_order(publish: Publish) -> None:
     publish("mnist", digits())
     task = MNISTGlimpses(batch_size=4).load()
-    assert {split: len(labels) for split, labels in task.labels.items()} == {"train": 10, "valid": 2, "test": 5}
+    assert {split: len(rows) for split, rows in task.rows.items()} == {"train": 10, "valid": 2, "test": 5}
     (batch,) = task.evaluate("test", "blocks")
-    images = torch.from_numpy(np.array(task.images["test"])).float() / 255
+    images = torch.from_numpy(np.array(task.images[task.rows["test"]])).float() / 255
     assert batch.inputs.shape == (20, 5, 49)
-    assert batch.targets.tolist() == task.labels["test"].tolist()
+    assert batch.targets.tolist() == task.labels[task.rows["test"]].tolist()
     for quadrant, (row, column) in enumerate([(0, 0), (0, 14), (14, 0), (14, 14)]):
         square = images[:, row : row + 14, column : column + 14]
         expected = [square[:, ::2, ::2], square[:, :7, :7], square[:, :7, 7:], square[:, 7:, :7], square[:, 7:, 7:]]
@@ -60,8 +60,8 @@ def test_batches_in_fixed_order_are_the_files_and_a_partial_one_may_be_dropped(p
     for _ in range(2):
         (first, second), other = fixed.train(generator), list(shuffled.train(generator))
         read, labels = torch.cat([first.inputs, second.inputs], 1), torch.cat([first.targets, second.targets])
-        assert torch.equal(assemble(read), torch.from_numpy(np.array(fixed.images["train"][:8])).float() / 255)
-        assert labels.tolist() == fixed.labels["train"][:8].tolist()
+        assert torch.equal(assemble(read), torch.from_numpy(np.array(fixed.images[:8])).float() / 255)
+        assert labels.tolist() == fixed.labels[:8].tolist()
         assert [len(batch.targets) for batch in other] == [4, 4, 2]
         assert not torch.equal(other[0].inputs, first.inputs)
     assert (fixed.updates_per_epoch, shuffled.updates_per_epoch) == (2, 3)
@@ -93,11 +93,11 @@ def test_files_that_are_no_idx_files_are_refused(publish: Publish) -> None:
 @pytest.mark.data
 def test_mnist_has_its_counts() -> None:
     task = MNISTGlimpses().load()
-    assert {split: len(labels) for split, labels in task.labels.items()} == registry.get("mnist").counts
+    assert {split: len(rows) for split, rows in task.rows.items()} == registry.get("mnist").counts
     batch = next(task.train(torch.Generator().manual_seed(SEEDED)))
     assert batch.inputs.shape == (20, 100, 49)
     assert (batch.inputs.min(), batch.inputs.max()) == (0, 1)
     assert batch.targets.shape == (100,)
     assert task.updates_per_epoch == 500
-    assert task.labels["train"][:5].tolist() == [5, 0, 4, 1, 9]
+    assert task.labels[:5].tolist() == [5, 0, 4, 1, 9]
     assert np.allclose(task.log_frequencies.exp(), 0.1, atol=0.02)

@@ -69,7 +69,7 @@ def test_points_and_strokes_are_read(publish: Publish) -> None:
 def test_lines_become_normalized_offsets(publish: Publish) -> None:
     publish("iamondb", [archive(lines(40)), forms(40)])
     task = Handwriting(batch_size=4, minimum=10).load()
-    assert sum(len(chosen) for chosen in task.lines.values()) == 36  # four lines are shorter than 10 points
+    assert sum(len(chosen) for chosen in task.rows.values()) == 36  # four lines are shorter than 10 points
     assert (task.input, task.output) == (Vectors(3), Mixture(20))
     batches = epoch(task)
     assert len(batches) == task.updates_per_epoch
@@ -77,7 +77,7 @@ def test_lines_become_normalized_offsets(publish: Publish) -> None:
     torch.testing.assert_close(offsets.mean(0), torch.zeros(2), atol=1e-5, rtol=0)
     torch.testing.assert_close(offsets.std(0, correction=0), torch.ones(2), atol=1e-5, rtol=0)
     assert sum(int(batch.mask.sum()) for batch in batches if batch.mask is not None) == sum(
-        task.sizes[task.lines["train"]] - 1
+        task.sizes[task.rows["train"]] - 1
     )
     for batch in batches:
         assert torch.equal(batch.inputs[1:], batch.targets[:-1])
@@ -89,7 +89,7 @@ def test_lines_become_normalized_offsets(publish: Publish) -> None:
 def test_a_trajectory_is_the_line_that_was_written(publish: Publish) -> None:
     publish("iamondb", [archive(lines(40)), forms(40)])
     task = Handwriting(batch_size=4, minimum=10).load()
-    chosen = task.lines["test"][np.argsort(task.sizes[task.lines["test"]], kind="stable")]
+    chosen = task.rows["test"][np.argsort(task.sizes[task.rows["test"]], kind="stable")]
     (batch,) = task.evaluate("test", "blocks")
     for column, number in enumerate(chosen):
         begin, size = task.starts[number], task.sizes[number]
@@ -102,7 +102,7 @@ def test_a_trajectory_is_the_line_that_was_written(publish: Publish) -> None:
 def test_in_the_tablets_units_a_density_is_the_normalized_one_over_the_deviations(publish: Publish) -> None:
     publish("iamondb", [archive(lines(40)), forms(40)])
     task = Handwriting(minimum=10).load()
-    nats = [-(task.sizes[k] - 1) * np.log(task.deviation).sum() for k in task.lines["valid"]]
+    nats = [-(task.sizes[k] - 1) * np.log(task.deviation).sum() for k in task.rows["valid"]]
     assert task.raw_units_nats("valid") == pytest.approx(float(np.mean(nats)))
 
 
@@ -136,10 +136,10 @@ def test_a_truncated_archive_is_refused(home: Path, publish: Publish) -> None:
 @pytest.mark.xdist_group("iamondb")  # parsed once
 def test_iamondb_has_the_papers_counts() -> None:
     task = Handwriting().load()
-    sizes = {split: len(chosen) for split, chosen in task.lines.items()}
-    points = int(task.sizes[task.lines["train"]].sum())
+    sizes = {split: len(chosen) for split, chosen in task.rows.items()}
+    points = int(task.sizes[task.rows["train"]].sum())
     assert sizes | {"lines": len(task.sizes), "points in train": points} == registry.get("iamondb").counts
-    kept = np.concatenate(list(task.lines.values()))
+    kept = np.concatenate(list(task.rows.values()))
     assert len(kept) == 11_628
     assert round(float(task.sizes[kept].mean()), 2) == 648.40
     batch = next(task.train(torch.Generator().manual_seed(SEEDED)))

@@ -89,11 +89,11 @@ def test_a_line_that_is_no_poem_is_refused(publish: Publish) -> None:
 @pytest.mark.data
 def test_the_quatrains_have_their_counts() -> None:
     task = ChinesePoetry().load()
-    sizes = {split: len(poems) for split, poems in task.poems.items()}
-    seen = len(np.unique(task.poems["train"]))
+    sizes = {split: len(rows) for split, rows in task.rows.items()}
+    seen = len(np.unique(task.poems[task.rows["train"]]))
     assert sizes | {"symbols": task.input.size, "symbols in train": seen} == registry.get("poetry").counts
     batch = next(task.train(torch.Generator().manual_seed(SEEDED)))
     assert batch.inputs.shape == batch.targets.shape == (19, 64)
     assert task.updates_per_epoch == 177
     assert task.vocabulary is not None
-    assert task.vocabulary.decode(task.poems["train"][0]).startswith("偶寻半开梅闲倚一竿竹")
+    assert task.vocabulary.decode(task.poems[0]).startswith("偶寻半开梅闲倚一竿竹")
