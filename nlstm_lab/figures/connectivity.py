@@ -32,7 +32,7 @@ def connectivity_sentence(
     Signed connectivities are red where negative.
 
     Args:
-        data: By model, what `lab.probes.connectivity` (or `published_connectivity`) gave, all of one text.
+        data: By model, what `lab.probes.connectivity` gave, all of one text.
         at: The position that is selected, framed; beside each name stand its target and its three likeliest words.
         scale: Shades relative to each network's own largest connectivity ("row", as in the article), to the largest of
             all ("figure"), or its logarithm over four decades ("log").

@@ -37,10 +37,6 @@ from .interventions import unit_ablations as unit_ablations
 from .jacobians import persistence as persistence
 from .lags import connectivity_lags as connectivity_lags
 from .lags import gradients as gradients
-from .lags import published_accuracy as published_accuracy
-from .lags import published_connectivity as published_connectivity
-from .lags import published_lags as published_lags
-from .lags import published_training as published_training
 from .liveness import classes as classes
 from .patching import minimal_pairs as minimal_pairs
 from .patching import patch_map as patch_map
@@ -49,9 +45,12 @@ from .patching import restored as restored
 from .records import digest as digest
 from .records import ensure as ensure
 from .records import recorded as recorded
+from .running import edits_from_json as edits_from_json
+from .running import edits_to_json as edits_to_json
 from .running import freeze as freeze
 from .running import put as put
 from .running import run as run
+from .running import scale as scale
 from .running import zero as zero
 from .seeds import compared as compared
 from .seeds import comparisons as comparisons

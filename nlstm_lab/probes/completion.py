@@ -3,7 +3,7 @@
 import math
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +14,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import texts as wording
 from nlstm_lab.probes.reading import reading
+from nlstm_lab.probes.running import Edits, Plan
 
 NO_SYMBOLS = (PADDING, UNKNOWN)
 REMEMBERED = 256  # prefixes whose states a Completer keeps
@@ -92,7 +93,7 @@ def continued(
     length: int,
     seed: int = 0,
     temperature: float = 1.0,
-    before: Callable[[int, Any], Any] | None = None,
+    edits: Edits | None = None,
 ) -> str:
     """Continue `text` by `length` characters that the network draws from its own predictions.
 
@@ -101,7 +102,8 @@ def continued(
         length: Symbols to write.
         seed: The same seed gives the same text.
         temperature: The logits are divided by it; towards 0 the likeliest character is always taken.
-        before: Changes the packed state before each step (a number and that state): 0 reads the last of `text`.
+        edits: As `run` takes them; the steps of `text` go on with those of what is drawn, of which the last is not
+            read.
 
     Returns:
         `text` and what was drawn.
@@ -123,17 +125,24 @@ def continued(
     generator = torch.Generator().manual_seed(seed)
     nothing = torch.tensor([vocabulary.symbols.index(symbol) for symbol in NO_SYMBOLS if symbol in vocabulary.symbols])
     codes, state = wording.encode_leniently(vocabulary, text)[0].unsqueeze(1).to(model.device), None
+    plan = Plan(model, (len(codes) + length - 1, 1), edits or {})
     drawn: list[int] = []
+    first = plan.first
     with reading(model):
-        if before is not None:
-            state, codes = model(codes[:-1])[1], codes[-1:]
-        for step in range(length):
-            state = state if before is None else before(step, state)
-            logits, state = model(codes, state)
-            scores = logits[-1, 0].double().cpu().index_fill(-1, nothing.long(), -torch.inf)
+        begun = min(len(codes) - 1, first)  # what comes before the first edit is read at once
+        if begun:
+            state = model.recurrent(*model.recurrent_arguments(codes[:begun]))[1]
+        for step in range(begun, len(codes) + length - 1):
+            x = codes[step : step + 1] if step < len(codes) else torch.full_like(codes[:1], drawn[-1])
+            if step < first:
+                hidden, state = model.recurrent(*model.recurrent_arguments(x), state)
+            else:
+                hidden, state, _ = plan.read(step, x, state)
+            if step < len(codes) - 1:
+                continue
+            scores = model.readout(hidden)[-1, 0].double().cpu().index_fill(-1, nothing.long(), -torch.inf)
             behind = (scores - scores.max()) / temperature  # at most 0: no temperature is so low that it overflows
             drawn.append(int(torch.multinomial(torch.softmax(behind, -1), 1, generator=generator)))
-            codes = torch.full_like(codes[:1], drawn[-1])
     return text + vocabulary.decode(torch.tensor(drawn))
 
 

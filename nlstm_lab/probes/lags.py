@@ -1,11 +1,9 @@
-"""How far connectivity and gradients reach, of our networks and in the arrays that Madsen's article was drawn from.
+"""How far connectivity and gradients reach.
 
 Every position counts the same, whatever its gradient's size: its connectivities are shares of their own sum.
 """
 
 import copy
-import io
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,14 +16,13 @@ from torch import Tensor
 from nlstm_lab.cells.base import Cache
 from nlstm_lab.cells.hierarchical import HierarchicalRNN
 from nlstm_lab.cells.recurrent import Recurrent
-from nlstm_lab.datasets import Sequences, registry
+from nlstm_lab.datasets import Sequences
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import untrained
-from nlstm_lab.probes.input_gradients import connectivity, labelled
+from nlstm_lab.probes.input_gradients import connectivity
 from nlstm_lab.probes.reading import encode, evaluating, reading
-from nlstm_lab.probes.records import ensure, read, recorded
-from nlstm_lab.probes.texts import words_of
+from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.statistics import bootstrap
 
 LAGS = 100  # characters back in a lag profile
@@ -181,95 +178,3 @@ def _gradients(model: Network, texts: Sequence[str] | Sequences, trained: bool, 
         inputs = network.inputs(torch.stack(codes, 1))
     frame = gradient_by_distance(network.recurrent, inputs.clone(), seed=seed)
     return frame.groupby(KEYS, sort=False)["value"].mean().reset_index()
-
-
-CELL_TYPES = ("gru", "lstm", "nlstm")
-KNOWN = 6  # characters of a word, up to which the article draws accuracy
-POINTS = 150  # of a published training curve
-
-
-def published_connectivity(unit: str) -> xr.Dataset:
-    """Read the article's connectivity on its sentence of 198 characters, as `connectivity` returns ours.
-
-    The files hold the sum of squares; the L2 norm is its square root. The target's probability p is known where it is
-    among the three likeliest, which are published to three decimals, and NaN elsewhere.
-
-    Args:
-        unit: "gru", "lstm" or "nlstm".
-
-    Raises:
-        UsageError: Another unit.
-        MissingData: No data folder has the arrays.
-        DamagedFile: They are not as published.
-    """
-    if unit not in CELL_TYPES:
-        raise UsageError(f"the article has {', '.join(CELL_TYPES)}, not {unit!r}")
-    rows = json.loads(_read(f"connectivity_{unit}.json"))
-    squares = np.array([row["connectivity"] for row in rows], dtype=float)
-    prediction = np.array([row["predict"] for row in rows], dtype=object)
-    probability = np.array([row["probability"] for row in rows], dtype=float)
-    text, target = "".join(row["char"] for row in rows), [row["target"] for row in rows]
-    hit = prediction == np.array(target)[:, None]
-    piece = {"connectivity": np.sqrt(squares), "prediction": prediction, "probability": probability}
-    piece |= {"p": np.where(hit.any(1), (hit * probability).sum(1), np.nan)}
-    piece |= {"target": target, "window": np.zeros(len(text), int)}
-    return labelled([piece], text, text, words_of(text), {"model": f"{unit}, as published", "mode": "l2"})
-
-
-def _read(name: str) -> bytes:
-    """One of the files, verified."""
-    names = [file.name for file in registry.get("madsen").files]
-    return dict(zip(names, registry.contents("madsen"), strict=True))[name]
-
-
-def published_lags() -> pd.DataFrame:
-    """Measure the reach of the published connectivity, as `connectivity_lags` of one text, with the column model."""
-
-    def of_units() -> pd.DataFrame:
-        frames = {unit: measure(published_connectivity(unit)) for unit in CELL_TYPES}
-        return pd.concat([frame.assign(model=unit) for unit, frame in frames.items()], ignore_index=True)
-
-    return _as_ours(ensure("published_lags", of_units, source="the published article, connectivity, L2 norm"))
-
-
-def published_accuracy() -> pd.DataFrame:
-    """Read the published accuracy of up to `KNOWN` characters.
-
-    Returns:
-        Columns model, top, known, accuracy_pct.
-    """
-
-    def measure() -> pd.DataFrame:
-        rows = [
-            (model, top, known, 100 * accuracy)
-            for model, tops in json.loads(_read("word-length-results.json")).items()
-            for top, values in enumerate(tops, 1)
-            for known, accuracy in enumerate(values[: KNOWN + 1])
-        ]
-        return pd.DataFrame(rows, columns=["model", "top", "known", "accuracy_pct"])
-
-    return _as_ours(ensure("published_accuracy", measure, source="the published article, accuracy", known=KNOWN))
-
-
-def published_training() -> pd.DataFrame:
-    """Read the published training curves, smoothed as published, at `POINTS` mini-batches.
-
-    Returns:
-        Columns model, split, update, seconds, value (nats).
-    """
-
-    def measure() -> pd.DataFrame:
-        names = {"dataset": "split", "step": "update", "sec": "seconds", "loss smooth": "value"}
-        curves = pd.read_csv(io.BytesIO(_read("autocomplete-training.csv"))).rename(columns=names)
-        steps = np.sort(curves["update"].unique())
-        wanted = np.unique(np.searchsorted(steps, np.geomspace(1, steps[-1], POINTS)).clip(max=len(steps) - 1))
-        curves = curves[curves["update"].isin(steps[wanted])]
-        return curves[["model", "split", "update", "seconds", "value"]]
-
-    return _as_ours(ensure("published_training", measure, source="the published article, training", points=POINTS))
-
-
-def _as_ours(frame: pd.DataFrame) -> pd.DataFrame:
-    """Models by the names that figures know: the article's LSTM has two layers."""
-    names = {"GRU": "gru", "LSTM": "stacked_lstm", "lstm": "stacked_lstm", "Nested LSTM": "nlstm"}
-    return frame.assign(model=frame["model"].replace(names))

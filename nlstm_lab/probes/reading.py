@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from nlstm_lab.models import Network
 CHUNK = 1000  # steps that are read at once
 BURN_IN = 1000  # steps at the start that no statistics look at: a network comes from its zero state
 WATCHED = 25  # likewise, where somebody watches and may end it
-Text = str | Tensor  # characters, or their codes [T], or vectors [T, features]
+Text = str | Tensor | NDArray[Any]  # characters, or their codes [T], or vectors [T, features]
 Texts = Text | list[Text] | tuple[Text, ...]  # several are read side by side, of whatever lengths
 
 
@@ -44,20 +45,42 @@ def evaluating(model: nn.Module) -> Iterator[None]:
                 module.training = training  # `train` would set the parts', too
 
 
-def encode(model: Network, text: Text) -> Tensor:
-    """`text` as the network takes it, [T] or [T, features], on the network's device; UsageError if it is empty."""
+def encode(model: Network, text: Any, name: str = "text") -> Tensor:
+    """`text` as the network takes it, codes [T] or vectors [T, features], on its device; UsageError, which calls it
+    `name`: it is nothing that the network reads."""
+    embedding, symbols = model.embedding, model.vocabulary
+    size = len(symbols) if symbols else len(getattr(embedding, "weight", ())) if embedding else None
+    features = model.recurrent.input_size if embedding is None else getattr(embedding, "in_features", None)
     if isinstance(text, str):
-        if model.vocabulary is None:
-            raise UsageError(f"network {model.name!r} reads no text: hand in a tensor, [T] or [T, features]")
-        text = model.vocabulary.encode(text)
-    if text.shape[0] == 0:
-        raise UsageError("the text is empty: a probe needs at least one character")
-    return text.to(model.device)
+        if symbols is None:
+            raise UsageError(f"network {model.name!r} reads no text: {name} must be a tensor, [T] or [T, features]")
+        text = symbols.encode(text)
+    ways = ["a string"] * (symbols is not None) + ["codes [T]"] * (not isinstance(embedding, nn.Linear))
+    ways += [f"vectors [T, {features}]"] * (features is not None)
+    try:
+        read = torch.as_tensor(text)
+    except (TypeError, ValueError, RuntimeError):
+        read = torch.empty(0, dtype=torch.bool)
+    vectors, known = read.is_floating_point(), read.dtype not in (torch.bool, torch.cfloat, torch.cdouble)
+    if known and read.dim() == 2 + vectors and len(read) == 1:
+        read = read[0]  # a batch of one
+    if known and read.shape[:1] == (0,):
+        raise UsageError(f"the {name} is empty: a probe needs at least one character")
+    fits = read.shape[1:] == (features,) if vectors else read.dim() == 1 and not isinstance(embedding, nn.Linear)
+    if not known or not fits:
+        said = f"{read.dtype} {list(read.shape)}" if isinstance(text, Tensor | np.ndarray) else f"{text!r}"[:60]
+        raise UsageError(f"{name} must be {' or '.join(ways)}, not {said}")
+    if vectors:
+        return read.to(model.device, next(model.parameters()).dtype)
+    size = size or features or int(read.max().item()) + 1
+    if strange := read[(read < 0) | (read >= size)].tolist():
+        raise UsageError(f"{name} must be of codes from 0 to {size - 1}, not {strange[0]}")
+    return read.to(model.device, torch.long)
 
 
-def encode_all(model: Network, texts: Texts) -> tuple[Tensor, list[int] | None]:
+def encode_all(model: Network, texts: Any) -> tuple[Tensor, list[int] | None]:
     """Texts as the network takes them, [T, B] or [T, B, features], padded, and their lengths: None for one alone."""
-    if not isinstance(texts, list | tuple):
+    if not isinstance(texts, list | tuple) or (len(texts) and isinstance(texts[0], int | float | np.number)):
         return encode(model, texts).unsqueeze(1), None
     if not texts:
         raise UsageError("there is no text: hand in at least one")
@@ -75,6 +98,16 @@ def encode_symbols(model: Network, text: Text) -> Tensor:
     if not predicts_symbols(model):
         raise UsageError(f"{model.name or 'this network'} does not predict the symbols that it reads: take another")
     return codes
+
+
+def skipped(burn_in: Any, length: int, least: int = 1) -> int:
+    """The steps that a probe leaves out; UsageError unless at least so many of `length` remain."""
+    if isinstance(burn_in, bool) or not isinstance(burn_in, Integral) or burn_in < 0:
+        raise UsageError(f"burn_in must be a whole number from 0 on, not {burn_in!r}")
+    if length - burn_in < least:
+        more = f"a text of {burn_in + least} steps or more, or a smaller burn_in"
+        raise UsageError(f"burn_in leaves {max(length - int(burn_in), 0)} of the text's {length} steps: take {more}")
+    return int(burn_in)
 
 
 def symbols_of(model: Network, codes: Tensor) -> list[Any] | None:

@@ -1,11 +1,14 @@
 """Read with edits: any state, gate or pre-activation, at any time, is seen and replaced while a network reads."""
 
+import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
@@ -19,7 +22,10 @@ from nlstm_lab.probes.reading import Texts, component, encode_all, evaluating, h
 from nlstm_lab.probes.tracing import SHOW_PROGRESS, labelled, recorded_values
 
 Edit = Callable[[Tensor], Tensor]  # values [B, units] of one step to what replaces them
+Where = str | tuple[Any, ...]  # a name, (name, time) or (name, time, units)
+Edits = Mapping[Where, Edit] | Sequence[tuple[Where, Edit]]
 BEFORE = " before"  # behind the name of a state: as the step reads it
+PREACTIVATION = "preactivation"
 
 
 def zero(values: Tensor) -> Tensor:
@@ -31,24 +37,120 @@ def zero(values: Tensor) -> Tensor:
     return torch.zeros_like(values)
 
 
-def put(new: Tensor | float) -> Edit:
-    """An edit: `new`, which is broadcast to [B, units], replaces what is there.
+@dataclass
+class PlainEdit:
+    """An edit that is plain data: it can be saved, and begins anew in each reading."""
+
+    kind: Literal["put", "freeze", "scale"]
+    value: Any = None
+    held: Tensor | None = None
+
+    def __call__(self, values: Tensor) -> Tensor:
+        if self.kind == "scale":
+            return torch.mul(values, self.value)
+        if self.kind == "freeze":
+            self.held = values if self.held is None else self.held
+            return self.held
+        new = torch.as_tensor(self.value, dtype=values.dtype, device=values.device)
+        try:
+            return new.expand_as(values)
+        except RuntimeError:
+            raise UsageError(f"put: {list(new.shape)} does not fit {list(values.shape)}, [texts, units]") from None
+
+    def at(self, owner: str, step: int, units: Sequence[int] | None) -> Edit:
+        """The same, of a labelled array what it has of this memory or layer, step and units."""
+        if not isinstance(self.value, xr.DataArray):
+            return self
+        array, layer = self.value, re.match("layer ([0-9]+)", owner)
+        asked = {"memory": owner, "layer": int(layer[1]) if layer else 1, "time": step, "unit": units}
+        try:
+            for name, place in asked.items():
+                if name in array.dims and place is not None:
+                    array = array.sel({name: place})
+        except KeyError:
+            raise UsageError(f"put: the array has no {name} {place}, which is to be replaced") from None
+        if set(array.dims) - {"text", "unit"}:
+            raise UsageError(f"put: an array has the dimensions memory or layer, time, text and unit, not {array.dims}")
+        return PlainEdit("put", array.transpose("text", "unit", missing_dims="ignore").values)
+
+
+def put(new: Tensor | xr.DataArray | float) -> Edit:
+    """An edit: `new` replaces what is there.
 
     Args:
-        new: The new values [B, units].
+        new: The new values, broadcast to [B, units]; or an array of a trace, of which each place takes what has its
+            memory (or layer), step and units; a state "before" a step is that of the step before.
     """
-    return lambda values: torch.as_tensor(new, dtype=values.dtype, device=values.device).expand_as(values)
+    return PlainEdit("put", new)
+
+
+def scale(factor: float) -> Edit:
+    """An edit: what is there is multiplied.
+
+    Args:
+        factor: By what.
+    """
+    return PlainEdit("scale", factor)
 
 
 def freeze() -> Edit:
-    """An edit: what is there at the first of its steps is put back at all others. Make a new one for each place."""
-    held: list[Tensor] = []
+    """An edit: what is there at the first of its steps is put back at all others."""
+    return PlainEdit("freeze")
 
-    def edit(values: Tensor) -> Tensor:
-        held.extend([values][len(held) :])
-        return held[0]
 
-    return edit
+def edits_to_json(edits: Edits) -> str:
+    """Write edits that are plain data (zero, put, scale and freeze) as JSON.
+
+    Args:
+        edits: As `run` takes them.
+
+    Raises:
+        UsageError: An edit is a function of one's own.
+    """
+    written = []
+    for where, edit in _pairs(edits):
+        name, time, units = _parts(where)
+        if edit is not zero and not isinstance(edit, PlainEdit):
+            raise UsageError(f"the edit of {name!r} is a function: zero, put, scale and freeze can be written")
+        value = getattr(edit, "value", None)
+        if isinstance(value, xr.DataArray):
+            value = value.reset_coords(drop=True).to_dict()
+        value = np.asarray(value).tolist() if isinstance(value, Tensor | np.ndarray) else value
+        places = {"name": name, "time": _written(time), "units": _written(units)}
+        written.append(places | {"edit": getattr(edit, "kind", "zero"), "value": value})
+    return json.dumps(written)
+
+
+def edits_from_json(text: str) -> list[tuple[Where, Edit]]:
+    """Read what `edits_to_json` wrote.
+
+    Args:
+        text: JSON.
+    """
+    found: list[tuple[Where, Edit]] = []
+    for each in json.loads(text):
+        time, units = (slice(*one["slice"]) if isinstance(one, dict) else one for one in (each["time"], each["units"]))
+        value = xr.DataArray.from_dict(each["value"]) if isinstance(each["value"], dict) else each["value"]
+        found.append(((each["name"], time, units), zero if each["edit"] == "zero" else PlainEdit(each["edit"], value)))
+    return found
+
+
+def _written(asked: Any) -> Any:
+    if isinstance(asked, slice):
+        return {"slice": [asked.start, asked.stop, asked.step]}
+    return [int(each) for each in asked] if isinstance(asked, Iterable) else asked
+
+
+def _pairs(edits: Edits) -> Iterable[tuple[Where, Edit]]:
+    return edits.items() if isinstance(edits, Mapping) else edits
+
+
+def _parts(where: Where) -> tuple[str, Any, Any]:
+    """The name, time and units of a place; None for all."""
+    parts = (where,) if isinstance(where, str) else where
+    if not isinstance(parts, tuple) or len(parts) not in (1, 2, 3) or not isinstance(parts[0], str):
+        raise UsageError(f"an edit is made at a name, (name, time) or (name, time, units), not {where!r}")
+    return (*parts, None, None)[:3]
 
 
 def changed(unit: Recurrent, state: Any, name: str, edit: Edit) -> Any:
@@ -83,11 +185,6 @@ def checked(new: Any, old: Tensor, where: str) -> Tensor:
     if new.isnan().any() and not old.isnan().any():
         raise UsageError(f"an edit of {where} returned NaN: it must return numbers")
     return new
-
-
-Where = str | tuple[Any, ...]  # a name, (name, time) or (name, time, units)
-Edits = Mapping[Where, Edit] | Sequence[tuple[Where, Edit]]
-PREACTIVATION = "preactivation"
 
 
 @dataclass(frozen=True)
@@ -134,6 +231,7 @@ def run(
             "layer 2 r"); of pre-activations ("inner preactivation f"). A time is a step, from the end where it is
             negative, a slice that may be open, or several steps; units are one, a slice, or several. Slices and lists
             are no keys of a dict: hand in pairs, [(where, edit), ...]. Edits of one place are made in their order.
+            Those that are plain data (zero, put, scale, freeze) are saved by `edits_to_json`.
         keep: Variables of the trace that are kept, all by default; [] for the logits alone.
         gradients: Whether the logits and values can be differentiated, by whatever the edits bring in.
         state: The packed state with which the first step begins; None for zeros.
@@ -145,16 +243,12 @@ def run(
         UsageError: There is no such name, time or unit, or an edit returns another shape or type, or NaN.
     """
     codes, lengths = encode_all(model, text)
-    plan = _Plan(model.recurrent, codes.shape[:2], edits or {})
+    plan = Plan(model, codes.shape[:2], edits or {})
     kept: list[dict[str, Tensor]] = []
     hidden = []
     with evaluating(model), torch.set_grad_enabled(gradients):
         for step in tqdm(range(len(codes)), disable=len(codes) < SHOW_PROGRESS, leave=False, unit=" steps"):
-            state = plan.before(step, state)
-            seen = [set[str]() for _ in model.recurrent.cells]
-            hooks = [_hook(plan.inside[step, k], names) for k, names in enumerate(seen)]
-            output, state, layers = model.trace(codes[step : step + 1], state, hooks)
-            plan.check(step, seen)
+            output, state, layers = plan.read(step, codes[step : step + 1], state)
             values = recorded_values(layers)
             if missing := [name for name in keep or () if name not in values]:
                 known = ", ".join(values)
@@ -194,26 +288,42 @@ def _whole(asked: Any, size: int, message: str, from_end: bool = False) -> list[
     return [int(each) % size for each in found]
 
 
-class _Plan:
-    """Which edits are made before and inside each step."""
+class Plan:
+    """Which edits are made before and inside each step of a reading, shape [steps, texts]."""
 
-    def __init__(self, unit: Recurrent, shape: Sequence[int], edits: Edits) -> None:
-        self.unit, self.batch = unit, shape[1]
+    def __init__(self, model: Network, shape: Sequence[int], edits: Edits) -> None:
+        self.model, self.unit, self.batch = model, model.recurrent, shape[1]
         self.at_entry: dict[int, list[tuple[str, Edit]]] = defaultdict(list)
         self.inside: dict[tuple[int, int], dict[str, list[Edit]]] = defaultdict(dict)
         self.wanted: dict[int, list[tuple[str, int, int, str]]] = defaultdict(list)
-        for where, edit in edits.items() if isinstance(edits, Mapping) else edits:
-            parts = (where,) if isinstance(where, str) else where
-            if not isinstance(parts, tuple) or len(parts) not in (1, 2, 3) or not isinstance(parts[0], str):
-                raise UsageError(f"an edit is made at a name, (name, time) or (name, time, units), not {where!r}")
-            name, time, units = (*parts, None, None)[:3]
-            steps = _whole(
-                time, shape[0], f"{name!r} cannot be edited at {time}: the text has the steps", from_end=True
-            )
+        for where, edit in _pairs(edits):
+            name, time, units = _parts(where)
+            if not callable(edit):
+                raise UsageError(f"the edit of {name!r} must be a function of values [B, units], not {edit!r}")
+            edit = replace(edit) if isinstance(edit, PlainEdit) else edit  # nothing is held from an earlier reading
+            message = f"{name!r} cannot be edited at {time}: the text has the steps"
+            steps = _whole(time, shape[0], message, from_end=True)
             if units is not None:
-                units = _whole(units, unit.hidden_size, f"units of {name!r} must be chosen from")
+                units = _whole(units, self.unit.hidden_size, f"units of {name!r} must be chosen from")
+            owners = [each for each in names(self.unit) if f"{name} ".startswith(f"{each} ")]
+            owner, late = max(owners, key=len, default=name), name.endswith(BEFORE)
             for step in steps:
-                self._plan(name, step, chosen(edit, units, f"{name!r} at step {step}"))
+                made = edit.at(owner, step - late, units) if isinstance(edit, PlainEdit) else edit
+                self._plan(name, step, chosen(made, units, f"{name!r} at step {step}"))
+
+    @property
+    def first(self) -> int:
+        """The first step with an edit, or a step after all."""
+        return min([*self.at_entry, *(step for step, _ in self.inside)], default=2**62)
+
+    def read(self, step: int, x: Tensor, state: Any) -> tuple[Tensor, Any, list[dict[str, Any]]]:
+        """One step of a network with the edits made: output, state, and what each layer computed."""
+        state = self.before(step, state)
+        seen = [set[str]() for _ in self.unit.cells]
+        hooks = [_hook(self.inside.get((step, k), {}), names) for k, names in enumerate(seen)]
+        output, state, layers = self.model.trace(x, state, hooks)
+        self.check(step, seen)
+        return output, state, layers
 
     def _plan(self, name: str, step: int, edit: Edit) -> None:
         if name.endswith(BEFORE):
@@ -259,7 +369,9 @@ class _Plan:
         return f"{type(self.unit).__name__} has no {name!r}; it has: {', '.join(known)}"
 
     def before(self, step: int, state: Any) -> Any:
-        if state is None and self.at_entry[step]:
+        if step not in self.at_entry:
+            return state
+        if state is None:
             state = self.unit._pack([cell.initial_state(self.batch) for cell in self.unit.cells], unbatched=False)
         for name, edit in self.at_entry[step]:
             state = changed(self.unit, state, name, edit)
@@ -267,7 +379,7 @@ class _Plan:
 
     def check(self, step: int, seen: Sequence[set[str]]) -> None:
         """UsageError where an edit of this step was not made."""
-        for name, layer, depth, quantity in self.wanted[step]:
+        for name, layer, depth, quantity in self.wanted.get(step, ()):
             if "memory." * depth + quantity not in seen[layer]:
                 there = [each.removeprefix("memory." * depth) for each in seen[layer]]
                 there = sorted(each for each in there if "." not in each and each not in ("c", "h"))

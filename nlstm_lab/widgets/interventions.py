@@ -13,7 +13,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.interventions import cut_along_text
 from nlstm_lab.probes.interventions import masked, refuse_sampling
 from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, rows, state_of
-from nlstm_lab.probes.running import BEFORE, changed, chosen
+from nlstm_lab.probes.running import BEFORE
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, of_trace, surprise
 
@@ -181,14 +181,10 @@ class InterventionLab(ReadingWidget):
         """What the intact and the cut network write on, drawn with the same random numbers."""
         network, begun = self._networks[cut["run"]], cut["text"][: cut["moment"] + 1]
         edit, units = self._edit(cut, step)
-
-        def edited(k: int, state: Any) -> Any:
-            if k and cut["kind"] != "freeze":
-                return state
-            return changed(network.recurrent, state, cut["memory"], chosen(edit, units, cut["memory"]))
-
+        when = slice(cut["moment"], None) if cut["kind"] == "freeze" else cut["moment"]
         step(0.95, "writing on")
-        both = [probes.continued(network, begun, WRITTEN, cut["seed"], before=each) for each in (None, edited)]
+        edits = [[], [((cut["memory"] + BEFORE, when, units), edit)]]
+        both = [probes.continued(network, begun, WRITTEN, cut["seed"], edits=each) for each in edits]
         return [text[len(begun) :] for text in both]
 
     def draw(self) -> Figure:

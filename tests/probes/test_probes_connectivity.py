@@ -11,12 +11,10 @@ import torch
 from nlstm_lab.cells import LSTM, fast
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets.base import Symbols, Vocabulary
-from nlstm_lab.errors import MissingData, UsageError
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes.input_gradients import connectivity
-from nlstm_lab.probes.lags import measure, positions, published_accuracy, published_connectivity
 from nlstm_lab.probes.texts import encode_leniently, windows, words_of
-from nlstm_lab.probes.words import suggested
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
@@ -196,49 +194,6 @@ def test_a_network_that_is_not_autoregressive_is_refused():
 
 def test_a_text_of_one_character_needs_no_past():
     assert connectivity(network(words=True), "b", given="bad")["connectivity"].shape == (1, 1)
-
-
-@pytest.mark.data
-@pytest.mark.parametrize(("unit", "lag", "share"), [("nlstm", 2.2, 0.73), ("lstm", 19.6, 0.38), ("gru", 27.2, 0.33)])
-def test_the_published_arrays_reach_as_far_as_they_are_known_to(unit, lag, share):
-    """Protocol 31: mean lag and share within the word of the true norm; the files hold its square."""
-    try:
-        data = published_connectivity(unit)
-    except MissingData as missing:
-        pytest.skip(str(missing))
-    assert data["connectivity"].shape == (198, 198)
-    assert not np.triu(data["connectivity"].values, 1).any()
-    rows = positions(data)
-    assert rows["mean_lag"].mean() == pytest.approx(lag, abs=0.05)
-    assert rows["share_in_word"].mean() == pytest.approx(share, abs=0.005)
-    everywhere = measure(data).query("where == 'all'").set_index("quantity")["value"]
-    assert everywhere["mean_lag"] == pytest.approx(lag, abs=0.05)
-    squares = positions(data.assign(connectivity=data["connectivity"] ** 2))
-    assert squares["mean_lag"].mean() < rows["mean_lag"].mean() / 1.9  # read as norms they would reach half as far
-
-
-@pytest.mark.data
-def test_the_published_predictions_say_what_each_network_knows():
-    """Protocols 32 and 35."""
-    try:
-        known = {unit: suggested(published_connectivity(unit), "grammar") for unit in ("gru", "lstm", "nlstm")}
-    except MissingData as missing:
-        pytest.skip(str(missing))
-    first = {
-        unit: frame.dropna(subset="place").groupby("occurrence")["known"].min().tolist()
-        for unit, frame in known.items()
-    }
-    assert first == {"gru": [4, 1], "lstm": [4, 4], "nlstm": [4, 4]}
-    at = known["nlstm"].set_index(["occurrence", "known"])["time"]
-    assert (at[1, 3], at[1, 4], at[2, 4]) == (31, 32, 162)
-    accuracy = published_accuracy().query("top == 1").pivot(index="known", columns="model", values="accuracy_pct")
-    assert accuracy.loc[0, "stacked_lstm"] > accuracy.loc[0, "gru"]
-    assert (accuracy.loc[1:4, "gru"] > accuracy.loc[1:4, "stacked_lstm"]).all()
-
-
-def test_the_article_has_three_cell_types():
-    with pytest.raises(UsageError, match=r"gru.*'rnn'"):
-        published_connectivity("rnn")
 
 
 def test_a_short_text_gives_no_warning():

@@ -11,7 +11,7 @@ from nlstm_lab.cells.base import GatedCell
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.probes import freeze, put, run, zero
+from nlstm_lab.probes import continued, edits_from_json, edits_to_json, freeze, put, run, scale, zero
 from nlstm_lab.probes.reading import hidden_names, names
 
 ALPHABET = Vocabulary(tuple(" abcdefghij"))
@@ -188,6 +188,7 @@ def test_keeping_less(network, text):
         ("inner before", lambda c: c.double(), "float64"),
         ("outer f", lambda f: None, "NoneType"),
         ("h", lambda h: h * float("nan"), "NaN"),
+        ("h", 0.5, "function"),
     ],
 )
 def test_bad_edits_are_refused(network, text, where, edit, named):
@@ -239,6 +240,53 @@ def test_a_wrapped_network_and_another_memory_function(text):
     with pytest.raises(UsageError, match="layer 1"):
         run(model, text[:9], edits={"inner": zero})
     assert isinstance(model.recurrent, LSTM)
+
+
+def test_a_labelled_array_is_put_where_its_coordinates_say(network, text):
+    model = network(scale=2.0)
+    donor = run(model, text[50:80]).trace
+    edits = [(("inner", slice(4, 9), [1, 6]), put(donor.c)), (("outer f", 12), put(donor.f))]
+    found = run(model, text[:30], edits).trace
+    np.testing.assert_array_equal(found.c.sel(memory="inner")[4:9, [1, 6]], donor.c.sel(memory="inner")[4:9, [1, 6]])
+    np.testing.assert_array_equal(found.f.sel(memory="outer")[12], donor.f.sel(memory="outer")[12])
+    everything = [
+        ((f"{name} before", 20), put(donor[of])) for name, of in zip(("outer", "inner", "h"), "cch", strict=True)
+    ]
+    swapped = run(model, text[:30], everything)
+    follows = run(model, text[50:70] + text[20:30])
+    torch.testing.assert_close(swapped.logits[20:], follows.logits[20:])
+    for array, said in ((donor.c.isel(time=slice(3)), "time"), (donor.c.isel(unit=slice(3)), "fit")):
+        with pytest.raises(UsageError, match=said):
+            run(model, text[:30], [("inner", put(array))])
+
+
+def test_plain_edits_go_through_json_and_begin_anew_in_each_reading(network, text):
+    model, mine = network(scale=2.0), freeze()
+    trace = run(model, text[:20]).trace
+    edits = [
+        ("outer o", scale(0.5)),
+        (("inner before", slice(5, None), slice(2, 4)), mine),
+        (("h", [2, -1], 3), put(0.25)),
+        (("inner", range(3)), put(trace.c)),
+        (("outer", 4), zero),
+    ]
+    again = edits_from_json(edits_to_json(edits))
+    for length in (30, 25):
+        assert torch.equal(run(model, text[:length], edits).logits, run(model, text[:length], again).logits)
+    with pytest.raises(UsageError, match="'inner' is a function"):
+        edits_to_json({"inner": same})
+
+
+def test_a_text_is_continued_under_edits(network):
+    model = network(scale=3.0)
+    edits = [("inner", zero), (("h", slice(6, None)), scale(0.5))]
+    told = continued(model, "abc", 12, edits=edits, temperature=1e-6)
+    read = run(model, told[:-1], edits).logits[2:]
+    assert told[3:] == model.vocabulary.decode(read.argmax(-1))
+    assert told != continued(model, "abc", 12, temperature=1e-6)
+    assert continued(model, "abc", 12, 3, edits={("inner", 13): same}) == continued(model, "abc", 12, 3)
+    with pytest.raises(UsageError, match="0 to 13"):
+        continued(model, "abc", 12, edits={("inner", 14): zero})
 
 
 @pytest.mark.parametrize(
