@@ -1,6 +1,7 @@
 """What may be said: t intervals over seeds, differences between them, Holm's correction, a bootstrap within a seed."""
 
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 Ordering = Literal["holds", "fails", "inconclusive", "not measured"]
+NAN = float("nan")
 
 
 class Interval(NamedTuple):
@@ -18,12 +20,11 @@ class Interval(NamedTuple):
     high: float
 
 
-def t_interval(values: Iterable[float], confidence: float = 0.95) -> Interval:
-    """Compute the mean of the values (one a seed) and its Student t interval.
+def t_interval(values: Iterable[float]) -> Interval:
+    """Compute the mean of the values (one a seed) and its 95 % Student t interval.
 
     Args:
         values: One value a seed.
-        confidence: Of the interval.
 
     Returns:
         Mean, low, high. Fewer than three values give no interval; one that is not finite makes all three NaN.
@@ -32,13 +33,11 @@ def t_interval(values: Iterable[float], confidence: float = 0.95) -> Interval:
     [2.0, -0.484, 4.484]
     """
     sample = np.asarray(list(values), dtype=float)
-    if sample.size == 0:
-        return Interval(float("nan"), float("nan"), float("nan"))
-    mean = float(sample.mean())
+    mean = float(sample.mean()) if sample.size else NAN
     if sample.size < 3:
-        return Interval(mean, float("nan"), float("nan"))
-    spread = stats.t.ppf((1 + confidence) / 2, sample.size - 1) * sample.std(ddof=1) / np.sqrt(sample.size)
-    return Interval(mean, float(mean - spread), float(mean + spread))
+        return Interval(mean, NAN, NAN)
+    spread = float(stats.t.ppf(0.975, sample.size - 1) * stats.sem(sample))
+    return Interval(mean, mean - spread, mean + spread)
 
 
 class Compared(NamedTuple):
@@ -57,37 +56,24 @@ class Compared(NamedTuple):
         return row | {"seeds": self.seeds, "df": self.df}
 
 
-def bootstrap(
-    values: ArrayLike,
-    statistic: Callable[..., Any] = np.mean,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> Interval:
-    """Compute a statistic of the values, with its percentile bootstrap interval, reproducibly.
+def bootstrap(values: ArrayLike, *, resamples: int = 2000, seed: int = 0) -> Interval:
+    """Compute the mean of the values with its 95 % percentile bootstrap interval, reproducibly.
 
     It is for texts, moments and units within one seed; a bootstrap over a handful of seeds promises too much
     (`t_interval`).
 
     Args:
-        values: [n], or [n, m] where rows belong together (the units of one text); the first dimension is resampled.
-        statistic: From the resampled values to a number; takes `axis`.
+        values: [n].
 
     Returns:
-        The statistic, low, high. Fewer than three values give no interval.
+        Mean, low, high. Fewer than three values give no interval.
     """
     array = np.asarray(values, float)
-    if not array.size:
-        return Interval(float("nan"), float("nan"), float("nan"))
-    rows = array.reshape(len(array), -1)
-    centre = float(statistic(rows.ravel(), axis=0))
-    if len(rows) < 3:
-        return Interval(centre, float("nan"), float("nan"))
-    drawn = np.random.default_rng(seed).integers(len(rows), size=(resamples, len(rows)))
-    resampled = statistic(rows[drawn].reshape(resamples, -1), axis=1)
-    low, high = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(centre, float(low), float(high))
+    if len(array) < 3:
+        return t_interval(array)
+    how: Any = {"n_resamples": resamples, "method": "percentile", "rng": np.random.default_rng(seed)}
+    ends = stats.bootstrap((array,), np.mean, **how).confidence_interval
+    return Interval(float(array.mean()), float(ends.low), float(ends.high))
 
 
 def compare(first: Mapping[Any, float], second: Mapping[Any, float], *, paired: bool = False) -> Compared:
@@ -104,32 +90,28 @@ def compare(first: Mapping[Any, float], second: Mapping[Any, float], *, paired: 
         0, `not measured` where a side has fewer than three seeds or a value that is not a number.
     """
     if paired:
-        shared = [seed for seed in first if seed in second]
-        seeds, df = len(shared), float(len(shared) - 1)
-        interval = t_interval([first[seed] - second[seed] for seed in shared])
+        differences = [first[seed] - second[seed] for seed in first if seed in second]
+        seeds, interval, df = len(differences), t_interval(differences), float(len(differences) - 1)
     else:
         seeds = min(len(first), len(second))
         interval, df = _welch(list(first.values()), list(second.values()))
     if not np.isfinite(interval).all():
-        return Compared(interval, seeds, "not measured", float("nan"))
+        return Compared(interval, seeds, "not measured", NAN)
     ordering: Ordering = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "inconclusive"
     return Compared(interval, seeds, ordering, df)
 
 
 def _welch(first: list[float], second: list[float]) -> tuple[Interval, float]:
     """The difference of two means with Welch's interval, and its degrees of freedom (Satterthwaite's)."""
-    if not first or not second:
-        return t_interval([]), float("nan")
-    mean = float(np.mean(first) - np.mean(second))
+    mean = float(np.mean(first) - np.mean(second)) if first and second else NAN
     if min(len(first), len(second)) < 3:
-        return Interval(mean, float("nan"), float("nan")), float("nan")
-    squares = [np.var(values, ddof=1) / len(values) for values in (first, second)]
-    error = float(np.sqrt(sum(squares)))
-    if not error:
+        return Interval(mean, NAN, NAN), NAN
+    if not (np.ptp(first) or np.ptp(second)):  # nothing scatters
         return Interval(mean, mean, mean), float(len(first) + len(second) - 2)
-    df = sum(squares) ** 2 / sum(s**2 / (len(v) - 1) for s, v in zip(squares, (first, second), strict=True))
-    spread = stats.t.ppf(0.975, df) * error
-    return Interval(mean, float(mean - spread), float(mean + spread)), float(df)
+    with warnings.catch_warnings(action="ignore"):  # scipy's, of a side that does not scatter
+        welch = stats.ttest_ind(first, second, equal_var=False)
+    ends = welch.confidence_interval()
+    return Interval(mean, float(ends.low), float(ends.high)), float(welch.df)
 
 
 def least(compared: Iterable[Compared]) -> Compared:
@@ -149,14 +131,14 @@ def least(compared: Iterable[Compared]) -> Compared:
 def p_value(interval: Interval, df: float, bound: float = 0.0) -> float:
     """The two-sided p of the t test of `bound` that belongs to an interval; NaN where there is no interval."""
     if not np.isfinite([*interval, df]).all():
-        return float("nan")
+        return NAN
     error = (interval.high - interval.low) / 2 / stats.t.ppf(0.975, df)
     distance = abs(interval.mean - bound)
     return float(2 * stats.t.sf(distance / error, df)) if error else float(distance == 0)
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.bool_]:
-    """Which of several tests remain significant when all of them count (Holm 1979); NaN takes no part.
+    """Which of several tests remain significant at 5 % when all count (Holm 1979); NaN takes no part.
 
     >>> holm([0.01, 0.04, 0.03, float("nan")]).tolist()
     [True, False, False, False]
