@@ -2,8 +2,6 @@ from .activations import cell_activations as cell_activations
 from .boundaries import boundary_rows as boundary_rows
 from .boundaries import hidden_norms as hidden_norms
 from .connectivity import connectivity_sentence as connectivity_sentence
-from .contents import memory_contents as memory_contents
-from .contents import single_cells as single_cells
 from .diagrams import computational_graphs as computational_graphs
 from .diagrams import nested_architecture as nested_architecture
 from .diagrams import unit_diagrams as unit_diagrams
@@ -14,8 +12,6 @@ from .hierarchical import hierarchical_architectures as hierarchical_architectur
 from .hierarchical import hierarchical_gating as hierarchical_gating
 from .interventions import cut_along_text as cut_along_text
 from .learning import run_curves as run_curves
-from .lens import lens_losses as lens_losses
-from .patching import carried as carried
 from .patching import patch_map as patch_map
 from .plots import lines as lines
 from .plots import palette as palette
@@ -36,5 +32,4 @@ from .style import use_style as use_style
 from .tables import differences as differences
 from .tables import folded as folded
 from .tables import table as table
-from .time_scales import time_constants as time_constants
 from .words import completions as completions

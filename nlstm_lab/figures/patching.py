@@ -1,19 +1,17 @@
-"""Patch maps, and what share of a word's effect each memory carries."""
+"""Patch maps."""
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import MONO
-from nlstm_lab.figures.panels import below, memory_grid, memory_handles, memory_label, panels
+from nlstm_lab.figures.panels import memory_label, panels
 from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, styled
 
 KINDS = {"patched": "patched", "attributed": "first order"}
-FEW = 0.1  # of the largest effect: where the pairs that are so long have less, a share is not drawn
 
 
 @styled
@@ -48,32 +46,3 @@ def patch_map(found: xr.Dataset, width: float = PAGE, ax: Axes | None = None) ->
     panel.set_xlabel("the character that is read next")
     figure.colorbar(image, ax=axes.ravel().tolist(), label="restored share")
     return attach(figure, frame, dict.fromkeys(KINDS, LIVE))
-
-
-@styled
-def carried(patches: pd.DataFrame, width: float = PAGE, ax: Axes | None = None) -> Figure:
-    """The share of a word's effect that each memory carries, against the characters since the word.
-
-    A column of panels is a network, a row what is read; every seed is faint, the mean strong; a hidden state is dashed.
-
-    Args:
-        patches: `lab.probes.gather(networks, lab.probes.patches)`.
-
-    Raises:
-        UsageError: No network can do any of the pairs.
-    """
-    keys = ["model", "start", "seed", "family", "memory", "time"]
-    sums = patches[patches["effect"] > 0].groupby(keys, sort=False)[["patched", "effect"]].sum().reset_index()
-    if sums.empty:
-        raise UsageError("no network can do any of the pairs: there is nothing to draw")
-    largest = sums.groupby(["model", "start", "seed", "family"])["effect"].transform("max")
-    frame = sums[sums["effect"] >= FEW * largest].assign(share=lambda each: each["patched"] / each["effect"])
-    families = dict.fromkeys(frame["family"])
-    rows = {f"{family}\nrestored share": (frame[frame["family"] == family], "share") for family in families}
-    size = width, 0.7 + 1.3 * len(families)
-    figure, axes = memory_grid(ax, size, rows, "time", "characters since the word", sharex=True, sharey=True)
-    for panel in axes.flat:
-        panel.axhline(0, color="#808080", linewidth=0.6)
-        panel.set_ylim(-0.3, 1.2)
-    below(figure, memory_handles(frame))
-    return attach(figure, frame)

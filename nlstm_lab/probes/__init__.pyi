@@ -41,7 +41,6 @@ from .liveness import classes as classes
 from .patching import minimal_pairs as minimal_pairs
 from .patching import patch_map as patch_map
 from .patching import patches as patches
-from .patching import restored as restored
 from .records import digest as digest
 from .records import ensure as ensure
 from .records import recorded as recorded

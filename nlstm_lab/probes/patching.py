@@ -30,7 +30,6 @@ from nlstm_lab.probes.reading import (
 )
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.running import BEFORE, changed, put, run
-from nlstm_lab.probes.seeds import RUN, summarized
 
 NOUNS = """
 company bank market stock price year government trader analyst investor bond fund share rate firm plan official issue
@@ -98,8 +97,6 @@ def _parted(one: str, other: str) -> tuple[str, str, str]:
 
 
 EFFECT = 0.1  # nats that the differing word must move the preference by: less cannot be shared out
-FAR = 6  # characters since the differing word from which on it is far
-ENOUGH = 50  # pairs that a network must be able to do
 
 
 def patch_map(
@@ -248,25 +245,3 @@ def _patches(model: Network, pairs: Sequence[Pair]) -> pd.DataFrame:
         return counts.assign(memory="", time=0, patched=0.0, attributed=0.0, effect=0.0)
     sums = pd.concat(rows).groupby(["family", "memory", "time"], sort=False)[["patched", "attributed", "effect"]].sum()
     return counts.merge(sums.reset_index(), on="family", how="left")
-
-
-def restored(patches: pd.DataFrame) -> pd.DataFrame:
-    """Compute what share of the effect each memory carries near and far, from `patches`, gathered.
-
-    Args:
-        patches: `patches` of the pairs.
-
-    Returns:
-        One row a run and memory: RUN's columns, memory, `near` and `far` (before and from `FAR` characters on), `kept`,
-        `pairs`. Where fewer than `ENOUGH` pairs were kept there are no shares: NaN.
-    """
-
-    def summary(group: pd.DataFrame) -> dict[Any, Any]:
-        row = group.drop_duplicates("family")[["kept", "pairs"]].sum().to_dict()
-        for name, chosen in (("near", group["time"] < FAR), ("far", group["time"] >= FAR)):
-            sums = group.loc[chosen, ["patched", "effect"]].sum()
-            enough = row["kept"] >= ENOUGH and sums["effect"] > 0
-            row[name] = sums["patched"] / sums["effect"] if enough else float("nan")
-        return row
-
-    return summarized(patches.dropna(subset="memory"), [*RUN, "memory"], summary)

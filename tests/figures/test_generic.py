@@ -4,12 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.diagrams import GATES, KEPT, LSTM, NESTED, STACKED, TILDE
-from nlstm_lab.figures.panels import logarithmic
 
 DIAGRAMS = ("nested_architecture", "computational_graphs", "unit_diagrams")
 DIAGRAMS += ("hierarchical_architectures", "hierarchical_gating")
@@ -114,11 +112,3 @@ def test_a_cut_along_a_text_shows_what_is_lost_after_it():
     assert any(np.array_equal(line.get_ydata()[-3:], divergence) for line in departed)
     with pytest.raises(UsageError):
         figures.cut_along_text(list("abcdefgh"), 8, intact, cut[:0], divergence[:0])
-
-
-@pytest.mark.parametrize(("low", "high"), [(600, 1100), (560, 2000), (560, 5900), (250, 5500), (10, 90000)])
-def test_a_logarithmic_axis_has_marks_enough_and_not_too_many(low: float, high: float) -> None:
-    ax = Figure().subplots()
-    ax.set_ylim(low, high)
-    logarithmic(ax)
-    assert 4 <= sum(low <= mark <= high for mark in ax.get_yticks()) <= 13
