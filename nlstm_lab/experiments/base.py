@@ -5,15 +5,17 @@ import fnmatch
 import hashlib
 import inspect
 import json
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any, NamedTuple
 
 from nlstm_lab.datasets.corpora import only_beginning
 from nlstm_lab.datasets.handwriting import Handwriting
 from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.models import CELL_TYPES, ModelConfig
-from nlstm_lab.settings import RECORDED_AS, SCALES, Scale, plain
+from nlstm_lab.settings import RECORDED_AS, SCALES, Scale, check, plain
 from nlstm_lab.training import TrainingConfig
 
 
@@ -48,8 +50,7 @@ class Experiment:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isprintable() or self.name[:1] in ("", "."):
             raise UsageError(f"the name of an experiment is printable text that begins with no dot, not {self.name!r}")
-        if self.scale not in SCALES:
-            raise UsageError(f"the scale of an experiment is one of {', '.join(SCALES)}, not {self.scale!r}")
+        check(self)
         if self.training.select_by == "error" and isinstance(self.task, Handwriting):
             raise UsageError(
                 "select_by=error needs predictions that are right or wrong: leave it at loss for handwriting"
@@ -75,6 +76,7 @@ class Experiment:
 
 
 Rows = Mapping[str, Mapping[str, Any]]  # fields of the models, by the names of a table's rows
+SOURCES = tomllib.loads(resources.files(__package__).joinpath("sources.toml").read_text("utf-8"))
 
 
 class At(NamedTuple):
@@ -89,7 +91,7 @@ def table(
     names: str,
     rows: Rows,
     scales: Mapping[Scale, At],
-    sources: Mapping[str, str],
+    sources: Iterable[str],
     printed: str | None = None,
     printed_parameters: Mapping[str, str] | None = None,
 ) -> list[Experiment]:
@@ -98,23 +100,22 @@ def table(
     Args:
         names: A format string that makes an experiment's name of a row's.
         rows: The fields of each row's model, beside (or instead of) those of the scale.
+        sources: Tables of `sources.toml`, of which a later one replaces what an earlier one says.
         printed_parameters: By the rows' names.
     """
-    counts = printed_parameters or {}
-    return [
-        Experiment(
-            names.format(row),
-            scale,
-            at.task,
-            ModelConfig(**{**at.model, **fields}),
-            at.training,
-            printed=printed,
-            printed_parameters=counts.get(row),
-            sources=sources,
-        )
-        for row, fields in rows.items()
-        for scale, at in scales.items()
-    ]
+    known = {
+        f"{part}.{field}": source
+        for name in sources
+        for part, fields in SOURCES[name].items()
+        for field, source in fields.items()
+    }
+    made = []
+    for row, fields in rows.items():
+        count = (printed_parameters or {}).get(row)
+        for scale, at in scales.items():
+            model = ModelConfig(**{**at.model, **fields})
+            made.append(Experiment(names.format(row), scale, at.task, model, at.training, printed, count, known))
+    return made
 
 
 class Registry:
@@ -122,12 +123,10 @@ class Registry:
 
     def __init__(self, experiments: list[Experiment]) -> None:
         self._known = {(experiment.name, experiment.scale): experiment for experiment in experiments}
-        if len(self._known) != len(experiments):
-            raise ValueError("two experiments share a name and a scale")
 
     def names(self, pattern: str = "*") -> list[str]:
         """List the names that match a shell pattern, in the order of the documents."""
-        return [name for name in dict.fromkeys(name for name, _ in self._known) if fnmatch.fnmatchcase(name, pattern)]
+        return fnmatch.filter(dict.fromkeys(name for name, _ in self._known), pattern)
 
     def scales(self, name: str) -> list[Scale]:
         """List the scales that an experiment has; none for an unknown name."""
@@ -140,25 +139,23 @@ class Registry:
             UsageError: There is none, and the message lists what there is; or a variation sets no known flag.
         """
         base, *variations = name.split("+")
-        if (base, scale) in self._known:
-            experiment = self._known[base, scale]  # type: ignore[index]
-            for variation in variations:
-                flag, separator, value = variation.partition("=")
-                if not separator:
-                    raise UsageError(f"a variation is written name+flag=value, not {name!r}")
-                experiment = vary(experiment, flag, _parse(value))
-            return experiment
-        if scales := self.scales(base):
-            raise UsageError(f"{base!r} has no scale {scale!r}; it has {', '.join(scales)}")
-        there = hint(base, self.names(), "`nlstm-lab experiments` lists them")
-        raise UsageError(
-            f"there is no experiment {base!r}; {there} (one of your own is given as it is, not by its name)"
-        )
+        if scale not in (scales := self.scales(base)):
+            there = hint(base, self.names(), "`nlstm-lab experiments` lists them")
+            raise UsageError(
+                f"{base!r} has no scale {scale!r}; it has {', '.join(scales)}"
+                if scales
+                else f"there is no experiment {base!r}; {there} (one of your own is given as it is, not by its name)"
+            )
+        experiment = self._known[base, scale]
+        for variation in variations:
+            flag, separator, value = variation.partition("=")
+            if not separator:
+                raise UsageError(f"a variation is written name+flag=value, not {name!r}")
+            experiment = vary(experiment, flag, _parse(value))
+        return experiment
 
     def variant(self, name: str, /, scale: str = "paper", **flags: Any) -> Experiment:
         """Turn one or more decisions of an experiment the other way, which gives it a name and runs of its own.
-
-        `variant("ptb_char_nlstm", forget_bias=0.0)` is the experiment `ptb_char_nlstm+forget_bias=0.0`.
 
         Args:
             flags: Fields of its task, model or training, or flags of its cell type, with their new values.
@@ -167,29 +164,25 @@ class Registry:
             UsageError: There is no such experiment, scale or flag.
 
         >>> import nlstm_lab as lab
-        >>> lab.experiments.variant("ptb_char_nlstm", forget_bias=0.0).model.flags["forget_bias"]
-        0.0
+        >>> lab.experiments.variant("ptb_char_nlstm", forget_bias=0.0).name
+        'ptb_char_nlstm+forget_bias=0.0'
         """
         return self.get("+".join([name, *(f"{flag}={_format(value)}" for flag, value in flags.items())]), scale)
 
 
 def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
-    """Set one field of an experiment's task, model, cell type or training.
-
-    Raises:
-        UsageError: There is no such field, or the cell type is not known.
-    """
-    name = f"{experiment.name}+{flag}={_format(value)}"
-    changed: dict[str, Any] = {"name": name, "printed": None, "printed_parameters": None}
+    """Set a field of an experiment's task, model or training, or a flag of its cell type. UsageError: there is none."""
+    changed: dict[str, Any] = {"name": f"{experiment.name}+{flag}={_format(value)}", "printed": None}
+    changed["printed_parameters"] = None
     flag = next((now for now, recorded in RECORDED_AS.items() if recorded == flag), flag)
     for section in ("task", "model", "training"):
         config = getattr(experiment, section)
         if flag in {known.name for known in dataclasses.fields(config)}:
             return dataclasses.replace(experiment, **changed, **{section: dataclasses.replace(config, **{flag: value})})
-    recurrent = CELL_TYPES.get(experiment.model.cell_type)
-    if recurrent is None:
+    model = experiment.model
+    if (recurrent := CELL_TYPES.get(model.cell_type)) is None:
         raise UsageError(
-            f"there is no cell type {experiment.model.cell_type!r}, which {experiment.name!r} has; there are "
+            f"there is no cell type {model.cell_type!r}, which {experiment.name!r} has; there are "
             f"{', '.join(CELL_TYPES)}; import one of your own first: lab.models.cell_type('module:Class')"
         )
     accepted = inspect.signature(recurrent).parameters | inspect.signature(recurrent.cell_class).parameters
@@ -198,8 +191,9 @@ def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
             f"{experiment.name!r} has no flag {flag!r}; its cell type has {', '.join(sorted(accepted))}, and the "
             "fields of its task, model and training can be varied too"
         )
-    model = dataclasses.replace(experiment.model, flags={**experiment.model.flags, flag: value})
-    return dataclasses.replace(experiment, **changed, model=model)
+    return dataclasses.replace(
+        experiment, **changed, model=dataclasses.replace(model, flags={**model.flags, flag: value})
+    )
 
 
 def _parse(value: str) -> Any:

@@ -7,23 +7,6 @@ from nlstm_lab.experiments.base import At, Rows, table
 from nlstm_lab.settings import Scale
 from nlstm_lab.training import TrainingConfig
 
-SOURCES = {
-    "task.corpus": "text8; at small scale a substitute that is never judged by a printed number",
-    "task.length": "Comparing Recurrent Units: at most 200 characters, 180 for text8 generation",
-    "task.batch_size": "Autocomplete Problem: 64 observations",
-    "model.hidden_size": "model configurations: 600, and 1200 for text8 generation; 100 at small scale",
-    "model.num_layers": "model configurations: two layers, one of the Nested LSTM with its two memories",
-    "model.embedding_size": "as wide as the layer; forced by the printed parameter counts",
-    "model.flags": "the article's code: the framework's own cells, kernels Glorot uniform over all of a cell's gates, "
-    "gate biases of 1",
-    "model.output_bias": "not stated; zero",
-    "training.optimizer": "Autocomplete Problem: Adam with default parameters",
-    "training.learning_rate": "Adam's default of its framework, 0.001; at small scale, of few updates, three times it",
-    "training.clip_norm": "Text8 Generation Problem: gradient clipping isn't used",
-    "training.epochs": "one pass over the sequences; two in the published article",
-    "training.updates_per_epoch": "every sequence; at small scale 400 mini-batches in all",
-    "training.batches_per_reading": "the whole split; at small scale 20 batches",
-}
 ROWS_PRINTED: Rows = {
     "gru": {"cell_type": "gru", "num_layers": 2},
     "lstm": {"cell_type": "lstm", "num_layers": 2},
@@ -53,7 +36,6 @@ TWO_PASSES: dict[Scale, At] = {
     "paper": At(WORDS, width(600), replace(TRAINING, epochs=2)),
     "smoke": AUTOCOMPLETE["smoke"],
 }
-WORDS_SOURCES = SOURCES | {"task.words": "Autocomplete Problem: 2^14 most frequent words; fewer at small scale"}
 WORDS_COUNTS = {"gru": "14,187,786", "lstm": "15,628,986", "nlstm": "15,628,986"}
 
 # Text8 generation: 33,600 + 17,287,200 (or 23,049,600) + 34,829 parameters.
@@ -76,16 +58,13 @@ HMLSTM_SCALES: dict[Scale, At] = {
     scale: at._replace(model={**at.model, "output_embedding_size": at.model["hidden_size"]})
     for scale, at in AUTOCOMPLETE.items()
 }
-HMLSTM_SOURCES = WORDS_SOURCES | {
-    "model.flags": "ours: Glorot uniform, gate by gate; the article's framework has no HM-LSTM",
-    "model.output_embedding_size": "ours: as wide as a layer, since its upper layer rests most of the time",
-}
 
+WORDS_SOURCES = ("madsen", "madsen_words")
 DRAFT, PUBLISHED = "madsen.autocomplete_draft", "madsen.autocomplete_published"
 ROWS = [
     *table("autocomplete_{}", ROWS_PRINTED, AUTOCOMPLETE, WORDS_SOURCES, DRAFT, WORDS_COUNTS),
     *table("autocomplete_{}_two_passes", ROWS_PRINTED, TWO_PASSES, WORDS_SOURCES, PUBLISHED, WORDS_COUNTS),
-    *table("textgen_{}", ROWS_PRINTED, GENERATION, SOURCES, "madsen.textgen_draft", TEXT_COUNTS),
+    *table("textgen_{}", ROWS_PRINTED, GENERATION, ("madsen",), "madsen.textgen_draft", TEXT_COUNTS),
     *table("autocomplete_{}", RNN, AUTOCOMPLETE, WORDS_SOURCES),
-    *table("autocomplete_{}", HMLSTM, HMLSTM_SCALES, HMLSTM_SOURCES),
+    *table("autocomplete_{}", HMLSTM, HMLSTM_SCALES, (*WORDS_SOURCES, "madsen_hmlstm")),
 ]
