@@ -25,7 +25,6 @@ from nlstm_lab.widgets import pages
 Step = Callable[[float, str], None]  # (share of the work that is done, what is being done); raises Cancelled
 
 PATIENCE = 0.15  # seconds after which a computation is worth a progress bar
-LONGEST_WAIT = 60.0  # seconds
 PACE = 0.1  # seconds between two of its moves
 DPI = 110  # of the static picture
 
@@ -50,6 +49,7 @@ class LabWidget(anywidget.AnyWidget):
     inputs: ClassVar[tuple[str, ...]] = ()
     looks: ClassVar[tuple[str, ...]] = ()  # traits that the address of a page repeats
     made_of: Mapping[str, Run] = {}  # the runs that may be shown, by the name under which a trait knows them
+    _worker: threading.Thread | None
 
     paper = traitlets.Dict().tag(sync=True)  # what `paper.js` makes caption, citation and call of
     picture = traitlets.Bytes().tag(sync=True)  # the static figure, when a browser asks for it
@@ -67,7 +67,7 @@ class LabWidget(anywidget.AnyWidget):
 
     def __init__(self, **state: Any) -> None:
         self._from_browser, self._applying, self._version = False, False, 0
-        self._lock, self._worker = threading.Lock(), threading.Thread()
+        self._lock, self._worker = threading.Lock(), None
         super().__init__(**{**state, **self.compute(state, quietly)})
         self.settled = self._given()
         self.paper = pages.about(self)
@@ -97,9 +97,13 @@ class LabWidget(anywidget.AnyWidget):
             LabError: It cannot be written.
         """
         self.wait()
-        picture = self._png()
-        copied = {"picture": picture, "table": pages.table(self.made_of)} if self.snippet else {}
-        state = {"_looks": self._looked(), **self.shown(), **copied}
+        try:
+            picture = self._png()
+        except LabError:  # there is nothing to draw: the page itself says so
+            picture = b""
+        state = {"_looks": self._looked(), **self.shown()}
+        if self.snippet:
+            state |= {"picture": picture, "table": pages.table(self.made_of)}
         return pages.write(Path(path), self.title, state, pages.script(self.scripts, alone=True), picture)
 
     def shown(self) -> dict[str, Any]:
@@ -110,15 +114,12 @@ class LabWidget(anywidget.AnyWidget):
 
     def _looked(self) -> dict[str, Any]:
         """The traits that a page's address may set, with the values that they may have, or else their kind."""
-        traits = {name: self.traits()[name] for name in self.looks}
-        return {name: getattr(trait, "values", type(trait).__name__) for name, trait in traits.items()}
+        return {name: getattr(self.traits()[name], "values", type(self.traits()[name]).__name__) for name in self.looks}
 
     def wait(self) -> None:
-        """Return when nothing is being computed; LabError: that takes longer than `LONGEST_WAIT`."""
-        if self._worker.ident is not None:
-            self._worker.join(LONGEST_WAIT)
-        if self._worker.is_alive():
-            raise LabError(f"the widget is still computing after {LONGEST_WAIT:g} s: cancel it, or wait longer")
+        """Return when nothing is being computed."""
+        if self._worker is not None:
+            self._worker.join()
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """What the browser has changed; its changes of inputs are answered together, in a thread."""
@@ -143,13 +144,11 @@ class LabWidget(anywidget.AnyWidget):
             return
         self._version += 1
         with self._lock:
-            answered = {"error": "", "progress": {}, "answered": self.asked}  # what the browser waits for has ended
+            results = self.settled  # what the browser waits for has ended, whatever comes of this
             try:
                 results = self.compute(self._given(), quietly)
-            except Exception:
-                self._apply({**self.settled, **answered})
-                raise
-            self._apply({**results, **answered})
+            finally:
+                self._apply({**results, "error": "", "progress": {}, "answered": self.asked})
 
     def _answer(self, version: int, asked: int, given: dict[str, Any]) -> None:
         with self._lock:
@@ -157,8 +156,6 @@ class LabWidget(anywidget.AnyWidget):
                 return
             try:
                 computed = self.compute(given, self._stepper(version))
-                if version != self._version:
-                    return
                 # what was given is not said back: the browser may have moved on meanwhile
                 results = {name: value for name, value in computed.items() if name not in given or value != given[name]}
                 results["error"] = ""
@@ -168,7 +165,8 @@ class LabWidget(anywidget.AnyWidget):
                 results = {"error": str(error)}
             except Exception as error:  # a bug, or a wrapped network's own: said, not swallowed
                 results = {"error": f"{type(error).__name__}: {error}"}
-            self._apply({**results, "progress": {}, "answered": asked})
+            if version == self._version:
+                self._apply({**results, "progress": {}, "answered": asked})
 
     def _apply(self, values: dict[str, Any]) -> None:
         self._applying = True  # inputs that are set here are results, and ask for nothing

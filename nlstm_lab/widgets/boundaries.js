@@ -47,8 +47,8 @@ function render(lab) {
   const rule = make("p", { class: "nl-quiet" });
   const truth = selection("Judge against", ["spaces", "word starts", "word ends", "punctuation"], lab.get("truth"), (value) => { lab.set({ truth: value }); draw(); });
   const within = choices("A boundary may be off by", [["0", "0"], ["±1", "1"], ["or one after", "1 after"]], lab.get("within"), (value) => { lab.set({ within: value }); draw(); });
-  const silent = reading.symbols.length > 1 && reading.surprise.every((bits) => bits === null); // it predicts something else
-  const shown = { operations: true, norms: true, surprise: !silent };
+  const elsewhere = reading.symbols.length > 1 && reading.surprise.every((bits) => bits === null); // it predicts something else
+  const shown = { operations: true, norms: true, surprise: !elsewhere };
   const tracks = Object.keys(shown).filter((name) => shown[name]).map((name) => toggle(name, true, (value) => { shown[name] = value; layOut(); draw(); }));
 
   /** z moves: at once as far as the reading at hand can tell, then as the new reading has it. */

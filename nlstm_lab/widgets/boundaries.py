@@ -2,27 +2,27 @@
 
 import copy
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
+import torch
 import traitlets
 import xarray as xr
 from matplotlib.figure import Figure
 
-from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.boundaries import hidden_norms
 from nlstm_lab.models import Network
 from nlstm_lab.probes.segmentation import boundaries, described, plain
 from nlstm_lab.probes.texts import vocabulary_of
 from nlstm_lab.runs import Run
-from nlstm_lab.widgets.base import LabWidget, Step, clamped
-from nlstm_lab.widgets.reading import leniently
+from nlstm_lab.widgets.base import Step, clamped
+from nlstm_lab.widgets.reading import ReadingWidget, leniently
 
 LONGEST = 10_000  # characters
 THRESHOLDS = [round(0.05 * k, 2) for k in range(1, 20)]  # of a page without Python
 SLOPES = [1.0, 2.0, 5.0]  # likewise, beside the network's own
 
 
-class BoundaryExplorer(LabWidget):
+class BoundaryExplorer(ReadingWidget):
     """A text with z, operation and norm of every layer and the surprise at every character; threshold and slope move.
 
     Another threshold is another reading: until Python has read the text anew, what follows the first changed z is drawn
@@ -42,13 +42,10 @@ class BoundaryExplorer(LabWidget):
     title = "Learned boundaries"
     caption = "Boundaries in “{text}”; threshold {threshold}, slope {slope}."
     snippet = "lab.widgets.BoundaryExplorer({load}, {text}, threshold={threshold}, slope={slope}).figure()"
-    scripts: ClassVar[tuple[str, ...]] = ("agreement.js", "reading.js", "boundaries.js")
-    inputs: ClassVar[tuple[str, ...]] = ("run", "text", "threshold", "slope")
-    looks: ClassVar[tuple[str, ...]] = ("at", "truth", "within", "threshold", "slope")
+    scripts = ("agreement.js", "reading.js", "boundaries.js")
+    inputs = ("run", "text", "threshold", "slope")
+    looks = ("at", "truth", "within", "threshold", "slope")
 
-    run = traitlets.Unicode().tag(sync=True)  # by its name here
-    runs = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    titles = traitlets.Dict().tag(sync=True)  # none: runs are called by their names
     text = traitlets.Unicode().tag(sync=True)
     threshold = traitlets.Float(None, allow_none=True).tag(sync=True)
     slope = traitlets.Float(None, allow_none=True).tag(sync=True)
@@ -66,20 +63,13 @@ class BoundaryExplorer(LabWidget):
         threshold: float | None = None,
         slope: float | None = None,
     ) -> None:
-        named = {networks.name: networks} if isinstance(networks, Network | Run) else dict(networks)
-        if not named:
-            raise UsageError("there is no network that could read: hand in one or more")
+        named = networks if isinstance(networks, Mapping) else {networks.name: networks}
         # copies: while a threshold is tried, a network that others hold must stay as it is
-        self._networks = {
-            name: copy.deepcopy(one) if isinstance(one, Network) else one.model() for name, one in named.items()
-        }
-        self.made_of = {name: one for name, one in named.items() if isinstance(one, Run)}
-        chosen = {"run": next(iter(named)), "runs": list(named)}
-        super().__init__(**chosen, text=text, threshold=threshold, slope=slope, truth="spaces", within="0")
+        copied = {name: _apart(one) if isinstance(one, Network) else one for name, one in named.items()}
+        look: dict[str, Any] = {"threshold": threshold, "slope": slope, "truth": "spaces", "within": "0", "titles": {}}
+        super().__init__(copied, text=text, **look)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        if given["run"] not in self._networks:
-            raise UsageError(f"there is no run {given['run']!r} to choose here; there is {', '.join(self._networks)}")
         network = self._networks[given["run"]]
         text, notice = leniently(vocabulary_of(network), given["text"], LONGEST)
         chosen = {name: given[name] for name in self.inputs} | {"text": text}
@@ -94,11 +84,6 @@ class BoundaryExplorer(LabWidget):
 
     def _recorded(self, run: str) -> str:
         return self.made_of[run].name if run in self.made_of else ""
-
-    @property
-    def network(self) -> Network:
-        """The network that reads."""
-        return self._networks[self.run]
 
     @property
     def data(self) -> xr.Dataset:
@@ -116,3 +101,10 @@ class BoundaryExplorer(LabWidget):
             settings = [{}, *({"threshold": threshold, "slope": slope} for slope in slopes for threshold in THRESHOLDS)]
             state["readings"] = [plain(self._read(state["run"], state["text"], **how)) for how in settings]
         return state
+
+
+def _apart(network: Network) -> Network:
+    """A copy that shares the weights, computed ones too."""
+    computed = [each for part in network.modules() for each in vars(part).values() if isinstance(each, torch.Tensor)]
+    weights = [*network.parameters(), *network.buffers(), *computed]
+    return copy.deepcopy(network, {id(weight): weight for weight in weights})

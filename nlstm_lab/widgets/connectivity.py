@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from itertools import product
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -21,7 +22,6 @@ from nlstm_lab.widgets.reading import noticed
 LARGEST = 1000  # characters of a window: what a browser holds whole
 TARGETS = {"true": "the true word", "predicted": "the likeliest word", "given": "one word"}
 MODES = {"l2": "size of the gradient", "as_coded": "its square", "gradient_x_input": "gradient times input"}
-Key = tuple[str, str, str]  # target, word where that is given, measured mode
 
 
 class ConnectivityExplorer(LabWidget):
@@ -75,9 +75,11 @@ class ConnectivityExplorer(LabWidget):
         scale: Scale = "log",
         word: str = "",
     ) -> None:
+        if not networks:
+            raise UsageError("there is nothing to compare: hand in at least one network")
         self.made_of = {name: one for name, one in networks.items() if isinstance(one, Run)}
         self.networks = {name: one if isinstance(one, Network) else one.model() for name, one in networks.items()}
-        self._measured: dict[Key, dict[str, xr.Dataset]] = {}
+        self._measured: dict[tuple[str, ...], dict[str, xr.Dataset]] = {}  # by target, word and mode
         self._of = text
         place = len(text) // 2 if at is None else at
         if text and not 0 <= place < len(text):
@@ -85,52 +87,49 @@ class ConnectivityExplorer(LabWidget):
         super().__init__(text=text, target=target, word=word, mode=mode, scale=scale, at=place)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        key = _key(given["target"], given["word"], given["mode"])
-        measured = self._measured if given["text"] == self._of else {}
-        if key not in measured:
-            measured = {**measured, key: self._measure(given["text"], key, step)}
-        data = measured[key]
-        self._measured, self._of = measured, given["text"]
+        data = self._read(given, step)
         windows = max(int(one.attrs["windows"]) for one in data.values())
         read = ["".join(map(str, one["read"].values)) for one in data.values()]
-        said = dict.fromkeys(noticed(given["text"], given["text"], each) for each in read)
         return {
             "about": {**described(data), "windows": windows, "longest": LARGEST, "targets": TARGETS, "modes": MODES},
-            "matrices": {" ".join(each): packed(matrix) for each, matrix in measured.items()},
-            "notice": "; ".join(filter(None, said)),
+            "matrices": {" ".join(each): packed(matrix) for each, matrix in self._measured.items()},
+            "notice": "; ".join(filter(None, dict.fromkeys(noticed(given["text"], each) for each in read))),
             **clamped(self, given, "at", len(read[0]) - 1),
         }
 
-    def _measure(self, text: str, key: Key, step: Step) -> dict[str, xr.Dataset]:
-        if not self.networks:
-            raise UsageError("there is nothing to compare: hand in at least one network")
-        target, word, mode = key
-        if target == "given" and not word:
-            raise UsageError("which word is the target? type it into the field beside the target")
-        read, total = 0, max(len(text) * len(self.networks), 1)
-        measured = {}
-        for name in in_order(self.networks):
+    def _read(self, given: dict[str, Any], step: Step = quietly) -> dict[str, xr.Dataset]:
+        """The connectivity of a choice, by network; it is measured once, and that of other texts is forgotten."""
+        text, target = given["text"], given["target"]
+        # the square is computed from the norm
+        mode = "l2" if given["mode"] == "as_coded" else given["mode"]
+        key = target, given["word"] if target == "given" else "", mode
+        measured = self._measured if text == self._of else {}
+        if key not in measured:
+            if target == "given" and not given["word"]:
+                raise UsageError("which word is the target? type it into the field beside the target")
+            asked: dict[str, Any] = {"given": key[1]} if target == "given" else {"target": target}
+            asked |= {"mode": mode, "unknown": "map", "window": LARGEST, "chunk": CHUNK}
+            done, total, found = 0, max(len(text) * len(self.networks), 1), {}
+            for name in in_order(self.networks):
 
-            def done(positions: int, name: str = name) -> None:
-                nonlocal read
-                read += positions
-                step(read / total, f"{look(name).label}: {TARGETS[target]}, {MODES[mode]}")
+                def read(positions: int, doing: str = f"{look(name).label}: {TARGETS[target]}, {MODES[mode]}") -> None:
+                    nonlocal done
+                    done += positions
+                    step(done / total, doing)
 
-            asked: dict[str, Any] = {"mode": mode, **({"given": word} if target == "given" else {"target": target})}
-            with warnings.catch_warnings():  # the widget itself tells of windows
-                warnings.simplefilter("ignore", UserWarning)
-                measured[name] = connectivity(
-                    self.networks[name], text, unknown="map", window=LARGEST, chunk=CHUNK, done=done, **asked
-                )
-        return measured
+                with warnings.catch_warnings():  # the widget itself tells of windows
+                    warnings.simplefilter("ignore", UserWarning)
+                    found[name] = connectivity(self.networks[name], text, done=read, **asked)
+            measured = {**measured, key: found}
+        self._measured, self._of = measured, text
+        return measured[key]
 
     def draw(self) -> Figure:
         return connectivity_sentence(self.data(), self.at, cast(Scale, self.scale))
 
     def data(self) -> dict[str, xr.Dataset]:
         """What is shown, by model, as `lab.probes.connectivity` returns it."""
-        self.compute(self.settled, quietly)
-        measured = self._measured[_key(*(self.settled[name] for name in ("target", "word", "mode")))]
+        measured = self._read(self.settled)
         if self.settled["mode"] != "as_coded":
             return measured
         squares = {name: one.assign(connectivity=one["connectivity"] ** 2) for name, one in measured.items()}
@@ -138,20 +137,10 @@ class ConnectivityExplorer(LabWidget):
 
     def shown(self) -> dict[str, Any]:
         """Where Python is absent, every target and mode must be there already: they are computed now."""
-        # a text that nobody waited for in the end may have been measured last
-        self.compute(self.settled, quietly)
-        for target in ("true", "predicted"):
-            for mode in ("l2", "gradient_x_input"):
-                key = _key(target, "", mode)
-                if key not in self._measured:
-                    self._measured[key] = self._measure(self.settled["text"], key, quietly)
-        self.matrices = {" ".join(key): packed(matrix) for key, matrix in self._measured.items()}
-        return super().shown()
-
-
-def _key(target: str, word: str, mode: str) -> Key:
-    """What has to be measured for a choice: the square is computed from the norm."""
-    return target, word if target == "given" else "", "l2" if mode == "as_coded" else mode
+        self._read(self.settled)
+        for target, mode in product(("true", "predicted"), ("l2", "gradient_x_input")):
+            self._read({**self.settled, "target": target, "mode": mode})
+        return {**super().shown(), "matrices": {" ".join(key): packed(each) for key, each in self._measured.items()}}
 
 
 FULL = 32767  # the code of a position's largest connectivity
@@ -159,23 +148,20 @@ FULL = 32767  # the code of a position's largest connectivity
 
 def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     """What does not depend on target and mode, as JSON values; data: by model, the connectivity of one text."""
-    names = in_order(data)
-    first = data[names[0]]
-    return {
-        "symbols": [str(symbol) for symbol in first["symbol"].values],
-        **{name: first[name].values.tolist() for name in ("word", "word_start", "known", "window")},
-        "networks": [
-            {
-                "name": name,
-                "label": look(name).label,
-                "colour": look(name).colour,
-                "read": [str(symbol) for symbol in data[name]["read"].values],
-                "predictions": data[name]["prediction"].values.tolist(),
-                "probabilities": np.round(data[name]["probability"].values, 5).tolist(),
-            }
-            for name in names
-        ],
-    }
+    first = data[in_order(data)[0]]
+    networks = [
+        {
+            "name": name,
+            "label": look(name).label,
+            "colour": look(name).colour,
+            "read": [str(symbol) for symbol in data[name]["read"].values],
+            "predictions": data[name]["prediction"].values.tolist(),
+            "probabilities": np.round(data[name]["probability"].values, 5).tolist(),
+        }
+        for name in in_order(data)
+    ]
+    places = {name: first[name].values.tolist() for name in ("word", "word_start", "known", "window")}
+    return {"symbols": [str(symbol) for symbol in first["symbol"].values], **places, "networks": networks}
 
 
 def packed(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
@@ -183,19 +169,19 @@ def packed(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
 
     The future is not sent. A number is the square root of its share of the position's largest, with its sign.
     """
-    about, arrays = [], []
+    about, codes = [], []
     for name in in_order(data):
         values, window = data[name]["connectivity"].values, data[name]["window"].values
-        inside = np.arange(values.shape[1]) <= (np.arange(len(values)) - window)[:, None]
         largest = np.max(np.abs(values), axis=1)  # NaN where nothing was computed
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.nan_to_num(np.sqrt(np.abs(values) / largest[:, None]))
-        arrays.append(np.rint(FULL * share * np.sign(np.nan_to_num(values)))[inside])
-        about.append(
-            {
-                "target": [str(word) for word in data[name]["target"].values],
-                "p": [None if np.isnan(p) else float(f"{p:.4g}") for p in data[name]["p"].values],
-                "largest": [None if np.isnan(size) else float(f"{size:.6g}") for size in largest],
-            }
-        )
-    return {"networks": about, "codes": np.concatenate(arrays).astype("<i2").tobytes()}
+            share = np.nan_to_num(values / largest[:, None])
+        inside = np.arange(values.shape[1]) <= (np.arange(len(values)) - window)[:, None]
+        codes.append(np.rint(FULL * np.sign(share) * np.sqrt(np.abs(share)))[inside])
+        target = [str(word) for word in data[name]["target"].values]
+        about.append({"target": target, "p": _numbers(data[name]["p"].values, 4), "largest": _numbers(largest, 6)})
+    return {"networks": about, "codes": np.concatenate(codes).astype("<i2").tobytes()}
+
+
+def _numbers(values: np.ndarray, digits: int) -> list[float | None]:
+    """As JSON knows them, to so many digits."""
+    return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]

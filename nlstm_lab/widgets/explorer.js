@@ -68,7 +68,7 @@ function render(lab) {
   const look = framed((step) => { hovered = step; moment(); });
   function settle(step) { hovered = null; lab.set({ step }); moment(); lab.say(spoken()); }
 
-  /** Rank the units by the rule; `go` to the best. */
+  /** Rank the units as chosen; `go` to the best. */
   function rank(go) {
     const chosen = RULES.some(([each]) => each === lab.get("rule")) ? lab.get("rule") : "";
     const m = Math.max(0, trace.memories.indexOf(lab.get("ranked")));
@@ -104,8 +104,8 @@ function render(lab) {
       : `${place + 1} of ${ranks.length}: ` + (lab.get("rule") === "slow" ? `${number(ranks[place][1])} characters` : lab.get("rule") === "moving" ? `${number(ranks[place][1])} a step` : `r = ${number(ranks[place][1], 2)}`);
     for (const { m, memory, words, view } of panels) {
       const row = trace.row(m, each, how);
-      const life = trace.life(m, each), latched = trace.latched(m);
-      words.replaceChildren(make("span", {}, `${name(memory)}, unit ${each}: `), make("span", { class: "nl-quiet" }, quantity(m, how) + (life ? `; ${life} here` : "") + (latched ? `. ${latched} of ${trace.units} units are saturated here` : "")));
+      const life = trace.life(m, each), saturated = trace.saturated(m);
+      words.replaceChildren(make("span", {}, `${name(memory)}, unit ${each}: `), make("span", { class: "nl-quiet" }, quantity(m, how) + (life ? `; ${life} here` : "") + (saturated ? `. ${saturated} of ${trace.units} units are saturated here` : "")));
       view.paint((step) => ({ shade: shades.shade(row[step]) }));
     }
     correlations(each, how);

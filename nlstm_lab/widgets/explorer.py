@@ -20,7 +20,7 @@ from nlstm_lab.probes.reading import hidden_states, memory_states
 from nlstm_lab.probes.unit_statistics import contrast, values_of
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Given, ReadingWidget, of_trace
-from nlstm_lab.widgets.units import UnitRecords, quoted
+from nlstm_lab.widgets.units import quoted, recorded
 
 GATES = ("i", "f", "g", "o")
 LIVES = ("alive", "silent", "latched", "not finite")
@@ -81,7 +81,7 @@ class CellExplorer(ReadingWidget):
     known = traitlets.Bytes().tag(sync=True)  # f4 [raw and tanh, timescale and low and high, memory, unit], or empty
     reasons = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # why a timescale is not known
     known_on = traitlets.Unicode().tag(sync=True)
-    pages = traitlets.Dict().tag(sync=True)  # `UnitRecords.pages`
+    pages = traitlets.Dict().tag(sync=True)  # `units.recorded`
     contrasts = traitlets.Bytes().tag(sync=True)  # f4 [CONDITIONS, memory, unit] of the span, or empty
     labels = traitlets.Bytes().tag(sync=True)  # f4 [LABELS and surprise, time]
     surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next
@@ -95,7 +95,8 @@ class CellExplorer(ReadingWidget):
         values: str = "printed",
         timescales: Excerpt | None = LONG,
     ) -> None:
-        self._records, self._fresh = UnitRecords(timescales), dict[str, Network]()
+        self._known, self._fresh = dict[str, dict[str, Any]](), dict[str, Network]()
+        self._excerpt = timescales
         super().__init__(runs, text=text, span=[], unit=unit or 0, values=values)
         if unit is None:
             self.rule, self.unit = FIRST, self._following(FIRST)
@@ -125,8 +126,13 @@ class CellExplorer(ReadingWidget):
             **clamped(self, given, "unit", states.shape[1] - 1),
             **clamped(self, given, "step", len(text) - 1),
             **self._span(given["run"], text, given["span"], memories),
-            **self._records(self._networks, given["run"], memories, states.shape[1]),
+            **self._recorded(given["run"], memories, states.shape[1]),
         }
+
+    def _recorded(self, run: str, memories: list[str], size: int) -> dict[str, Any]:
+        if run not in self._known:
+            self._known[run] = recorded(self._networks, run, self._excerpt, memories, size)
+        return self._known[run]
 
     def _span(self, run: str, text: str, span: list[int], memories: list[str]) -> dict[str, Any]:
         """How much each unit differs inside the span from outside: of the network, untrained, and on shuffled text."""
@@ -134,11 +140,9 @@ class CellExplorer(ReadingWidget):
             return {"span": [], "contrasts": b""}
         if run not in self._fresh:
             self._fresh[run] = probes.untrained(self._networks[run])
-        traces = (
-            self._networks.trace(run, text),
-            probes.trace(self._fresh[run], text, predictions=False),
-            self._networks.trace(run, probes.shuffled(text, "characters")),
-        )
+        fresh = probes.trace(self._fresh[run], text, predictions=False)
+        mixed = self._networks.trace(run, probes.shuffled(text, "characters"))
+        traces = (self._networks.trace(run, text), fresh, mixed)
         inside = (np.arange(len(text)) >= span[0]) & (np.arange(len(text)) <= span[1])
         found = [[contrast(values_of(trace)[memory], inside) for memory in memories] for trace in traces]
         return {"contrasts": np.array(found, "<f4").tobytes()}
@@ -158,38 +162,36 @@ class CellExplorer(ReadingWidget):
             return {"gates": b"", "lives": bytes(many * trace.sizes["unit"]), "squashed": [False] * many}
         cells = trace.sel(memory=memories).transpose("memory", "unit", "time", ...)
         gates = np.stack([cells[gate].values for gate in GATES])
-        lives = probes.classes(trace)
-        codes = np.array([LIVES.index(life) for life in lives["life"]], np.uint8).reshape(-1, trace.sizes["unit"])
-        order = [list(trace["memory"].values).index(memory) for memory in memories]
+        lives = probes.classes(trace).pivot(index="memory", columns="unit", values="life").loc[memories]
         printed = activation_frame(trace.isel(time=slice(1)), 1).set_index("memory")["quantity"]
-        squashed = [str(printed[memory]).startswith(r"$\tanh") for memory in memories]
-        return {"gates": _half(gates), "lives": codes[order].tobytes(), "squashed": squashed}
+        return {
+            "gates": _half(gates),
+            "lives": lives.map(LIVES.index).to_numpy(np.uint8).tobytes(),
+            "squashed": [str(printed[memory]).startswith(r"$\tanh") for memory in memories],
+        }
 
     def shown(self) -> dict[str, Any]:
         """With the passages of the shown unit alone, and with the networks that a page can run itself."""
-        rows = [m * self.units + self.unit for m in range(len(self.memories))]
-        state = {**super().shown(), "pages": quoted(self.pages, rows)}
-        chosen = dict.fromkeys([self.settled["run"], self.titles[self.settled["run"]]["twin"], *self.runs])
+        shown, rows = self.settled["run"], [m * self.units + self.unit for m in range(len(self.memories))]
+        state = super().shown()
         networks: dict[str, Any] = {}
-        for run in filter(None, chosen):
+        for run in filter(None, dict.fromkeys([shown, self.titles[shown]["twin"], *self.runs])):
             network = self._networks[run]
-            about = portable(network) if len(networks) < RUNNING else None
-            if about is not None:
-                networks[run] = about | self._beside(run, state["pages"] if run == self.settled["run"] else None)
-                fresh = (portable(probes.untrained(network)) or about)["data"]
-                kept = (other for other, each in networks.items() if each.get("fresh") == fresh)
-                networks[run]["fresh"] = next(kept, fresh)  # of twins once
-        if self.settled["run"] in networks:
+            about = portable(network)
+            if about is None or len(networks) == RUNNING:
+                continue
+            trace = self._networks.trace(run, self._networks.read(run, self.settled["text"])[0])
+            memories, states = _states(trace)
+            records = self._recorded(run, memories, states.shape[1])
+            records = {**records, "pages": quoted(records["pages"], rows if run == shown else [])}
+            fresh = (portable(probes.untrained(network)) or about)["data"]
+            fresh = next((other for other, each in networks.items() if each["fresh"] == fresh), fresh)  # of twins once
+            squashed = self._of_cells(trace, memories)["squashed"]
+            networks[run] = about | {"records": records, "memories": memories, "squashed": squashed, "fresh": fresh}
+        state |= {"pages": quoted(self.pages, rows)}
+        if shown in networks:
             return {**state, "networks": networks, "runs": list(networks)}
         return {**state, "_looks": {name: kind for name, kind in self._looked().items() if name not in self.inputs}}
-
-    def _beside(self, run: str, pages: dict[str, Any] | None) -> dict[str, Any]:
-        """What goes with a network's states: names of its memories, and its records."""
-        trace = self._networks.trace(run, self._networks.read(run, self.settled["text"])[0])
-        memories, states = _states(trace)
-        records = self._records(self._networks, run, memories, states.shape[1])
-        records = {**records, "pages": quoted(records["pages"], []) if pages is None else pages}
-        return {"records": records, "memories": memories, "squashed": self._of_cells(trace, memories)["squashed"]}
 
     def draw(self) -> Figure:
         run, text = self.settled["run"], self.settled["text"]

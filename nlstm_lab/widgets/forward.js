@@ -7,17 +7,17 @@ const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 
 /** The text as it is read, and what was changed for that. */
 function leniently(text, symbols) {
-  const known = new Set(symbols), cut = [...text.normalize("NFC")].slice(0, LONGEST);
+  const known = new Set(symbols), first = [...text.normalize("NFC")].slice(0, LONGEST);
   const nearest = (character) => {
     const base = [...character.normalize("NFKD")][0];
     const found = [character, character.toLowerCase(), base, base.toLowerCase(), " "].find((each) => known.has(each));
     if (found === undefined) throw new Error(`the network does not know ${JSON.stringify(character)}`);
     return found;
   };
-  if (!cut.length) throw new Error("the text is empty: a probe needs at least one character");
-  const read = cut.map(nearest), words = read.join("");
+  if (!first.length) throw new Error("the text is empty: a probe needs at least one character");
+  const read = first.map(nearest), words = read.join("");
   const said = words === [...text].slice(0, LONGEST).join("") ? [] : [`read as “${words.length > 80 ? `${words.slice(0, 79)}…` : words}”`];
-  return [read, [...said, ...([...text].length > LONGEST ? [`cut to ${LONGEST.toLocaleString("en")} characters`] : [])].join("; ")];
+  return [read, [...said, ...([...text].length > LONGEST ? [`shortened to ${LONGEST.toLocaleString("en")} characters`] : [])].join("; ")];
 }
 
 /** A network from {units, layers, nested, tanh, symbols, data}: data holds all matrices, row by row, in half precision. */

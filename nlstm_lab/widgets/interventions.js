@@ -1,6 +1,6 @@
-// InterventionLab: a cut at a moment of a text, and what it does to every prediction that follows.
+// InterventionLab: an ablation at a moment of a text, and what it does to every prediction that follows.
 
-const CUTS = [["zero", "set to zero"], ["freeze", "frozen from there on"], ["swap", "swapped with another text's"]];
+const KINDS = [["zero", "set to zero"], ["freeze", "frozen from there on"], ["resample", "resampled from another text"]];
 
 function render(lab) {
   let effect = null, hovered = null;
@@ -8,10 +8,10 @@ function render(lab) {
   const name = (memory) => (/(^| )h$/.test(memory) ? `hidden state ${memory}` : lookOf(memory).label);
   const words = (memory) => (memory === "cell" ? "cells" : name(memory));
 
-  lab.hint(`${lab.alone ? "" : "Click a character, or move the slider: the memory is cut just before it is read. "}Point at a character after the cut to see both predictions.`);
+  lab.hint(`${lab.alone ? "" : "Click a character, or move the slider: the memory is ablated just before it is read. "}Point at a character after that to see both predictions.`);
   const run = runChoice(lab);
   const memory = lab.needsPython(selection("Memory", [], null, (each) => ask({ memory: each })));
-  const kind = lab.needsPython(choices("is", CUTS, lab.get("kind"), (each) => { ask({ kind: each }); arrange(); }));
+  const kind = lab.needsPython(choices("is", KINDS, lab.get("kind"), (each) => { ask({ kind: each }); arrange(); }));
   const moment = lab.needsPython(slider("after so many characters", { min: 1, max: 2, value: 1 }, (each) => ask({ moment: each, step: -1 }, 80)));
   const which = lab.needsPython(choices("of it", [[false, "all units"], [true, "one unit"]], lab.get("unit") >= 0, (one) => { ask({ unit: one ? 0 : -1 }); arrange(); }));
   const unit = lab.needsPython(slider("unit", { min: 0, max: 1, value: Math.max(0, lab.get("unit")) }, (each) => ask({ unit: each }, 80)));
@@ -20,21 +20,21 @@ function render(lab) {
   const shown = choices("Colour", [["loss", "change of the loss"], ["divergence", "divergence of the prediction"]], lab.get("colouring"), (each) => { lab.set({ colouring: each }); paint(); });
   const shades = legend("", scale("diverging", 1));
   const view = textView({
-    label: "the text, coloured by what the cut does to the prediction after each character; arrow keys move along it, Enter cuts there",
+    label: "the text, coloured by what the ablation does to the prediction after each character; arrow keys move along it, Enter ablates there",
     hover: framed((step) => { hovered = step; look(); }),
     select: (step) => { hovered = null; lab.set({ step }); look(); lab.say(spoken()); },
     lock: (step) => { if (!lab.alone && step > 0) ask({ moment: step, step: -1 }); },
   });
-  const rank = lab.needsPython(toggle("Cut every unit alone", lab.get("ranking"), (on) => ask({ ranking: on })));
+  const rank = lab.needsPython(toggle("Ablate every unit alone", lab.get("ranking"), (on) => ask({ ranking: on })));
   const write = lab.needsPython(button("Let both networks write on", () => ask({ seed: lab.get("seed") + 1 })));
-  const units = unitMap("all units of the memory, by what cutting each alone costs; arrow keys choose one", (each) => ask({ unit: each }));
+  const units = unitMap("all units of the memory, by what ablating each alone costs; arrow keys choose one", (each) => ask({ unit: each }));
   lab.ended(units.end);
   const ranked = make("div", {}), written = make("div", { class: "nl-columns" });
   const sentence = make("p", { class: "nl-sum", "aria-live": "polite" });
   const readout = make("div", { class: "nl-readout" });
   const onChart = (x) => (x === null ? null : Math.round(x));
-  const losses = chart({ height: 170, label: "surprise along the text, intact and cut", hover: (x) => { hovered = onChart(x); look(); } });
-  const divergences = chart({ height: 170, label: "divergence of the prediction since the cut", hover: (x) => { hovered = onChart(x); look(); } });
+  const losses = chart({ height: 170, label: "surprise along the text, intact and ablated", hover: (x) => { hovered = onChart(x); look(); } });
+  const divergences = chart({ height: 170, label: "divergence of the prediction since the ablation", hover: (x) => { hovered = onChart(x); look(); } });
   lab.ended(losses.end);
   lab.ended(divergences.end);
   lab.body.append(
@@ -67,37 +67,37 @@ function render(lab) {
     writings();
   }
 
-  /** The units whose cut costs most, and a map of all. */
+  /** The units whose ablation costs most, and a map of all. */
   function rankings() {
     const costs = numbers(lab.get("costs"), "f4");
     ranked.hidden = !costs.length;
     if (!costs.length) return;
     const order = [...costs.keys()].sort((a, b) => costs[b] - costs[a]), shades = scale("strength", costs[order[0]] || 1);
-    const best = order.slice(0, 8).map((each) => lab.needsPython(button(`${each}: ${number(costs[each], 2)}`, () => ask({ unit: each }), { "aria-label": `cut unit ${each} alone` })));
-    ranked.replaceChildren(make("h3", {}, `Units of the ${words(lab.get("memory"))} by what cutting each alone costs, nats a prediction`), make("div", { class: "nl-buttons" }, ...best), units);
+    const best = order.slice(0, 8).map((each) => lab.needsPython(button(`${each}: ${number(costs[each], 2)}`, () => ask({ unit: each }), { "aria-label": `ablate unit ${each} alone` })));
+    ranked.replaceChildren(make("h3", {}, `Units of the ${words(lab.get("memory"))} by what ablating each alone costs, nats a prediction`), make("div", { class: "nl-buttons" }, ...best), units);
     units.show(costs.length, Math.max(0, lab.get("unit")), (each) => shades.shade(costs[each]), () => false, `all ${costs.length} units, the darker the costlier`);
   }
 
-  /** Both continuations, the cut one bold from where it departs. */
+  /** Both continuations, the ablated one bold from where it departs. */
   function writings() {
     const [intact, cut] = lab.get("written"), begun = effect.symbols.slice(Math.max(0, effect.moment - 24), effect.moment + 1).join("");
     written.hidden = intact === undefined;
     if (written.hidden) return;
     const same = [...intact].findIndex((letter, k) => letter !== cut[k]), apart = same < 0 ? intact.length : same;
     const line = (title, text) => make("div", {}, make("h3", {}, title), make("p", { class: "nl-written" }, make("span", { class: "nl-quiet" }, begun), text.slice(0, apart), make("b", {}, text.slice(apart))));
-    written.replaceChildren(line("The intact network writes on", intact), line(`The cut one, with the same random numbers (seed ${lab.get("seed")})`, cut));
+    written.replaceChildren(line("The intact network writes on", intact), line(`The ablated one, with the same random numbers (seed ${lab.get("seed")})`, cut));
   }
   let shownText = null;
 
   function arrange() {
-    other.hidden = lab.get("kind") !== "swap";
+    other.hidden = lab.get("kind") !== "resample";
     unit.hidden = lab.get("unit") < 0;
   }
 
   const inside = (step) => step >= effect.moment && step < effect.end;
   const change = (step) => (inside(step) ? effect.bits[step] - effect.cut[step - effect.moment] : NaN); // below 0: it became less likely
 
-  /** All that depends on the cut. */
+  /** All that depends on the ablation. */
   function paint() {
     const steps = Array.from({ length: effect.end - effect.moment }, (_, k) => effect.moment + k);
     const changes = steps.map(change).filter(Number.isFinite);
@@ -113,12 +113,12 @@ function render(lab) {
     const worst = steps.reduce((best, step) => (change(step) < (change(best) || 0) ? step : best), effect.moment);
     const where = change(worst) < -0.05 ? ` It costs most, ${number(-change(worst), 2)} bits, where “${visible(effect.symbols[worst + 1])}” comes after “${effect.symbols.slice(Math.max(0, worst - 9), worst + 1).join("")}”.` : "";
     const which = lab.get("unit") < 0 ? `the ${words(lab.get("memory"))}` : `unit ${lab.get("unit")} of the ${words(lab.get("memory"))}`;
-    const done = { zero: "set to zero", freeze: "frozen", swap: "swapped" }[lab.get("kind")];
-    sentence.textContent = !changes.length ? "Nothing follows the cut in this text." : `With ${which} ${done} after ${effect.moment} characters, the ${changes.length} characters that follow cost ${Math.abs(sum) < 0.05 ? "as many bits as before" : `${fixed(Math.abs(sum), 1)} bits ${sum < 0 ? "less" : "more"}`}; the prediction departs by ${fixed(kl, 2)} nats in all.${where}`;
+    const done = { zero: "set to zero", freeze: "frozen", resample: "resampled" }[lab.get("kind")];
+    sentence.textContent = !changes.length ? "Nothing follows the ablation in this text." : `With ${which} ${done} after ${effect.moment} characters, the ${changes.length} characters that follow cost ${Math.abs(sum) < 0.05 ? "as many bits as before" : `${fixed(Math.abs(sum), 1)} bits ${sum < 0 ? "less" : "more"}`}; the prediction departs by ${fixed(kl, 2)} nats in all.${where}`;
     look();
   }
 
-  /** What is looked at: hovered, chosen, or the first prediction after the cut. */
+  /** What is looked at: hovered, chosen, or the first prediction after the ablation. */
   const now = () => Math.min(hovered ?? (lab.get("step") >= 0 ? lab.get("step") : effect.moment), effect.symbols.length - 1);
 
   function look() {
@@ -129,17 +129,17 @@ function render(lab) {
     const span = (values, first) => Array.from(values, (value, k) => [first + k, value]);
     const cursor = step >= x.low && step <= x.high ? step : null;
     const high = Math.max(1, ...[...effect.bits.slice(from, effect.end), ...effect.cut].filter(Number.isFinite));
-    const marks = [{ x: effect.moment - 0.5, label: "cut" }];
+    const marks = [{ x: effect.moment - 0.5, label: "ablation" }];
     losses.show({ x, y: { label: "bits", low: 0, high }, cursor, marks, series: [
       { label: "intact", colour: line("#4d4d4d"), points: span(effect.bits.slice(from, effect.end), from) },
-      { label: "cut", colour: line("#b2182b"), dash: "5 2", points: span(effect.cut, effect.moment) }] });
+      { label: "ablated", colour: line("#b2182b"), dash: "5 2", points: span(effect.cut, effect.moment) }] });
     divergences.show({ x, y: { label: "nats", low: 0, high: Math.max(0.05, ...effect.kl) }, cursor, marks, series: [
-      { label: "D(intact | cut)", colour: line("#b2182b"), points: span(effect.kl, effect.moment) }] });
+      { label: "D(intact | ablated)", colour: line("#b2182b"), points: span(effect.kl, effect.moment) }] });
     const intact = guesses("Intact, what may come next", effect.likely.slice(step * wide, (step + 1) * wide), effect.chances.slice(step * wide, (step + 1) * wide), vocabulary, next);
     const k = step - effect.moment;
-    const after = inside(step) ? guesses("After the cut", effect.cutLikely.slice(k * wide, (k + 1) * wide), effect.cutChances.slice(k * wide, (k + 1) * wide), vocabulary, next)
-      : make("div", { class: "nl-next" }, make("h3", {}, "After the cut"), make("p", { class: "nl-quiet" }, step < effect.moment ? "The cut comes later." : `Only ${effect.cut.length} characters are read after a cut.`));
-    const came = next === undefined ? "the text ends here" : `“${visible(next)}” comes: ${fixed(effect.bits[step], 1)} bits` + (inside(step) ? ` intact, ${fixed(effect.cut[k], 1)} cut` : "");
+    const after = inside(step) ? guesses("After the ablation", effect.cutLikely.slice(k * wide, (k + 1) * wide), effect.cutChances.slice(k * wide, (k + 1) * wide), vocabulary, next)
+      : make("div", { class: "nl-next" }, make("h3", {}, "After the ablation"), make("p", { class: "nl-quiet" }, step < effect.moment ? "The ablation comes later." : `Only ${effect.cut.length} characters are read after an ablation.`));
+    const came = next === undefined ? "the text ends here" : `“${visible(next)}” comes: ${fixed(effect.bits[step], 1)} bits` + (inside(step) ? ` intact, ${fixed(effect.cut[k], 1)} ablated` : "");
     readout.replaceChildren(make("div", {}, make("h3", {}, `Character ${step + 1} of ${effect.symbols.length}: “${visible(effect.symbols[step])}”`), make("p", { class: "nl-quiet" }, came)), intact, after);
   }
 

@@ -1,4 +1,4 @@
-"""InterventionLab: cut a memory at a moment, and see what the network then predicts."""
+"""InterventionLab: ablate a memory at a moment, and see what the network then predicts."""
 
 from functools import partial
 from typing import Any
@@ -12,30 +12,30 @@ from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.interventions import cut_along_text
 from nlstm_lab.probes.interventions import masked, refuse_sampling
-from nlstm_lab.probes.reading import component, encode, hidden_names, names, reading, rows, state_of
+from nlstm_lab.probes.reading import encode, hidden_names, hidden_states, memory_states, names, reading, rows, state_of
 from nlstm_lab.probes.running import BEFORE
 from nlstm_lab.widgets.base import Step, clamped
-from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols, of_trace, surprise
+from nlstm_lab.widgets.reading import Array, Given, ReadingWidget, next_symbols, of_trace, surprise
 
-DISTANCE = 60  # predictions that are made after a cut: few networks remember it longer
+DISTANCE = 60  # predictions that are made after an ablation: few networks remember it longer
 TRIED = 8  # moments, of which the first view shows the one that changes most
 OTHER = "the company said it had agreed to buy the rest of the stock in the first quarter of the year "
 WRITTEN = 120  # characters
-KINDS = ("zero", "freeze", "swap")
+KINDS = {"zero": "set to zero", "freeze": "frozen", "resample": "resampled from another text"}
 
 
 class InterventionLab(ReadingWidget):
-    """One cut of one memory, and its effect on every prediction that follows.
+    """One ablation of one memory, and its effect on every prediction that follows.
 
     `figure()` is `lab.figures.cut_along_text`.
 
     Args:
         runs: A run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
         text: What is read, unknown characters mapped to known ones.
-        other: The text whose memory a swap puts in.
+        other: The text whose memory is put in by a resample ablation.
         memory: As a trace calls it, "inner", "layer 2", "h"; None for the innermost or highest.
-        kind: "zero", "freeze" or "swap" (see `lab.probes.intervene`).
-        moment: How many characters have been read when the cut is made; None for where it changes most, of a few.
+        kind: "zero", "freeze" (from there on) or "resample": what it is after as many characters of `other`.
+        moment: How many characters have been read by then; None for where it changes most, of a few.
         unit: One alone; -1 for all.
 
     Raises:
@@ -43,7 +43,7 @@ class InterventionLab(ReadingWidget):
     """
 
     title = "Intervention lab"
-    caption = "A cut ({kind}) of {memory} in {run}, after {moment} characters of “{text}”; unit {unit} (-1: all)."
+    caption = "Ablation ({kind}) of {memory} in {run}, after {moment} characters of “{text}”; unit {unit} (-1: all)."
     snippet = (
         "lab.widgets.InterventionLab({load}, {text}, other={other}, memory={memory}, kind={kind}, moment={moment}, "
         "unit={unit}).figure()"
@@ -59,22 +59,22 @@ class InterventionLab(ReadingWidget):
     moment = traitlets.Int().tag(sync=True)
     unit = traitlets.Int().tag(sync=True)
 
-    ranking = traitlets.Bool(False).tag(sync=True)  # whether the units are cut one by one
+    ranking = traitlets.Bool(False).tag(sync=True)  # whether the units are ablated one by one
     seed = traitlets.Int(-1).tag(sync=True)  # of what both networks write on; -1: nothing is written
 
-    step = traitlets.Int(-1).tag(sync=True)  # the character whose prediction is looked at; -1: the cut's
+    step = traitlets.Int(-1).tag(sync=True)  # the character whose prediction is looked at; -1: the ablation's
     colouring = traitlets.Enum(("loss", "divergence"), "loss").tag(sync=True)  # what colours the text
 
     # results
     cut_at = traitlets.Int().tag(sync=True)  # the moment that these results are of
     units = traitlets.Int().tag(sync=True)
-    surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next, nothing cut
-    cut_surprises = traitlets.Bytes().tag(sync=True)  # the same after the cut, from time `moment` on
+    surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next, nothing ablated
+    cut_surprises = traitlets.Bytes().tag(sync=True)  # the same after the ablation, from time `moment` on
     cut_likely = traitlets.Bytes().tag(sync=True)
     cut_chances = traitlets.Bytes().tag(sync=True)
-    costs = traitlets.Bytes().tag(sync=True)  # f4 [unit], nats a prediction, of each unit cut alone, or empty
-    written = traitlets.List(traitlets.Unicode()).tag(sync=True)  # by the intact and the cut network
-    divergences = traitlets.Bytes().tag(sync=True)  # f4 [distance], nats, D(intact | cut)
+    costs = traitlets.Bytes().tag(sync=True)  # f4 [unit], nats a prediction, of each unit ablated alone, or empty
+    written = traitlets.List(traitlets.Unicode()).tag(sync=True)  # by the intact and the ablated network
+    divergences = traitlets.Bytes().tag(sync=True)  # f4 [distance], nats, D(intact | ablated)
 
     def __init__(
         self,
@@ -87,16 +87,14 @@ class InterventionLab(ReadingWidget):
         moment: int | None = None,
         unit: int = -1,
     ) -> None:
-        state = {"text": text, "other": other or OTHER * (1 + len(text) // len(OTHER)), "memory": memory or ""}
-        super().__init__(
-            runs, **state, kind=kind, moment=-1 if moment is None else moment, unit=unit, ranking=False, seed=-1
-        )
+        state: dict[str, Any] = {"memory": memory or "", "kind": kind, "moment": -1 if moment is None else moment}
+        other = other or OTHER * (1 + len(text) // len(OTHER))
+        super().__init__(runs, text=text, other=other, unit=unit, ranking=False, seed=-1, **state)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        run = given["run"]
-        text, notice = self._networks.read(run, given["text"])
-        read = self._networks.trace(run, text, step)
-        network = self._networks[run]
+        text, notice = self._networks.read(given["run"], given["text"])
+        read = self._networks.trace(given["run"], text, step)
+        network = self._networks[given["run"]]
         memories = [*names(network.recurrent)[::-1], *hidden_names(network.recurrent.num_layers)[::-1]]
         memory = given["memory"] if given["memory"] in memories else memories[0]
         unit, size = given["unit"], network.recurrent.hidden_size
@@ -105,9 +103,10 @@ class InterventionLab(ReadingWidget):
         if not -1 <= unit < size:
             raise UsageError(f"unit must be one of 0 to {size - 1}, or -1 for all, not {unit}")
         if given["kind"] not in KINDS:
-            raise UsageError(f"a cut is one of {', '.join(KINDS)}, not {given['kind']!r}")
+            raise UsageError(f"an ablation is one of {', '.join(KINDS)}, not {given['kind']!r}")
         if len(text) < 2:
-            raise UsageError("a cut needs a text of at least two characters: type some more")
+            raise UsageError("an ablation needs a text of at least two characters: type some more")
+        refuse_sampling(network)
         cut = {**given, "text": text, "memory": memory, "unit": unit}
         moment = given["moment"]
         if moment < 0:
@@ -120,9 +119,7 @@ class InterventionLab(ReadingWidget):
             **of_trace(read),
             **next_symbols(changed, before="cut_"),
             "notice": notice,
-            "memory": memory,
-            "unit": unit,
-            "moment": moment,
+            **{name: cut[name] for name in ("memory", "unit", "moment")},
             "cut_at": moment,
             **clamped(self, given, "step", len(text) - 1),
             "memories": memories,
@@ -131,54 +128,46 @@ class InterventionLab(ReadingWidget):
             "cut_surprises": surprise(read, changed, after=moment).tobytes(),
             "divergences": divergence.astype("<f4").tobytes(),
             "costs": costs.astype("<f4").tobytes(),
-            "written": self._write(cut, read, step) if given["seed"] >= 0 else [],
+            "written": self._write(cut, step) if given["seed"] >= 0 else [],
         }
 
-    def _departure(
-        self, cut: dict[str, Any], read: Any, step: Step, each: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """What is predicted after the cut (or that of `each` unit alone), log p, and its divergence in nats."""
-        network, memory, moment = self._networks[cut["run"]], cut["memory"], cut["moment"]
-        refuse_sampling(network)
+    def _departure(self, cut: dict[str, Any], read: Any, step: Step, each: bool = False) -> tuple[Array, Array]:
+        """What is predicted after it (or after that of `each` unit alone), log p, and its divergence in nats."""
+        network, moment = self._networks[cut["run"]], cut["moment"]
         codes = encode(network, cut["text"])[: moment + DISTANCE]
         edit, units = self._edit({**cut, "unit": -1} if each else cut, step)
         with reading(network):
             state = state_of(network, codes, read, moment)
-        step(0.9, "reading on after the cut")
+        step(0.9, "reading on after the ablation")
         texts: Any = codes[moment:]
         if each:
             size = network.recurrent.hidden_size
             edit = partial(masked, torch.eye(size, dtype=torch.bool, device=codes.device), edit)
             texts, state = [texts] * size, rows(state, [0] * size)
-        when = range(len(codes) - moment) if cut["kind"] == "freeze" else 0
-        where: dict[str | tuple[Any, ...], Any] = {(memory + BEFORE, when, units): edit}
-        logits = probes.run(network, texts, where, keep=[], state=state).logits
+        when = slice(None) if cut["kind"] == "freeze" else 0
+        logits = probes.run(network, texts, [((cut["memory"] + BEFORE, when, units), edit)], [], state=state).logits
         assert logits is not None  # a language model's
         changed = logits.float().log_softmax(-1).cpu().numpy()
         intact = read["log_p"].values[moment : len(codes)]
         return changed, (np.exp(intact) * (intact - changed)).sum(-1).clip(0)
 
-    def _edit(self, cut: dict[str, Any], step: Step) -> tuple[Any, tuple[int, ...] | None]:
+    def _edit(self, cut: dict[str, Any], step: Step) -> tuple[Any, list[int] | None]:
         """What is done to which units of the memory; None for all."""
-        network, moment = self._networks[cut["run"]], cut["moment"]
-        units = None if cut["unit"] < 0 else (cut["unit"],)
-        with reading(network):
-            edit = {"zero": probes.zero, "freeze": probes.freeze()}.get(cut["kind"])
-            if edit is None:
-                words, _ = self._networks.read(cut["run"], cut["other"])
-                if len(words) < moment:
-                    raise UsageError(
-                        f"the other text has {len(words)} characters, and the cut is made after {moment}: "
-                        "lengthen it, or cut earlier"
-                    )
-                other = self._networks.trace(cut["run"], words, step)
-                donor = state_of(network, encode(network, words), other, moment)
-                held = component(network.recurrent, donor, cut["memory"])
-                edit = probes.put(held if units is None else held[:, list(units)])
-        return edit, units
+        units = None if cut["unit"] < 0 else [cut["unit"]]
+        if cut["kind"] != "resample":
+            return {"zero": probes.zero, "freeze": probes.freeze()}[cut["kind"]], units
+        words, _ = self._networks.read(cut["run"], cut["other"])
+        if len(words) < cut["moment"]:
+            raise UsageError(
+                f"the other text has {len(words)} characters, and the ablation comes after {cut['moment']}: "
+                "lengthen it, or ablate earlier"
+            )
+        other = self._networks.trace(cut["run"], words, step)
+        held = (memory_states(other) | hidden_states(other))[cut["memory"]].transpose("time", "unit")
+        return probes.put(torch.tensor(held.values[cut["moment"] - 1][units or slice(None)])), units
 
-    def _write(self, cut: dict[str, Any], read: Any, step: Step) -> list[str]:
-        """What the intact and the cut network write on, drawn with the same random numbers."""
+    def _write(self, cut: dict[str, Any], step: Step) -> list[str]:
+        """What the intact and the ablated network write on, drawn with the same random numbers."""
         network, begun = self._networks[cut["run"]], cut["text"][: cut["moment"] + 1]
         edit, units = self._edit(cut, step)
         when = slice(cut["moment"], None) if cut["kind"] == "freeze" else cut["moment"]
@@ -188,10 +177,7 @@ class InterventionLab(ReadingWidget):
         return [text[len(begun) :] for text in both]
 
     def draw(self) -> Figure:
-        intact, cut, divergence = (
-            np.frombuffer(data, "<f4") for data in (self.surprises, self.cut_surprises, self.divergences)
-        )
+        intact, cut, kl = (np.frombuffer(x, "<f4") for x in (self.surprises, self.cut_surprises, self.divergences))
         memory, unit, kind = (self.settled[name] for name in ("memory", "unit", "kind"))
         which = memory if unit < 0 else f"{memory}, unit {unit},"
-        done = {"zero": "set to zero", "freeze": "frozen", "swap": "swapped with another text's"}[kind]
-        return cut_along_text(self.symbols, self.cut_at, intact, cut, divergence, f"{which} {done}")
+        return cut_along_text(self.symbols, self.cut_at, intact, cut, kl, f"{which} {KINDS[kind]}")

@@ -1,5 +1,7 @@
 // PatchLab: a row of squares for each memory, one a character of the texts' common end.
 
+const HARDLY = 0.1; // nats: texts that move the preference by less leave nothing to share out
+
 function render(lab) {
   let found = null, hovered = null;
   const name = (memory) => (/(^| )h$/.test(memory) ? `hidden state ${memory}` : lookOf(memory).label);
@@ -14,11 +16,16 @@ function render(lab) {
   const run = runChoice(lab);
   const texts = [textBox(lab, "Clean text", "clean", 1), textBox(lab, "Corrupted text, into which memories are put", "corrupted", 1)];
   const answers = [answer("prefer", "right"), answer("over", "wrong")];
+  const likeliest = lab.needsPython(button("Compare the likeliest", () => {
+    const { likely } = found, vocabulary = lab.get("vocabulary"), wide = likely.length / (2 + found.patched.length);
+    const right = likely[0], wrong = [...likely.slice(wide, 2 * wide)].find((code) => code !== right);
+    lab.set({ right: vocabulary[right], wrong: vocabulary[wrong] }, true);
+  }, { title: "prefer what is likeliest after the clean text, over what is likeliest after the corrupted one" }));
   const shown = choices("Colour", [["patched", "patched"], ["attributed", "first order"]], lab.get("kind"), (kind) => { lab.set({ kind }); paint(); });
   const shades = legend("", scale("diverging", 1));
   const map = make("div", { class: "nl-squares" }), readout = make("div", { class: "nl-readout" });
   const sentence = make("p", { class: "nl-sum", "aria-live": "polite" });
-  lab.body.append(make("div", { class: "nl-controls" }, run, ...answers), ...texts,
+  lab.body.append(make("div", { class: "nl-controls" }, run, ...answers, likeliest), ...texts,
     make("div", { class: "nl-controls" }, shown, shades), map, sentence, readout);
 
   function arrived() {
@@ -41,7 +48,9 @@ function render(lab) {
   }
 
   const effect = () => lab.get("preferences")[0] - lab.get("preferences")[1];
-  const share = (kind, row, step) => found[kind][row * found.symbols.length + step] / effect();
+  const finite = () => lab.get("preferences").every(Number.isFinite);
+  /** NaN where the texts hardly differ. */
+  const share = (kind, row, step) => (Math.abs(effect()) < HARDLY ? NaN : found[kind][row * found.symbols.length + step] / effect());
 
   function paint() {
     const all = found.patched.map((value) => Math.abs(value / effect())).filter(Number.isFinite);
@@ -57,8 +66,12 @@ function render(lab) {
     found.rows.forEach((view, each) => view.select(each === row ? step : null));
     const wide = found.likely.length / (2 + found.patched.length), vocabulary = lab.get("vocabulary");
     const bars = (title, k) => guesses(title, found.likely.slice(k * wide, (k + 1) * wide), found.chances.slice(k * wide, (k + 1) * wide), vocabulary, right);
-    const of = (kind) => (Number.isFinite(share(kind, row, step)) ? `${fixed(100 * share(kind, row, step), 0)}\u00a0%` : Number.isFinite(effect()) && lab.get("preferences")[0] !== null ? "nothing that can be measured" : "no share (the predictions are not finite)");
-    sentence.textContent = `The ${name(found.memories[row])}, put in before “${visible(found.symbols[step])}” (${step + 1} of ${found.symbols.length}), restores ${of("patched")} of the preference of “${visible(right)}” over “${visible(wrong)}” (${fixed(lab.get("preferences")[0], 1)} nats after the clean text, ${fixed(lab.get("preferences")[1], 1)} after the corrupted one); to first order ${of("attributed")}.`;
+    const of = (kind) => (Number.isFinite(share(kind, row, step)) ? `${fixed(100 * share(kind, row, step), 0)}\u00a0%` : "no share");
+    const [after, before] = lab.get("preferences"), contrast = `“${visible(right)}” over “${visible(wrong)}”`;
+    const nats = `${fixed(after, 1)} nats after the clean text, ${fixed(before, 1)} after the corrupted one`;
+    sentence.textContent = !finite() ? `There is no share: the preference of ${contrast} is not finite.`
+      : Math.abs(effect()) < HARDLY ? `The two texts hardly differ in their preference of ${contrast} (${fixed(after, 2)} and ${fixed(before, 2)} nats), so there is nothing to restore: choose other characters, or compare the likeliest.`
+      : `The ${name(found.memories[row])}, put in before “${visible(found.symbols[step])}” (${step + 1} of ${found.symbols.length}), restores ${of("patched")} of the preference of ${contrast} (${nats}); to first order ${of("attributed")}.`;
     readout.replaceChildren(bars("After the clean text", 0), bars("After the corrupted text", 1), bars("Corrupted, this memory patched", 2 + row * found.symbols.length + step));
   }
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.patching import KINDS, patch_map
+from nlstm_lab.probes.patching import EFFECT
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols
 
@@ -88,6 +89,8 @@ class PatchLab(ReadingWidget):
         }
 
     def draw(self) -> Figure:
+        if not abs(self.preferences[0] - self.preferences[1]) >= EFFECT:
+            raise UsageError("the two texts hardly differ in this preference: there is nothing to restore")
         shape = len(self.memories), len(self.symbols)
         arrays = {name: np.frombuffer(getattr(self, name), "<f4").reshape(shape) for name in KINDS}
         coords = {"memory": self.memories, "symbol": ("time", self.symbols)}

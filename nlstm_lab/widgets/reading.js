@@ -2,7 +2,7 @@
 
 const TYPING = 40; // ms of silence after which a text that is being typed is read
 
-/** The choice of a run by its label, and a button that shows the same network with the other start. */
+/** The choice of a run by its label, and a button that shows the same network with the other initialization. */
 function runChoice(lab) {
   const ask = (run) => lab.set({ run }, true);
   const run = selection("Run", [], null, ask);

@@ -1,11 +1,10 @@
 """The networks among which a user chooses, and reading a text with one: what was read last is kept."""
 
-from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import torch
 import traitlets
 import xarray as xr
 from numpy.typing import NDArray
@@ -25,8 +24,8 @@ from nlstm_lab.widgets import pages
 from nlstm_lab.widgets.base import LabWidget, Step, quietly
 from nlstm_lab.widgets.runs import RunBrowser
 
-START = {"zero": "baseline initialization", "log_frequencies": "initialized at the log-frequencies"}
-Given = Run | Network | RunBrowser | Iterable[Run | Network]
+INITIALIZATION = {"zero": "baseline initialization", "log_frequencies": "initialized at the log-frequencies"}
+Given = Run | Network | RunBrowser | Iterable[Run | Network] | Mapping[str, Run | Network]
 LIKELIEST = 5  # characters that are shown of a prediction
 KEPT = 4  # traces
 LONGEST = 1000  # characters that a browser answers about at once
@@ -39,23 +38,24 @@ class Networks:
 
     def __init__(self, given: Given) -> None:
         self._read: dict[str, Network] = {}
-        self._traces: OrderedDict[tuple[str, str], xr.Dataset] = OrderedDict()
+        self._traces: dict[tuple[str, str], xr.Dataset] = {}  # in the order in which they were asked for
         self.offer(given)
 
     def offer(self, given: Given) -> None:
         """Offer these, and no others."""
-        if isinstance(given, Run | Network):
-            each: list[Run | Network] = [given]
+        if isinstance(given, Mapping):
+            named = [*given.items()]
         elif isinstance(given, RunBrowser):
-            each = [run for run in given.chosen() if run.has_weights and _foretells(run)]
+            named = [(run.name, run) for run in given.chosen() if _foretells(run)]
         else:
-            each = [one for one in given if isinstance(one, Network) or one.has_weights]
-        if not each:
+            named = [(one.name, one) for one in ([given] if isinstance(given, Run | Network) else given)]
+        named = [(name, one) for name, one in named if isinstance(one, Network) or one.has_weights]
+        if not named:
             raise UsageError("no run that predicts the characters of a text has its weights: hand one in, or pick one")
-        name, times = Counter(one.name for one in each).most_common(1)[0]
+        name, times = Counter(name for name, _ in named).most_common(1)[0]
         if times > 1:
             raise UsageError(f"{times} networks are called {name!r}, and a name chooses one: name them apart")
-        self.given = {one.name: one for one in each}
+        self.given: dict[str, Run | Network] = dict(named)
 
     @property
     def runs(self) -> dict[str, Run]:
@@ -64,41 +64,30 @@ class Networks:
 
     @property
     def titles(self) -> dict[str, dict[str, str]]:
-        """By name: its label, as figures call it, and its twin, which differs in the start of its output bias alone."""
-        known = {
-            name: {**run_columns(one), "experiment": one.experiment.name.partition("+")[2]}
-            for name, one in self.runs.items()
-        }
-        several = len({one["scale"] for one in known.values()}) > 1
-        labels = {}
+        """By name: a label that tells it from the others, and its twin, which differs in the initialization alone."""
+        flags = {name: run.experiment.name.split("+")[1:] for name, run in self.runs.items()}
+        common = set.intersection(*map(set, flags.values())) if flags else set()
+        known = {name: run_columns(run) for name, run in self.runs.items()}
+        scales = len({one["scale"] for one in known.values()}) > 1
+        parts = {}
         for name, one in known.items():
-            labels[name] = f"{look(one['model']).label}, {START[one['start']]}, seed {one['seed']}"
-            labels[name] += f", {one['scale']} scale" if several else ""
-        for label, times in Counter(labels.values()).items():
-            if times > 1:  # variations of one experiment: what tells them apart
-                same = [name for name in labels if labels[name] == label]
-                flags = {name: self.runs[name].experiment.name.split("+")[1:] for name in same}
-                common = set.intersection(*(set(each) for each in flags.values()))
-                own = {name: ", ".join(flag for flag in each if flag not in common) for name, each in flags.items()}
-                labels |= {name: f"{label}; {text}" if text else label for name, text in own.items()}
-        shared = Counter(labels.values())
+            own = [f"{one['scale']} scale"] * scales + [flag for flag in flags[name] if flag not in common]
+            parts[name] = [look(one["model"]).label, INITIALIZATION[one["start"]], f"seed {one['seed']}", *own]
         titles = {name: {"label": name, "twin": ""} for name in self.given}
-        for name, mine in known.items():
-            if shared[labels[name]] == 1:  # a label chooses one
-                alike = {other: one for other, one in known.items() if one | {"start": mine["start"]} == mine}
+        for name, mine in parts.items():
+            if list(parts.values()).count(mine) == 1:  # the label chooses one
+                alike = [other for other, one in parts.items() if one[:1] + one[2:] == mine[:1] + mine[2:]]
                 twins = [other for other in alike if other != name]
-                titles[name] = {"label": labels[name], "twin": twins[0] if len(twins) == 1 else ""}
+                titles[name] = {"label": ", ".join(mine), "twin": twins[0] if len(twins) == 1 else ""}
         return titles
 
     def __getitem__(self, name: str) -> Network:
         """The network of that name; UsageError: it was not given."""
         if name not in self.given:
             raise UsageError(f"there is no run {name!r} to choose here; there is {', '.join(self.given)}")
-        one = self.given[name]
-        if isinstance(one, Network):
-            return one
         if name not in self._read:
-            self._read[name] = _laid_out(one.model())
+            one = self.given[name]
+            self._read[name] = one if isinstance(one, Network) else one.model()
         return self._read[name]
 
     def read(self, run: str, text: str) -> tuple[str, str]:
@@ -110,29 +99,23 @@ class Networks:
 
     def trace(self, run: str, text: str, step: Step = quietly) -> xr.Dataset:
         """`lab.probes.trace` of the run named so; the text is one that `read` returned."""
-        if (run, text) in self._traces:
-            self._traces.move_to_end((run, text))
-        else:
+        trace = self._traces.pop((run, text), None)
+        if trace is None:
             # who types changes little: what an earlier text began with is not read again
             others = [other for name, other in self._traces if name == run]
             nearest = max(others, key=lambda other: beginning(other, text), default=None)
-            self._traces[run, text] = probes.trace(
-                self[run],
-                text,
-                run=run,
-                watch=lambda share: step(share, f"{run} reads the text"),
-                known=None if nearest is None else self._traces[run, nearest],
-            )
-            if len(self._traces) > KEPT:
-                self._traces.popitem(last=False)
-        return self._traces[run, text]
+            known = None if nearest is None else self._traces[run, nearest]
+            doing = f"{run} reads the text"
+            trace = probes.trace(self[run], text, run=run, watch=lambda share: step(share, doing), known=known)
+        self._traces[run, text] = trace
+        if len(self._traces) > KEPT:
+            del self._traces[next(iter(self._traces))]
+        return trace
 
     def siblings(self, name: str) -> dict[str, Network]:
         """The networks of a run's experiment whose weights are kept, by name; none of a network of one's own."""
         one = self.given[name]
-        if not isinstance(one, Run):
-            return {}
-        every = [load(one.experiment, seed) for seed in seeds_of(one.experiment)]
+        every = [load(one.experiment, seed) for seed in seeds_of(one.experiment)] if isinstance(one, Run) else []
         return {run.name: run.model() for run in every if run.has_weights}
 
 
@@ -145,26 +128,16 @@ def _foretells(run: Run) -> bool:
     return ends.output.size == len(symbols) and ends.output.names in (None, symbols)
 
 
-def _laid_out(network: Network) -> Network:
-    """The same network, its matrices lying the other way round in memory: a step then takes half as long."""
-    with torch.no_grad():
-        for parameter in network.parameters():
-            if parameter.dim() == 2:
-                parameter.data = parameter.data.t().contiguous().t()
-    return network
-
-
 def leniently(vocabulary: Vocabulary, text: str, longest: int = LONGEST) -> tuple[str, str]:
     """The text as it is read, and what was changed for that: characters that are not known, and its length."""
-    cut = text[:longest]
-    read = encode_leniently(vocabulary, cut, "map")[1]
-    return read, noticed(text, cut, read)
+    read = encode_leniently(vocabulary, text[:longest], "map")[1]
+    shortened = f"shortened to {longest:,} characters" if len(text) > longest else ""
+    return read, "; ".join(filter(None, [noticed(text[:longest], read), shortened]))
 
 
-def noticed(text: str, cut: str, read: str) -> str:
+def noticed(text: str, read: str) -> str:
     """What was changed before a text was read, in words; "" where nothing was."""
-    said = [f"read as “{read if len(read) <= SAID else read[: SAID - 1] + '…'}”"] if read != cut else []
-    return "; ".join(said + [f"cut to {len(cut):,} characters"] * (len(cut) < len(text)))
+    return "" if read == text else f"read as “{read if len(read) <= SAID else read[: SAID - 1] + '…'}”"
 
 
 class ReadingWidget(LabWidget):
@@ -185,7 +158,7 @@ class ReadingWidget(LabWidget):
         self._networks = Networks(runs)
         self.made_of = self._networks.runs
         names = list(self._networks.given)
-        super().__init__(run=names[0], runs=names, titles=self._networks.titles, **state)
+        super().__init__(**{"run": names[0], "runs": names, "titles": self._networks.titles} | state)
         if isinstance(runs, RunBrowser):
             runs.observe(self._follow, "picked")
             self.observe(lambda change: change.new is None and runs.unobserve(self._follow, "picked"), "comm")

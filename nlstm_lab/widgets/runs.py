@@ -19,8 +19,6 @@ from nlstm_lab.runs.tables import begun, run_columns
 from nlstm_lab.settings import METRICS
 from nlstm_lab.widgets.base import LabWidget
 
-TRAINING = ("early", "train")  # splits of a history: blocks as they were trained on, or means over epochs
-
 
 class RunBrowser(LabWidget):
     """A table of runs, recorded or under way, the learning curves of those that are picked, and the provenance of one.
@@ -51,10 +49,9 @@ class RunBrowser(LabWidget):
     metric = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, pattern: str = "*", *, scale: str | None = None, pick: list[str] | None = None) -> None:
-        recorded = runs.table(pattern, scale)[["experiment", "scale", "seed"]].drop_duplicates()
-        known = recorded[recorded["experiment"].map(is_known).astype(bool)]
-        listed = [runs.load(name, seed, at) for name, at, seed in known.itertuples(index=False)]
-        listed += begun(pattern, scale)
+        recorded = runs.table(pattern, scale)[["experiment", "seed", "scale"]].drop_duplicates()
+        rows = [(str(name), int(seed), str(at)) for name, seed, at in recorded.itertuples(index=False)]
+        listed = [runs.load(*row) for row in rows if is_known(row[0])] + begun(pattern, scale)
         if not listed:
             raise MissingRun(f"no run of {pattern!r} is recorded; train one with `nlstm-lab train NAME`")
         self._which = pattern, scale
@@ -62,10 +59,10 @@ class RunBrowser(LabWidget):
         picked = list(self._runs)[:1] if pick is None else pick
         if unknown := [name for name in picked if name not in self._runs]:
             raise UsageError(f"there is no run {unknown[0]!r} here; there is {', '.join(self._runs)}")
-        rows = {run.name: _row(run) for run in listed}
+        shown = {run.name: _row(run) for run in listed}
         first = picked[0] if picked else listed[0].name
-        metric = next(iter(rows[first]["metrics"]), "")
-        super().__init__(rows=[*rows.values()], picked=picked, run=first, metric=metric)
+        metric = next(iter(shown[first]["metrics"]), "")
+        super().__init__(rows=[*shown.values()], picked=picked, run=first, metric=metric)
 
     def look(self) -> None:
         """Show what has been trained since: the epochs of runs that are not done, and the records of those that are."""
@@ -91,55 +88,48 @@ class RunBrowser(LabWidget):
 
     def draw(self) -> Figure:
         rows = {row["name"]: row for row in self.rows}
-        drawn = [run for run in self.chosen() if self.metric in rows[run.name]["curves"]]
-        if not drawn:
+        points = [
+            (run.name, rows[run.name]["unit"], update, value)
+            for run in self.chosen()
+            for update, value in rows[run.name]["curves"].get(self.metric, {"valid": []})["valid"]
+        ]
+        if not points:
             known = ", ".join(METRICS)
             raise UsageError(f"no run with a curve of {self.metric!r} is picked: pick one, or a metric of {known}")
-        frame = pd.DataFrame(
-            [(run.name, run_columns(run)["model"], update, value)
-             for run in drawn for update, value in rows[run.name]["curves"][self.metric]["valid"]],
-            columns=["run", "model", "update", "value"],
-        )  # fmt: skip
-        return run_curves(frame, self.metric)
+        return run_curves(pd.DataFrame(points, columns=["run", "model", "update", "value"]), self.metric)
 
 
 def _row(run: Run) -> dict[str, Any]:
     """What the browser shows of a run."""
-    result, model, task = run.result, run.experiment.model, run.experiment.task
-    settings = [f"{field.name.replace('_', ' ')} {getattr(task, field.name)}" for field in fields(task)]
+    result, task = run.result, run.experiment.task
     history = run.history[~run.history["metric"].str.contains("/")]
-    metrics = [name for name in METRICS if name in {row["metric"] for row in result["metrics"]}]
-    summary: dict[str, dict[str, float]] = {metric: {} for metric in metrics}
-    first: dict[str, str] = {}  # of the evaluations, the one that the table names first
-    for row in result["metrics"]:
-        if row["metric"] in summary and row["evaluation"] == first.setdefault(row["metric"], row["evaluation"]):
-            summary[row["metric"]][row["split"]] = row["value"]
+    metrics = pd.DataFrame(result["metrics"], columns=["metric", "evaluation", "split", "value"])
+    metrics = metrics.drop_duplicates(["metric", "split"])  # of the evaluations, the one that the table names first
+    known = [name for name in METRICS if name in metrics["metric"].values]
     made = {}
     if "commit" in result:  # it is recorded where and with what it was made
         made = {
             "device": result["device"],
             "precision": result.get("precision", "fp32"),
-            "commit": result["commit"] + (" (with changes that were not committed)" if result["dirty"] else ""),
+            "commit": result["commit"] + " (with changes that were not committed)" * result["dirty"],
             "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
             "configuration": result["config_digest"],
             "data": f"sha256 {result['data_sha256']}",
         }
+    settings = (f"{field.name.replace('_', ' ')} {getattr(task, field.name)}" for field in fields(task))
     return {
         "name": run.name,
         "unit": run_columns(run)["model"],
         "parameters": result["parameters"],
-        "layers": f"{model.num_layers} × {model.hidden_size}",
+        "layers": f"{run.experiment.model.num_layers} × {run.experiment.model.hidden_size}",
         "epochs": int(history["epoch"].max()),
         "state": run.state,
         "seconds": result["seconds"],
         "weights": run.has_weights,
-        "metrics": summary,
-        "curves": {metric: _curves(history[history["metric"] == metric]) for metric in metrics},
+        "metrics": {name: dict(metrics[metrics["metric"] == name][["split", "value"]].to_numpy()) for name in known},
+        "curves": {name: _curves(history[history["metric"] == name]) for name in known},
         "provenance": {
             "trained on": f"{type(task).__name__}: {', '.join(settings)}",
-            "size": f"{model.num_layers} × {model.hidden_size}, {result['parameters']:,} parameters",
-            "time": f"{result['seconds']:,.0f} s for {int(history['epoch'].max())} epochs",
-            **({} if run.state == "done" else {"state": run.state}),
             "best epoch": result["best_epoch"],
             "tokens a second": result["tokens_per_second"],
             **made,
@@ -147,13 +137,15 @@ def _row(run: Run) -> dict[str, Any]:
     }
 
 
-def _curves(history: Any) -> dict[str, list[list[float]]]:
-    """[update, value] of training and of validation."""
-    valid = history[history["split"] == "valid"]
-    valid = valid[valid["evaluation"] == valid["evaluation"].iloc[0]] if len(valid) else valid
-    training = next((rows for split in TRAINING if len(rows := history[history["split"] == split])), valid[:0])
-    curves = {"valid": valid, "training": training}
-    return {name: rows[["update", "value"]].sort_values("update").to_numpy().tolist() for name, rows in curves.items()}
+def _curves(history: pd.DataFrame) -> dict[str, list[list[float]]]:
+    """[update, value] of training, in blocks as they were trained on or as means over epochs, and of validation."""
+
+    def points(*splits: str) -> list[list[float]]:
+        rows = next((rows for split in splits if len(rows := history[history["split"] == split])), history[:0])
+        rows = rows[rows["evaluation"].isin(rows["evaluation"][:1])]
+        return rows[["update", "value"]].sort_values("update").to_numpy().tolist()
+
+    return {"valid": points("valid"), "training": points("early", "train")}
 
 
 SHARED = ("run", "text", "unit", "step", "at")  # what widgets that have it share

@@ -43,7 +43,7 @@ function traceOf(lab) {
       return gates["ifgo".indexOf(name) * memories.length * units * length + at(m, unit) + step];
     },
     label: (name) => labels.subarray(ORDER.indexOf(name) * length, (ORDER.indexOf(name) + 1) * length),
-    latched: (m) => lives.subarray(m * units, (m + 1) * units).filter((life) => life === 2).length,
+    saturated: (m) => lives.subarray(m * units, (m + 1) * units).filter((life) => life === 2).length,
     life: (m, unit) => LIVES[lives[m * units + unit]],
     /** {time, low, high}, {reason}, or null where none was recorded. */
     timescale(m, unit, values) {

@@ -1,4 +1,4 @@
-// TrainingExplorer: the innermost memory along one sentence, after each of the first updates, start beside start.
+// TrainingExplorer: the innermost memory along one sentence, after each of the first updates, initialization beside initialization.
 
 const PACE = 450; // ms an update is shown for while it plays
 const DEATHS = { saturated: ["l", null], constant: ["s", "4 3"] };
@@ -65,7 +65,7 @@ function render(lab) {
     shades.show(surprised ? strength : diverging, surprised ? "text: bits of surprisal" : "tanh c");
     for (const { start, facts, view, map, course } of panels) {
       const mean = bits[start][k].reduce((sum, each) => sum + each, 0) / bits[start][k].length;
-      facts.textContent = `${memories.map((memory) => `${name(memory)}: ${whole(share(start, memory, k, "l"))} latched, ${whole(share(start, memory, k, "s"))} silent`).join("; ")}. ${number(mean)} bits a character here.`;
+      facts.textContent = `${memories.map((memory) => `${name(memory)}: ${whole(share(start, memory, k, "l"))} saturated, ${whole(share(start, memory, k, "s"))} constant`).join("; ")}. ${number(mean)} bits a character here.`;
       view.paint((t) => ({ shade: surprised ? (t ? strength.shade(bits[start][k][t - 1]) : "") : diverging.shade(value(start, k, unit, t)) }));
       map.show((row, t) => diverging.shade(value(start, k, orders[start][row], t)));
       const points = (memory, sign) => updates.map((_, each) => [each, 100 * share(start, memory, each, sign)]);

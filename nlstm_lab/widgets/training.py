@@ -14,7 +14,7 @@ from nlstm_lab.figures.activations import cell_activations
 from nlstm_lab.probes.death import LEVELS, first_updates, unpacked_cells
 from nlstm_lab.runs.run import resolve
 from nlstm_lab.widgets.base import LabWidget
-from nlstm_lab.widgets.reading import START
+from nlstm_lab.widgets.reading import INITIALIZATION
 
 SHOWN = 25  # cells of a figure
 
@@ -88,7 +88,7 @@ class TrainingExplorer(LabWidget):
             raise UsageError("the experiments must be at least one, with networks of one size")
         if not 0 <= unit < cells[0].shape[1]:
             raise UsageError(f"unit must be one of 0 to {cells[0].shape[1] - 1}, not {unit}")
-        starts = [START[one.model.output_bias] for one in every]
+        starts = [INITIALIZATION[one.model.output_bias] for one in every]
         super().__init__(
             experiments=[one.name for one in every],
             scale=every[0].scale,

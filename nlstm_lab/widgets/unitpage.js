@@ -13,11 +13,11 @@ function unitPage(lab, go) {
     if (node.hidden) return node.replaceChildren();
     const of = (column) => all[column][row];
     const label = lookOf(trace.memories[m]).label, memory = label.startsWith("layer") ? label : `the ${label}`;
-    const moves = of("high") - of("low") > STILL;
+    const moves = of("high") - of("low") > STILL, quoted = all.text || all.passages?.[of("places").split(" ")[0]];
     const facts = [
       [trace.timescale(m, unit, "tanh")?.time === undefined ? "State" : "Timescale", time(trace, m, unit, of)],
       ["Follows", follows(of)],
-      ["Swapping it costs", cost(all, trace, m, row)],
+      ["A resample ablation costs", cost(all, trace, m, row)],
       ["Counterparts", counterparts(of("counterparts"), m)],
     ];
     node.replaceChildren(
@@ -26,8 +26,8 @@ function unitPage(lab, go) {
       make("div", { class: "nl-columns" },
         make("dl", { class: "nl-facts-list" }, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, ...[value].flat())])),
         histogram(of)),
-      moves ? make("div", { class: "nl-columns" }, passages("Where it is highest", all, of, 0), passages("Where it is lowest", all, of, 1)) : "",
-      ...(!moves || all.text || all.passages?.[of("places").split(" ")[0]] ? [] : [make("p", { class: "nl-quiet" },
+      moves && quoted ? make("div", { class: "nl-columns" }, passages("Where it is highest", all, of, 0), passages("Where it is lowest", all, of, 1)) : "",
+      ...(!moves || quoted ? [] : [make("p", { class: "nl-quiet" },
         lab.alone ? "The corpus may not be published: a page holds the passages of the unit that it was written for." : "The passages are not shown, since the corpus is not here: `nlstm-lab data` says how to get it.")]),
     );
   };
@@ -49,7 +49,7 @@ function unitPage(lab, go) {
   }
 
   const counterparts = (found, m) => (!found.length ? "none is recorded" : found.map(([run, unit, r]) => {
-    const label = lab.get("titles")[run]?.label ?? run, words = `${label.split(", ").at(-1)}: unit ${unit} (r = ${number(r, 2)})`;
+    const label = lab.get("titles")[run]?.label ?? run, words = `${label.split(", ").find((part) => part.startsWith("seed")) ?? label}: unit ${unit} (r = ${number(r, 2)})`;
     return lab.alone || !lab.get("runs").includes(run) ? make("div", {}, words) : button(words, () => go(run, unit, m));
   }));
 

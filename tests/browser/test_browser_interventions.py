@@ -28,9 +28,9 @@ def test_notebook_91(notebook, desk) -> None:
         page.tab.keyboard.press(key)
     page.see(".nl-sum", "after 28 characters")
 
-    # what is cut, and how
+    # what is ablated, and how
     page.widget().get_by_label("Memory", exact=True).select_option("outer memory")
-    page.see(".nl-sum", "With the outer memory swapped")
+    page.see(".nl-sum", "With the outer memory resampled")
     page.widget().get_by_role("radio", name="set to zero", exact=True).check()
     page.see(".nl-sum", "set to zero after 28 characters")
     page.widget().get_by_role("radio", name="frozen from there on", exact=True).check()
@@ -42,22 +42,22 @@ def test_notebook_91(notebook, desk) -> None:
     page.widget().get_by_role("radio", name="divergence of the prediction", exact=True).check()
     page.see(".nl-legend", "divergence, nats")
 
-    # units ranked, one of them cut alone; both networks write on
-    page.widget().get_by_role("checkbox", name="Cut every unit alone").check()
-    page.see("h3", "by what cutting each alone costs")
+    # units ranked, one of them ablated alone; both networks write on
+    page.widget().get_by_role("checkbox", name="Ablate every unit alone").check()
+    page.see("h3", "by what ablating each alone costs")
     page.widget().get_by_role("button", name="Let both networks write on").click()
     page.see("h3", "(seed 0)")
     assert page.widget().locator(".nl-written").count() == 2
     page.show("interventions-ranked")
-    page.widget().get_by_role("button", name="cut unit").first.click()
+    page.widget().get_by_role("button", name="ablate unit").first.click()
     page.see(".nl-sum", "With unit")
-    page.widget().get_by_role("checkbox", name="Cut every unit alone").uncheck()
+    page.widget().get_by_role("checkbox", name="Ablate every unit alone").uncheck()
     page.widget().get_by_role("radio", name="all units", exact=True).check()
 
     # an error is a sentence
-    page.widget().get_by_role("radio", name="swapped with another text's", exact=True).check()
+    page.widget().get_by_role("radio", name="resampled from another text", exact=True).check()
     page.widget().get_by_label("The other text").fill("too short")
-    assert "lengthen it, or cut earlier" in page.error()
+    assert "lengthen it, or ablate earlier" in page.error()
     page.show("interventions-error")
     page.widget().get_by_role("radio", name="set to zero", exact=True).check()
     page.see(".nl-sum", "set to zero")

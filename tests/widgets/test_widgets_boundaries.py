@@ -121,5 +121,5 @@ def test_a_refused_text_is_not_drawn(network):
 
 def test_a_threshold_is_tried_on_a_copy(network):
     widget = BoundaryExplorer(network, TEXT)
-    assert widget.network is not network
+    assert widget._networks[widget.run] is not network
     assert widget.trained["model"] == network.name

@@ -8,17 +8,35 @@ import torch
 
 import nlstm_lab as lab
 from nlstm_lab.cells.gru import GRU
-from nlstm_lab.errors import MissingRun, UsageError
+from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.widgets.reading import Networks
 
 TEXT = "the bank of the west fell sharply on monday"
+LONGER = "ptb_char_hmlstm_step+epochs=8+updates_per_epoch=640"
 LETTERS = sorted(set("abcdefghijklmnopqrstuvwxyz "))
 
 
-def network(kind=lab.NestedLSTM, name="own", **flags):
+def network(kind=lab.NestedLSTM, name="own", units=6, **flags):
     torch.manual_seed(0)
-    unit = kind(len(LETTERS), 6, **flags)
-    return lab.models.wrap(unit, readout=torch.nn.Linear(6, len(LETTERS)), vocabulary=LETTERS, name=name)
+    unit = kind(len(LETTERS), units, **flags)
+    return lab.models.wrap(unit, readout=torch.nn.Linear(units, len(LETTERS)), vocabulary=LETTERS, name=name)
+
+
+def driven():
+    """A trained network is driven harder than a fresh one."""
+    model = network()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 4
+    return model
+
+
+def refused(widget, **changes) -> str:
+    """The error with which a choice of the browser is answered."""
+    widget.set_state({**changes, "asked": widget.asked + 1})
+    widget.wait()
+    assert widget.error
+    return str(widget.error)
 
 
 def test_the_explorer_holds_the_trace() -> None:
@@ -81,17 +99,6 @@ def test_any_unit_is_explored_and_drawn(kind) -> None:
     assert set(drawn["quantity"]) == ({"$h_t$"} if kind is GRU else {r"$\tanh(c_t)$"})
 
 
-def test_the_explorer_takes_another_run_and_refuses_what_it_cannot_read() -> None:
-    widget = lab.widgets.CellExplorer([network(), network(GRU, "other")], TEXT)
-    widget.run = "other"
-    assert widget.memories == ["h"]
-    with pytest.raises(UsageError):
-        widget.text = ""
-    with pytest.raises(UsageError, match="'third'"):
-        widget.run = "third"
-    assert (widget.run, widget.text) == ("other", TEXT)
-
-
 def test_a_text_is_read_leniently_and_what_was_changed_is_said() -> None:
     widget = lab.widgets.CellExplorer(network(), "ÜBER\n2", timescales=None)
     assert ("".join(widget.symbols), widget.text) == ("uber  ", "ÜBER\n2")
@@ -101,27 +108,6 @@ def test_a_text_is_read_leniently_and_what_was_changed_is_said() -> None:
     assert "1,000" in widget.notice
     widget.text = TEXT
     assert widget.notice == ""
-
-
-def test_runs_are_called_as_in_the_figures_and_know_their_twins() -> None:
-    names = ("ptb_char_nlstm_logfreq", "ptb_char_nlstm", "ptb_char_lstm2")
-    titles = Networks([lab.runs.load(name, seed=0, scale="small") for name in names]).titles
-    labels = [title["label"].partition(",")[0] for title in titles.values()]
-    assert labels == [lab.figures.look(model).label for model in ("nlstm", "nlstm", "stacked_lstm")]
-    rescued, printed, stacked = titles.values()
-    assert (titles[rescued["twin"]], titles[printed["twin"]], stacked["twin"]) == (printed, rescued, "")
-
-
-@pytest.mark.slow
-def test_the_explorer_opens_on_a_living_unit_that_follows_spaces() -> None:
-    run = lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small")
-    widget = lab.widgets.CellExplorer(run, TEXT)
-    trace = lab.probes.trace(run.model(), TEXT)
-    since = lab.probes.labels(TEXT)["since_space"]
-    states = np.tanh(trace.c.sel(memory="inner").values)
-    with np.errstate(invalid="ignore"):
-        r = np.abs([np.corrcoef(states[:, unit], since)[0, 1] for unit in range(150)])
-    assert r[widget.unit] == pytest.approx(np.nanmax(r), abs=0.01)
 
 
 @pytest.mark.slow
@@ -161,79 +147,8 @@ def test_the_units_of_a_phrase_stand_beside_two_baselines() -> None:
     assert (widget.span, widget.contrasts) == ([], b"")
 
 
-def test_the_first_cut_costs_something() -> None:
-    widget = lab.widgets.InterventionLab(network(), TEXT, memory="inner")
-    costs = [np.frombuffer(widget.divergences, "<f4").sum()]
-    for moment in range(5, len(TEXT), 9):
-        widget.moment = moment
-        costs.append(np.frombuffer(widget.divergences, "<f4").sum())
-    assert costs[0] > np.median(costs)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["zero", "swap"])
-def test_a_cut_is_what_the_probe_measures(kind) -> None:
-    model, other = network(), TEXT[::-1]
-    widget = lab.widgets.InterventionLab(model, TEXT, other=other, memory="outer", kind=kind, moment=20)
-    donor = other if kind == "swap" else None
-    distance = len(TEXT) - 21
-    effect = lab.probes.intervene(model, TEXT, kind, "outer", moments=[20], distance=distance, other=donor)
-    cut = np.frombuffer(widget.cut_surprises, "<f4")
-    np.testing.assert_allclose(cut[:-1] * np.log(2), effect.loss_cut[0], rtol=1e-4)
-    np.testing.assert_allclose(np.frombuffer(widget.divergences, "<f4")[:-1], effect.kl[0], atol=1e-6)
-    assert np.isnan(cut[-1])
-    frame = lab.figures.data(widget.figure())
-    assert frame["time"].tolist() == list(range(8, len(TEXT)))
-
-
-def driven():
-    """A trained network is driven harder than a fresh one."""
-    model = network()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter *= 4
-    return model
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["zero", "freeze", "swap"])
-def test_units_are_ranked_by_what_cutting_each_alone_costs(kind: str) -> None:
-    widget = lab.widgets.InterventionLab(driven(), TEXT, other=TEXT[::-1], memory="inner", kind=kind, moment=20)
-    assert widget.costs == b""
-    widget.ranking = True
-    costs = np.frombuffer(widget.costs, "<f4")
-    for unit in range(6):
-        widget.unit = unit
-        alone = np.frombuffer(widget.divergences, "<f4")
-        assert costs[unit] == pytest.approx(alone.mean(), rel=1e-3, abs=1e-7)  # single precision
-    assert costs.max() > 1e-5
-
-
-@pytest.mark.slow
-def test_intact_and_cut_networks_write_on_with_the_same_draws() -> None:
-    model = driven()
-    widget = lab.widgets.InterventionLab(model, TEXT, other=TEXT, memory="inner", kind="swap", moment=20)
-    assert widget.written == []
-    widget.seed = 3
-    intact, cut = widget.written
-    assert TEXT[:21] + intact == lab.probes.continued(model, TEXT[:21], 120, seed=3)
-    assert cut == intact  # its own memory was put in
-    widget.kind = "freeze"
-    assert widget.written[0] == intact != widget.written[1]
-
-
-def test_a_memory_that_another_network_lacks_gives_way() -> None:
-    widget = lab.widgets.InterventionLab([network(), network(GRU, "other")], TEXT, memory="inner")
-    widget.run = "other"
-    assert widget.memory == "h"
-    with pytest.raises(UsageError, match="5"):
-        widget.unit = 6
-    with pytest.raises(UsageError):
-        lab.widgets.InterventionLab(network(), TEXT, other="short", kind="swap", moment=20)
-
-
 def test_a_patch_lab_shows_what_the_probe_measures_and_predicts() -> None:
-    model, clean, corrupted = network(), "a man sold it", "a men sold it"
+    model, clean, corrupted = driven(), "a man sold it", "a men sold it"
     widget = lab.widgets.PatchLab([model, network(GRU, "other")], clean, corrupted, right="a", wrong="e")
     found = lab.probes.patch_map(model, clean, corrupted, right="a", wrong="e")
     np.testing.assert_allclose(np.frombuffer(widget.patched, "<f4"), found.patched.values.ravel(), rtol=1e-4, atol=1e-7)
@@ -253,30 +168,6 @@ def test_a_patch_lab_shows_what_the_probe_measures_and_predicts() -> None:
     assert (widget.memories, widget.memory, widget.step) == (["h"], 0, 8)
 
 
-def test_a_patch_lab_chooses_what_the_difference_moves_most() -> None:
-    model = network()
-    widget = lab.widgets.PatchLab(model, "a man sold it", "a men sold it")
-    gain = np.subtract(*(np.exp(lab.probes.trace(model, text).log_p[-1]) for text in (widget.clean, widget.corrupted)))
-    assert widget.answers == [LETTERS[int(np.argmax(gain.values))], LETTERS[int(np.argmin(gain.values))]]
-    assert widget.preferences[0] > widget.preferences[1]
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"corrupted": "a man sold it"}, "same"),
-        ({"corrupted": "a man sold is"}, "alike"),
-        ({"clean": ""}, "empty"),
-        ({"right": "ab"}, "'ab'"),
-        ({"clean": "a" + "b" * 130, "corrupted": "c" + "b" * 130}, "120"),
-    ],
-)
-def test_texts_that_cannot_be_patched_are_said_in_a_sentence(changes, named) -> None:
-    widget = lab.widgets.PatchLab(network(), "a man sold it", "a men sold it")
-    refused(widget, **changes)
-    assert named in widget.error
-
-
 @pytest.mark.slow
 def test_the_browser_lists_runs_and_offers_what_is_picked() -> None:
     browser = lab.widgets.RunBrowser("ptb_char_nlstm*", scale="small", pick=["ptb_char_nlstm/small-seed0"])
@@ -291,84 +182,6 @@ def test_the_browser_lists_runs_and_offers_what_is_picked() -> None:
     assert explorer.runs == [run.name for run in browser.chosen()]
     assert explorer.run in explorer.runs
     assert set(lab.figures.data(browser.figure())["run"]) == set(explorer.runs)
-
-
-def test_what_is_not_there_is_said() -> None:
-    with pytest.raises(MissingRun, match="nothing_"):
-        lab.widgets.RunBrowser("nothing_*")
-    with pytest.raises(UsageError, match="'x'"):
-        lab.widgets.RunBrowser("ptb_char_nlstm", pick=["x"])
-
-
-@pytest.mark.parametrize("widget", [lab.widgets.CellExplorer, lab.widgets.InterventionLab])
-def test_a_network_that_predicts_words_is_refused_in_a_sentence(widget) -> None:
-    words = lab.models.wrap(
-        lab.LSTM(len(LETTERS), 6), readout=torch.nn.Linear(6, 3), vocabulary=LETTERS, words=["a", "be", "on"]
-    )
-    with pytest.raises(UsageError):
-        widget(words, TEXT)
-
-
-def refused(widget, **changes) -> None:
-    """A choice of the browser that is answered with an error."""
-    widget.set_state({**changes, "asked": widget.asked + 1})
-    widget.wait()
-    assert widget.error
-
-
-@pytest.mark.slow
-def test_a_refused_choice_is_not_drawn() -> None:
-    explorer = lab.widgets.CellExplorer(network(), TEXT, timescales=None)
-    refused(explorer, text="")
-    assert len(lab.figures.data(explorer.figure())) == 2 * len(TEXT)
-    assert "image/png" in explorer._repr_mimebundle_()[0]
-    cut = lab.widgets.InterventionLab(network(), TEXT)
-    refused(cut, kind="burn")
-    assert "kind='zero'" in repr(cut)
-    assert len(lab.figures.data(cut.figure()))
-
-
-@pytest.mark.slow
-def test_places_that_another_text_or_network_lacks_are_corrected() -> None:
-    torch.manual_seed(0)
-    narrow = lab.models.wrap(
-        lab.NestedLSTM(len(LETTERS), 4), readout=torch.nn.Linear(4, len(LETTERS)), vocabulary=LETTERS, name="narrow"
-    )
-    widget = lab.widgets.CellExplorer([network(), narrow], TEXT, unit=5, timescales=None)
-    widget.step = 30
-    widget.run = "narrow"
-    assert widget.unit == 3
-    widget.text = "short"
-    assert widget.step == 4
-    assert widget.figure()
-
-
-@pytest.mark.slow
-def test_a_cut_unit_that_another_network_lacks_gives_way_and_a_named_one_is_refused() -> None:
-    def sized(units, name):
-        unit, readout = lab.NestedLSTM(len(LETTERS), units), torch.nn.Linear(units, len(LETTERS))
-        return lab.models.wrap(unit, readout=readout, vocabulary=LETTERS, name=name)
-
-    widget = lab.widgets.InterventionLab([sized(150, "wide"), sized(64, "narrow")], TEXT, unit=140)
-    widget.run = "narrow"
-    assert (widget.run, widget.unit, widget.units) == ("narrow", 63, 64)
-    assert "unit=63" in repr(widget)
-    with pytest.raises(UsageError, match="63"):
-        widget.unit = 140
-    widget.run = "wide"
-    widget.unit = 149
-    widget.set_state({"run": "narrow", "asked": widget.asked + 1})  # the browser's choice
-    widget.wait()
-    assert (widget.run, widget.unit, widget.error) == ("narrow", 63, "")
-    with pytest.raises(UsageError, match="63"):
-        lab.widgets.InterventionLab(sized(64, "narrow"), TEXT, unit=140)
-
-
-def test_a_metric_without_a_curve_is_refused_in_a_sentence() -> None:
-    browser = lab.widgets.RunBrowser("autocomplete_gru", scale="small")
-    browser.metric = "top1_accuracy_unmasked_pct"
-    with pytest.raises(UsageError, match=r"'top1_accuracy_unmasked_pct'.*top1_accuracy_pct"):
-        browser.figure()
 
 
 @pytest.mark.slow
@@ -419,14 +232,121 @@ def test_caption_and_call_of_a_widget_name_its_traits(name) -> None:
     assert kind.snippet.startswith(f"lab.widgets.{name}(")
 
 
-def test_two_networks_of_one_name_are_refused() -> None:
-    with pytest.raises(UsageError, match="'own'"):
-        lab.widgets.CellExplorer([network(), network(GRU)], TEXT)
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["ptb_char_nlstm_logfreq", "ptb_char_nlstm", "ptb_char_lstm2"], ["log-frequencies", "baseline", "stacked"]),
+        ([LONGER, f"{LONGER}+detect_from=hidden"], ["seed 0", "seed 0, detect_from=hidden"]),
+    ],
+)
+def test_runs_are_called_by_what_tells_them_apart_and_know_their_twins(names, labels) -> None:
+    titles = [*Networks([lab.runs.load(name, seed=0, scale="small") for name in names]).titles.items()]
+    assert all(part in title["label"] for part, (_, title) in zip(labels, titles, strict=True))
+    twins = [title["twin"] for _, title in titles]
+    assert twins == ([titles[1][0], titles[0][0], ""] if len(names) == 3 else ["", ""])
 
 
-def test_the_traces_that_were_looked_at_last_are_kept() -> None:
-    reader = Networks(network())
-    first = reader.trace("own", "a")
-    for text in "bcde":
-        reader.trace("own", text)
-        assert reader.trace("own", "a") is first
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["zero", "freeze", "resample"])
+def test_an_ablation_is_what_the_probe_measures_and_so_is_that_of_each_unit(kind: str) -> None:
+    model, other = driven(), TEXT[::-1]
+    widget = lab.widgets.InterventionLab(model, TEXT, other=other, memory="inner", kind=kind, moment=20)
+    assert (widget.costs, widget.written) == (b"", [])
+    if kind != "freeze":
+        donor = {"kind": "swap", "other": other} if kind == "resample" else {"kind": "zero"}
+        measured = lab.probes.intervene(model, TEXT, memory="inner", moments=[20], distance=len(TEXT) - 21, **donor)
+        bits = np.frombuffer(widget.cut_surprises, "<f4")
+        np.testing.assert_allclose(bits[:-1] * np.log(2), measured.loss_cut[0], rtol=1e-4)
+        np.testing.assert_allclose(np.frombuffer(widget.divergences, "<f4")[:-1], measured.kl[0], atol=1e-6)
+        assert np.isnan(bits[-1])
+    assert lab.figures.data(widget.figure())["time"].tolist() == list(range(8, len(TEXT)))
+    widget.ranking, widget.seed = True, 3
+    assert TEXT[:21] + widget.written[0] == lab.probes.continued(model, TEXT[:21], 120, seed=3)
+    costs = np.frombuffer(widget.costs, "<f4")
+    for unit in range(6):
+        widget.unit = unit
+        alone = np.frombuffer(widget.divergences, "<f4")
+        assert costs[unit] == pytest.approx(alone.mean(), rel=1e-3, abs=1e-7)  # single precision
+    assert costs.max() > 1e-5
+
+
+@pytest.mark.slow
+def test_its_own_memory_put_in_changes_nothing_that_is_written() -> None:
+    same = lab.widgets.InterventionLab(driven(), TEXT, other=TEXT, memory="inner", kind="resample", moment=20)
+    same.seed = 3
+    assert same.written[0] == same.written[1]
+    same.kind = "freeze"
+    assert same.written[0] != same.written[1]
+
+
+@pytest.mark.slow
+def test_what_another_network_or_text_lacks_gives_way() -> None:
+    """A memory, a unit, a character; what is asked for by name is refused instead."""
+    networks = [network(), network(GRU, "other"), network(name="narrow", units=4)]
+    widget = lab.widgets.InterventionLab(networks, TEXT, memory="inner", unit=5)
+    widget.run = "other"
+    assert (widget.memory, widget.unit) == ("h", 5)
+    widget.set_state({"run": "narrow", "asked": widget.asked + 1})  # the browser's choice
+    widget.wait()
+    assert (widget.run, widget.unit, widget.error) == ("narrow", 3, "")
+    with pytest.raises(UsageError, match="3"):
+        widget.unit = 5
+    explorer = lab.widgets.CellExplorer(networks, TEXT, unit=5, timescales=None)
+    explorer.step = 30
+    explorer.run = "narrow"
+    explorer.text = "short"
+    assert (explorer.unit, explorer.step) == (3, 4)
+    assert explorer.figure()
+
+
+def _words():
+    words = {"vocabulary": LETTERS, "words": ["a", "be", "on"]}
+    return lab.models.wrap(lab.LSTM(len(LETTERS), 6), readout=torch.nn.Linear(6, 3), **words)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: lab.widgets.CellExplorer([network(), network(GRU)], TEXT), "'own'"),
+        (lambda: lab.widgets.CellExplorer(_words(), TEXT), "predict"),
+        (lambda: lab.widgets.InterventionLab(_words(), TEXT), "predict"),
+        (lambda: lab.widgets.InterventionLab(network(), TEXT, other="short", kind="resample", moment=20), "lengthen"),
+        (lambda: lab.widgets.InterventionLab(network(), TEXT, unit=6), "5"),
+        (lambda: lab.widgets.RunBrowser("nothing_*"), "nothing_"),
+        (lambda: lab.widgets.RunBrowser("ptb_char_nlstm", pick=["x"]), "'x'"),
+        (lambda: lab.widgets.PatchLab(network(), "a man sold it", "a men sold it", right="ab"), "'ab'"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_by_name(make, named) -> None:
+    with pytest.raises(LabError, match=named):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"corrupted": "a man sold it"}, "same"),
+        ({"corrupted": "a man sold is"}, "alike"),
+        ({"clean": "a" + "b" * 130, "corrupted": "c" + "b" * 130}, "120"),
+    ],
+)
+def test_a_refused_choice_is_a_sentence_and_is_not_drawn(changes, named) -> None:
+    torch.manual_seed(0)
+    widget = lab.widgets.PatchLab(driven(), "a man sold it", "a men sold it")
+    drawn = lab.figures.data(widget.figure())
+    assert named in refused(widget, **changes)
+    assert lab.figures.data(widget.figure()).equals(drawn)
+    explorer = lab.widgets.CellExplorer([network(), network(GRU, "other")], TEXT)
+    explorer.run = "other"
+    assert "empty" in refused(explorer, text="")
+    assert "'third'" in refused(explorer, run="third")
+    assert "run='other'" in repr(explorer)
+    assert "image/png" in explorer._repr_mimebundle_()[0]
+
+
+def test_texts_that_hardly_differ_have_no_share_to_draw(tmp_path) -> None:
+    widget = lab.widgets.PatchLab(network(), "a man sold it", "a men sold it", right="a", wrong="b")
+    assert abs(widget.preferences[0] - widget.preferences[1]) < 0.1
+    with pytest.raises(UsageError, match="hardly differ"):
+        widget.figure()
+    assert widget.to_html(tmp_path / "page.html").is_file()

@@ -1,4 +1,4 @@
-// What surrounds every widget: title, controls, a sentence for errors, progress with a way out.
+// What surrounds every widget: title, controls, a sentence for errors, progress that can be cancelled.
 
 const SOON = 250; // ms after which an answer is waited for visibly
 const LONG = 6000; // ms after which one wonders whether Python is there
