@@ -50,6 +50,7 @@ class Finding:
     slug: str
     title: str
     line: str
+    believe: str  # what to believe of its document, of the finding to know first
     body: str
     statements: tuple[Statement, ...]
     figures: tuple[str, ...]
@@ -74,6 +75,7 @@ def _finding(path: Path) -> Finding:
         slug=path.stem.partition("_")[2],
         title=about["title"],
         line=rendered(about["line"]),
+        believe=rendered(about.get("believe", "")),
         body=rendered(body).strip(),
         statements=tuple(one for name in about["claims"] for one in statements(name)),
         figures=tuple(about["figures"]),

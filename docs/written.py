@@ -13,7 +13,7 @@ import numbers_of as numbers
 
 from nlstm_lab import paths, targets
 
-BELIEVE = {"Nested LSTMs": 2, "HM-LSTMs": 9, "Madsen's article": 8}  # of each document, the finding to know first
+BELIEVE = {"Nested LSTMs": 2, "HM-LSTMs": 9, "Madsen's article": 8}  # the findings that say what to believe
 # Of each printed table: its claim in short, what is judged, and the experiments whose training reproduces it.
 RESULTS = (
     ("Nested LSTMs, table 1", "Nested LSTM ahead, Penn Treebank", "nested_lstm.table1#0", "valid", "BPC", "ptb_char_*"),
@@ -82,7 +82,7 @@ def believe() -> str:
     """What to believe of each document, in one sentence with its number."""
     chosen = {name: catalogue.findings()[place] for name, place in BELIEVE.items()}
     return "".join(
-        f"- **{name}.** {one.line} [Evidence](FINDINGS.md#{anchor(one.title)})\n" for name, one in chosen.items()
+        f"- **{name}.** {one.believe} [Evidence](FINDINGS.md#{anchor(one.title)})\n" for name, one in chosen.items()
     )
 
 

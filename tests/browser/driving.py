@@ -1,7 +1,6 @@
 """What a person does in a browser, in words: open, run, look, click, press, resize, change the theme."""
 
 import os
-import statistics
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -265,27 +264,3 @@ class Page:
                 assert not cut_off, (width, cut_off)
                 self.show(f"{name}-{'dark' if dark else 'light'}-{width}", number)
         assert len(seen) == 2 * len(widths)
-
-    # --- what it costs
-
-    def milliseconds(self, script: str, times: int = 11) -> float:
-        """What a click or key costs until it is painted, the median of so many: `script` acts on the page.
-
-        COUNT in it counts the times from 0. Counted is the time of the page's own thread (script, style, layout,
-        painting), so that what else the machine does is not held against the widget.
-        """
-        session = self.tab.context.new_cdp_session(self.tab)
-        session.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-        def busy() -> float:
-            told = session.send("Performance.getMetrics")["metrics"]
-            return SECOND * float(next(metric["value"] for metric in told if metric["name"] == "TaskDuration"))
-
-        took = []
-        for k in range(times):
-            act, before = script.replace("COUNT", str(k)), busy()
-            self.tab.evaluate(
-                f"() => new Promise((done) => {{ {act}; requestAnimationFrame(() => setTimeout(done)); }})"
-            )
-            took.append(busy() - before)
-        return statistics.median(took)

@@ -8,7 +8,6 @@ from networks import TEXT, boundary_network
 from nlstm_lab.probes import boundaries
 from nlstm_lab.probes.boundary_chance import WINDOWS, agreement, text_truths
 from nlstm_lab.widgets import BoundaryExplorer
-from nlstm_lab.widgets import boundaries as module
 
 pytestmark = pytest.mark.browser
 
@@ -109,22 +108,6 @@ def test_the_page_judges_as_the_probes_do(page, tmp_path) -> None:
                 found = agreement([reading["z"].sel(layer=layer).values > 0.5], [flags], WINDOWS[name])
                 assert [_share(cell) for cell in row[2:5]] == pytest.approx(list(found), abs=0.005, nan_ok=True)
     page.look_around("boundaries-page", (1280, 400))
-    assert not page.fetched_elsewhere()
-
-
-@pytest.mark.soak
-def test_a_page_of_five_hundred_characters_answers_and_tells_how_fast(page, tmp_path, capsys, monkeypatch) -> None:
-    """In a browser that holds the readings; the time is shown and not asserted, since it depends on the machine."""
-    monkeypatch.setattr(module, "THRESHOLDS", [0.4, 0.5, 0.6])
-    monkeypatch.setattr(module, "SLOPES", [])
-    page.open_file(BoundaryExplorer(boundary_network(4), (TEXT + " ") * 5).to_html(tmp_path / "large.html"))
-    first = page.look("boundaries-large")
-    move = "const box = document.querySelector('.nl-widget input[type=range]'); box.value = [0.4, 0.5, 0.6][COUNT % 3];"
-    took = page.milliseconds(move + " box.dispatchEvent(new Event('input', {bubbles: true}))")
-    with capsys.disabled():
-        print(f"\nBoundaryExplorer, 505 characters, a page: a threshold in {took:.0f} ms")
-    slide(page, "Threshold of z", 0.6)
-    assert page.look("boundaries-large-threshold") != first
     assert not page.fetched_elsewhere()
 
 

@@ -8,7 +8,6 @@ from networks import TEXT, word_networks
 
 from nlstm_lab.figures.connectivity import STRENGTH, sentence_frame
 from nlstm_lab.widgets import ConnectivityExplorer, pages
-from nlstm_lab.widgets.base import LabWidget
 
 pytestmark = pytest.mark.browser
 
@@ -126,23 +125,6 @@ def test_the_page_shows_the_figures_shades(page, tmp_path) -> None:
     assert not page.widget().get_by_label("Asked for").get_by_text("one word").count()
     page.look_around("connectivity-page", (1280, 400))
     assert not page.fetched_elsewhere()
-
-
-@pytest.mark.soak
-def test_a_page_of_a_thousand_characters_answers_and_tells_how_fast(page, tmp_path, capsys) -> None:
-    """The largest text that a browser holds whole, in three facets; the time is shown and not asserted."""
-    text = (TEXT + " ") * 10
-    widget = ConnectivityExplorer(word_networks(units=4), text[:1000])
-    state = LabWidget.shown(widget)  # what is shown alone: the rest takes long to compute
-    page.open_file(pages.write(tmp_path / "large.html", "large", state, pages.script(widget.scripts, alone=True), b""))
-    first = page.look("connectivity-large")
-    event = "new PointerEvent('pointerover', {bubbles: true})"
-    took = page.milliseconds(
-        f"""document.querySelector(".nl-text [data-step='" + (900 + COUNT) + "']").dispatchEvent({event})"""
-    )
-    with capsys.disabled():
-        print(f"\nConnectivityExplorer, 3 x 1000 characters: a character in {took:.0f} ms")
-    assert page.look("connectivity-large-character") != first
 
 
 def _rgb(colour: str) -> str:

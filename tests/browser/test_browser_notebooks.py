@@ -31,42 +31,14 @@ def sort(page: Page) -> None:
     page.show("dashboard-cut", 2)
 
 
-def move_the_threshold(page: Page) -> None:
-    page.widget().get_by_label("Threshold of z").focus()
-    for _ in range(8):
-        page.tab.keyboard.press("ArrowRight")
-
-
-def type_on(page: Page) -> None:
-    page.widget().get_by_label("Your text").focus()
-    page.tab.keyboard.press("End")
-    page.tab.keyboard.type(" the qu")
-
-
-def walk_the_text(page: Page) -> None:
-    page.widget().locator(".nl-facet .nl-text").first.focus()
-    for _ in range(7):
-        page.tab.keyboard.press("ArrowLeft")
-
-
-@pytest.mark.parametrize(
-    ("name", "use"),
-    [
-        ("00_verdicts", sort),
-        # the widgets of these are used in the files named after them, on networks that are made in no time
-        pytest.param("22_boundaries", move_the_threshold, marks=pytest.mark.soak),
-        pytest.param("30_autocomplete", type_on, marks=pytest.mark.soak),
-        pytest.param("32_connectivity", walk_the_text, marks=pytest.mark.soak),
-    ],
-)
-def test_the_widget_of(name: str, use: Callable[[Page], None], notebook: Callable[[str], Page]) -> None:
-    page = notebook(name)
+def test_the_dashboard(notebook: Callable[[str], Page]) -> None:
+    page = notebook("00_verdicts")
     page.resize(1280, 1900)
     page.idle()
-    before = page.look(f"notebook-{name[:2]}-before")
-    use(page)
+    before = page.look("notebook-00-before")
+    sort(page)
     page.idle()
-    assert page.look(f"notebook-{name[:2]}-used") != before
+    assert page.look("notebook-00-used") != before
     page.no_error()
 
 

@@ -64,14 +64,6 @@ def test_one_word_is_asked_for_everywhere(networks):
     assert widget.word == "cage"
 
 
-@pytest.mark.slow
-def test_a_page_has_every_target_and_mode(networks, tmp_path):
-    held = state(ConnectivityExplorer(networks, TEXT).to_html(tmp_path / "page.html"))
-    targets, modes = ("true", "predicted"), ("l2", "gradient_x_input")
-    assert set(held["matrices"]) == {f"{target}  {mode}" for target in targets for mode in modes}
-    assert held["at"] == len(TEXT) // 2
-
-
 def test_a_long_text_is_read_in_windows_and_says_so(networks, monkeypatch):
     monkeypatch.setattr("nlstm_lab.widgets.connectivity.LARGEST", 10)
     assert ConnectivityExplorer(networks, TEXT).about["windows"] == 2
@@ -89,6 +81,13 @@ def test_a_long_text_is_read_in_windows_and_says_so(networks, monkeypatch):
 def test_what_cannot_be_shown_is_refused_in_a_sentence(networks, asked, said):
     with pytest.raises(UsageError, match=said):
         ConnectivityExplorer(**{"networks": networks, "text": TEXT, **asked})
+    widget = ConnectivityExplorer(networks, TEXT, at=12)
+    widget.set_state({"text": "", "asked": 1})
+    widget.wait()
+    assert "empty" in widget.error
+    assert set(figures.data(widget.figure())["time"]) == set(range(len(TEXT)))
+    widget.text = " abba"
+    assert widget.at == 4
 
 
 # --- autocomplete
@@ -102,45 +101,9 @@ def test_every_network_completes_what_stands_before_the_caret(networks):
     before = demo.suggestions
     demo.at = 3
     assert demo.suggestions != before
+    demo.text = "Ab"
+    assert (demo.at, demo.suggestions[0]["read"]) == (2, "ab")
     assert figures.data(demo.figure())["word"].tolist() == [w for one in demo.suggestions for w, _ in one["words"]]
-
-
-def test_what_a_network_does_not_know_is_mapped_and_reported(networks):
-    demo = AutocompleteDemo(networks, "Ábba 漢")
-    assert demo.suggestions[0]["read"] == "abba  "
-
-
-@pytest.mark.slow
-def test_a_page_has_every_prefix(networks, tmp_path):
-    demo = AutocompleteDemo(networks, "abba", k=3)
-    held = state(demo.to_html(tmp_path / "page.html"))
-    assert len(held["prefixes"]) == 5
-    assert held["prefixes"][4] == demo.suggestions
-    assert held["prefixes"][0][0]["read"] == ""
-
-
-def test_no_network_is_refused():
-    with pytest.raises(UsageError, match="network"):
-        AutocompleteDemo({})
-
-
-@pytest.mark.slow
-def test_a_place_behind_a_shorter_text_is_its_last(networks):
-    widget = ConnectivityExplorer(networks, TEXT, at=12)
-    widget.text = " abba"
-    assert widget.at == 4
-    assert widget.figure()
-    demo = AutocompleteDemo(networks, TEXT)
-    demo.text = "abc"
-    assert demo.at == 3
-
-
-def test_a_refused_text_is_not_drawn(networks):
-    widget = ConnectivityExplorer(networks, TEXT)
-    widget.set_state({"text": "", "asked": 1})
-    widget.wait()
-    assert "empty" in widget.error
-    assert set(figures.data(widget.figure())["time"]) == set(range(len(TEXT)))
 
 
 @pytest.mark.slow
@@ -153,3 +116,13 @@ def test_a_page_holds_one_text_though_another_was_measured_for_nobody(networks, 
     lengths = {name: {len(one["target"]) for one in matrix["networks"]} for name, matrix in held["matrices"].items()}
     assert set(map(frozenset, lengths.values())) == {frozenset([len(TEXT)])}
     assert len(lengths) == 4 + len(asked) // 2
+
+
+@pytest.mark.slow
+def test_a_page_has_every_prefix(networks, tmp_path):
+    demo = AutocompleteDemo(networks, "abba", k=3)
+    held = state(demo.to_html(tmp_path / "page.html"))
+    assert (len(held["prefixes"]), held["prefixes"][4]) == (5, demo.suggestions)
+    assert held["prefixes"][0][0]["read"] == ""
+    with pytest.raises(UsageError, match="network"):
+        AutocompleteDemo({})
