@@ -246,7 +246,7 @@ def at_paper_size(
 
 def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:
     """The mean delay of the divergence after a resample ablation at paper scale, or its `kl` or `loss_increase`."""
-    return _one(_of_paper_size(lab.probes.lost, lab.probes.cuts), column, memory | {"kind": "swap"})
+    return _one(_of_paper_size(lab.probes.total_effect, lab.probes.ablations), column, memory | {"kind": "swap"})
 
 
 def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -> float:
@@ -422,7 +422,7 @@ def swap_costs(which: dict[str, str], start: str) -> Interval:
 
 @cache
 def _swaps() -> pd.DataFrame:
-    return lab.probes.lost(of_both_starts(lab.probes.cuts)).query("kind == 'swap'")
+    return lab.probes.total_effect(of_both_starts(lab.probes.ablations)).query("kind == 'swap'")
 
 
 @cache

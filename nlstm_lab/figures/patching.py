@@ -21,12 +21,12 @@ def patch_map(found: xr.Dataset, width: float = PAGE, ax: Axes | None = None) ->
     Red restores nothing but the opposite, blue the clean preference.
 
     Args:
-        found: `lab.probes.patch_map(...)`.
+        found: `lab.probes.patch(...)` of one pair.
 
     Raises:
         UsageError: The clean and the corrupted text are followed by the same preference.
     """
-    effect = found.attrs["clean"] - found.attrs["corrupted"]
+    effect = float(found["effect"])
     if effect == 0:
         raise UsageError("the two texts do not differ in the preference: there is nothing to restore")
     frame = found[list(KINDS)].to_dataframe().reset_index()

@@ -15,15 +15,15 @@ Read with edits: any state, gate or pre-activation, at any step. Edits may be fu
 >>> read.logits.shape, sorted(read.trace.data_vars)
 (torch.Size([11, 27]), ['c', 'h'])
 
-Several texts, of unequal lengths, in one trace; likewise in `run` and `lens`. (A patch map is of one pair of texts,
-`patches` of many; probes of slowness and of points read one text, which is long.)
+Several texts, of unequal lengths, in one trace; likewise in `run` and `lens`, and several pairs in `patch`. (Probes of
+slowness and of points read one text, which is long.)
 
 >>> dict(lab.probes.trace(model, ["the cat sat", "a dog"]).h.sizes)
 {'text': 2, 'time': 11, 'layer': 2, 'unit': 16}
 
 A patch map: what each memory of the first reading, put into the second, restores of a preference.
 
->>> found = lab.probes.patch_map(model, "the cats a", "the cat a", right="r", wrong="t")
+>>> found = lab.probes.patch(model, ("the cats a", "the cat a", "r", "t"))
 >>> dict(found.patched.sizes), found.symbol.values.tolist()
 ({'memory': 4, 'time': 2}, [' ', 'a'])
 

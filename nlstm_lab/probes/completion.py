@@ -13,8 +13,9 @@ from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import texts as wording
+from nlstm_lab.probes.edits import Edits
 from nlstm_lab.probes.reading import reading
-from nlstm_lab.probes.running import Edits, Plan
+from nlstm_lab.probes.running import Plan
 
 NO_SYMBOLS = (PADDING, UNKNOWN)
 REMEMBERED = 256  # prefixes whose states a Completer keeps

@@ -1,7 +1,7 @@
-"""What is lost when a memory is cut at a moment, and how far back a network looks.
+"""What is lost when a memory is ablated at a moment, and how far back a network looks.
 
 A memory is named as in a trace (`inner`, `layer 2`, ...), a layer's hidden state `h` or `layer 2 h`; several names are
-cut together. Losses and divergences are in nats a prediction; distance 0 is the first prediction after the moment.
+ablated together. Losses and divergences are in nats a prediction; distance 0 is the first prediction after the moment.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from nlstm_lab.cells.hmlstm import HMLSTMCell
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.probes.edits import Edit, put, zero
 from nlstm_lab.probes.reading import (
     BURN_IN,
     Text,
@@ -32,12 +33,12 @@ from nlstm_lab.probes.reading import (
     states_at,
 )
 from nlstm_lab.probes.records import read, recorded
-from nlstm_lab.probes.running import Edit, changed, put, zero
-from nlstm_lab.probes.seeds import RUN, summarized
+from nlstm_lab.probes.running import changed
+from nlstm_lab.probes.seeds import RUN
 
 Kind = Literal["zero", "swap"]
-MOMENTS = 100  # at which a memory is cut
-DISTANCE = 100  # predictions after a cut
+MOMENTS = 100  # at which a memory is ablated
+DISTANCE = 100  # predictions after an ablation
 LATE = 50  # predictions after which an effect is late
 ROWS = 64  # texts that are continued side by side
 
@@ -52,17 +53,17 @@ def intervene(
     distance: int = 100,
     other: Text | None = None,
 ) -> xr.Dataset:
-    """Cut a memory at each of the moments (each in a reading of its own), and read on for `distance` symbols.
+    """Ablate a memory at each of the moments (each in a reading of its own), and read on for `distance` symbols.
 
-    Any other cut is an edit (`lab.probes.run`).
+    Any other change is an edit (`lab.probes.run`).
 
     Args:
         kind: `zero` the memory, or `swap` in what the same network holds after as many symbols of the text `other`.
         other: The text of a swap.
 
     Returns:
-        `loss` (intact), `loss_cut` and `kl`, the divergence of the cut network's prediction from the intact one's,
-        D(intact | cut), each (moment, distance).
+        `loss` (intact), `loss_ablated` and `kl`, the divergence of the ablated prediction from the intact one,
+        D(intact | ablated), each (moment, distance).
 
     Raises:
         UsageError: The network lacks the memory, does not predict the symbols that it reads, or samples its boundaries;
@@ -71,13 +72,14 @@ def intervene(
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> text = "the company said that it would not sell the old bank " * 20
-    >>> cut = lab.probes.intervene(model, text, "zero", "inner", moments=[300, 500], distance=20)
-    >>> dict(cut.kl.sizes), bool(cut.kl.max() > 0.01)
+    >>> found = lab.probes.intervene(model, text, "zero", "inner", moments=[300, 500], distance=20)
+    >>> dict(found.kl.sizes), bool(found.kl.max() > 0.01)
     ({'moment': 2, 'distance': 20}, True)
     """
-    codes, names = encode_symbols(model, text), [memory] if isinstance(memory, str) else [*memory]
-    if not names:
-        raise UsageError("which memory is cut? name at least one")
+    several = [memory] if isinstance(memory, str) else [*memory]
+    if not several:
+        raise UsageError("which memory is ablated? name at least one")
+    codes = encode_symbols(model, text)
     _check(model, codes, kind, moments, distance, other)
     pieces = []
     with reading(model):
@@ -87,12 +89,12 @@ def intervene(
             state, donor = rows(states, batch), None if donors is None else rows(donors, batch)
             x, targets = continuations(codes, [moments[k] for k in batch], distance)
             intact = predictions(model, x, state)
-            pieces.append(effect(intact, predictions(model, x, _cut(model, state, donor, names)), targets))
-    loss, loss_cut, kl = (np.concatenate(arrays, 1).T for arrays in zip(*pieces, strict=True))
+            pieces.append(effect(intact, predictions(model, x, _ablated(model, state, donor, several)), targets))
+    loss, loss_ablated, kl = (np.concatenate(arrays, 1).T for arrays in zip(*pieces, strict=True))
     dims = ("moment", "distance")
-    data = {"loss": (dims, loss), "loss_cut": (dims, loss_cut), "kl": (dims, kl)}
+    data = {"loss": (dims, loss), "loss_ablated": (dims, loss_ablated), "kl": (dims, kl)}
     coords = {"moment": list(moments), "distance": np.arange(distance)}
-    return xr.Dataset(data, coords, {"model": model.name, "kind": kind, "memory": ", ".join(names)})
+    return xr.Dataset(data, coords, {"model": model.name, "kind": kind, "memory": ", ".join(several)})
 
 
 def unit_ablations(
@@ -105,7 +107,7 @@ def unit_ablations(
     kind: Kind = "zero",
     other: Text | None = None,
 ) -> pd.DataFrame:
-    """Cut each unit of a memory alone, at each moment, as `intervene` does.
+    """Ablate each unit of a memory alone, at each moment, as `intervene` does.
 
     A cause is measured, not a correlation: a unit whose past nothing reads has 0.
 
@@ -133,7 +135,7 @@ def unit_ablations(
             state, donor = rows(states, [k] * size), None if donors is None else rows(donors, [k] * size)
             x, targets = continuations(codes, [moment] * size, distance)
             intact = predictions(model, x[:, :1], rows(states, [k])).expand(-1, size, -1)
-            state = _cut(model, state, donor, [memory], alone)
+            state = _ablated(model, state, donor, [memory], alone)
             before, after, divergence = effect(intact, predictions(model, x, state), targets)
             kl += divergence.mean(0) / len(moments)
             more += (after - before).mean(0) / len(moments)
@@ -141,7 +143,7 @@ def unit_ablations(
 
 
 def refuse_sampling(model: Network) -> None:
-    """UsageError where boundaries are sampled: the intact and the cut reading would differ in their draws."""
+    """UsageError where boundaries are sampled: the intact and the ablated reading would differ in their draws."""
     if any(
         isinstance(cell, HMLSTMCell) and cell.boundary == "sample" and not cell.top for cell in model.recurrent.cells
     ):
@@ -155,7 +157,9 @@ def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], dis
     if (kind == "swap") != (other is not None):
         raise UsageError("a swap, and nothing else, needs the text `other` whose memory is swapped in")
     if distance < 1:
-        raise UsageError(f"a cut is judged by what is predicted after it: distance must be positive, not {distance}")
+        raise UsageError(
+            f"an ablation is judged by what is predicted after it: distance must be positive, not {distance}"
+        )
     if len(moments) and max(moments) + distance >= len(codes):
         raise UsageError(f"a moment must leave {distance} + 1 symbols behind it, and the text has {len(codes)}")
 
@@ -167,7 +171,9 @@ def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text |
         return states, None
     held, last = encode(model, other), max(moments)
     if len(held) < last:
-        raise UsageError(f"the text `other` has {len(held)} symbols, and the cut comes after {last}: take a longer one")
+        raise UsageError(
+            f"the text `other` has {len(held)} symbols, and the ablation comes after {last}: take a longer one"
+        )
     return states, states_at(model, held, moments)
 
 
@@ -182,8 +188,8 @@ def predictions(model: Network, x: Tensor, state: Any) -> Tensor:
     return torch.log_softmax(model.readout(model.recurrent(*model.recurrent_arguments(x), state)[0]).float(), -1)
 
 
-def _cut(model: Network, state: Any, donor: Any | None, memories: Sequence[str], mask: Tensor | None = None) -> Any:
-    """A copy of a packed state with memories of `donor` in their place, or zeros; mask [B, units]: what is cut."""
+def _ablated(model: Network, state: Any, donor: Any | None, memories: Sequence[str], mask: Tensor | None = None) -> Any:
+    """A copy of a packed state with memories of `donor` in their place, or zeros; mask [B, units]: what is ablated."""
     for name in memories:
         edit = zero if donor is None else put(component(model.recurrent, donor, name))
         state = changed(model.recurrent, state, name, edit if mask is None else partial(masked, mask, edit))
@@ -195,16 +201,16 @@ def masked(mask: Tensor, edit: Edit, values: Tensor) -> Tensor:
     return torch.where(mask, edit(values), values)
 
 
-def effect(intact: Tensor, cut: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Loss intact, loss cut and divergence, [distance, moments] each."""
-    losses = (-log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1).cpu().numpy() for log_p in (intact, cut))
-    kl = (intact.exp() * (intact - cut)).sum(-1).clamp(min=0)
+def effect(intact: Tensor, ablated: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Loss intact, loss ablated and divergence, [distance, moments] each."""
+    losses = (-log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1).cpu().numpy() for log_p in (intact, ablated))
+    kl = (intact.exp() * (intact - ablated)).sum(-1).clamp(min=0)
     return (*losses, kl.cpu().numpy())  # type: ignore[return-value]
 
 
 @recorded("cuts", by=["seed"], kinds=get_args(Kind))
-def cuts(model: Network, text: Text | Excerpt, seed: int = 0) -> pd.DataFrame:
-    """Measure what is lost when each memory, and each hidden state, is cut.
+def ablations(model: Network, text: Text | Excerpt, seed: int = 0) -> pd.DataFrame:
+    """Measure what is lost when each memory, and each hidden state, is ablated.
 
     A swap takes the memory from as far into the text's second half.
 
@@ -224,10 +230,9 @@ def cuts(model: Network, text: Text | Excerpt, seed: int = 0) -> pd.DataFrame:
     frames = []
     for memory in [*names(model.recurrent), *hidden_names(model.recurrent.num_layers)]:
         for kind in get_args(Kind):
-            other = text[half:] if kind == "swap" else None
-            cut = intervene(model, text[:half], kind, memory, other=other, **how)
-            frame = cut.mean("moment").to_dataframe().reset_index()
-            frame["loss_increase"] = frame["loss_cut"] - frame["loss"]
+            found = intervene(model, text[:half], kind, memory, other=text[half:] if kind == "swap" else None, **how)
+            frame = found.mean("moment").to_dataframe().reset_index()
+            frame["loss_increase"] = frame["loss_ablated"] - frame["loss"]
             frames.append(frame[["distance", "kl", "loss_increase"]].assign(memory=memory, kind=kind))
     return pd.concat(frames, ignore_index=True)
 
@@ -237,29 +242,25 @@ def spread(half: int, count: int, distance: int) -> list[int]:
     last = half - distance - 2
     if last < BURN_IN:
         needed = 2 * (BURN_IN + distance + 2)
-        raise UsageError(f"an excerpt of {2 * half} characters is too short for cuts: read at least {needed}")
+        raise UsageError(f"an excerpt of {2 * half} characters is too short for ablations: read at least {needed}")
     return [int(moment) for moment in np.linspace(BURN_IN, last, count)]
 
 
-def lost(cuts: pd.DataFrame) -> pd.DataFrame:
-    """Sum up what a cut costs in all, from `cuts`, gathered.
+def total_effect(ablations: pd.DataFrame) -> pd.DataFrame:
+    """Sum up what an ablation costs in all, from `ablations`, gathered.
 
     Args:
-        cuts: `lab.probes.cuts` of one network or several.
+        ablations: `lab.probes.ablations` of one network or several.
 
     Returns:
         One row a run, memory and kind: `kl` and `loss_increase`, summed over the predictions that followed, in nats,
         `late`, the part of `kl` after `LATE` predictions, and `lag`: the mean delay of the divergence in predictions
         (1: all of it at once; NaN: none at all), a lower bound, since later ones are cut off.
     """
-
-    def summary(group: pd.DataFrame) -> dict[str, float]:
-        paid = group["kl"].sum()
-        lag = (group["kl"] * (group["distance"] + 1)).sum() / paid if paid > 0 else float("nan")
-        late = group.loc[group["distance"] >= LATE, "kl"].sum()
-        return {"kl": paid, "late": late, "loss_increase": group["loss_increase"].sum(), "lag": lag}
-
-    return summarized(cuts, [*RUN, "memory", "kind"], summary)
+    kl, distance = ablations["kl"], ablations["distance"]
+    every = ablations.assign(late=kl.where(distance >= LATE, 0), lag=kl * (distance + 1))
+    sums = every.groupby([*RUN, "memory", "kind"], sort=False)[["kl", "late", "loss_increase", "lag"]].sum()
+    return sums.assign(lag=sums["lag"] / sums["kl"].where(sums["kl"] > 0)).reset_index()
 
 
 CONTEXTS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # numbers of symbols

@@ -4,7 +4,8 @@ import unicodedata
 from collections.abc import Sequence
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Literal, NamedTuple, get_args
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +52,9 @@ def encode_leniently(vocabulary: Vocabulary, text: str, unknown: Unknown = "refu
     lower case, their base letter or, as text8's rules do, a space."""
     if unknown not in get_args(Unknown):
         raise UsageError(f"unknown must be one of {', '.join(map(repr, get_args(Unknown)))}, not {unknown!r}")
-    if not text:
-        raise UsageError("the text is empty: a probe needs at least one character")
+    if not isinstance(text, str) or not text:
+        said = "is empty: a probe needs at least one character" if text == "" else f"must be a string, not {text!r}"
+        raise UsageError(f"the text {said[:80]}")
     read = composed(text, unknown)
     if unknown == "map":
         read = "".join(_nearest(character, vocabulary) for character in read)
@@ -81,21 +83,22 @@ def _nearest(character: str, vocabulary: Vocabulary) -> str:
     return character  # `Vocabulary.encode` refuses it, and says what there is
 
 
-def code_of(model: Network, target: str | int, size: int) -> int:
+def code_of(model: Network, target: Any, size: int, name: str = "target") -> int:
     """The code of a symbol or word among the `size` things that `model` predicts, by its name or as it is."""
-    if isinstance(target, int) and not isinstance(target, bool):
-        if not 0 <= target < size:
-            raise UsageError(f"target must be a code from 0 to {size - 1}, not {target}")
-        return target
+    if isinstance(target, Integral) and not isinstance(target, bool):
+        code = int(target)
+        if not 0 <= code < size:
+            raise UsageError(f"{name} must be a code from 0 to {size - 1}, not {code}")
+        return code
     symbols = model.vocabulary.symbols if model.vocabulary is not None and not model.per_sequence else None
     names = symbols if model.words is None else model.words
     if names is None or len(names) != size:
-        raise UsageError(f"target must be a code from 0 to {size - 1}: what is predicted has no names, not {target!r}")
+        raise UsageError(f"{name} must be a code from 0 to {size - 1}: what is predicted has no names, not {target!r}")
     if not isinstance(target, str) or target not in names:
         near = get_close_matches(str(target), names, 3)
         listed = "one of " + " ".join(map(repr, names)) if size <= MANY else f"one of the {size} words it predicts"
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise UsageError(f"target must be {listed}, or its code, not {target!r}{hint}")
+        raise UsageError(f"{name} must be {listed}, or its code, not {target!r}{hint}")
     return names.index(target)
 
 

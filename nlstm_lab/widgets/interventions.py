@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.interventions import cut_along_text
+from nlstm_lab.probes.edits import BEFORE
 from nlstm_lab.probes.interventions import masked, refuse_sampling
 from nlstm_lab.probes.reading import encode, hidden_names, hidden_states, memory_states, names, reading, rows, state_of
-from nlstm_lab.probes.running import BEFORE
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Array, Given, ReadingWidget, next_symbols, of_trace, surprise
 

@@ -66,11 +66,9 @@ class PatchLab(ReadingWidget):
         symbols = [str(symbol) for symbol in ends["vocabulary"].values]
         gain = np.exp(ends[0].values) - np.exp(ends[1].values)
         right, wrong = given["right"] or symbols[int(gain.argmax())], given["wrong"] or symbols[int(gain.argmin())]
-        found = probes.patch_map(
+        found = probes.patch(
             self._networks[given["run"]],
-            *texts,
-            right=right,
-            wrong=wrong,
+            (*texts, right, wrong),
             watch=lambda share: step(share, "patching each memory at each character"),
         )
         squares = found["log_p"].values.reshape(-1, len(symbols))
@@ -80,7 +78,7 @@ class PatchLab(ReadingWidget):
             **clamped(self, given, "memory", found.sizes["memory"] - 1),
             "notice": "; ".join(dict.fromkeys(notice for _, notice in read if notice)),
             "answers": [right, wrong],
-            "preferences": [found.clean, found.corrupted],
+            "preferences": [float(found["clean"]), float(found["corrupted"])],
             "symbols": [str(symbol) for symbol in found["symbol"].values],
             "memories": [str(memory) for memory in found["memory"].values],
             "vocabulary": symbols,
@@ -94,5 +92,5 @@ class PatchLab(ReadingWidget):
         shape = len(self.memories), len(self.symbols)
         arrays = {name: np.frombuffer(getattr(self, name), "<f4").reshape(shape) for name in KINDS}
         coords = {"memory": self.memories, "symbol": ("time", self.symbols)}
-        about = dict(zip(("clean", "corrupted"), self.preferences, strict=True))
-        return patch_map(xr.Dataset({name: (("memory", "time"), each) for name, each in arrays.items()}, coords, about))
+        data: dict[str, Any] = {name: (("memory", "time"), each) for name, each in arrays.items()}
+        return patch_map(xr.Dataset(data | {"effect": self.preferences[0] - self.preferences[1]}, coords))

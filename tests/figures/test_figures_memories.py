@@ -13,9 +13,8 @@ def found():
     """The clean text is followed by 3 nats of preference, the corrupted one by -1: all that can be restored are 4."""
     patched = np.array([[0.0, 2.0, 4.0], [-4.0, 1.0, 6.0]])
     return xr.Dataset(
-        {"patched": (("memory", "time"), patched), "attributed": (("memory", "time"), patched / 2)},
+        {"patched": (("memory", "time"), patched), "attributed": (("memory", "time"), patched / 2), "effect": 4.0},
         coords={"memory": ["outer", "inner"], "time": range(3), "symbol": ("time", list("a\nb"))},
-        attrs={"clean": 3.0, "corrupted": -1.0},
     )
 
 
@@ -36,4 +35,4 @@ def test_a_patch_map_shows_shares_of_what_can_be_restored(found):
 
 def test_texts_with_the_same_preference_have_nothing_to_restore(found):
     with pytest.raises(UsageError):
-        figures.patch_map(found.assign_attrs(corrupted=3.0))
+        figures.patch_map(found.assign(effect=0.0))

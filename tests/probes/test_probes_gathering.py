@@ -103,9 +103,9 @@ def test_what_a_cut_costs_and_when():
     about |= {"memory": "inner", "kind": "zero"}
     kl = [1.0, 1.0, 4.0, 2.0]
     cuts = pd.DataFrame([{**about, "distance": k, "kl": v, "loss_increase": -v} for k, v in enumerate(kl)])
-    (told,) = probes.lost(cuts).to_dict("records")
+    (told,) = probes.total_effect(cuts).to_dict("records")
     assert (told["kl"], told["loss_increase"], told["lag"]) == (8.0, -8.0, (1 + 2 + 12 + 8) / 8)
-    (shifted,) = probes.lost(cuts.assign(distance=cuts["distance"] + 48)).to_dict("records")
+    (shifted,) = probes.total_effect(cuts.assign(distance=cuts["distance"] + 48)).to_dict("records")
     assert shifted["late"] == 6.0
 
 

@@ -36,7 +36,7 @@ def test_a_memory_that_nothing_reads_can_be_cut(driven, text):
     gate_bias(model.recurrent.layers[0].memory, "f", -1e4)  # f~ = 0: the inner memory is overwritten at every step
     measured = intervene(model, text, "zero", "inner", moments=MOMENTS, distance=20)
     assert np.abs(measured.kl).max() < 1e-6
-    assert np.abs(measured.loss - measured.loss_cut).max() < 1e-5
+    assert np.abs(measured.loss - measured.loss_ablated).max() < 1e-5
     assert intervene(model, text, "zero", "outer", moments=MOMENTS, distance=20).kl.max() > 1e-3
 
 
@@ -53,7 +53,7 @@ def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_say
             for held in (c, torch.zeros_like(c))
         )
     expected = -cut.gather(1, codes[61:91, None]).squeeze(1)
-    np.testing.assert_allclose(measured.loss_cut.sel(moment=60), expected, atol=1e-5)
+    np.testing.assert_allclose(measured.loss_ablated.sel(moment=60), expected, atol=1e-5)
     divergence = F.kl_div(cut, intact, log_target=True, reduction="none").sum(-1)  # D(intact | cut), not the other
     np.testing.assert_allclose(measured.kl.sel(moment=60), divergence, atol=1e-5)
 
@@ -81,7 +81,7 @@ def test_swapping_a_memory_with_itself_changes_nothing_and_with_another_text_doe
     with torch.no_grad():
         logits, _ = model(torch.cat([before, codes[60:65]])[:, None])
     expected = -logits.log_softmax(-1)[60:, 0].gather(1, codes[61:66, None]).squeeze(1)
-    np.testing.assert_allclose(measured.loss_cut[0], expected, atol=1e-5)
+    np.testing.assert_allclose(measured.loss_ablated[0], expected, atol=1e-5)
 
 
 def test_freezing_everything_lets_only_the_last_symbol_through(driven, text):
@@ -110,7 +110,7 @@ def test_attribution_finds_the_units_that_matter(driven, text):
     effects = unit_ablations(model, text, "inner", moments=MOMENTS, distance=6).set_index("unit")
     every = intervene(model, text, "zero", "inner", moments=MOMENTS, distance=6)
     assert effects.kl[3] == pytest.approx(float(every.kl.mean()), rel=1e-3)
-    assert effects.loss_increase[3] == pytest.approx(float((every.loss_cut - every.loss).mean()), rel=1e-2)
+    assert effects.loss_increase[3] == pytest.approx(float((every.loss_ablated - every.loss).mean()), rel=1e-2)
 
 
 def test_layers_of_a_stack_have_their_own_memories(driven, text):
@@ -167,7 +167,7 @@ def test_each_kind_is_an_edit_of_a_reading(network, text, kind, cell_type, memor
     edit = probes.zero if kind == "zero" else probes.put(component(model.recurrent, donor, memory))
     read = probes.run(model, codes[90:120], {(f"{memory} before", 0): edit}, keep=[], state=state)
     losses = torch.nn.functional.cross_entropy(read.logits, codes[91:121], reduction="none")
-    np.testing.assert_allclose(losses, cut.loss_cut[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(losses, cut.loss_ablated[0], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

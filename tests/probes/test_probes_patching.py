@@ -9,7 +9,7 @@ import nlstm_lab as lab
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes import patch_map
+from nlstm_lab.probes import patch
 from nlstm_lab.probes.patching import minimal_pairs
 
 OPEN = 20.0  # a pre-activation at which a sigmoid is 1 and a tanh too
@@ -55,28 +55,28 @@ def latch():
 def test_in_a_delay_line_each_moment_lights_in_its_own_cell():
     lag, model = 4, delay_line(4)
     clean, corrupted = "  a   ", "  b   "
-    found = patch_map(model, clean, corrupted, right="a", wrong="b")
+    found = patch(model, (clean, corrupted, "a", "b"))
     effect = found.clean - found.corrupted
     assert effect > 1
     # the word was read three characters ago; it goes on through h alone, one cell a step
     np.testing.assert_allclose(found.patched.sel(memory="h"), effect, rtol=1e-5)
     np.testing.assert_allclose(found.patched.sel(memory="cell"), 0, atol=1e-6)
-    later = patch_map(model, clean + " ", corrupted + " ", right="a", wrong="b")
-    assert later.clean - later.corrupted == pytest.approx(0, abs=1e-6)  # the line is four steps long
+    later = patch(model, (clean + " ", corrupted + " ", "a", "b"))
+    assert float(later.effect) == pytest.approx(0, abs=1e-6)  # the line is four steps long
     for step in range(lag - 1):  # patched unit by unit, it lights in the unit that holds it then
         lit = []
         for unit in range(lag):
             state = lab.probes.run(model, clean).trace.h[2 + step, 0].values
             edits = {("h before", 3 + step, (unit,)): lab.probes.put(float(state[unit]))}
             logits = lab.probes.run(model, corrupted, edits=edits).logits[-1]
-            lit.append(float(logits[1] - logits[2]) - found.corrupted)
+            lit.append(float(logits[1] - logits[2]) - float(found.corrupted))
         assert np.argmax(lit) == step
-        assert lit[step] == pytest.approx(effect, rel=1e-5)
-        assert sum(lit) == pytest.approx(effect, rel=1e-4)
+        assert lit[step] == pytest.approx(float(effect), rel=1e-5)
+        assert sum(lit) == pytest.approx(float(effect), rel=1e-4)
 
 
 def test_a_latch_lights_in_its_memory_at_every_step():
-    found = patch_map(latch(), "a    ", "b    ", right="a", wrong="b")
+    found = patch(latch(), ("a    ", "b    ", "a", "b"))
     effect = found.clean - found.corrupted
     assert effect > 1
     np.testing.assert_allclose(found.patched.sel(memory="inner"), effect, rtol=1e-5)
@@ -96,9 +96,9 @@ def test_in_a_counter_each_memory_restores_what_it_counted():
     with torch.no_grad():
         readout.weight[:] = torch.tensor([[0.0], [1.0], [-1.0]])
     model = lab.models.wrap(unit, readout=readout, vocabulary=" ab")
-    found = patch_map(model, "aab a b ", "bbb a b ", right="a", wrong="b")
+    found = patch(model, ("aab a b ", "bbb a b ", "a", "b"))
     counts = [2 * np.tanh(each * np.tanh(0.1)) for each in (1, -3)]
-    assert (found.clean, found.corrupted) == pytest.approx(counts, abs=1e-5)
+    assert (float(found.clean), float(found.corrupted)) == pytest.approx(counts, abs=1e-5)
     np.testing.assert_allclose(found.patched.sel(memory="cell"), counts[0] - counts[1], rtol=1e-4)
     np.testing.assert_allclose(found.patched.sel(memory="h"), 0, atol=1e-6)
     after = found.log_p.sel(memory="cell")
@@ -109,7 +109,7 @@ def test_in_a_counter_each_memory_restores_what_it_counted():
 def test_all_of_the_state_restores_all_of_the_preference(network):
     model = network(scale=2.0)
     clean, corrupted = "abc dij gh", "abc gij gh"
-    found = patch_map(model, clean, corrupted, right="a", wrong="b")
+    found = patch(model, (clean, corrupted, "a", "b"))
     clean_states = lab.probes.run(model, clean).trace
     for step in range(5, 10):
         edits = {
@@ -118,10 +118,10 @@ def test_all_of_the_state_restores_all_of_the_preference(network):
             ("h before", step): lab.probes.put(torch.from_numpy(clean_states.h.values[step - 1, 0])),
         }
         logits = lab.probes.run(model, corrupted, edits=edits).logits[-1]
-        assert float(logits[1] - logits[2]) == pytest.approx(found.clean, abs=1e-5)
+        assert float(logits[1] - logits[2]) == pytest.approx(float(found.clean), abs=1e-5)
         for k, memory in enumerate(("outer", "inner", "h")):  # and each alone is what the map has
             alone = lab.probes.run(model, corrupted, edits=dict([list(edits.items())[k]])).logits[-1]
-            expected = float(found.patched.sel(memory=memory)[step - 5]) + found.corrupted
+            expected = float(found.patched.sel(memory=memory)[step - 5]) + float(found.corrupted)
             assert float(alone[1] - alone[2]) == pytest.approx(expected, abs=1e-5)
 
 
@@ -130,14 +130,14 @@ def test_attribution_is_patching_to_first_order(network):
     with torch.no_grad():  # two symbols that are nearly the same make two states that are
         weight = model.recurrent.layers[0].weight_ih
         weight[:, 4] = weight[:, 5] + 1e-3 * torch.randn(len(weight), generator=torch.Generator().manual_seed(0))
-    found = patch_map(model, "abdij gh", "abeij gh", right="a", wrong="b")
+    found = patch(model, ("abdij gh", "abeij gh", "a", "b"))
     assert float(np.abs(found.patched).max()) > 1e-6
     np.testing.assert_allclose(found.attributed, found.patched, rtol=0.05, atol=3e-6)
 
 
 def test_texts_of_different_lengths_are_aligned_at_their_ends(network):
     model = network(scale=2.0)
-    found = patch_map(model, "a bad cab", "a bedded cab", right="a", wrong="b")
+    found = patch(model, ("a bad cab", "a bedded cab", "a", "b"))
     assert "".join(found.symbol.values) == "d cab"
     assert list(found.memory.values) == ["outer", "inner", "h"]
 
@@ -154,14 +154,78 @@ def test_texts_of_different_lengths_are_aligned_at_their_ends(network):
 )
 def test_what_cannot_be_compared_is_refused(network, texts, options, named):
     with pytest.raises(UsageError, match=named):
-        patch_map(network(), *texts, **({"right": "a", "wrong": "b"} | options))
+        patch(network(), (*texts, *({"right": "a", "wrong": "b"} | options).values()))
 
 
 def test_a_network_without_a_readout_is_refused(network):
     model = network()
     model.readout = None
     with pytest.raises(UsageError, match="readout"):
-        patch_map(model, "abc", "dbc", right="a", wrong="b")
+        patch(model, ("abc", "dbc", "a", "b"))
+
+
+PAIRS = [("abc dij gh", "abc gij gh"), ("a bad", "a bed"), ("he had a cab", "i had a cab")]
+
+
+def entropy(logits):
+    """A metric of one's own, of logits [n, outputs]."""
+    return torch.distributions.Categorical(logits=logits).entropy()
+
+
+@pytest.mark.parametrize("over", [("unit",), ("memory", "unit"), ("time",), ("memory", "time", "unit"), ()])
+def test_every_patch_is_an_edit_by_hand_along_whatever_axes(network, over):
+    model = network(scale=2.0)
+    found = patch(model, PAIRS, entropy, over, resamples=50)
+    assert found.patched.dims == ("pair", *over)
+    memories = {"outer": "c", "inner": "c", "h": "h"}
+    for k, (clean, corrupted) in enumerate(PAIRS):
+        donor, common = lab.probes.run(model, clean).trace, (5, 1, 10)[k]
+        for place in ({"memory": "inner", "time": common - 1, "unit": 3}, {"memory": "h", "time": 0, "unit": 7}):
+            steps = [place["time"]] if "time" in over else range(common)
+            names = [place["memory"]] if "memory" in over else memories
+            edits = []
+            for step in steps:
+                for name in names:
+                    held = donor[memories[name]].isel(time=len(clean) - common + step - 1)
+                    held = held.sel(memory=name) if memories[name] == "c" else held.sel(layer=1)
+                    units = [place["unit"]] if "unit" in over else list(range(8))
+                    where = (f"{name} before", len(corrupted) - common + step, units)
+                    edits.append((where, lab.probes.put(torch.from_numpy(held.values[units]))))
+            by_hand = entropy(lab.probes.run(model, corrupted, edits).logits[-1:])
+            mine = found.isel(pair=k).sel({axis: place[axis] for axis in over})
+            assert float(mine.patched + mine.corrupted) == pytest.approx(float(by_hand), abs=1e-5)
+    shorter = found.patched.isel(pair=1)
+    assert bool(shorter.isel(time=slice(1, None)).isnull().all()) if "time" in over else shorter.notnull().all()
+
+
+def test_shares_have_an_interval_over_pairs_and_none_where_texts_hardly_differ(network):
+    model = network(scale=2.0)
+    found = patch(model, [(*pair, "a", "b") for pair in PAIRS], over=("memory",))
+    expected = found.patched.sum("pair") / found.effect.sum()
+    np.testing.assert_allclose(found.share, expected, rtol=1e-6)
+    assert bool((found.low <= found.share).all() and (found.share <= found.high).all())
+    assert found.low.notnull().all()
+    alike = patch(model, PAIRS[0], lambda logits: 1 + 1e-6 * logits[:, 0])
+    assert alike.share.isnull().all()
+
+
+def test_classifiers_and_vectors_are_patched(network):
+    torch.manual_seed(0)
+    model = lab.models.wrap(nn.LSTM(3, 8), readout=nn.Linear(8, 4), words=("a", "b", "c", "d"))
+    model.per_sequence = True
+    one, end = torch.randn(9, 3), torch.randn(5, 3)
+    found = patch(model, (torch.cat((one, end)), torch.cat((-one, end)), "c", "d"), over=("memory", "time", "unit"))
+    assert dict(found.patched.sizes) == {"memory": 2, "time": 5, "unit": 8}
+    assert "symbol" not in found.coords
+    whole = patch(model, (torch.cat((one, end)), torch.cat((-one, end)), "c", "d"), over=())
+    assert float(whole.share) == pytest.approx(1, abs=1e-5)
+    for asked, said in (
+        ({"over": ("depth",)}, "over .*'memory'"),
+        ({"pairs": []}, "pairs"),
+        ({"metric": len}, "pairs"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            patch(**{"model": model, "pairs": [(one, -one, 0, 1)], **asked})
 
 
 def test_pairs_are_pairs():

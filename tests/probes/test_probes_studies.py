@@ -67,13 +67,13 @@ def test_gates_and_persistence_are_those_behind_the_start(study):
 @pytest.mark.slow
 def test_cuts_are_means_over_moments_of_the_first_half(study):
     model, excerpt, text = study
-    result = probes.cuts(model, excerpt).set_index(["memory", "kind", "distance"]).sort_index()
+    result = probes.ablations(model, excerpt).set_index(["memory", "kind", "distance"]).sort_index()
     moments = np.linspace(50, 450 - 12, 4).astype(int).tolist()
     for kind, other in (("zero", None), ("swap", text[450:])):
         cut = probes.intervene(model, text[:450], kind, "inner", moments=moments, distance=10, other=other)
         measured = result.loc["inner", kind]
         np.testing.assert_allclose(measured["kl"], cut.kl.mean("moment"), rtol=1e-4, atol=1e-6)
-        more = (cut.loss_cut - cut.loss).mean("moment")
+        more = (cut.loss_ablated - cut.loss).mean("moment")
         np.testing.assert_allclose(measured["loss_increase"], more, rtol=1e-3, atol=1e-5)
     assert set(result.index.get_level_values("memory")) == {"outer", "inner", "h"}
 
@@ -125,7 +125,7 @@ def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("measure", "least"), [(probes.cuts, 124), (probes.cell_cuts, 112)])
+@pytest.mark.parametrize(("measure", "least"), [(probes.ablations, 124), (probes.cell_cuts, 112)])
 def test_a_text_without_moments_behind_its_start_is_refused(study, monkeypatch, measure, least):
     model, excerpt, text = study
     monkeypatch.setattr(Excerpt, "read", lambda self: text[: least - 2])

@@ -57,5 +57,5 @@ def test_a_lens_and_a_patch_map_take_any_type(dtype):
     torch.manual_seed(0)
     parts = {"readout": nn.Linear(6, 4, dtype=dtype), "embedding": nn.Embedding(4, 3, dtype=dtype)}
     model = models.wrap(nn.LSTM(3, 6, dtype=dtype), vocabulary="abcd", **parts)
-    assert np.isfinite(probes.patch_map(model, "abcab", "abdab", right="a", wrong="b").patched).all()
+    assert np.isfinite(probes.patch(model, ("abcab", "abdab", "a", "b")).patched).all()
     assert probes.lens(model, "abcd" * 30, ahead=(0,), burn_in=10).ahead == (0,)

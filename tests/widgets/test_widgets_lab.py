@@ -150,9 +150,9 @@ def test_the_units_of_a_phrase_stand_beside_two_baselines() -> None:
 def test_a_patch_lab_shows_what_the_probe_measures_and_predicts() -> None:
     model, clean, corrupted = driven(), "a man sold it", "a men sold it"
     widget = lab.widgets.PatchLab([model, network(GRU, "other")], clean, corrupted, right="a", wrong="e")
-    found = lab.probes.patch_map(model, clean, corrupted, right="a", wrong="e")
+    found = lab.probes.patch(model, (clean, corrupted, "a", "e"))
     np.testing.assert_allclose(np.frombuffer(widget.patched, "<f4"), found.patched.values.ravel(), rtol=1e-4, atol=1e-7)
-    assert widget.preferences == pytest.approx([found.clean, found.corrupted])
+    assert widget.preferences == pytest.approx([float(found.clean), float(found.corrupted)])
     assert widget.memories == ["outer", "inner", "h"]
     codes = np.frombuffer(widget.likely, "<i2").reshape(2 + found.patched.size, -1)
     ends = [lab.probes.trace(model, text).log_p[-1].values for text in (clean, corrupted)]
@@ -160,7 +160,7 @@ def test_a_patch_lab_shows_what_the_probe_measures_and_predicts() -> None:
     assert codes[:, 0].tolist() == best
     np.testing.assert_allclose(
         lab.figures.data(widget.figure())["patched"].sum(),
-        float(found.patched.sum()) / (found.clean - found.corrupted),
+        float(found.patched.sum() / found.effect),
         rtol=1e-3,
     )
     widget.memory, widget.step = 2, 8
@@ -256,7 +256,7 @@ def test_an_ablation_is_what_the_probe_measures_and_so_is_that_of_each_unit(kind
         donor = {"kind": "swap", "other": other} if kind == "resample" else {"kind": "zero"}
         measured = lab.probes.intervene(model, TEXT, memory="inner", moments=[20], distance=len(TEXT) - 21, **donor)
         bits = np.frombuffer(widget.cut_surprises, "<f4")
-        np.testing.assert_allclose(bits[:-1] * np.log(2), measured.loss_cut[0], rtol=1e-4)
+        np.testing.assert_allclose(bits[:-1] * np.log(2), measured.loss_ablated[0], rtol=1e-4)
         np.testing.assert_allclose(np.frombuffer(widget.divergences, "<f4")[:-1], measured.kl[0], atol=1e-6)
         assert np.isnan(bits[-1])
     assert lab.figures.data(widget.figure())["time"].tolist() == list(range(8, len(TEXT)))
