@@ -14,6 +14,7 @@ import yaml
 
 import nlstm_lab as lab
 from nlstm_lab import execute, paths
+from nlstm_lab.figures import saving
 
 DOCS = Path(__file__).resolve().parent
 # what to read first, then what it rests on, then the tables; every other notebook follows by its number
@@ -162,7 +163,7 @@ def tally(name: str) -> str:
 @cache
 def manifest() -> list[dict[str, Any]]:
     """What is known of each saved figure."""
-    return lab.figures.manifest()
+    return saving.manifest()
 
 
 def grouped(runs: Iterable[str]) -> list[str]:

@@ -9,7 +9,8 @@ import pytest
 from catalogue import notebooks_by_figure
 
 import nlstm_lab as lab
-from nlstm_lab import figures, paths, targets
+from nlstm_lab import paths, targets
+from nlstm_lab.figures import saving
 
 # What is not drawn, and why.
 LEFT_OUT = {
@@ -99,7 +100,7 @@ def test_the_manifest_holds_what_the_notebooks_save_and_nothing_else() -> None:
     made_in = notebooks_by_figure()
     manifest = json.loads((paths.figures() / "manifest.json").read_text(encoding="utf-8"))
     assert [record["name"] for record in manifest] == sorted(made_in)
-    assert manifest == figures.manifest()
+    assert manifest == saving.manifest()
 
 
 def test_the_tables_beside_the_figures_are_those_of_the_notebooks() -> None:

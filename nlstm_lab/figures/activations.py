@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
+from unicodedata import east_asian_width
 
 import numpy as np
 import pandas as pd
@@ -13,18 +14,17 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.panels import memory_label
+from nlstm_lab.figures.plots import memory_label
 from nlstm_lab.figures.plotted import LIVE, attach
-from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, look, sheet, styled
+from nlstm_lab.figures.style import DIVERGING, MONO, PAGE, glyph, look, shades, sheet, styled, write
 
 Values = Literal["printed", "tanh", "raw"]
-MONO = "monospace"
 
 # inches; a cell is so high, and at least as wide as a character of the text under it needs
 CELL, TITLE, TEXT, LINE_GAP, BAR = 0.083, 0.14, 0.125, 0.10, 0.40
 MARGIN, PANEL_GAP = 0.26, 0.12
 DIGIT, LETTER = 0.053, 0.055  # of the number of a cell, and of a title
-WIDE, NARROW = (0.083, 7.2), (0.066, 6.6)  # inches a character, and its font size
+FULL, WIDE, NARROW = (0.105, 6.6), (0.083, 7.2), (0.066, 6.6)  # inches a character (a Chinese one), and its font size
 MANY = 250  # characters, from which on narrow ones keep a figure on a page
 
 
@@ -70,11 +70,7 @@ def _symbols(trace: xr.Dataset) -> Sequence[str]:
 
 @styled
 def cell_activations(
-    trace: xr.Dataset,
-    units: int | Sequence[int] = 7,
-    values: Values = "printed",
-    width: float = PAGE,
-    ax: Axes | None = None,
+    trace: xr.Dataset, units: int | Sequence[int] = 7, values: Values = "printed", width: float = PAGE
 ) -> Figure:
     """Every memory of `trace` side by side, the innermost (or highest) on the left, as the paper prints them.
 
@@ -99,39 +95,43 @@ def cell_activations(
     306
     """
     frame = activation_frame(trace, units, values)
-    memories = list(dict.fromkeys(frame["memory"]))
+    memories, shown = (list(dict.fromkeys(frame[name])) for name in ("memory", "unit"))
     symbols = _symbols(trace)
     panel = (width - MARGIN) / len(memories)
-    pitch, font = WIDE if panel > 2.5 and len(symbols) <= MANY else NARROW
+    full = any(east_asian_width(letter) in "WF" for symbol in symbols for letter in symbol)
+    pitch, font = FULL if full else WIDE if panel > 2.5 and len(symbols) <= MANY else NARROW
     per_line = int((panel - PANEL_GAP) / pitch)
     if per_line < 1:
         raise ValueError(f"{len(memories)} memories side by side need more than {width} inches")
-    lines = balanced(symbols, per_line)
+    lines = _balanced(symbols, per_line)
     pitch = (panel - PANEL_GAP) / max(stop - start for start, stop in lines)
-    shown = list(dict.fromkeys(frame["unit"]))
     titles = {memory: _title(frame, memory, panel) for memory in memories}
     top = TITLE * (1 + max(title.count("\n") for title in titles.values())) + 0.04
     block = len(shown) * CELL + TEXT + LINE_GAP
     height = top + block * len(lines) + BAR
-    figure, ax = sheet(ax, width, height)
-    grids = {memory: _grid(frame, memory).loc[shown].to_numpy() for memory in memories}
-    bounded = values != "raw"
-    beside: dict[str, Any] = {"ha": "right", "fontsize": 6}
+    figure, ax = sheet(width, height)
     for k, memory in enumerate(memories):
         x = MARGIN + k * panel + PANEL_GAP / 2
-        ax.text(x, top - 0.05, titles[memory], va="baseline", fontsize=7, linespacing=1.15)
-        limit = 1.0 if bounded else float(np.nanmax(np.abs(grids[memory]), initial=1e-12))
+        write(ax, x, top - 0.05, titles[memory], linespacing=1.15)
+        mine = frame[frame["memory"] == memory]
+        grid = mine.pivot(index="unit", columns="time", values="value").loc[shown].to_numpy()
+        limit = 1.0 if values != "raw" else float(np.nanmax(np.abs(grid), initial=1e-12))
         norm = Normalize(-limit, limit)
         for row, (start, stop) in enumerate(lines):
             y = top + row * block
-            _block(ax, x, y, grids[memory][:, start:stop], symbols, start, norm, pitch, font)
+            _block(ax, x, y, grid[:, start:stop], norm, pitch)
+            for step, words in _ticks(symbols, start, stop).items():
+                write(ax, x + (step - start + 0.5) * pitch, y + len(shown) * CELL + 0.095, words, "center", font,
+                      family=MONO)  # fmt: skip
             if k == 0:
-                for unit_row, unit in enumerate(shown):
-                    ax.text(x - 0.03, y + (unit_row + 0.5) * CELL, str(unit), va="center_baseline", **beside)
-                at = x - 0.05 - DIGIT * len(str(max(shown))), y + len(shown) * CELL / 2
-                ax.text(*at, "cell", rotation=90, va="center", **beside)
-        if not bounded or k == 0:
-            _colour_bar(ax, x + (panel - PANEL_GAP - 1.1) / 2 if not bounded else width / 2 - 0.55, height, norm)
+                for place, unit in enumerate(shown):
+                    write(ax, x - 0.03, y + (place + 0.5) * CELL, str(unit), "right", 6, va="center_baseline")
+                left = x - 0.05 - DIGIT * len(str(max(shown)))
+                write(ax, left, y + len(shown) * CELL / 2, "cell", "right", 6, rotation=90, va="center")
+        if values == "raw" or k == 0:
+            middle = x + (panel - PANEL_GAP) / 2 if values == "raw" else width / 2
+            write(ax, middle, height - BAR + 0.13, "activation", "center")
+            shades(ax, middle - 0.4, height - BAR + 0.17, DIVERGING, norm, f"−{limit:.3g}", f"{limit:.3g}", 0.8)
     return attach(figure, frame, {"value": LIVE})
 
 
@@ -154,32 +154,19 @@ def wrap(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
     return list(pairwise([*breaks, len(symbols)]))
 
 
-def balanced(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
+def _balanced(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
     """As few lines as `wrap` needs, the longest of them as short as it can be."""
     fewest = len(wrap(symbols, per_line))
     shortest = next(width for width in range(1, per_line + 1) if len(wrap(symbols, width)) <= fewest)
     return wrap(symbols, shortest)
 
 
-def _block(
-    ax: Axes,
-    x: float,
-    y: float,
-    grid: np.ndarray,
-    symbols: Sequence[str],
-    start: int,
-    norm: Normalize,
-    pitch: float,
-    font: float,
-) -> None:
-    """One line of text, from step `start`, under its cells: [cells, steps] with the upper left corner at (x, y)."""
+def _block(ax: Axes, x: float, y: float, grid: np.ndarray, norm: Normalize, pitch: float) -> None:
+    """The cells of one line of text: [cells, steps] with the upper left corner at (x, y)."""
     rows, columns = grid.shape
     across, down = x + pitch * np.arange(columns + 1), y + CELL * np.arange(rows + 1)
     ax.pcolormesh(across, down, grid, cmap=DIVERGING, norm=norm, edgecolors="#d9d9d9", linewidth=0.25)
     ax.plot([x, x + columns * pitch], [down[-1] + 0.006] * 2, color="#b0b0b0", linewidth=0.4)
-    for k, words in _ticks(symbols, start, start + columns).items():
-        place = x + (k - start + 0.5) * pitch, down[-1] + 0.095
-        ax.text(*place, words, ha="center", va="baseline", fontsize=font, family=MONO)
 
 
 def _ticks(symbols: Sequence[str], start: int, stop: int) -> dict[int, str]:
@@ -187,22 +174,3 @@ def _ticks(symbols: Sequence[str], start: int, stop: int) -> dict[int, str]:
     if any(symbols):
         return {k: glyph(symbols[k]) for k in range(start, stop)}
     return {k: str(k) for k in range(-(-start // 10) * 10, stop, 10)}
-
-
-def _colour_bar(ax: Axes, x: float, height: float, norm: Normalize) -> None:
-    """A bar of 1.1 inches near the lower edge, with its name, its ends and its middle."""
-    edges = np.linspace(0, 1.1, 129)
-    shades = np.linspace(norm.vmin, norm.vmax, 128)[None]  # type: ignore[arg-type]
-    top = height - BAR + 0.16
-    ax.pcolormesh(x + edges, [top, top + 0.07], shades, cmap=DIVERGING, norm=norm, linewidth=0)
-    corners = np.array([[0, 0], [1.1, 0], [1.1, 0.07], [0, 0.07], [0, 0]])
-    ax.plot(x + corners[:, 0], top + corners[:, 1], color="#808080", linewidth=0.4)
-    ax.text(x + 0.55, top - 0.03, "activation", ha="center", va="baseline", fontsize=7)
-    limit = f"{norm.vmax:.3g}"
-    for place, text in ((0, f"−{limit}"), (0.55, "0"), (1.1, limit)):
-        ax.text(x + place, top + 0.165, text, ha="center", va="baseline", fontsize=6)
-
-
-def _grid(frame: pd.DataFrame, memory: str) -> pd.DataFrame:
-    """Units by steps of one memory."""
-    return frame[frame["memory"] == memory].pivot(index="unit", columns="time", values="value")

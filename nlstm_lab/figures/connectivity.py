@@ -1,32 +1,30 @@
 """Connectivity: the article's figure for one sentence."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.activations import MONO, wrap
+from nlstm_lab.figures.activations import wrap
 from nlstm_lab.figures.plotted import LIVE, attach
-from nlstm_lab.figures.style import DIVERGING, PAGE, in_order, look, sheet, styled
+from nlstm_lab.figures.style import DIVERGING, MONO, PAGE, STRENGTH, in_order, look, shades, sheet, styled, write
 
 Scale = Literal["row", "figure", "log"]
-STRENGTH = LinearSegmentedColormap.from_list("strength", ["#ffffff", "#c6def0", "#6aaad2", "#2166ac", "#053061"])
 DECADES = 4  # of a logarithmic scale: what is weaker is as good as nothing
 
 # inches: a character's width and height, and what stands around a facet's lines
 PITCH, LINE, TITLE, GAP, BAR, SIDE = 0.083, 0.175, 0.22, 0.10, 0.36, 0.06
+LETTER = 0.053  # of 7 points
 
 
 @styled
-def connectivity_sentence(
-    data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row", width: float = PAGE, ax: Axes | None = None
-) -> Figure:
+def connectivity_sentence(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row", width: float = PAGE) -> Figure:
     """Which characters the prediction at position `at` depends on, a facet for each network (Madsen's article).
 
     Signed connectivities are red where negative.
@@ -45,30 +43,38 @@ def connectivity_sentence(
     names = in_order(data)
     symbols = [str(symbol) for symbol in data[names[0]]["symbol"].values]
     lines = wrap(symbols, int((width - 2 * SIDE) / PITCH))
-    facet = TITLE + LINE * len(lines) + GAP
+    said = {name: _said(data[name].isel(time=at)) for name in names}
+    narrow = max(map(len, said.values())) * LETTER + 0.8 > width  # then what is predicted has a line of its own
+    title = TITLE * (2 if narrow else 1)
+    facet = title + LINE * len(lines) + GAP
     height = facet * len(names) + BAR
-    figure, ax = sheet(ax, width, height)
+    figure, ax = sheet(width, height)
     colours, norm = (DIVERGING, Normalize(-1, 1)) if signed else (STRENGTH, Normalize(0, 1))
     for k, name in enumerate(names):
         top = k * facet
-        ax.text(SIDE, top + TITLE - 0.06, look(name).label, color=look(name).colour, fontweight="bold")
+        write(ax, SIDE, top + TITLE - 0.06, look(name).label, color=look(name).colour, fontweight="bold")
+        place, align = (SIDE, "left") if narrow else (width - SIDE, "right")
         # words are no formula, whatever dollar signs they have
-        style: dict[str, Any] = {"ha": "right", "fontsize": 7, "parse_math": False}
-        selected = data[name].isel(time=at)
-        likeliest = zip(selected["prediction"].values, selected["probability"].values, strict=True)
-        words = ",  ".join(f"{word} {100 * p:.0f} %" for word, p in likeliest)
-        said = f"target: {selected['target'].item() or 'none'}    likeliest: {words}"
-        ax.text(width - SIDE, top + TITLE - 0.06, said, **style)
-        shades = frame.loc[frame["model"] == name, "shade"].to_numpy()
+        write(ax, place, top + title - 0.06, said[name], align, parse_math=False)
+        shade = frame.loc[frame["model"] == name, "shade"].to_numpy()
         for row, (start, stop) in enumerate(lines):
-            y = top + TITLE + row * LINE
+            y = top + title + row * LINE
             across = SIDE + PITCH * np.arange(stop - start + 1)
-            drawn: dict[str, Any] = {"cmap": colours, "norm": norm, "linewidth": 0}
-            ax.pcolormesh(across, [y, y + LINE - 0.03], shades[None, start:stop], **drawn)
-            for place in range(start, stop):
-                _character(ax, SIDE + (place - start + 0.5) * PITCH, y, symbols[place], shades[place], place - at)
-    _bar(ax, width, height, colours, norm, scale)
+            ax.pcolormesh(across, [y, y + LINE - 0.03], shade[None, start:stop], cmap=colours, norm=norm, linewidth=0)
+            for here in range(start, stop):
+                _character(ax, SIDE + (here - start + 0.5) * PITCH, y, symbols[here], shade[here], here - at)
+    whose = {"row": "its own largest", "log": "the largest, logarithmic"}.get(scale, "the largest of all")
+    weakest = f"10$^{{-{DECADES}}}$ or less" if scale == "log" else f"{norm.vmin:.0f}"
+    left = SIDE + LETTER * (len(weakest) if scale != "log" else 11)
+    shades(ax, left, height - BAR + 0.09, colours, norm, weakest, f"1, connectivity as a share of {whose}", 0.7)
     return attach(figure, frame, {"connectivity": LIVE, "shade": LIVE})
+
+
+def _said(selected: xr.Dataset) -> str:
+    """What the selected prediction should be, and what it is."""
+    likeliest = zip(selected["prediction"].values, selected["probability"].values, strict=True)
+    words = ",  ".join(f"{word} {100 * p:.0f} %" for word, p in likeliest)
+    return f"target: {selected['target'].item() or 'none'}    likeliest: {words}"
 
 
 def sentence_frame(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row") -> pd.DataFrame:
@@ -104,18 +110,4 @@ def _character(ax: Axes, x: float, y: float, symbol: str, shade: float, place: i
         corners = np.array([[-0.5, 0], [0.5, 0], [0.5, 1], [-0.5, 1], [-0.5, 0]]) * (PITCH, LINE - 0.03)
         ax.plot(x + corners[:, 0], y + corners[:, 1], color="#b2182b", linewidth=1.0)
     colour = "#b0b0b0" if place > 0 else "white" if abs(shade) > 0.6 else "#1c1c1c"
-    style: dict[str, Any] = {"fontsize": 7, "family": MONO, "color": colour, "parse_math": False}
-    ax.text(x, y + 0.105, symbol.strip(), ha="center", va="baseline", **style)
-
-
-def _bar(ax: Axes, width: float, height: float, colours: Colormap, norm: Normalize, scale: Scale) -> None:
-    """What the shades mean."""
-    low, high = float(norm.vmin or 0), float(norm.vmax or 1)
-    left, top = width / 2 - 0.7, height - BAR + 0.06
-    shades = np.linspace(low, high, 128)
-    ax.pcolormesh(left + np.linspace(0, 1.4, 129), [top, top + 0.07], shades[None], cmap=colours, norm=norm)
-    all_of = "of the largest of all"
-    whose = {"row": "of its own largest", "log": f"{all_of}, logarithmic"}.get(scale, all_of)
-    weakest = f"10$^{{-{DECADES}}}$ or less" if scale == "log" else f"{low:.0f}"
-    ax.text(left - 0.05, top + 0.06, weakest, ha="right", va="baseline", fontsize=6)
-    ax.text(left + 1.45, top + 0.06, f"1, connectivity as a share {whose}", va="baseline", fontsize=6)
+    write(ax, x, y + 0.105, symbol.strip(), "center", family=MONO, color=colour, parse_math=False)

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.connectivity import STRENGTH
-from nlstm_lab.figures.panels import panels
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import PAGE, look, styled
+from nlstm_lab.figures.sheets import Point
+from nlstm_lab.figures.style import COLUMN, PAGE, STRENGTH, look, shades, sheet, styled, write
 
 DECADES = 8  # of the unrolled network's shades: what is weaker is white
+TITLE, ROW, RADIUS = 0.4, 0.36, 0.1  # inches: above a network, of a row, and of a state
 DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)  # neighbours alone would end where the units begin to part
 
 
@@ -24,10 +24,11 @@ def unrolled_networks(
     means: pd.DataFrame,
     models: Sequence[str],
     distances: Sequence[int] = DISTANCES,
-    width: float = PAGE,
-    ax: Axes | None = None,
+    width: float = COLUMN,
 ) -> Figure:
     """Networks unrolled back from their last step: each h and each input as dark as the gradient that reaches it.
+
+    They stand below each other in a column, side by side on a page's width.
 
     The gradient is that of the last hidden state. A shade is a logarithm over eight decades, relative to the same row's
     at distance 0, so that rows and networks are compared by how they fade.
@@ -41,18 +42,17 @@ def unrolled_networks(
         UsageError: There is no such model or distance, or there are several conditions.
     """
     frames = [_faded(means, model, distances) for model in models]
-    rows = max(frame["where"].nunique() for frame in frames)
-    pitch = width / len(models) / (len(distances) + 1)
-    figure, axes = panels(ax, 1, len(models), width, pitch * (rows + 2))
-    for panel, model, frame in zip(axes[0], models, frames, strict=True):
-        _unrolled(panel, frame, distances, rows)
-        panel.set_title(", ".join([look(model).label, *frame.attrs["conditions"]]), fontsize=7)
-    panel, left, y = axes[0, 0], 0.0, -1.35  # what the shades mean
-    shades = np.linspace(0, 1, 128)[None]
-    panel.pcolormesh(np.linspace(left, 2.2, 129), [y, y + 0.25], shades, cmap=STRENGTH, linewidth=0)
-    panel.text(left - 0.1, y + 0.12, f"10$^{{-{DECADES}}}$", ha="right", va="center", fontsize=6)
-    words = "1, gradient relative to the same row's at $t$, logarithmic"
-    panel.text(2.3, y + 0.12, words, va="center", fontsize=6)
+    abreast = len(models) if width > PAGE - 0.5 else 1
+    wide, rows = width / abreast, max(frame["where"].nunique() for frame in frames)
+    tall = TITLE + ROW * rows + 0.3
+    height = tall * -(-len(models) // abreast) + 0.2
+    figure, ax = sheet(width, height)
+    for k, (model, frame) in enumerate(zip(models, frames, strict=True)):
+        left, top = k % abreast * wide, k // abreast * tall
+        write(ax, left + 0.04, top + 0.13, ", ".join([look(model).label, *frame.attrs["conditions"]]))
+        _unrolled(ax, frame, distances, left + 0.25, top + TITLE, (wide - 0.3) / len(distances))
+    words = "1, gradient relative to the same row's at $t$"
+    shades(ax, 0.3, height - 0.14, STRENGTH, Normalize(-DECADES, 0), f"10$^{{-{DECADES}}}$", words, 0.7)
     return attach(figure, pd.concat(frames, ignore_index=True))
 
 
@@ -71,32 +71,34 @@ def _faded(means: pd.DataFrame, model: str, distances: Sequence[int]) -> pd.Data
     return frame.assign(model=model)
 
 
-def _unrolled(ax: Axes, frame: pd.DataFrame, distances: Sequence[int], height: int) -> None:
-    """One network; height: rows of the highest one beside it."""
+def _unrolled(ax: Axes, frame: pd.DataFrame, distances: Sequence[int], left: float, top: float, pitch: float) -> None:
+    """One network: a column a distance, the nearest at the right."""
     rows = sorted(frame["where"].unique(), key=lambda where: (where != "input", where))
-    steps = len(distances)
-    ax.set(xlim=(-0.9, steps), ylim=(-1.45, height + 0.55), aspect="equal")
-    ax.axis("off")
     norm = Normalize(-DECADES, 0)
-    place = {distance: steps - 1 - k for k, distance in enumerate(distances)}
+    steps = len(distances)
+
+    def at(k: int, row: int) -> Point:
+        return left + (steps - k - 0.5) * pitch, top + (len(rows) - row - 0.5) * ROW
+
     for where, lag, value in frame[["where", "lag", "value"]].itertuples(index=False):
-        x, y = place[lag], rows.index(where)
-        _arrow(ax, (x, y), (x, y + 1), last=lag == 0 or y + 1 < len(rows))
-        if y and lag:
-            _arrow(ax, (x, y), (x + 1, y), last=True, dotted=lag - distances[steps - 2 - x] > 1)
+        k, row = list(distances).index(lag), rows.index(where)
+        _arrow(ax, at(k, row), at(k, row + 1), faint=k > 0 and row + 1 == len(rows))
+        if row and k:
+            _arrow(ax, at(k, row), at(k - 1, row), dotted=lag - distances[k - 1] > 1)
         shade = STRENGTH(norm(max(value, -DECADES)))
-        ax.add_patch(Circle((x, y), 0.27, facecolor=shade, edgecolor="#404040", linewidth=0.7, zorder=3))
-    for lag, x in place.items():
-        ax.text(x, -0.62, f"$t-{lag}$" if lag else "$t$", ha="center", fontsize=6)
-    for y, where in enumerate(rows):
-        ax.text(-0.42, y, f"$h^{{{where.split()[-1]}}}$" if y else "$x$", ha="right", va="center", fontsize=7)
-    ax.text(steps - 1, len(rows) + 0.02, "target", ha="center", va="bottom", fontsize=6)
+        ax.add_patch(Circle(at(k, row), RADIUS, facecolor=shade, edgecolor="#404040", linewidth=0.7, zorder=3))
+    for k, lag in enumerate(distances):
+        write(ax, at(k, 0)[0], at(k, 0)[1] + 0.24, f"$t-{lag}$" if lag else "$t$", "center", 6)
+    for row, where in enumerate(rows):
+        words = f"$h^{{{where.split()[-1]}}}$" if row else "$x$"
+        write(ax, at(steps - 1, row)[0] - 0.14, at(0, row)[1], words, "right", va="center")
+    write(ax, *at(0, len(rows)), "target", "center", 6)
 
 
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], last: bool, dotted: bool = False) -> None:
+def _arrow(ax: Axes, start: Point, end: Point, faint: bool = False, dotted: bool = False) -> None:
     """From node to node; faint where no gradient is computed, dotted where steps are left out."""
     begin, arrive = np.array(start), np.array(end)
-    reach = 0.3 * (arrive - begin)
+    away = (arrive - begin) / np.hypot(*(arrive - begin)) * (RADIUS + 0.015)
     style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0}
-    style |= {"color": "#404040" if last else "#d0d0d0", "linestyle": (0, (1, 2)) if dotted else "-"}
-    ax.annotate("", tuple(arrive - reach), tuple(begin + reach), arrowprops=style)
+    style |= {"color": "#d0d0d0" if faint else "#404040", "linestyle": (0, (1, 2)) if dotted else "-"}
+    ax.annotate("", tuple(arrive - away), tuple(begin + away), arrowprops=style)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.panels import panels
+from nlstm_lab.figures.plots import subplots
 from nlstm_lab.figures.plotted import attach
 from nlstm_lab.figures.style import PAGE, styled
 
@@ -20,7 +20,7 @@ INK = "#1c1c1c"
 
 
 @styled
-def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAGE, ax: Axes | None = None) -> Figure:
+def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAGE) -> Figure:
     """Figure 5: a line of handwriting, each segment in another colour: by the lifted pen, and by z of a layer.
 
     The line is as wide as the page, so the two stand above each other instead of side by side.
@@ -44,7 +44,7 @@ def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAG
     parts = f"{z.sum()} of {_count(len(z), 'point')}: {'one segment' if segments == 1 else f'{segments} segments'}"
     titles = (f"pen lifted: {_count(lifted.sum(), 'time')}", f"$z^{layer}=1$ at {parts}")
     tall = max((y.max() - y.min()) / max(x.max() - x.min(), 1) * (width - 0.1), 0.2)
-    figure, axes = panels(ax, 2, 1, width, 2 * (tall + 0.3), sharex=True, sharey=True)
+    figure, axes = subplots(2, 1, width=width, height=2 * (tall + 0.3), sharex=True, sharey=True)
     for panel, ends, title in zip(axes[:, 0], (lifted, z), titles, strict=True):
         _path(panel, x, y, lifted, np.concatenate([[0], np.cumsum(ends)[:-1]]))
         panel.set_title(title, fontsize=7, pad=3)
@@ -72,9 +72,7 @@ def _path(panel: Axes, x: NDArray[np.float64], y: NDArray[np.float64], lifted: N
 
 
 @styled
-def handwriting_samples(
-    lines: Mapping[str, Sequence[Mapping[str, NDArray[np.int_]]]], width: float = PAGE, ax: Axes | None = None
-) -> Figure:
+def handwriting_samples(lines: Mapping[str, Sequence[Mapping[str, NDArray[np.int_]]]], width: float = PAGE) -> Figure:
     """Lines that a network wrote, all at one scale: a panel for each setting (a temperature), its lines stacked.
 
     Args:
@@ -92,7 +90,7 @@ def handwriting_samples(
     edge = 0.01 * across.sum()  # or a stroke would lose half its breadth there
     across, tall = across + 2 * edge, down.max() + 2 * edge
     height = min(0.3 + (width - 0.2) * tall / across.sum(), width)
-    figure, axes = panels(ax, 1, len(lines), width, height, width_ratios=across)
+    figure, axes = subplots(1, len(lines), width=width, height=height, width_ratios=across)
     frames = []
     for panel, (setting, drawn), wide in zip(axes[0], placed.items(), across, strict=True):
         for k, (points, line) in enumerate(zip(drawn, lines[setting], strict=True)):

@@ -3,12 +3,10 @@
 Every arrow of figure 1 follows from the boundaries by equations 2 to 7. In figure 2 filled boxes have weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from nlstm_lab.figures.sheets import CANDIDATE, GATE, INK, PLAIN, RADIUS, Sheet
 from nlstm_lab.figures.style import OPERATIONS, PAGE, styled
@@ -17,7 +15,6 @@ COPY, UPDATE, FLUSH = (OPERATIONS[name].colour for name in ("COPY", "UPDATE", "F
 QUIET = "#b4b4b4"  # a state that is copied
 STEP, LAYER, NODE = 0.335, 0.62, 0.105
 DOTS = (0, (1, 1.4))
-MARGIN = 0.4  # of figure 2, at the left
 BRIDGE = 0.05  # half of the gap that a wire leaves for the one it passes
 Kind = Literal["given", "found"]
 
@@ -27,34 +24,42 @@ FOUND = ([0, 0, 0, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0, 1, 0])
 
 
 @styled
-def hierarchical_architectures(width: float = PAGE, ax: Axes | None = None) -> Figure:
+def hierarchical_architectures(width: float = PAGE) -> Figure:
     """Figure 1: a hierarchical RNN to which word boundaries are given, and an HM-RNN that finds its own.
 
     Args:
-        width: Inches, 5.4 at least.
+        width: Inches, 3 at least.
 
     Raises:
         UsageError: The width has no room for the letters.
     """
-    sheet = Sheet(width, 2.85, ax)
-    sheet.text(0.1, 2.72, "(a) HRNN: the ends of words are given", align="left")
-    _unrolled(sheet, 0.34, 1.1, TEXT, WORDS, "given")
-    sheet.text(3.5, 2.72, "(b) HM-RNN: each layer finds its own boundaries", align="left")
-    _unrolled(sheet, 3.74, 1.1, TEXT, FOUND, "found")
-    flush = "FLUSH: in (a) the upper state replaces the layer's own;"
-    legend = ((0.3, 0.44, UPDATE, "UPDATE"), (1.4, 0.44, QUIET, "COPY"), (0.3, 0.24, FLUSH, flush))
-    sheet.text(0.62, 0.09, "in (b) the cell starts anew, and reads the layer above", align="left")
-    for x, y, colour, words in legend:
+    sheet = Sheet(width, [1.72, 0.5], [2.22, 0.5])
+    sheet.next()
+    sheet.text(0.1, 1.6, "(a) HRNN: the ends of words are given", align="left")
+    _unrolled(sheet, TEXT, WORDS, "given")
+    sheet.next()
+    for x, y, colour, words in (
+        (0.1, 0.38, UPDATE, "UPDATE"),
+        (1.2, 0.38, QUIET, "COPY"),
+        (0.1, 0.2, FLUSH, "FLUSH:"),
+    ):
         sheet.arrow((x, y), (x + 0.26, y), colour, 1.1, dashes=DOTS if colour == QUIET else "-")
         sheet.text(x + 0.32, y, words, align="left")
-    for x, fill, words in ((2.4, "white", "$z=1$: a segment ends"), (4.0, "black", "$z=0$")):
-        _square(sheet, x, 0.44, fill)
-        sheet.text(x + 0.1, 0.44, words, align="left")
+    sheet.text(0.84, 0.2, "in (a) from the layer above alone,", align="left")
+    sheet.text(0.84, 0.06, "in (b) from it too, the cell anew", align="left")
+    sheet.next()
+    sheet.text(0.1, 2.1, "(b) HM-RNN: each layer finds its own boundaries", align="left")
+    _unrolled(sheet, TEXT, FOUND, "found")
+    sheet.next()
+    for y, ends, words in ((0.38, True, "$z=1$: a segment ends"), (0.2, False, "$z=0$: none does")):
+        sheet.square(0.2, y, ends)
+        sheet.text(0.3, y, words, align="left")
     return sheet.finish()
 
 
-def _unrolled(sheet: Sheet, x: float, y: float, text: str, z: Sequence[Sequence[int]], kind: Kind) -> None:
-    """States of every layer along a text, lower left state at (x, y); the top layer has no boundaries."""
+def _unrolled(sheet: Sheet, text: str, z: Sequence[Sequence[int]], kind: Kind) -> None:
+    """States of every layer along a text; the top layer has no boundaries."""
+    x, y = 0.34, 0.56
     layers = [*z, [0] * len(text)]
     for t, symbol in enumerate(text):
         across = x + t * STEP
@@ -77,100 +82,92 @@ def _unrolled(sheet: Sheet, x: float, y: float, text: str, z: Sequence[Sequence[
             if k and heard:
                 sheet.arrow((across, up - LAYER), (across, up), colour, 0.9, shrink=NODE)
             if k < len(layers) - 1:
-                _square(sheet, across + 0.1, up + 0.125, "white" if ends[t] else "black")
+                sheet.square(across + 0.1, up + 0.125, ends[t] == 1)
     for k in range(len(layers)):
         sheet.text(x - 0.16, y + k * LAYER, f"$h^{k + 1}$", align="right")
 
 
-def _square(sheet: Sheet, x: float, y: float, fill: str) -> None:
-    half = 0.036
-    patch = Rectangle(
-        (sheet.across(x) - half, y - half), 2 * half, 2 * half, facecolor=fill, edgecolor=INK, linewidth=0.6, zorder=7
-    )
-    sheet.ax.add_patch(patch)
-    sheet.note("boundary", "1" if fill == "white" else "0", x, y)
-
-
 @styled
-def hierarchical_gating(width: float = PAGE, ax: Axes | None = None) -> Figure:
+def hierarchical_gating(width: float = PAGE) -> Figure:
     """Figure 2: a layer's step (equations 2 to 9) on the left, the output module of three layers on the right.
 
     Args:
-        width: Inches, 5.4 at least.
+        width: Inches, 3 at least.
 
     Raises:
         UsageError: The width has no room for the letters.
     """
-    sheet = Sheet(width, 3.34, ax, left=MARGIN)
-    sheet.text(0.1 - MARGIN, 3.22, r"a layer $\ell$ at step $t$", align="left")
+    sheet = Sheet(width, [3.45], [3.45])
+    sheet.next()
+    sheet.text(0.06, 3.35, r"a layer $\ell$ at step $t$", align="left")
     _gating(sheet)
-    sheet.text(4.35, 3.22, "the output module", align="left")
+    sheet.next()
+    sheet.text(0.06, 3.35, "the output module", align="left")
     _output(sheet)
     return sheet.finish()
 
 
 def _gating(sheet: Sheet) -> None:
     """Three sums, two of them gated by boundaries, into four gates and a detector."""
-    bus, gates = 0.98, 1.42
+    bus, gates, detector = 1.18, 1.6, 2.6
     inputs = (
-        (0.55, r"$h_{t-1}^{\ell+1}$", r"$U_{\ell+1}^{\ell}$", r"$z_{t-1}^{\ell}$"),
+        (0.75, r"$h_{t-1}^{\ell+1}$", r"$U_{\ell+1}^{\ell}$", r"$z_{t-1}^{\ell}$"),
         (1.45, r"$h_{t-1}^{\ell}$", r"$U_{\ell}^{\ell}$", ""),
         (2.1, r"$h_{t}^{\ell-1}$", r"$W_{\ell-1}^{\ell}$", r"$z_{t}^{\ell-1}$"),
     )
     for x, state, weights, boundary in inputs:
-        sheet.text(x, 0.12, state)
-        sheet.wire([(x, 0.24), (x, 0.34)])
-        sheet.box(x, 0.45, weights, GATE, width=0.42)
+        sheet.text(x, 0.32, state)
+        sheet.wire([(x, 0.44), (x, 0.54)])
+        sheet.box(x, 0.65, weights, GATE, width=0.42)
         if boundary:
-            sheet.operation(x, 0.75, "×")
-            sheet.wire([(x, 0.56), (x, 0.75 - RADIUS)])
-            sheet.wire([(x - 0.3, 0.75), (x - RADIUS, 0.75)], FLUSH if "t-1" in boundary else UPDATE)
-            sheet.text(x - 0.32, 0.75, boundary, align="right")
-        sheet.wire([(x, 0.75 + RADIUS if boundary else 0.56), (x, bus)], arrow=False)
-    sheet.text(2.62, 0.75, "$b^{\\ell}$")
-    sheet.wire([(2.62, 0.84), (2.62, bus)], arrow=False)
-    names = {0.75: ("σ", "f"), 1.2: ("σ", "i"), 1.65: ("tanh", "g"), 2.1: ("σ", "o"), 2.62: ("hard σ", r"\tilde{z}")}
-    sheet.wire([(0.55, bus), (2.62, bus)], arrow=False)
-    for x, (function, name) in names.items():
-        wide = 0.4 if function == "hard σ" else 0.32
+            sheet.operation(x, 0.95, "×")
+            sheet.wire([(x, 0.76), (x, 0.95 - RADIUS)])
+            sheet.wire([(x - 0.3, 0.95), (x - RADIUS, 0.95)], FLUSH if "t-1" in boundary else UPDATE)
+            sheet.text(x - 0.32, 0.95, boundary, align="right")
+        sheet.wire([(x, 0.95 + RADIUS if boundary else 0.76), (x, bus)], arrow=False)
+    sheet.text(detector, 0.95, "$b^{\\ell}$")
+    sheet.wire([(detector, 1.04), (detector, bus)], arrow=False)
+    names = {0.75: ("σ", "f"), 1.2: ("σ", "i"), 1.65: ("tanh", "g"), 2.1: ("σ", "o")}
+    sheet.wire([(0.75, bus), (detector, bus)], arrow=False)
+    for x, (function, name) in (names | {detector: ("hard σ", r"\tilde{z}")}).items():
+        wide = 0.42 if x == detector else 0.32
         sheet.box(x, gates, function, CANDIDATE if name == "g" else PLAIN, width=wide)
         sheet.wire([(x, bus), (x, gates - 0.11)])
-        sheet.text(x + 0.1, gates + 0.18, rf"${name}_t^{{\ell}}$", align="left")
-    sheet.text(2.88, gates + 0.07, r"$\max(0,\,\min(1,\,(a\,s+1)/2))$", align="left")
-    sheet.text(2.88, gates - 0.08, "of its sum $s$, with slope $a$", align="left")
-    _choice(sheet, gates + 0.11)
-    sheet.wire([(2.62, gates + 0.11), (2.62, 1.94)])
-    sheet.box(2.62, 2.05, "> 0.5", PLAIN, width=0.4)
-    sheet.wire([(2.62, 2.16), (2.62, 2.58), (3.95, 2.58)])
-    sheet.text(4.0, 2.58, r"$z_t^{\ell}$", align="left")
+        sheet.text(x + 0.06, gates + 0.2, rf"${name}_t^{{\ell}}$", align="left")
+    sheet.text(0.1, 0.08, r"hard σ of a sum $s$: $\max(0,\,\min(1,\,(a\,s+1)/2))$, slope $a$", align="left")
+    _choice(sheet, names, gates + 0.11, detector)
+    sheet.wire([(detector, gates + 0.11), (detector, 1.94)])
+    sheet.box(detector, 2.05, "> 0.5", PLAIN, width=0.42)
+    sheet.wire([(detector, 2.16), (detector, 2.78), (2.9, 2.78)])
+    sheet.text(2.95, 2.78, r"$z_t^{\ell}$", align="left")
 
 
-def _choice(sheet: Sheet, top: float) -> None:
+def _choice(sheet: Sheet, gates: Iterable[float], top: float, detector: float) -> None:
     """Equations 2 and 3: which of three cells it is, and the hidden state."""
-    for x, y in ((0.75, 2.32), (1.2, 2.32), (1.65, 2.32), (2.1, 2.32)):
-        sheet.wire([(x, top), (x, y - 0.14)])
-    sheet.frame(0.55, 2.18, 1.75, 0.66, "#f7f7f7", INK)
+    for x in gates:
+        sheet.wire([(x, top), (x, 2.3)])
+    sheet.frame(0.6, 2.3, 1.75, 0.86, "#f7f7f7", INK)
     rows = ((UPDATE, "UPDATE", r"$c=f\,c_{t-1}+i\,g$"), (QUIET, "COPY", r"$c=c_{t-1},\ h=h_{t-1}$"),
-            (FLUSH, "FLUSH", r"$c=i\,g$"))  # fmt: skip
+            (FLUSH, "FLUSH", r"$c=i\,g$"), (INK, "", r"$h=o\,\tanh\,c$, unless COPY"))  # fmt: skip
     for k, (colour, name, words) in enumerate(rows):
-        y = 2.7 - 0.18 * k
-        sheet.text(0.62, y, name, align="left", colour=colour if colour != QUIET else "#707070")
-        sheet.text(1.17, y, words, align="left")
-    past = ((2.72, r"$c_{t-1}^{\ell}$"), (2.52, r"$h_{t-1}^{\ell}$"), (2.3, r"$z_{t-1}^{\ell}, z_t^{\ell-1}$"))
+        y = 3.04 - 0.19 * k
+        sheet.text(0.67, y, name, align="left", colour=colour if colour != QUIET else "#707070")
+        sheet.text(1.13 if name else 0.67, y, words, align="left")
+    past = ((3.04, r"$c_{t-1}^{\ell}$"), (2.84, r"$h_{t-1}^{\ell}$"), (2.62, r"$z_{t-1}^{\ell},$"))
     for y, words in past:
-        sheet.text(0.32, y, words, align="right")
-        sheet.wire([(0.35, y), (0.55, y)])
-    sheet.wire([(2.3, 2.74), (3.95, 2.74)])
-    sheet.text(4.0, 2.76, r"$c_t^{\ell}$", align="left")
-    sheet.wire([(2.3, 2.4), (2.62 - BRIDGE, 2.4)], arrow=False)  # it passes behind the detector's wire
-    sheet.wire([(2.62 + BRIDGE, 2.4), (3.95, 2.4)])
-    sheet.text(4.0, 2.38, r"$h_t^{\ell}=o\,\tanh c$", align="left")
-    sheet.text(4.0, 2.2, "unless COPY", align="left")
+        sheet.text(0.38, y, words, align="right")
+        sheet.wire([(0.41, y), (0.6, y)])
+    sheet.text(0.38, 2.42, r"$z_t^{\ell-1}$", align="right")
+    sheet.wire([(2.35, 3.0), (2.9, 3.0)])
+    sheet.text(2.95, 3.0, r"$c_t^{\ell}$", align="left")
+    sheet.wire([(2.35, 2.5), (detector - BRIDGE, 2.5)], arrow=False)  # it passes behind the detector's wire
+    sheet.wire([(detector + BRIDGE, 2.5), (2.9, 2.5)])
+    sheet.text(2.95, 2.5, r"$h_t^{\ell}$", align="left")
 
 
 def _output(sheet: Sheet) -> None:
     """Equations 11 and 12, and the softmax."""
-    places = left, middle, right = (4.65, 5.35, 6.05)
+    places = left, middle, right = (0.85, 1.65, 2.45)
     for k, x in enumerate(places, 1):
         sheet.text(x, 0.12, f"$h_t^{k}$")
         sheet.wire([(x, 0.22), (x, 0.85 - RADIUS)])

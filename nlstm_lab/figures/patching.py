@@ -2,20 +2,18 @@
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.activations import MONO
-from nlstm_lab.figures.panels import memory_label, panels
+from nlstm_lab.figures.plots import memory_label, subplots
 from nlstm_lab.figures.plotted import LIVE, attach
-from nlstm_lab.figures.style import DIVERGING, PAGE, glyph, styled
+from nlstm_lab.figures.style import DIVERGING, MONO, PAGE, glyph, styled
 
 KINDS = {"patched": "patched", "attributed": "first order"}
 
 
 @styled
-def patch_map(found: xr.Dataset, width: float = PAGE, ax: Axes | None = None) -> Figure:
+def patch_map(found: xr.Dataset, width: float = PAGE) -> Figure:
     """What patching each memory before each character restores, and its first-order approximation below.
 
     Red restores nothing but the opposite, blue the clean preference.
@@ -33,7 +31,7 @@ def patch_map(found: xr.Dataset, width: float = PAGE, ax: Axes | None = None) ->
     for kind in KINDS:
         frame[kind] /= effect
     names = [str(name) for name in found["memory"].values][::-1]
-    figure, axes = panels(ax, len(KINDS), 1, width, 0.9 + 0.4 * len(names), sharex=True)
+    figure, axes = subplots(len(KINDS), 1, width=width, height=0.9 + 0.4 * len(names), sharex=True)
     bound = max(1.0, float(np.abs(frame["patched"]).max()))
     for (panel,), (kind, label) in zip(axes, KINDS.items(), strict=True):
         values = found[kind].sel(memory=names).values / effect
@@ -42,7 +40,8 @@ def patch_map(found: xr.Dataset, width: float = PAGE, ax: Axes | None = None) ->
         panel.set_title(label)
         panel.tick_params(length=0)
         panel.grid(False)
-    panel.set_xticks(range(found.sizes["time"]), [glyph(str(each)) for each in found["symbol"].values], family=MONO)
+    symbols = [glyph(str(each)) or "␣" for each in found["symbol"].values]
+    panel.set_xticks(range(found.sizes["time"]), symbols, family=MONO)
     panel.set_xlabel("the character that is read next")
     figure.colorbar(image, ax=axes.ravel().tolist(), label="restored share")
     return attach(figure, frame, dict.fromkeys(KINDS, LIVE))

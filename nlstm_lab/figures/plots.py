@@ -12,10 +12,12 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.panels import STARTS, memory_label, memory_style, seeds_and_interval, seeds_and_mean
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import COLUMN, MEMORIES, MODELS, context, in_order, inches
+from nlstm_lab.figures.style import COLUMN, MEMORIES, MODELS, context, in_order, inches, look
 from nlstm_lab.statistics import t_interval
+
+# initializations of the output bias, in the order of panels; the papers do not say
+STARTS = {"zero": "output bias at 0", "log_frequencies": "output bias at log-frequencies"}
 
 
 def subplots(
@@ -47,6 +49,24 @@ def palette(*names: str) -> dict[str, str]:
         names: Of models or memories; none for all of them.
     """
     return {name: memory_style(name)["color"] for name in names or [*MODELS, *MEMORIES]}
+
+
+def memory_style(memory: str) -> dict[str, Any]:
+    """Colour of a model or memory; a hidden state is dashed, in the colour of its layer."""
+    if memory == "h" or memory.endswith(" h"):
+        return {"color": look(memory.removesuffix(" h")).colour, "linestyle": (0, (3, 1.2))}
+    return {"color": look(memory).colour, "linestyle": "-"}
+
+
+def memory_label(memory: str) -> str:
+    """What a legend calls a model or memory: the layers of a stack by their place."""
+    return {
+        "layer 1": "stack, lower layer",
+        "layer 2": "stack, upper layer",
+        "layer 1 h": "stack, lower h",
+        "layer 2 h": "stack, upper h",
+        "h": "hidden state h",
+    }.get(memory, look(memory).label)
 
 
 def lines(
@@ -96,14 +116,11 @@ def lines(
         for panel, here in panels:
             for name in in_order(here[hue])[::-1]:
                 one = here[here[hue].astype(str) == name].dropna(subset=[y])
-                seeds_and_mean(panel, one, x, y, log=log, each=not band, **memory_style(name))
-                if band:
-                    _band(panel, one, x, y, memory_style(name)["color"])
+                seeds_and_mean(panel, one, x, y, log, band, **memory_style(name))
             panel.grid(axis="both")
         if legend:
             _legend(figure, in_order(frame[hue]), labels)
-    keys = [name for name in (row, col, hue, "seed") if name is not None]
-    return attach(figure, frame[list(dict.fromkeys([*keys, x, y]))]), axes
+    return attach(figure, _drawn(frame, row, col, hue, "seed", x, y)), axes
 
 
 def points(
@@ -127,12 +144,8 @@ def points(
         x: The column of the values.
         y: The column of names, listed from the top in the order in which they come.
         hue: The column that tells dots on a line apart, by model or memory; None for one colour, that of `y`.
-        row, col: Columns whose values have a panel each.
-        width: Inches, or text such as "85 mm".
+        row, col, width, labels, legend, share: As of `lines`.
         height: Inches, of one panel; None for what its names need.
-        labels: Of values of `y`, `hue`, `row` and `col`, where another than the project's own is wanted.
-        legend: Put one below the panels, where there is a `hue`.
-        share: Passed to `Figure.subplots`.
 
     Returns:
         The figure, which carries what is plotted, and its axes [rows, columns].
@@ -152,16 +165,43 @@ def points(
                     one = here[here[y].astype(str) == name]
                     one = one if hue is None else one[one[hue].astype(str) == shade]
                     shift = 0.6 * ((k + 0.5) / len(hues) - 0.5)
-                    colour = memory_style(name if shade is None else shade)["color"]
-                    seeds_and_interval(panel, place + shift, one[x].dropna(), colour)
+                    _seeds_and_interval(panel, place + shift, one[x].dropna(), palette(shade or name)[shade or name])
             panel.set_yticks(range(len(names)), [_label(name, labels) for name in names])
             panel.set_ylim(len(names) - 0.5, -0.5)
             panel.tick_params(axis="y", length=0)
             panel.grid(axis="x")
         if legend and hue is not None:
             _legend(figure, in_order(frame[hue]), labels)
-    keys = [name for name in (row, col, y, hue, "seed") if name is not None and name in frame]
-    return attach(figure, frame[list(dict.fromkeys([*keys, x]))]), axes
+    return attach(figure, _drawn(frame, row, col, y, hue, "seed", x)), axes
+
+
+def seeds_and_mean(
+    ax: Axes, frame: pd.DataFrame, x: str, y: str, log: bool = False, band: bool = False, **style: Any
+) -> None:
+    """Every seed's curve faint (or a band), their mean strong (geometric where `log`), as far as all seeds go."""
+    if (again := frame[frame.duplicated([x, "seed"])]).size:
+        twice = f"seed {again['seed'].iloc[0]} has more than one {y} at {x} {again[x].iloc[0]}"
+        raise UsageError(f"{twice}: a line is of one experiment")
+    wide = frame.pivot(index=x, columns="seed", values=y).sort_index()
+    if band:
+        ends = np.array([t_interval(values.dropna()) for _, values in wide.iterrows()])
+        ax.fill_between(
+            wide.index.to_numpy(float), ends[:, 1], ends[:, 2], color=style["color"], alpha=0.18, linewidth=0
+        )
+    for seed in wide if not band and wide.shape[1] > 1 else ():
+        ax.plot(wide.index, wide[seed], **{**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""})
+    mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
+    mean = mean[wide.bfill().notna().all(axis=1)]
+    ax.plot(mean.index, mean, **{"linewidth": 1.4, "zorder": 3, **style})
+
+
+def _seeds_and_interval(ax: Axes, y: float, values: "pd.Series[float]", colour: str) -> None:
+    """At the height `y` every seed a dot, and the t interval of their mean a line; nothing where there is no seed."""
+    if values.empty:  # a line without points, drawn beyond its axes, would have no place in the figure's layout
+        return
+    _, low, high = t_interval(values)
+    ax.plot([low, high], [y, y], color=colour, linewidth=1.2, solid_capstyle="butt", zorder=3)
+    ax.plot(values, [y] * len(values), color=colour, marker="o", markersize=2.6, linestyle="", zorder=4, clip_on=False)
 
 
 def _facets(
@@ -195,28 +235,22 @@ def _facets(
 def _values(column: "pd.Series[Any]") -> list[Any]:
     """The values of a column in the project's order where it has one, else as they come."""
     values = list(dict.fromkeys(column))
+    if not set(map(str, values)) <= {*STARTS, *MODELS, *MEMORIES}:
+        return values
     known = [*STARTS, *in_order(map(str, values))]
-    return (
-        sorted(values, key=lambda value: known.index(str(value)))
-        if set(map(str, values)) <= {*STARTS, *MODELS, *MEMORIES}
-        else values
-    )
+    return sorted(values, key=lambda value: known.index(str(value)))
 
 
 def _label(name: str, labels: Mapping[str, str] | None) -> str:
-    if labels and name in labels:
-        return labels[name]
-    return STARTS.get(name) or memory_label(name)
+    return (labels or {}).get(name) or STARTS.get(name) or memory_label(name)
 
 
-def _band(panel: Axes, frame: pd.DataFrame, x: str, y: str, colour: str) -> None:
-    wide = frame.pivot(index=x, columns="seed", values=y).sort_index()
-    ends = np.array([t_interval(values.dropna()) for _, values in wide.iterrows()])
-    panel.fill_between(wide.index.to_numpy(float), ends[:, 1], ends[:, 2], color=colour, alpha=0.18, linewidth=0)
+def _drawn(frame: pd.DataFrame, *columns: str | None) -> pd.DataFrame:
+    """The columns that a figure shows, each once."""
+    return frame[list(dict.fromkeys(name for name in columns if name is not None and name in frame))]
 
 
 def _legend(figure: Figure, names: list[str], labels: Mapping[str, str] | None) -> None:
     handles = [Line2D([], [], label=_label(name, labels), **memory_style(name)) for name in names]
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=min(4 if figure.get_figwidth() > 5 else 2, len(handles))
-    )
+    columns = min(4 if figure.get_figwidth() > 5 else 2, len(handles))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns)

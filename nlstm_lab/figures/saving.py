@@ -20,9 +20,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from nlstm_lab import parameters, paths
 from nlstm_lab.errors import LabError, UsageError
-from nlstm_lab.figures import style
-from nlstm_lab.figures.plotted import attach, decimals, fingerprint
-from nlstm_lab.figures.plotted import data as plotted
+from nlstm_lab.figures import plotted, style
 
 FORMATS = ("pdf", "svg", "png")
 FINE = 300  # dots an inch of what is a picture within a pdf or svg: thousands of marks
@@ -32,7 +30,6 @@ CURVES = (("epoch", "value"), ("update", "value"), ("x", "share"))  # columns al
 PLACES = re.compile(rb'\b(?:d|x|y|points)="[^"]*"')  # of an SVG: attributes that hold coordinates alone
 UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML, and so an SVG, forbids
 FRACTION = re.compile(rb"-?\d+\.\d{3,}")
-RECORDED, COMPUTED = 1e-6, 1e-5  # how far a number may differ, as a share of it: from a record, and of float32
 
 
 class Named(Protocol):
@@ -48,6 +45,7 @@ def save(
     runs: Named | str | Iterable[Named | str] = (),
     caption: str = "",
     data: pd.DataFrame | None = None,
+    decimals: Mapping[str, int] | None = None,
     folder: str | Path | None = None,
 ) -> Path:
     """Write `figures/<name>.{pdf,svg,png,csv,json}` and the manifest.
@@ -67,6 +65,8 @@ def save(
         runs: What it shows, one or several, recorded with their seeds in every file's metadata.
         caption: One sentence for the gallery.
         data: The plotted numbers of a figure that seaborn or matplotlib drew, instead of any that it carries.
+        decimals: Of columns of `data` that a network computes for this figure, as many as do not depend on the
+            processor; other columns come from records.
         folder: Where to; None for the project's `figures`.
 
     Returns:
@@ -83,9 +83,10 @@ def save(
     if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name):
         raise UsageError(f"a figure's name is <paper>_<figure>_<slug>, like nlstm_fig3_cells, not {name!r}")
     if data is not None:
-        attach(figure, data, replace=True)
+        plotted.attach(figure, data, decimals)
     for words in figure.findobj(Text):
         words.set_text(UNPRINTABLE.sub("\ufffd", words.get_text()))
+    plotted.find_letters(figure)
     caption = UNPRINTABLE.sub("\ufffd", caption)
     target = Path(folder or paths.figures()) / f"{name}.pdf"
     made_with = read_json(target.with_suffix(".json")).get("parameters", {})
@@ -96,7 +97,7 @@ def save(
     names = [UNPRINTABLE.sub("\ufffd", run if isinstance(run, str) else run.name) for run in several]
     seeds = sorted({int(match[1]) for run in names if (match := re.search(r"seed(\d+)$", run))})
     record = {"name": name, "caption": caption, "parameters": parameters.current(), "runs": names, "seeds": seeds}
-    record["look"] = fingerprint(figure)
+    record["look"] = plotted.fingerprint(figure)
     if not _unchanged(target, record, figure):
         try:
             _write(figure, target, record)
@@ -134,24 +135,17 @@ def _unchanged(target: Path, record: dict[str, Any], figure: Figure) -> bool:
     contents = {suffix: target.with_suffix(f".{suffix}") for suffix in files}
     if not all(path.is_file() and digest(path.read_bytes()) == files[suffix] for suffix, path in contents.items()):
         return False
-    old, new = pd.read_csv(contents["csv"]), pd.read_csv(io.StringIO(_csv(plotted(figure), 17)))
-    return agree(old, new, decimals(figure))
+    return _numbers_agree(target, figure)
 
 
-def agree(old: pd.DataFrame, new: pd.DataFrame, decimals: Mapping[str, int]) -> bool:
-    """Whether stored numbers are those of `new`, which is not rounded, within a unit of their last digit."""
-    if old.shape != new.shape or list(old.columns) != list(new.columns):
+def _numbers_agree(target: Path, figure: Figure) -> bool:
+    """Whether the stored numbers are those of the figure; then they stay, whatever else is drawn anew."""
+    try:
+        old = pd.read_csv(target.with_suffix(".csv"))
+    except (OSError, ValueError):  # it is missing or damaged
         return False
-    for column in old.columns:
-        a, b = old[column], new[column]
-        if column in decimals or pd.api.types.is_float_dtype(a) or pd.api.types.is_float_dtype(b):
-            a, b = pd.to_numeric(a, errors="coerce"), pd.to_numeric(b, errors="coerce")
-            share, unit = (COMPUTED, 10.0 ** -decimals[column]) if column in decimals else (RECORDED, 1e-12)
-            if not np.allclose(b, a, rtol=share, atol=unit, equal_nan=True):
-                return False
-        elif not a.equals(b):
-            return False
-    return True
+    new = pd.read_csv(io.StringIO(_csv(plotted.data(figure), 17)))
+    return plotted.agree(old, new, plotted.decimals(figure))
 
 
 def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
@@ -166,7 +160,8 @@ def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
         "svg": whole | dict.fromkeys(("Date", "Creator")),
         "png": whole | {"Software": None},
     }
-    contents = {"csv": _csv(plotted(figure).round(decimals(figure)), DIGITS).encode()}
+    numbers = _csv(plotted.data(figure).round(plotted.decimals(figure)), DIGITS).encode()
+    contents = {"csv": target.with_suffix(".csv").read_bytes() if _numbers_agree(target, figure) else numbers}
     with style.context():
         for suffix in FORMATS:
             drawn = io.BytesIO()

@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
 
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of a paper, and both
+MONO = "monospace"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,6 +70,7 @@ OPERATIONS = _table(  # of an HM-RNN's layer, by their codes; light, middle and 
 )
 
 # light is small, dark is large
+STRENGTH = LinearSegmentedColormap.from_list("strength", ["#ffffff", "#c6def0", "#6aaad2", "#2166ac", "#053061"])
 NORMS = LinearSegmentedColormap.from_list("norms", ["#fdf7ec", "#f3cf9a", "#dd8f6b", "#a63a79", "#3b0f4f"])
 
 # red is negative, blue positive, white exactly 0, darker is larger: figures 3 and 4 of Nested LSTMs
@@ -163,31 +168,29 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
     return drawn
 
 
-def canvas(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
-    """`ax` and its figure, or a new figure of so many inches with one pair of axes.
-
-    A new figure is closed for pyplot, so that a notebook shows it once, where it is the cell's value.
-
-    Args:
-        height: Inches.
-    """
-    if ax is None:
-        figure = plt.figure(figsize=(width, height))
-        plt.close(figure)
-        ax = figure.add_subplot()
-    root = ax.get_figure(root=True)
-    if root is None:
-        raise ValueError("ax belongs to no figure any more")
-    return root, ax
-
-
-def sheet(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
-    """Axes in inches, y downward, that are all of a new figure; `ax` of one's own stays where it is."""
-    new = ax is None
-    figure, ax = canvas(ax, width, height)
-    if new:
-        ax.set_position((0, 0, 1, 1))
-        figure.set_layout_engine("none")
+def sheet(width: float, height: float) -> tuple[Figure, Axes]:
+    """A new figure, closed for pyplot so that a notebook shows it once, and axes all over it: inches, y downward."""
+    figure = plt.figure(figsize=(width, height))
+    plt.close(figure)
+    figure.set_layout_engine("none")
+    ax = figure.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
     ax.axis("off")
     return figure, ax
+
+
+def write(ax: Axes, x: float, y: float, words: str, align: str = "left", size: float = 7, **style: Any) -> Text:
+    """Words at a place of a sheet, their baseline at `y`."""
+    how: dict[str, Any] = {"ha": align, "va": "baseline", "fontsize": size} | style
+    return ax.text(x, y, words, **how)
+
+
+def shades(
+    ax: Axes, x: float, y: float, colours: Colormap, norm: Normalize, below: str, above: str, wide: float = 1.1
+) -> None:
+    """A bar of a sheet that shows all colours, with the words for its lowest and its highest."""
+    span = np.linspace(norm.vmin or 0, norm.vmax or 0, 128)[None]
+    ax.pcolormesh(x + np.linspace(0, wide, 129), [y, y + 0.07], span, cmap=colours, norm=norm, linewidth=0)
+    ax.add_patch(Rectangle((x, y), wide, 0.07, fill=False, edgecolor="#808080", linewidth=0.4))
+    write(ax, x - 0.05, y + 0.065, below, "right", 6)
+    write(ax, x + wide + 0.05, y + 0.065, above, size=6)

@@ -85,7 +85,8 @@ class LabWidget(anywidget.AnyWidget):
     def figure(self) -> Figure:
         """Draw what the widget shows now, for a paper: hand it to `lab.figures.save`."""
         self.wait()
-        return self.draw()
+        with context():
+            return self.draw()
 
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained page that shows the current state in any browser, without Python or a network.

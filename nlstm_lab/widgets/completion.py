@@ -8,13 +8,16 @@ import traitlets
 from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.style import in_order, look
-from nlstm_lab.figures.words import completions
+from nlstm_lab.figures.plots import subplots
+from nlstm_lab.figures.plotted import LIVE, attach
+from nlstm_lab.figures.style import MONO, PAGE, in_order, look
 from nlstm_lab.models import Network
 from nlstm_lab.probes.completion import Completer
 from nlstm_lab.probes.texts import LONGEST, encode_leniently
 from nlstm_lab.runs import Run
 from nlstm_lab.widgets.base import LabWidget, Step
+
+SHOWN = 90  # characters of the text, its last, above a figure
 
 
 class AutocompleteDemo(LabWidget):
@@ -79,7 +82,19 @@ class AutocompleteDemo(LabWidget):
             for place, (word, p) in enumerate(one["words"], 1)
         ]
         table = pd.DataFrame(rows, columns=["model", "place", "word", "probability"])
-        return completions(table, self.settled["text"][: self.settled["at"]])
+        text = self.settled["text"][: self.settled["at"]].replace("\n", " ").strip()
+        figure, axes = subplots(1, len(self.completers), width=PAGE, height=0.8 + 0.17 * self.k, sharex=True)
+        words = {"family": MONO, "parse_math": False, "x": 0.01, "ha": "left"}
+        figure.suptitle(f"{text if len(text) <= SHOWN else '…' + text[-SHOWN:]}▏", **words)
+        for panel, name in zip(axes[0], self.completers, strict=True):
+            here = table[table["model"] == name]
+            panel.barh(here["place"], here["probability"], color=look(name).colour, alpha=0.35)
+            for place, word, p in here[["place", "word", "probability"]].itertuples(index=False):
+                panel.text(0.015, place, word, va="center_baseline", parse_math=False)
+                panel.text(1, place, f"{100 * p:.1f} %", va="center_baseline", ha="right")
+            panel.set_title(look(name).label, color=look(name).colour, fontweight="bold")
+            panel.set(xlim=(0, 1), ylim=(self.k + 0.6, 0.4), yticks=[], xlabel="probability among all words")
+        return attach(figure, table, {"probability": LIVE})
 
     def shown(self) -> dict[str, Any]:
         """With what every prefix of the text is completed to."""

@@ -4,13 +4,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import traitlets
 from matplotlib.figure import Figure
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.interventions import cut_along_text
+from nlstm_lab.figures.plots import subplots
+from nlstm_lab.figures.plotted import LIVE, attach
+from nlstm_lab.figures.style import MONO, PAGE, glyph
 from nlstm_lab.probes.edits import BEFORE
 from nlstm_lab.probes.interventions import masked, refuse_sampling
 from nlstm_lab.probes.reading import encode, hidden_names, hidden_states, memory_states, names, reading, rows, state_of
@@ -18,6 +21,7 @@ from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Array, Given, ReadingWidget, next_symbols, of_trace, surprise
 
 DISTANCE = 60  # predictions that are made after an ablation: few networks remember it longer
+SHOWN = 12  # characters before the moment, in a figure
 TRIED = 8  # moments, of which the first view shows the one that changes most
 OTHER = "the company said it had agreed to buy the rest of the stock in the first quarter of the year "
 WRITTEN = 120  # characters
@@ -27,7 +31,7 @@ KINDS = {"zero": "set to zero", "freeze": "frozen", "resample": "resampled from 
 class InterventionLab(ReadingWidget):
     """One ablation of one memory, and its effect on every prediction that follows.
 
-    `figure()` is `lab.figures.cut_along_text`.
+    `figure()` draws the surprisal of every prediction, intact and after the ablation, and their divergence.
 
     Args:
         runs: A run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
@@ -180,4 +184,23 @@ class InterventionLab(ReadingWidget):
         intact, cut, kl = (np.frombuffer(x, "<f4") for x in (self.surprises, self.cut_surprises, self.divergences))
         memory, unit, kind = (self.settled[name] for name in ("memory", "unit", "kind"))
         which = memory if unit < 0 else f"{memory}, unit {unit},"
-        return cut_along_text(self.symbols, self.cut_at, intact, cut, kl, f"{which} {KINDS[kind]}")
+        start, stop = max(self.cut_at - SHOWN, 0), self.cut_at + len(cut)
+        time = np.arange(start, stop)
+        effect = pd.DataFrame({"time": time, "symbol": self.symbols[start:stop], "bits": intact[start:stop]})
+        for name, values in (("bits_cut", cut), ("divergence", kl)):
+            effect[name] = np.concatenate([np.full(self.cut_at - start, np.nan), values])
+        figure, axes = subplots(2, 1, width=PAGE, height=2.9, sharex=True)
+        upper, lower = axes[:, 0]
+        upper.plot(time, effect["bits"], color="#4d4d4d", label="intact")
+        upper.plot(time, effect["bits_cut"], color="#b2182b", label="ablated", linestyle=(0, (3.5, 1.5)))
+        upper.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        upper.set(ylabel="surprisal (bits)", title=f"{which} {KINDS[kind]}")
+        lower.plot(time, effect["divergence"], color="#b2182b")
+        lower.set(ylabel="divergence (nats)", ylim=(0, None), xlim=(start - 0.5, stop - 0.5))
+        for panel in axes[:, 0]:
+            panel.axvline(self.cut_at - 0.5, color="#808080", linewidth=0.6, linestyle=(0, (3, 1.5)))
+            panel.grid(axis="y")
+            panel.tick_params(axis="x", length=0)
+        # the point above each character is of the prediction of the next
+        lower.set_xticks(time, [glyph(symbol) for symbol in effect["symbol"]], family=MONO)
+        return attach(figure, effect, dict.fromkeys(("bits", "bits_cut", "divergence"), LIVE))

@@ -19,8 +19,7 @@ import pandas as pd
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
 
 from nlstm_lab import paths, runs, targets
-from nlstm_lab.figures.connectivity import STRENGTH
-from nlstm_lab.figures.style import DIVERGING, MEMORIES, MODELS, NORMS, OPERATIONS
+from nlstm_lab.figures.style import DIVERGING, MEMORIES, MODELS, NORMS, OPERATIONS, STRENGTH
 from nlstm_lab.runs import Run
 
 SHARED = ("dom.js", "colours.js", "text.js", "chart.js", "paper.js", "frame.js")

@@ -12,12 +12,18 @@ from matplotlib.figure import Figure
 
 from nlstm_lab import runs
 from nlstm_lab.errors import LabError, MissingRun, UsageError
-from nlstm_lab.figures.learning import run_curves
+from nlstm_lab.figures.plots import subplots
+from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.style import look
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.run import is_known
 from nlstm_lab.runs.tables import begun, run_columns
 from nlstm_lab.settings import METRICS
 from nlstm_lab.widgets.base import LabWidget
+
+DASHES: tuple[Any, ...] = ("-", (0, (3.5, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2)))
+LABELS = {"bpc": "bits per character", "perplexity": "perplexity", "nll_nats": "NLL (nats)",
+          "top1_accuracy_pct": "accuracy (%)", "log_likelihood_nats": "log-likelihood (nats)"}  # fmt: skip
 
 
 class RunBrowser(LabWidget):
@@ -25,7 +31,7 @@ class RunBrowser(LabWidget):
 
     Runs that are not done are shown as they go on, and are offered to no widget before they are recorded. A browser may
     be handed to another widget instead of runs: it then offers what is picked here, also later on. `chosen()` gives the
-    picked runs; `figure()` is `lab.figures.run_curves` of them.
+    picked runs; `figure()` draws a line for each of them.
 
     Args:
         pattern, scale: Which runs, as in `lab.runs.table`; those of a unit or an experiment of one's own only where it
@@ -96,7 +102,16 @@ class RunBrowser(LabWidget):
         if not points:
             known = ", ".join(METRICS)
             raise UsageError(f"no run with a curve of {self.metric!r} is picked: pick one, or a metric of {known}")
-        return run_curves(pd.DataFrame(points, columns=["run", "model", "update", "value"]), self.metric)
+        frame = pd.DataFrame(points, columns=["run", "model", "update", "value"])
+        figure, axes = subplots(height=2.2 + 0.13 * frame["run"].nunique())
+        for place, (name, curve) in enumerate(frame.groupby("run", sort=False)):
+            along = curve.sort_values("update")[["update", "value"]].to_numpy().T
+            style = {"linestyle": DASHES[place % len(DASHES)], "color": look(curve["model"].iloc[0]).colour}
+            axes[0, 0].plot(*along, label=name, **style)
+        axes[0, 0].set(xlabel="updates", ylabel=f"{LABELS[self.metric]}, validation")
+        axes[0, 0].grid(axis="y")
+        figure.legend(loc="outside lower center", fontsize=6)
+        return attach(figure, frame)
 
 
 def _row(run: Run) -> dict[str, Any]:

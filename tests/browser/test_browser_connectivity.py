@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from networks import TEXT, word_networks
 
-from nlstm_lab.figures.connectivity import STRENGTH, sentence_frame
+from nlstm_lab.figures.connectivity import sentence_frame
+from nlstm_lab.figures.style import STRENGTH
 from nlstm_lab.widgets import ConnectivityExplorer, pages
 
 pytestmark = pytest.mark.browser

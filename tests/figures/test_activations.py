@@ -3,7 +3,6 @@
 import xml.dom.minidom
 from itertools import pairwise
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -121,22 +120,6 @@ def test_vectors_have_the_numbers_of_their_steps(trace):
         "10",
         "20",
     ]
-
-
-def test_it_draws_into_axes_of_ones_own(trace):
-    figure, axes = plt.subplots(1, 2)
-    assert figures.cell_activations(trace(), ax=axes[1]) is figure
-    assert not axes[0].texts
-    assert axes[1].texts
-    plt.close(figure)
-
-
-def test_axes_of_ones_own_stay_where_they_are(trace):
-    figure, ax = plt.subplots()
-    ax.set_position((0.2, 0.2, 0.5, 0.5))
-    figures.cell_activations(trace(), ax=ax)
-    assert ax.get_position(original=True).bounds == pytest.approx((0.2, 0.2, 0.5, 0.5))
-    plt.close(figure)
 
 
 @pytest.mark.parametrize(

@@ -90,13 +90,13 @@ def test_other_last_digits_change_no_file_and_more_than_a_stored_digit_does(name
 def test_a_recorded_number_is_drawn_anew_where_its_last_stored_digit_changes(folder: Path) -> None:
     """A record is the same everywhere: only the last place of a double may differ."""
     record = pd.DataFrame({"step": [1, 2, 3], "value": [0.1234567, 1234.567, 0.0]})
-    figures.save(figures.attach(figures.canvas(None, 1, 1)[0], record), "lab_recorded_figure")
+    figures.save(figures.subplots()[0], data=record, name="lab_recorded_figure")
     before = contents(folder)
     same = record.assign(value=record["value"] * (1 + 1e-15))
-    figures.save(figures.attach(figures.canvas(None, 1, 1)[0], same), "lab_recorded_figure")
+    figures.save(figures.subplots()[0], data=same, name="lab_recorded_figure")
     assert contents(folder) == before
     other = record.assign(value=record["value"] * (1 + 3e-6))
-    figures.save(figures.attach(figures.canvas(None, 1, 1)[0], other), "lab_recorded_figure")
+    figures.save(figures.subplots()[0], data=other, name="lab_recorded_figure")
     assert contents(folder) != before
 
 

@@ -1,7 +1,8 @@
-"""Learning curves, verdicts, distributions and diagrams: what is plotted is what was given."""
+"""Diagrams: within their width, with letters that can be read, and as the equations say."""
+
+from itertools import combinations
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
@@ -14,7 +15,7 @@ DIAGRAMS += ("hierarchical_architectures", "hierarchical_gating")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [5.4, "140 mm", figures.PAGE])
+@pytest.mark.parametrize("width", ["80 mm", figures.COLUMN, 5.5, figures.PAGE])
 @pytest.mark.parametrize("name", DIAGRAMS)
 def test_a_diagram_stays_within_its_width_and_carries_its_parts(name, width):
     figure = getattr(figures, name)(width=width)
@@ -24,9 +25,11 @@ def test_a_diagram_stays_within_its_width_and_carries_its_parts(name, width):
     assert box.x1 <= figure.get_figwidth() + 1e-9
     assert box.y1 <= figure.get_figheight() + 1e-9
     assert {text.get_fontsize() for text in figure.axes[0].texts} == {7}
+    texts = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text().strip()]
+    assert not [(a, b) for a, b in combinations(texts, 2) if a.padded(-1).overlaps(b.padded(-1))]
     assert {"text", "arrow"} <= set(figures.data(figure)["kind"])
-    with pytest.raises(UsageError, match=r"3\.25"):
-        getattr(figures, name)(width=figures.COLUMN)
+    with pytest.raises(UsageError, match=r"2\.5"):
+        getattr(figures, name)(width=2.5)
 
 
 def jacobian_pattern(step, states: dict[str, int]) -> set[tuple[str, str]]:
@@ -80,35 +83,3 @@ def test_only_a_memory_with_a_forget_gate_of_its_own_is_kept():
     kept = [{(edge.source, edge.target) for edge in graph[1] if edge.kind == KEPT} for graph in (LSTM, STACKED, NESTED)]
     assert kept == [{("c", "c")}, {("c^1", "c^1"), ("c^2", "c^2")}, {(TILDE, TILDE)}]
     assert ("c", "c", GATES, True) in {edge[:4] for edge in NESTED[1]}
-
-
-def test_runs_that_have_nothing_in_common_are_lines_of_their_own():
-    curves = pd.DataFrame(
-        {
-            "run": ["one-seed0", "one-seed0", "one-seed1", "other-seed0"],
-            "model": ["lstm", "lstm", "lstm", "nlstm"],
-            "update": [200, 100, 100, 100],
-            "value": [2.0, 3.0, 2.5, 2.2],
-        }
-    )
-    figure = figures.run_curves(curves, "bpc")
-    lines = {line.get_label(): line for line in figure.axes[0].lines}
-    assert lines["one-seed0"].get_xydata().tolist() == [[100, 3.0], [200, 2.0]]
-    assert lines["one-seed0"].get_color() == lines["one-seed1"].get_color() != lines["other-seed0"].get_color()
-    assert lines["one-seed0"].get_linestyle() != lines["one-seed1"].get_linestyle()
-    with pytest.raises(UsageError):
-        figures.run_curves(curves[:0], "bpc")
-
-
-def test_a_cut_along_a_text_shows_what_is_lost_after_it():
-    intact, cut, divergence = np.arange(8.0), np.array([5.0, 6.0, 7.5]), np.array([0.3, 0.2, 0.1])
-    figure = figures.cut_along_text(list("abcdefgh"), 4, intact, cut, divergence)
-    effect = figures.data(figure)
-    assert effect.loc[effect["bits_cut"].notna(), "time"].tolist() == [4, 5, 6]
-    surprise, departed = (axes.lines[:] for axes in figure.axes)
-    lines = {line.get_label(): line.get_ydata() for line in surprise}
-    np.testing.assert_array_equal(lines["intact"], intact[: len(effect)])
-    np.testing.assert_array_equal(lines["cut"][-3:], cut)
-    assert any(np.array_equal(line.get_ydata()[-3:], divergence) for line in departed)
-    with pytest.raises(UsageError):
-        figures.cut_along_text(list("abcdefgh"), 8, intact, cut[:0], divergence[:0])
