@@ -46,13 +46,9 @@ class Job:
     seconds: float = 0.0
     error: str = ""  # a sentence
 
-    @property
-    def source(self) -> Path:
-        return paths.notebooks() / f"{self.name}.ipynb"
-
-    @property
-    def output(self) -> Path:
-        return paths.executed() / f"{self.name}.ipynb"
+    def __post_init__(self) -> None:
+        self.source = paths.notebooks() / f"{self.name}.ipynb"
+        self.output = paths.executed() / f"{self.name}.ipynb"
 
     def read(self) -> "NotebookNode":
         """The notebook as it is stored. UsageError: not there; LabError: there, but no notebook."""
@@ -78,16 +74,15 @@ class Job:
     def stamp(self) -> dict[str, Any]:
         """What the executed copy says of itself (see `execute`), or nothing where there is no whole one."""
         try:
-            stamp = json.loads(self.output.read_text(encoding="utf-8"))["metadata"][KEY]
+            return dict(json.loads(self.output.read_text(encoding="utf-8"))["metadata"][KEY])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
-        return stamp if isinstance(stamp, dict) else {}
 
     def inputs(self, shared: str) -> str:
         """The digest of everything that the executed copy follows from; `shared` is `shared_inputs()`."""
-        own = [json.dumps([dict(self.parameters), self.replace], sort_keys=True), shared]
+        own = [_digest(self.source), json.dumps([dict(self.parameters), self.replace], sort_keys=True), shared]
         claims = [_digest(paths.probes() / CLAIMS)] if self.reads_claims else []
-        return hashlib.sha256("\n".join([_digest(self.source), *own, *claims]).encode()).hexdigest()
+        return hashlib.sha256("\n".join([*own, *claims]).encode()).hexdigest()
 
     def left(self) -> dict[str, str]:
         """The digests of all figures and tables that it names; of trials where it has parameters."""
@@ -138,18 +133,16 @@ def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None, rep
     Values may be text, as on the command line. replace: as `Job` has it. UsageError: a notebook or a parameter that
     nobody knows, or a value that is not of the parameter's type.
     """
-    chosen = list(dict.fromkeys(map(resolve, wanted))) or names()
+    chosen, given = list(dict.fromkeys(map(resolve, wanted))) or names(), given or {}
     if not chosen:
         raise UsageError(f"there is no notebook in {paths.notebooks()}: they come with a clone of the repository")
     kinds = {name: declared(Job(name).read()) for name in chosen}
-    everything = sorted({parameter for each in kinds.values() for parameter in each})
-    given = given or {}
-    for parameter in given:
-        refuse_unknown(parameter, everything, ", ".join(chosen))
-    jobs = []
-    for name, known in kinds.items():
-        jobs.append(Job(name, {key: convert(key, known[key], given[key]) for key in given if key in known}, replace))
-    return jobs
+    for name in given:
+        refuse_unknown(name, sorted({one for known in kinds.values() for one in known}), ", ".join(chosen))
+    return [
+        Job(name, {key: convert(key, known[key], given[key]) for key in given if key in known}, replace)
+        for name, known in kinds.items()
+    ]
 
 
 def execute_all(
@@ -198,8 +191,8 @@ def _run(job: Job, timeout: float | None, shared: str, tell: Callable[[Job], Non
 
 def execute(
     job: Job, timeout: float | None = None, shared: str = "", on_cell: Callable[..., Any] = lambda **_: None
-) -> Path:
-    """Run one notebook to its end; returns the executed copy, which says what it was made from.
+) -> None:
+    """Run one notebook to its end, and store the executed copy, which says what it was made from.
 
     An earlier copy stays where this fails. timeout: seconds that one cell may take. shared: `shared_inputs()`.
     LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
@@ -216,10 +209,8 @@ def execute(
     for talkative in ("papermill", "tornado.general"):  # what goes wrong is reported once, by us
         logging.getLogger(talkative).setLevel(logging.CRITICAL)
     made_from, started = job.inputs(shared or shared_inputs()), time.perf_counter()
-    encrypted = (
-        {"transport_encryption": "auto"} if AsyncKernelManager.class_traits().get("transport_encryption") else {}
-    )
-    kernel = AsyncKernelManager(**encrypted)  # newer kernels warn where they are not asked for it
+    asked = AsyncKernelManager.class_traits().get("transport_encryption")  # newer kernels warn where nothing is
+    kernel = AsyncKernelManager(**({"transport_encryption": "auto"} if asked else {}))
     kernel._kernel_spec = kernel_spec(job)
     _alive.add(kernel)
     try:
@@ -234,10 +225,8 @@ def execute(
         raise LabError(f"notebook {job.name} failed at `{line}`: {error.ename}: {error.evalue}") from error
     except CellTimeoutError as error:
         raise LabError(f"notebook {job.name}: a cell ran into the time limit; `--timeout` sets it") from error
-    except DeadKernelError as error:
-        raise LabError(f"the kernel of notebook {job.name} died (killed, or out of memory?)") from error
-    except RuntimeError as error:  # nbclient's words for a kernel that does not start
-        raise LabError(f"the kernel of notebook {job.name} did not start: {error}") from error
+    except (DeadKernelError, RuntimeError) as error:  # the second: it does not start
+        raise LabError(f"the kernel of notebook {job.name} died (killed, or out of memory?): {error}") from error
     finally:
         _alive.discard(kernel)
         run_sync(kernel.shutdown_kernel)(now=True)
@@ -248,7 +237,6 @@ def execute(
     job.seconds = time.perf_counter() - started
     notebook.metadata[KEY] = {"inputs": made_from, "left": job.left(), "seconds": round(job.seconds, 1)}
     paths.write(job.output, nbformat.writes(notebook))  # type: ignore[no-untyped-call]
-    return job.output
 
 
 def _kill_all() -> None:
@@ -266,13 +254,9 @@ def kernel_spec(job: Job) -> "KernelSpec":
 
     # kernels would lock one history file; the interrupt before its end is no error of an idle kernel
     spec = get_kernel_dict(extra_arguments=["--HistoryManager.enabled=False", "--log-level=CRITICAL"])
+    environment = {name: os.environ.get(name, "1") for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     on_path = filter(None, (str(paths.PACKAGE.parent), os.environ.get("PYTHONPATH")))
-    environment = {
-        "PYTHONPATH": os.pathsep.join(on_path),
-        "NLSTM_LAB_PAGES": str(paths.executed() / "widgets" / job.name),
-    }
-    for library in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        environment[library] = os.environ.get(library, "1")
-    if job.replace:
-        environment["NLSTM_LAB_REPLACE"] = "1"
+    environment |= {"PYTHONPATH": os.pathsep.join(on_path)}
+    environment |= {"NLSTM_LAB_PAGES": str(paths.executed() / "widgets" / job.name)}
+    environment |= {"NLSTM_LAB_REPLACE": "1"} if job.replace else {}
     return KernelSpec(**{**spec, "argv": [sys.executable, *spec["argv"][1:]], "env": environment})

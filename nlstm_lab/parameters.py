@@ -28,25 +28,13 @@ TYPES: dict[str, Any] = {
 
 
 def declared(notebook: "NotebookNode") -> dict[str, Any]:
-    """The types of a notebook's parameters by name; LabError: its parameters cell holds more than `name: type = value`.
-
-    Types are those of TYPES, and each value a literal of its type.
-    """
+    """The types of a notebook's parameters by name; LabError: their cell holds more than `name: type = value`."""
     cell = "\n".join(cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
-    kinds = {}
     try:
-        for statement in ast.parse(cell).body:
-            if not isinstance(statement, ast.AnnAssign) or statement.value is None:
-                raise ValueError(f"not `{ast.unparse(statement)}`")
-            name, kind = ast.unparse(statement.target), TYPES.get(ast.unparse(statement.annotation))
-            if kind is None:
-                raise ValueError(f"types are {', '.join(TYPES)}, not `{ast.unparse(statement.annotation)}`")
-            TypeAdapter(kind).validate_python(ast.literal_eval(statement.value), strict=True)
-            kinds[name] = kind
-    except (SyntaxError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise LabError(f"a parameters cell may hold only `name: type = value`: {reason}") from error
-    return kinds
+        found = [(statement.target.id, ast.unparse(statement.annotation)) for statement in ast.parse(cell).body]  # type: ignore[attr-defined]
+        return {name: TYPES[kind] for name, kind in found}
+    except (SyntaxError, AttributeError, KeyError) as error:
+        raise LabError(f"a parameters cell may hold only `name: type = value`, of {', '.join(TYPES)}") from error
 
 
 def convert(name: str, kind: Any, value: Any) -> Any:
@@ -89,10 +77,8 @@ def check_parameters() -> None:
     if (shell := _shell()) is None:
         return
     kinds, values = inspect.get_annotations(shell.user_module), shell.user_ns
-    injected = [cell for cell in values.get("In", []) if cell.startswith("# Parameters\n")]  # as papermill begins it
-    for statement in ast.parse("\n".join(injected)).body:
-        if isinstance(statement, ast.Assign):
-            refuse_unknown(ast.unparse(statement.targets[0]), kinds, "this notebook")
+    for name in _injected(shell):
+        refuse_unknown(name, kinds, "this notebook")
     for name, kind in kinds.items():
         if kind in TYPES.values():
             values[name] = convert(name, kind, values[name])
@@ -102,6 +88,13 @@ def _shell() -> Any:
     """IPython's shell, where this process is a notebook's kernel."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython else None
+
+
+def _injected(shell: Any) -> list[str]:
+    """The names that papermill gave a value, in a cell of its own."""
+    cells = [cell for cell in shell.user_ns.get("In", []) if cell.startswith("# Parameters\n")]  # as it begins one
+    assigned = (one for one in ast.parse("\n".join(cells)).body if isinstance(one, ast.Assign))
+    return [ast.unparse(one.targets[0]) for one in assigned]
 
 
 def current() -> dict[str, Any]:
@@ -122,12 +115,19 @@ def changed(made_with: Mapping[str, Any]) -> dict[str, Any]:
     return {name: now.get(name) for name in names}
 
 
-def output_path(target: Path, made_with: Mapping[str, Any]) -> Path:
+def is_trial(target: Path, made_with: list[dict[str, Any]]) -> bool:
+    """Whether `target` keeps what was made with other parameters; where nothing was made, whether any were given."""
+    shell, replace = _shell(), os.environ.get("NLSTM_LAB_REPLACE")
+    if shell is None or replace or target.is_relative_to(paths.workspaces()):
+        return False
+    return any(map(changed, made_with)) if made_with else bool(_injected(shell))
+
+
+def output_path(target: Path, made_with: dict[str, Any]) -> Path:
     """Where to write: `target`, or `workspaces/figures`, which is said, where other parameters made what is there."""
-    other = changed(made_with)
-    if not other or target.is_relative_to(paths.workspaces()):
+    if not made_with or not is_trial(target, [made_with]):
         return target
-    elsewhere = paths.trials() / target.name
+    elsewhere, other = paths.trials() / target.name, changed(made_with)
     differ = f"{', '.join(other)} {'differs' if len(other) == 1 else 'differ'}"
     print(f"Committed {target.name} kept ({differ}); yours is {elsewhere.relative_to(paths.root())}")
     return elsewhere

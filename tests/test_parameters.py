@@ -161,6 +161,17 @@ def test_an_edited_parameter_draws_elsewhere_and_says_where(
 
 
 @pytest.mark.slow
+def test_a_trial_adds_no_row_to_the_claims(write: Write, shell: InteractiveShell) -> None:
+    """Neither of a claim that is committed of another scale, nor of one that nobody measured yet."""
+    cells = [cell.replace('"small"', "scale") for cell in (CELLS[0], *CELLS[3:])]
+    run(shell, PARAMETERS + '\nscale: str = "small"', *cells)
+    before = (paths.probes() / "claims.csv").read_bytes()
+    run(shell, "# Parameters\nscale = 'smoke'", *cells)
+    run(shell, "# Parameters\nscale = 'small'", cells[-1].replace("than_outer", "than_stack_upper"))
+    assert (paths.probes() / "claims.csv").read_bytes() == before
+
+
+@pytest.mark.slow
 def test_the_notebooks_own_parameters_draw_where_they_did(
     drawn: dict[str, bytes], shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
 ) -> None:

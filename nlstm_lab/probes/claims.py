@@ -31,8 +31,9 @@ def _stored() -> pd.DataFrame:
 def record_claim(claim: str, scale: str, interval: Interval, n: int, df: float | None = None) -> pd.DataFrame:
     """Enter what was measured of a claim ("nested_lstm.inner_slower_than_outer") at a scale.
 
-    An earlier entry of that claim and scale is replaced. One that was made with other parameters of its notebook stays
-    in the file, and a printed line says so.
+    An earlier entry of that claim and scale is replaced. Where a claim was measured with other parameters of its
+    notebook, or parameters were given to a notebook that measures it first, the file stays as it is, and a printed line
+    says so: what trials measure is judged by nobody.
 
     Args:
         claim: The claim's name, document first.
@@ -54,11 +55,11 @@ def record_claim(claim: str, scale: str, interval: Interval, n: int, df: float |
     path = paths.probes() / "claims.csv"
     with paths.locked(path, "another process is noting a claim"):
         before = _stored()
-        mine = (before["claim"] == claim) & (before["scale"] == scale)
-        table = pd.concat([before[~mine], row]) if len(before[~mine]) else row
-        table = table.sort_values(CLAIMS[:2], ignore_index=True)
-        if any(parameters.changed(json.loads(made_with)) for made_with in before.loc[mine, MADE_WITH]):
-            print(f"{path.name} stays as it is: {claim} was measured with other parameters there")
+        same = before["claim"] == claim
+        others = before[~(same & (before["scale"] == scale))]
+        table = (pd.concat([others, row]) if len(others) else row).sort_values(CLAIMS[:2], ignore_index=True)
+        if parameters.is_trial(path, [json.loads(made_with) for made_with in before.loc[same, MADE_WITH]]):
+            print(f"{path.name} stays as it is: {claim} is judged by a measurement with other parameters")
         else:
             paths.write(path, table.to_csv(index=False, lineterminator="\n"))
     return table[CLAIMS]
@@ -75,8 +76,9 @@ def record_claims(document: str, scale: str, compared: pd.DataFrame) -> pd.DataF
     Returns:
         Their rows of the table.
     """
+    rows = []
     for row in compared.itertuples():
         interval = Interval(row.difference, row.low, row.high)  # type: ignore[arg-type]
-        record_claim(f"{document}.{row.comparison}", scale, interval, row.seeds, row.df)  # type: ignore[arg-type]
-    table = measured_claims()
-    return table[table["claim"].isin(document + "." + compared["comparison"]) & (table["scale"] == scale)]
+        table = record_claim(f"{document}.{row.comparison}", scale, interval, row.seeds, row.df)  # type: ignore[arg-type]
+        rows.append(table[table["claim"].eq(f"{document}.{row.comparison}") & table["scale"].eq(scale)])
+    return pd.concat(rows).sort_values("claim") if rows else measured_claims()[:0]
