@@ -29,6 +29,7 @@ from .edits import freeze as freeze
 from .edits import put as put
 from .edits import scale as scale
 from .edits import zero as zero
+from .forgetting import retention as retention
 from .handwriting import floored as floored
 from .handwriting import pen as pen
 from .handwriting import raw_units as raw_units
@@ -66,8 +67,10 @@ from .slowness import timescales as timescales
 from .state_lens import Lens as Lens
 from .state_lens import lens as lens
 from .state_lens import lens_losses as lens_losses
+from .texts import free_text as free_text
 from .texts import mapped as mapped
 from .tracing import trace as trace
+from .unit_statistics import passages as passages
 from .unit_statistics import units as units
 from .words import context_accuracy as context_accuracy
 from .words import repetition as repetition

@@ -11,11 +11,14 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nlstm_lab.datasets import Excerpt
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.decoding import labels
-from nlstm_lab.probes.reading import BURN_IN, Text, memory_states, seen
+from nlstm_lab.probes.edits import whole
+from nlstm_lab.probes.reading import BURN_IN, Text, hidden_states, memory_states, seen, skipped
 from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.probes.texts import free_text
 from nlstm_lab.probes.tracing import trace
 
 PASSAGES = 10  # where a unit is highest, and as many where it is lowest
@@ -23,6 +26,7 @@ BEFORE, AFTER = 24, 8  # characters around each of these places; no two passages
 BINS = 20  # of the histogram
 BASELINE = 10_000  # characters that the baselines, and the networks that are compared, read
 RAREST = 20  # steps at which a label must hold, and at which it must not
+TIED = 1e-4  # a difference of values that counts as none
 STILL = 0.01  # a change of tanh c that counts as none
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # of values from a unit's lowest to its highest
 
@@ -74,6 +78,7 @@ def units(model: Network, text: Text | Excerpt, burn_in: int = BURN_IN, seed: in
     """
     words = read(text)
     states = values_of(trace(model, words, predictions=False))
+    skipped(burn_in, len(next(iter(states.values()))), BEFORE + AFTER + 1)
     effects, fresh, control = (dict[str, Array]() for _ in range(3))
     if isinstance(words, str):  # vectors have no labels
         short, mixed = words[:BASELINE], shuffled(words[:BASELINE], "characters", seed)
@@ -91,6 +96,54 @@ def units(model: Network, text: Text | Excerpt, burn_in: int = BURN_IN, seed: in
             row["shuffled"] = control.get(label, nothing)[m, unit]
             rows.append(row | _course(values, burn_in))
     return pd.DataFrame(rows)
+
+
+def passages(
+    model: Network, text: Text | Excerpt | None = None, memory: str | None = None, unit: int = 0, k: int = PASSAGES
+) -> pd.DataFrame:
+    """Find where a unit is highest and lowest along a text.
+
+    Args:
+        model: A network of characters.
+        text: None for `free_text()`.
+        memory: A memory or hidden state; None for the innermost or highest memory.
+        unit: Its number.
+        k: Passages of each kind, none of which overlap.
+
+    Returns:
+        One row a passage: `extreme` ("highest" or "lowest"), `place` (step), `value` (tanh c, or h), `before`, `symbol`
+        and `after`, the text around; and `ties`, how many steps of the text have that value. Passages of one value are
+        spread over the text.
+
+    Raises:
+        UsageError: There is no such memory or unit, or the text is shorter than a passage.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> found = lab.probes.passages(model, lab.probes.free_text()[:2000], "inner", 7, k=2)
+    >>> found.extreme.tolist(), bool(found.value[0] > found.value[2])
+    (['highest', 'highest', 'lowest', 'lowest'], True)
+    """
+    traced = trace(model, read(free_text() if text is None else text), predictions=False)
+    every = values_of(traced)
+    memory = [*every][-1] if memory is None else memory
+    hidden = {name: states.values for name, states in hidden_states(traced).items()}
+    if memory not in every | hidden:
+        raise UsageError(f"memory must be one of {', '.join(map(repr, every | hidden))}, not {memory!r}")
+    (unit,) = whole(unit, traced.sizes["unit"], "unit must be one of")
+    if k < 1 or traced.sizes["time"] < BEFORE + AFTER:
+        raise UsageError(
+            f"k must be 1 or more and the text of {BEFORE + AFTER} steps or more, not {k} and {len(traced.time)}"
+        )
+    values = (every | hidden)[memory][:, unit].astype(np.float64)
+    symbols = [str(symbol) for symbol in traced["symbol"].values] if "symbol" in traced.coords else [""] * len(values)
+    found = []
+    for extreme, sign in (("highest", 1), ("lowest", -1)):
+        for at in _places(sign * values, 0, k, spread=True):
+            tied = int((np.abs(values - values[at]) < TIED).sum())
+            around = ("".join(symbols[max(at - BEFORE, 0) : at]), symbols[at], "".join(symbols[at + 1 : at + AFTER]))
+            found.append((extreme, at, values[at], *around, tied))
+    return pd.DataFrame(found, columns=["extreme", "place", "value", "before", "symbol", "after", "ties"])
 
 
 def values_of(traced: xr.Dataset) -> dict[str, Array]:
@@ -135,14 +188,21 @@ def _course(values: Array, burn_in: int) -> dict[str, Any]:
     }
 
 
-def _places(values: Array, burn_in: int) -> list[int]:
-    """The steps of the highest values, apart from each other and from the ends."""
+def _places(values: Array, burn_in: int, count: int = PASSAGES, spread: bool = False) -> list[int]:
+    """The steps of the highest values, apart from each other and from the ends; those of one value (a saturated unit's)
+    in the order of the text, or spread over it."""
     first, last = max(burn_in, BEFORE), len(values) - AFTER
+    order = np.argsort(-values[first:last], kind="stable")
+    if spread:
+        level = np.rint(values[first:last] / TIED)
+        highest = np.flatnonzero(level == level[order[0]]) if len(order) else order
+        evenly = highest[np.linspace(0, len(highest) - 1, count).round().astype(int)] if len(highest) else highest
+        order = np.concatenate([evenly, order[np.argsort(-level[order], kind="stable")]])
     found: list[int] = []
-    for step in first + np.argsort(-values[first:last], kind="stable"):
+    for step in first + order:
         if all(abs(step - other) >= BEFORE + AFTER for other in found):
             found.append(int(step))
-        if len(found) == PASSAGES:
+        if len(found) == count:
             break
     return found
 

@@ -13,9 +13,10 @@ from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
+from nlstm_lab.probes.edits import zero
 from nlstm_lab.probes.interventions import intervene, unit_ablations
 from nlstm_lab.probes.reading import component, hidden_names, names, reading, states_at
-from nlstm_lab.probes.running import run, zero
+from nlstm_lab.probes.running import run
 
 MOMENTS = [5, 60, 61, 250]
 

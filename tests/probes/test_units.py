@@ -5,6 +5,9 @@ import pytest
 import torch
 
 import nlstm_lab as lab
+from nlstm_lab import probes
+from nlstm_lab.cells import LSTM
+from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import unit_statistics as measure
 
 LETTERS = " abcdefghijklmnopqrstuvwxyz"
@@ -70,3 +73,27 @@ def test_a_network_is_its_own_counterpart_in_another_order(known, tmp_path, monk
     assert one["counterpart"][[0, 2]].tolist() == [2, 0]
     assert one["r"][[0, 2]].tolist() == [1, 1]
     assert one["r"][1] == 0
+
+
+def test_passages_have_text_and_ties_are_spread_and_counted(network):
+    text = ("abcdefghij" * 300)[:2500]
+    model = network(LSTM)
+    cell = model.recurrent.layers[0]
+    with torch.no_grad():  # unit 2 counts up for ever, and its tanh is saturated from some step on
+        cell.bias.view(4, -1)[:, 2] = 30.0
+        cell.weight_ih.view(4, -1, 11)[:, 2] = 0
+        cell.weight_hh.view(4, -1, 8)[:, 2] = 0
+    found = probes.passages(model, text, "cell", 2, k=4).query("extreme == 'highest'")
+    assert found.place.max() - found.place.min() > 2000
+    assert found.ties.min() > 2000
+    moving = probes.passages(model, text, None, 0, k=3)
+    values = np.tanh(probes.trace(model, text).c.sel(memory="cell", unit=0)[24:-8].values)
+    assert moving.value.iloc[0] == pytest.approx(values.max(), abs=2e-4)
+    assert moving.value.iloc[3] == pytest.approx(values.min(), abs=2e-4)
+    for row in moving.itertuples():
+        assert text[row.place - len(row.before) :].startswith(row.before + row.symbol + row.after)
+    assert len(probes.free_text()) == 30_000
+    with pytest.raises(UsageError, match=r"unit.*0 to 7"):
+        probes.passages(model, text, "cell", 8)
+    with pytest.raises(UsageError, match=r"memory .*'cell'"):
+        probes.passages(model, text, "inner")

@@ -1,0 +1,95 @@
+"""How much of what was written into a memory at an earlier step is left in it: products of its forget gates.
+
+Of c_t = f_t c_{t-1} + i_t g_t, from c_0 = 0, the part that was written at step s is (f_{s+1} ... f_t) i_s g_s; these
+parts sum to c_t.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from torch import nn
+
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.edits import whole
+from nlstm_lab.probes.liveness import need
+from nlstm_lab.probes.texts import code_of
+
+EXACT = 1e-4  # of the largest state, by which the parts may miss it: gates are float32
+
+
+def retention(
+    trace: xr.Dataset,
+    memory: str | None = None,
+    at: int | slice | Sequence[int] = -1,
+    units: int | slice | Sequence[int] | None = None,
+    *,
+    model: Network | None = None,
+    target: str | int | None = None,
+) -> xr.Dataset:
+    """Take apart what a memory holds by when it was written.
+
+    Args:
+        trace: Of one text from its start.
+        memory: A memory with a leak of its own: "cell", "inner", "layer 2", ...; None for the innermost or highest.
+        at: Steps at which the memory is looked at; negative from the end. All steps of all units need much room.
+        units: Units; None for all.
+        model: The network, where shares of a logit are asked for.
+        target: The symbol or word, or its code, whose logit is shared out.
+
+    Returns:
+        Dimensions time (the steps `at`), source and unit: `left`, the share of what was written at step `source` that
+        is left, in [0, 1], and `part`, that share of i g; both 0 of later steps. The parts sum to `c` (time, unit).
+        With a model `logit` (time, unit), what each unit of the last layer adds to the target's logit, its weight times
+        its h, which is no part of what one memory holds alone; with the readout's bias they sum to the logit.
+
+    Raises:
+        UsageError: The memory has no leak of its own, or is changed otherwise; there is no such memory, step or unit.
+
+    >>> import nlstm_lab as lab
+    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
+    >>> found = lab.probes.retention(lab.probes.trace(model, "the old man said"), "inner")
+    >>> dict(found.part.sizes), bool(abs(found.part.sum("source") - found.c).max() < 1e-5)
+    ({'time': 1, 'source': 16, 'unit': 150}, True)
+    """
+    need(trace)
+    if "text" in trace.dims:
+        raise UsageError("trace: retention is of one text: take one, trace.sel(text=0), without what is behind its end")
+    known = [str(name) for name in trace["memory"].values]
+    leaking = [name for name, leaks in zip(known, trace["leaks"].values, strict=True) if leaks]
+    memory = leaking[-1] if memory is None else memory
+    if memory not in known:
+        raise UsageError(f"memory must be one of {', '.join(map(repr, leaking))}, not {memory!r}")
+    if memory not in leaking:
+        raise UsageError(
+            f"{memory!r} has no leak of its own: what it holds is computed anew at every step from the memory inside, "
+            f"so nothing written earlier stays in it; take {' or '.join(map(repr, leaking))}"
+        )
+    length = trace.sizes["time"]
+    steps = whole(at, length, f"at {at}: the trace has the steps", from_end=True)
+    chosen = whole(units, trace.sizes["unit"], "units must be chosen from")
+    c, i, f, g = (trace[name].sel(memory=memory).values[:, chosen].astype(np.float64) for name in "cifg")
+    left = np.zeros((len(steps), max(steps) + 1, len(chosen)), np.float32)
+    for row, step in zip(left, steps, strict=True):
+        row[step] = 1
+        row[:step] = np.cumprod(f[step:0:-1], 0)[::-1]
+    part = left * (i * g)[None, : left.shape[1]].astype(np.float32)
+    missing = np.abs(part.sum(1, dtype=np.float64) - c[steps]).max() / max(1.0, np.abs(c[steps]).max())
+    if not missing < EXACT:
+        raise UsageError(
+            f"the parts of {memory!r} miss its state by {missing:.0%}: it is changed otherwise than by f c + i g"
+        )
+    data: dict[str, Any] = {"left": (("time", "source", "unit"), left), "part": (("time", "source", "unit"), part)}
+    data["c"] = (("time", "unit"), c[steps])
+    if model is not None:
+        readout = model.readout
+        if not isinstance(readout, nn.Linear) or model.recurrent.output_size != trace.sizes["unit"]:
+            raise UsageError("model: a logit is shared out where one linear readout reads the h of the last layer")
+        weight = readout.weight[code_of(model, target, readout.out_features)].detach().float().cpu().numpy()
+        data["logit"] = (("time", "unit"), trace["h"].isel(layer=-1).values[np.ix_(steps, chosen)] * weight[chosen])
+    coords: dict[str, Any] = {"time": steps, "source": np.arange(left.shape[1]), "unit": chosen}
+    if "symbol" in trace.coords:
+        coords["symbol"] = ("source", trace["symbol"].values[: left.shape[1]])
+    return xr.Dataset(data, coords, {"memory": memory, "model": trace.attrs.get("model", "")})

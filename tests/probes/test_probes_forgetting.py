@@ -1,0 +1,58 @@
+"""What is left of what was written is a product of forget gates, and the parts sum to the state."""
+
+import numpy as np
+import pytest
+
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, LayerNormLSTM, NestedLSTM
+from nlstm_lab.errors import UsageError
+from nlstm_lab.probes import retention, run, trace
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "memory"),
+    [
+        (LSTM, {}, "cell"),
+        (LSTM, {"num_layers": 2}, "layer 1"),
+        (LayerNormLSTM, {}, "cell"),
+        (NestedLSTM, {}, "inner"),
+        (NestedLSTM, {"depth": 3, "num_layers": 2}, None),
+    ],
+)
+def test_it_is_numpys_product_and_the_parts_sum_to_the_state(network, text, kind, flags, memory):
+    traced = trace(network(kind, scale=3.0, **flags), text[:120])
+    found = retention(traced, memory, [3, -1, 60], [1, 6])
+    name = memory or str(traced.memory.values[-1])
+    assert found.attrs["memory"] == name
+    i, f, g, c = (traced[gate].sel(memory=name).values.astype(np.float64)[:, [1, 6]] for gate in "ifgc")
+    for row, step in enumerate((3, 119, 60)):
+        for source in range(120):
+            left = np.prod(f[source + 1 : step + 1], 0) if source <= step else 0.0
+            np.testing.assert_allclose(found.left[row, source], np.broadcast_to(left, 2), rtol=1e-5, atol=1e-12)
+            np.testing.assert_allclose(found.part[row, source], left * i[source] * g[source], rtol=1e-5, atol=1e-12)
+        np.testing.assert_allclose(found.part[row].sum("source"), c[step], atol=3e-6)
+    assert "".join(found.symbol.values) == text[:120]
+
+
+def test_units_share_out_a_logit(network, text):
+    model = network(scale=2.0)
+    found = retention(trace(model, text[:30]), "inner", [4, -1], model=model, target="d")
+    logits = run(model, text[:30]).logits[:, 4]
+    bias = model.readout.bias[4].item()
+    np.testing.assert_allclose(found.logit.sum("unit") + bias, logits[[4, 29]], atol=1e-5)
+
+
+def test_what_has_no_leak_of_its_own_is_refused_with_the_reason(network, text):
+    nested, text = trace(network(), text[:30]), text[:30]
+    for traced, asked, said in [
+        (nested, {"memory": "outer"}, "anew at every step.*'inner'"),
+        (nested, {"memory": "middle"}, "'inner'"),
+        (nested, {"at": 30}, "0 to 29"),
+        (nested, {"units": 8}, "units.*0 to 7"),
+        (trace(network(GRU), text), {}, "no memory cells"),
+        (trace(network(HMLSTM, num_layers=2, scale=3.0), text * 3), {"memory": "layer 2"}, "changed otherwise"),
+        (trace(network(), [text, text]), {}, "text"),
+    ]:
+        with pytest.raises(UsageError, match=said):
+            retention(traced, **asked)
+    with pytest.raises(UsageError, match="target"):
+        retention(nested, model=network(), target="?")
