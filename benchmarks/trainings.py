@@ -11,7 +11,6 @@ import torch
 from timing import arguments, write_csv
 
 from nlstm_lab import experiments, models, paths, training
-from nlstm_lab.bench import SAME
 from nlstm_lab.datasets import glimpses, registry
 from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Mixture, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.glimpses import MNISTGlimpses
@@ -20,6 +19,7 @@ from nlstm_lab.datasets.poetry import CHARACTERS, LINES, ChinesePoetry
 from nlstm_lab.datasets.text import CharacterModelling, NestedLanguage
 from nlstm_lab.datasets.words import Autocomplete, TextGeneration
 from nlstm_lab.experiments import Experiment, sizes
+from nlstm_lab.runs.tables import SAME
 
 STEPS = 20  # of a drawn sequence: the rows' own have up to 649, and an update of theirs takes up to half a minute
 UPDATES = {"cpu": 3, "cuda": 300}  # on a GPU as many as its kernels are compiled for

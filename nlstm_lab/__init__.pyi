@@ -1,4 +1,3 @@
-from . import bench as bench
 from . import cells as cells
 from . import datasets as datasets
 from . import execute as execute

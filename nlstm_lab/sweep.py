@@ -6,20 +6,19 @@ import logging
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from nlstm_lab import experiments, runs
+from nlstm_lab import cells, experiments, runs, training
 from nlstm_lab.errors import Interrupted, LabError, UsageError
 from nlstm_lab.runs.attempt import check_patience, settled
+from nlstm_lab.runs.run import check_seed, name_of
 
 PERIOD = 0.3  # seconds between two looks at what is trained
 TIMEOUT = 10.0  # seconds in which a scheduler must answer
-PATIENCE = 3.0  # seconds in which a client must close
 OWN = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
 _one_at_a_time = threading.Lock()  # torch's random state is the process's, however many threads a worker has
 
@@ -39,22 +38,21 @@ Watch = Callable[[Sweep, str], None]
 
 
 def parse_seeds(text: str) -> list[range]:
-    """Seeds as typed, each once.
+    """Seeds as typed, in their order, each once.
 
-    >>> parse_seeds("0-2,7")
+    >>> parse_seeds("0-2,7,1")
     [range(0, 3), range(7, 8)]
     """
-    seeds: list[range] = []
+    typed = []
     for item in text.split(","):
         first, dash, last = item.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) < int(first):
             raise UsageError(f"seeds are written like 0-4 or 0,2,5, not {text!r}")
-        new = [range(int(first), runs.check_seed(int(last or first)) + 1)]
-        for old in seeds:  # what lies before it, and what lies behind it
-            new = [one[: max(old.start - one.start, 0)] for one in new] + [
-                one[max(old.stop - one.start, 0) :] for one in new
-            ]
-        seeds += filter(None, new)
+        typed.append(range(int(first), check_seed(int(last or first)) + 1))
+    seeds: list[range] = []
+    for one in sorted(typed, key=lambda one: one.start):
+        new = one[max(seeds[-1].stop - one.start, 0) :] if seeds else one  # what none before it has
+        seeds += [new] if new else []
     return seeds
 
 
@@ -93,62 +91,69 @@ def sweep(
         LabError: This machine lacks the device, the scheduler does not answer, or dask is absent.
     """
     if scheduler is None:
-        runs.check_machine(how.get("device", "auto"), how.get("precision", "fp32"))
-    told = Sweep(len(rows) * sum(map(len, seeds)))
-    watch(told, f"{told.total:,} runs: looking for those that are not recorded")
+        with cells.precision(how.get("precision", "fp32")):
+            training.find_device(how.get("device", "auto"))
+    counts = Sweep(len(rows) * sum(map(len, seeds)))
+    watch(counts, f"{counts.total:,} runs: looking for those that are not recorded")
     pairs = ((row, seed) for some in seeds for seed in some for row in rows)
-    tasks = (pair for pair in pairs if _lacks(*pair, told, how.get("patience"), watch))
+    tasks = (pair for pair in pairs if _lacks(*pair, counts, how.get("patience"), watch))
     try:
         if first := list(itertools.islice(tasks, workers or os.cpu_count() or 1)):
             with _client(scheduler, len(first)) as client:
-                _train_all(client, itertools.chain(first, tasks), told, how, watch)
+                _train_all(client, itertools.chain(first, tasks), counts, how, watch)
     except KeyboardInterrupt:
         raise Interrupted("SIGINT: every run keeps its last checkpoint; the same command goes on") from None
-    return told
+    return counts
 
 
-def _lacks(row: experiments.Experiment, seed: int, told: Sweep, patience: int | None, watch: Watch) -> bool:
+def _lacks(row: experiments.Experiment, seed: int, counts: Sweep, patience: int | None, watch: Watch) -> bool:
     """Whether there is something to train; a record of another configuration or text has failed."""
     event = ""
     try:
-        try:
-            run = settled(row, seed, patience, finish=True)
-        except UsageError:  # the rule comes too late for it
-            run = runs.load(row, seed)
-        if run is None:
+        if settled(row, seed, patience, finish=True) is None:
             return True
-        runs.check_text(run)
-        told.recorded += 1
+        counts.recorded += 1
+    except UsageError:  # it is finished, so that the rule comes too late
+        counts.recorded += 1
     except LabError as error:
-        told.failed += 1
-        event = f"{runs.name_of(row, seed)}: {error}"
-    watch(told, event)
+        counts.failed += 1
+        event = f"{name_of(row, seed)}: {error}"
+    watch(counts, event)
     return False
 
 
-def _train_all(client: Any, tasks: Iterator[Any], told: Sweep, how: dict[str, Any], watch: Watch) -> None:
+def _train_all(client: Any, tasks: Iterator[Any], counts: Sweep, how: dict[str, Any], watch: Watch) -> None:
     """Give each worker one task at a time, until none is left."""
-    futures: dict[str, Any] = {}
+    import distributed
+
+    wait: Any = distributed.wait  # untyped
+    futures: dict[Any, str] = {}
     while True:
         try:
             if client.status != "running":
                 raise OSError("the connection is closed")
-            told.workers = len(client.sync(client.scheduler.ncores, callback_timeout=TIMEOUT))
+            counts.workers = len(client.sync(client.scheduler.ncores, callback_timeout=TIMEOUT))
         except (OSError, TimeoutError) as error:
             raise LabError(f"the scheduler is gone ({error}): start it again, and the same command goes on") from error
-        for row, seed in itertools.islice(tasks, max(told.workers - len(futures), not futures)):
-            name = runs.name_of(row, seed)
-            futures[name] = client.submit(_train, row, seed, key=name, pure=False, **how)
-            watch(told, f"{name}: training")
-        told.running = len(futures)
-        watch(told, "")
+        for row, seed in itertools.islice(tasks, max(counts.workers - len(futures), not futures)):
+            name = name_of(row, seed)
+            futures[client.submit(_train, row, seed, key=name, pure=False, **how)] = name
+            watch(counts, f"{name}: training")
+        counts.running = len(futures)
+        watch(counts, "")
         if not futures:
             return
-        time.sleep(PERIOD)
-        for name in [name for name in futures if futures[name].done()]:
-            reason = _failure(futures.pop(name))
-            told.recorded, told.failed = told.recorded + (not reason), told.failed + bool(reason)
-            watch(told, f"{name}: {reason or 'recorded'}")
+        with contextlib.suppress(TimeoutError):
+            wait([*futures], timeout=PERIOD, return_when="FIRST_COMPLETED")
+        for future in [future for future in futures if future.done()]:
+            fault = future.exception() if future.status == "error" else None
+            reason = "" if future.status == "finished" else str(fault or "the scheduler lost it; start again")
+            if isinstance(fault, distributed.KilledWorker):
+                reason = "its worker was killed each time that it was tried (out of memory?)"
+            elif not reason and not os.path.isfile(f"{future.result()}/result.json"):
+                reason = f"its worker recorded it in {future.result()}, which is not this machine's folder: share one"
+            counts.recorded, counts.failed = counts.recorded + (not reason), counts.failed + bool(reason)
+            watch(counts, f"{futures.pop(future)}: {reason or 'recorded'}")
 
 
 def _train(row: experiments.Experiment, seed: int, **how: Any) -> str:
@@ -156,20 +161,6 @@ def _train(row: experiments.Experiment, seed: int, **how: Any) -> str:
     with _one_at_a_time:
         torch.set_num_threads(1)
         return str(runs.ensure(row, seed, **how, finish=True, progress=False).folder)
-
-
-def _failure(future: Any) -> str:
-    """Why a future that is done has no record here, in a sentence, or ""."""
-    import distributed
-
-    if future.status == "finished":
-        folder = future.result()
-        missing = f"its worker recorded it in {folder}, which is not this machine's folder: share one"
-        return "" if os.path.isfile(f"{folder}/result.json") else missing
-    error = future.exception() if future.status == "error" else None
-    if isinstance(error, distributed.KilledWorker):
-        return "its worker was killed each time that it was tried (out of memory?)"
-    return str(error) if error else "the scheduler lost it; start again"
 
 
 @contextlib.contextmanager
@@ -197,7 +188,7 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
             for nanny in getattr(client.cluster, "workers", {}).values():  # those that are our own
                 nanny.auto_restart = False
                 os.kill(nanny.pid, signal.SIGKILL)
-            client.close(timeout=PATIENCE)
+            client.close(timeout=3)
         client.status = "closed"  # or one that did not end in time would be waited for anew when it is collected
         raise
     client.close()

@@ -13,7 +13,7 @@ import timing
 import torch
 import trainings
 
-from nlstm_lab import bench, paths
+from nlstm_lab import paths, runs
 from nlstm_lab.cells import LSTM, NestedLSTM
 from nlstm_lab.errors import UsageError
 
@@ -47,20 +47,20 @@ def test_every_benchmark_runs_and_leaves_a_record_that_is_found(tmp_path, monkey
     for module, words in ((steps, ()), (hmlstm, ()), (trainings, ("mnist_lstm1",))):
         monkeypatch.setattr(sys, "argv", ["benchmark", *words, "--rounds", "2", "--record", "here"])
         module.main()
-    record = bench.recorded("here")
-    naive = record.of(6).iloc[0]
-    assert (naive["vs_naive"], naive["memory_vs_naive"], record.rounds) == (1, 1, 2)
-    assert record.of(6)[["vs_naive", "vs_nn_lstm", "ms", "gflops", "of_peak"]].gt(0).all(axis=None)
-    assert record.reading[["layer1", "layer2"]].iloc[1].tolist() == pytest.approx([0.21, 0.033], abs=0.04)
+    record = runs.benchmark("here")
+    naive = record["training"].iloc[0]
+    assert (naive["vs_naive"], naive["memory_vs_naive"], record["rounds"]) == (1, 1, 2)
+    made = record["training"].query("variant != 'unmeasured'")
+    assert made[["vs_naive", "vs_nn_lstm", "ms", "gflops", "of_peak"]].gt(0).all(axis=None)
+    assert record["reading"]["rates"].iloc[1] == pytest.approx([0.21, 0.033], abs=0.04)
     with pytest.raises(UsageError, match=r"'elsewhere'.*here"):
-        bench.recorded("elsewhere")
-    frame = bench.recorded_steps()
+        runs.benchmark("elsewhere")
+    frame = runs.benchmark("hmlstm-here")
     assert frame["variant"].tolist() == [hmlstm.LOOP, "derived backward", hmlstm.LOOP]
     assert (frame.loc[frame["variant"] == hmlstm.LOOP, ["times_loop", "memory_vs_loop"]] == 1).all(axis=None)
-    known = bench.recorded_hours(["mnist_lstm1", "mnist_lstm1_logfreq", "mnist_lstm2"])
-    assert list(known) == ["here"]
-    assert known["here"].isna().tolist() == [False, False, True]
-    assert 0 < known["here"].iloc[0] < 100
+    known = runs.outlook("mnist_lstm*", "paper", [99]).set_index("experiment")["here"]
+    assert known[["mnist_lstm1", "mnist_lstm2"]].isna().tolist() == [False, True]
+    assert 0 < known["mnist_lstm1"] < 100
     assert "naive loop" in capsys.readouterr().out
 
 

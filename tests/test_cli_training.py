@@ -54,6 +54,8 @@ def test_a_record_of_another_configuration_is_refused_and_replaced_with_again(
     assert (code, output) == (1, "")
     assert "hidden_size" in error
     assert "--again" in error
+    (path.parent / "result.json").write_text("{")  # damaged, too
+    assert told(capsys, monkeypatch, *line)[0] == 1
     code, output, error = told(capsys, monkeypatch, *line, "--again")
     assert (code, error) == (0, "")
     assert "already recorded" not in output

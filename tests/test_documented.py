@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-DOORS = ("bench", "cells", "datasets", "experiments", "figures", "models", "probes", "runs", "targets", "training")
+DOORS = ("cells", "datasets", "experiments", "figures", "models", "probes", "runs", "targets", "training")
 
 
 def plain(member: Any) -> Any:

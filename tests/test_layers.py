@@ -29,7 +29,6 @@ LAYERS = (
     "probes",
     "figures",
     "widgets",
-    "bench",
     "sweep",
     "cli",
     "__main__",

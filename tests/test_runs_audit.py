@@ -1,9 +1,11 @@
 """What is recorded, recomputed: results from histories, scores from weights, verdicts from both."""
 
+import json
 import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -11,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from nlstm_lab import cli, paths, runs
 from nlstm_lab.models import digest
-from nlstm_lab.runs.audit import audit
+from nlstm_lab.runs.audit import audit, from_histories
 
 
 @pytest.fixture
@@ -27,12 +29,38 @@ def test_a_record_agrees_with_its_history_and_its_weights(run: runs.Run) -> None
     assert audit(run, weights=False).lacking == "weights were left out"
 
 
-def test_a_result_that_its_history_does_not_have_is_named(run: runs.Run) -> None:
-    metrics = [dict(row) for row in run.result["metrics"]]
-    metrics[1]["value"] *= 1.00001
-    told = audit(replace(run, result=run.result | {"metrics": metrics}), weights=False)
-    assert len(told.wrong) == 1
-    assert metrics[1]["metric"] in told.wrong[0]
+@pytest.mark.slow
+def test_dead_cells_that_the_weights_do_not_have_are_named(run: runs.Run) -> None:
+    rows = run.history["metric"].str.startswith("silent_share/") & (run.history["epoch"] == run.result["best_epoch"])
+    assert rows.sum() == 1
+    run.history.loc[rows, "value"] += 0.1
+    (wrong,) = audit(run).wrong
+    assert "its weights give ('blocks', 'silent_share/" in wrong
+
+
+RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "bpc": lambda result: result["metrics"][1].update(value=result["metrics"][1]["value"] * 1.00001),
+    "the epoch of": lambda result: result["metrics"][1].update(epoch=1),
+    "rows of its result": lambda result: result["metrics"].append(result["metrics"][0]),
+    "best epoch": lambda result: result.update(best_epoch=1),
+}
+
+
+@pytest.mark.parametrize("what", RESULTS)
+def test_a_result_that_its_history_does_not_have_is_named(what: str, run: runs.Run) -> None:
+    result = json.loads(json.dumps(run.result))
+    RESULTS[what](result)
+    (wrong,) = audit(replace(run, result=result), weights=False).wrong
+    assert f"{result['metrics'][1]['metric']}" in wrong if what == "bpc" else what in wrong
+
+
+def test_a_damaged_history_is_named_and_hides_no_other(run: runs.Run) -> None:
+    (run.folder / "history.csv").write_text("")
+    damaged = runs.load("ptb_char_lstm1", 3, "smoke")
+    told = audit(damaged)
+    assert told.lacking == "history is damaged"
+    assert "history.csv" in told.wrong[0]
+    assert from_histories([damaged]).empty
 
 
 @pytest.mark.slow
@@ -63,7 +91,7 @@ def test_the_committed_tables_follow_from_the_histories(monkeypatch, capsys) -> 
     told = capsys.readouterr().out
     assert not stopped.value.code, told
     assert len(told.splitlines()) == 14
-    assert told.splitlines()[-1].startswith("not checked: shares of dead cells")
+    assert told.splitlines()[-1].startswith("not checked: other epochs")
 
 
 @pytest.mark.slow

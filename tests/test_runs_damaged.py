@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a metric that is text": lambda result: {**result, "metrics": [*result["metrics"], "bpc"]},
     "empty metrics": lambda result: {**result, "metrics": []},
     "a best epoch that is none": lambda result: {**result, "best_epoch": 999},
+    "no interface": lambda result: {**result, "interface": None},
+    "no device": lambda result: {name: value for name, value in result.items() if name != "device"},
     "another seed's": lambda result: {**result, "seed": 4},
     "another experiment's": lambda result: {**result, "experiment": "ptb_char_lstm2"},
     "another scale's": lambda result: {**result, "scale": "small"},
@@ -71,6 +74,9 @@ def test_a_damaged_result_is_refused_by_name_and_hides_no_other(
         assert [one.name for one in runs.recorded()] == [other.name]
 
 
+FAILED = {"experiment": NAME, "scale": "smoke", "seed": 0, "what": "loss", "update": 3}
+
+
 def copied(run: runs.Run, seed: int) -> Path:
     folder = run.folder.with_name(f"smoke-seed{seed}")
     shutil.copytree(run.folder, folder)
@@ -90,9 +96,10 @@ def test_a_seed_that_was_copied_is_refused(what: str, run: runs.Run) -> None:
     assert runs.load(NAME, 3, "smoke").result == run.result
 
 
-def test_a_record_whose_seed_is_a_bool_hides_no_other(run: runs.Run) -> None:
-    copied(run, True)  # as an earlier version could write it
-    with pytest.warns(UserWarning, match=r"left out: .*smoke-seedTrue"):
+@pytest.mark.parametrize("seed", [True, -1, 2**63 + 1])
+def test_a_record_whose_seed_is_none_hides_no_other(seed: int, run: runs.Run) -> None:
+    copied(run, seed)  # as an earlier version could write it
+    with pytest.warns(UserWarning, match=rf"left out: .*smoke-seed{seed}"):
         assert set(runs.table()["seed"]) == {3}
 
 
@@ -129,12 +136,19 @@ def test_a_configuration_of_another_shape_is_named(content: str, run: runs.Run) 
         runs.load(NAME, 3, "smoke")
 
 
-def test_a_failure_of_another_shape_is_left_out(runs_folder: Path) -> None:
+@pytest.mark.parametrize("content", ["[]", json.dumps(FAILED | {"seed": 1}), json.dumps(FAILED | {"seed": True})])
+def test_a_failure_of_another_shape_or_run_is_left_out(content: str, runs_folder: Path) -> None:
     folder = runs_folder / NAME / "smoke-seed0"
     folder.mkdir(parents=True)
-    (folder / "failed.json").write_text("[]")
+    (folder / "failed.json").write_text(content)
     with pytest.warns(UserWarning, match=r"left out: .*failed\.json"):
         assert runs.failures().empty
+
+
+@pytest.mark.parametrize("interface", [{}, {"in": 3, "out": 3, "vocabulary": None, "per_sequence": False}])
+def test_an_interface_that_is_none_is_named(interface: Any, run: runs.Run) -> None:
+    with pytest.raises(DamagedFile, match=r"result\.json does not say what the network reads"):
+        replace(run, result=run.result | {"interface": interface}).model()
 
 
 HISTORIES: dict[str, Callable[[Path, str], Any]] = {
@@ -185,20 +199,10 @@ def test_a_long_path_has_a_short_folder_of_its_own(path: str, runs_folder: Path)
         assert len(folder.name.encode()) < 150
 
 
-def test_every_record_lies_where_its_name_says() -> None:
-    for run in runs.recorded():
-        assert (run.folder / "result.json").exists()
-
-
-@pytest.mark.parametrize("name", ["", "..", ".hidden", "../escape", "\0", "a\nb", 3])
-def test_a_name_that_no_folder_may_have_is_refused(name: Any) -> None:
-    known = experiments.get(NAME, "smoke")
-    with pytest.raises(UsageError, match="name"):
-        experiments.Experiment(name, "smoke", known.task, known.model, known.training)
-
-
-@pytest.mark.parametrize("scale", ["../../x", "", "large", None])
-def test_a_scale_that_is_none_is_refused(scale: Any) -> None:
-    known = experiments.get(NAME, "smoke")
-    with pytest.raises(UsageError, match="scale"):
-        experiments.Experiment("mine", scale, known.task, known.model, known.training)
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [*(("name", name) for name in ("", "..", ".hidden", "../escape", "\0", "a\nb", 3)), ("scale", "../../x")],
+)
+def test_a_name_that_no_folder_may_have_is_refused(field: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=field):
+        replace(experiments.get(NAME, "smoke"), **{field: value})

@@ -140,15 +140,6 @@ def test_a_patience_that_is_none_is_refused(patience: Any, runs_folder: Path) ->
 
 
 @pytest.mark.slow
-def test_a_rule_for_a_finished_run_is_refused_and_the_record_stays(trained: Trained, runs_folder: Path) -> None:
-    shutil.copytree(trained(None), runs_folder)
-    before = runs.load(NAME, 1, "smoke")
-    with pytest.raises(UsageError):
-        runs.ensure(NAME, patience=3, **OPTIONS)
-    assert runs.load(NAME, 1, "smoke").result == before.result
-
-
-@pytest.mark.slow
 def test_where_the_checkpoint_is_gone_the_record_stays_and_says_so(ended: runs.Run) -> None:
     (ended.folder / ".checkpoint.pt").unlink()
     with pytest.raises(LabError, match=r"--again.*--patience 1"):

@@ -13,7 +13,7 @@ from test_cli_training import told
 
 from nlstm_lab import experiments, runs, targets, widgets
 from nlstm_lab.errors import MissingRun, UsageError
-from nlstm_lab.training import checkpoint, loop
+from nlstm_lab.training import loop, state
 
 NAME = "ptb_char_lstm1+epochs=4"
 OPTIONS: Any = {"seed": 0, "scale": "smoke", "progress": False}
@@ -114,7 +114,7 @@ def test_looking_touches_nothing_and_reads_what_was_written_before(train: Train)
     (partial,) = runs.unfinished()
     assert partial.progress.epoch == 2
     assert {path.name: path.read_bytes() for path in attempt.iterdir()} == before
-    assert checkpoint.peek(attempt / "nothing.pt") is None
+    assert state.peek(attempt / "nothing.pt") is None
 
 
 @pytest.mark.slow
@@ -133,14 +133,21 @@ def test_what_cannot_go_on_is_passed_over(train: Train) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", [{"epoch": -1}, {"unknown": 1}, {"epoch": None}, None])
-def test_a_checkpoint_of_another_version_is_left_out_and_hides_no_other(train: Train, change: Any) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"progress": change} for change in ({"epoch": -1}, {"unknown": 1}, {"epoch": None}, {"history": [1, 2]})),
+        *({"progress": {"seconds": "long"}}, {"setup": {"seed": 1}}),
+        None,
+    ],
+)
+def test_a_checkpoint_of_another_version_or_seed_is_left_out_and_hides_no_other(train: Train, change: Any) -> None:
     attempt = train(7)
     state = torch.load(attempt / "checkpoint.pt", weights_only=True)
     if change is None:
         del state["progress"]
-    else:
-        state["progress"] |= change
+    for part, values in (change or {}).items():
+        state[part] |= values
     torch.save(state, attempt / "checkpoint.pt")
     train(7, name=f"{NAME}+length=20")
     with pytest.warns(UserWarning, match=r"left out: .*checkpoint\.pt"):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nlstm_lab.runs import Run
     from nlstm_lab.targets.entries import Place
 
-UNCHECKED = "shares of dead cells and earlier epochs in histories, probe records, the printed numbers themselves"
+UNCHECKED = "other epochs than the best in histories, probe records, the printed numbers themselves"
 ROW = ["kind", "subject", "setting", "metric", "split", "says"]  # what a row of a table is about
 
 

@@ -39,14 +39,14 @@ def train(
     A run that --patience has ended goes on to its last epoch when the command is given without it.
     """
     from nlstm_lab import experiments, runs
-    from nlstm_lab.errors import MissingRun, StaleRun
+    from nlstm_lab.errors import LabError
 
     given = {"corpus": corpus, "normalization": normalization, "encoding": encoding}
     own = {key: value for key, value in given.items() if value}
     experiment = experiments.variant(name, scale=scale, **own) if own else name
     try:
         before = runs.load(experiment, seed, scale).result
-    except (MissingRun, StaleRun):  # `ensure` refuses a stale one, unless it is to be replaced
+    except LabError:  # `ensure` refuses what is stale or damaged, unless it is to be replaced
         before = {}
     how: Any = {"precision": precision, "again": again, "patience": patience, "finish": True}
     run = runs.ensure(experiment, seed, scale, device, progress=sys.stderr.isatty(), **how)
@@ -94,6 +94,6 @@ def sweep(
             if event:
                 shown.console.print(event, soft_wrap=True)
 
-        told = sweeps.sweep(rows, wanted, scheduler, workers, watch, **how)
-    if told.failed:
+        ended = sweeps.sweep(rows, wanted, scheduler, workers, watch, **how)
+    if ended.failed:
         raise typer.Exit(1)

@@ -22,7 +22,6 @@ What these arguments mean wherever they are taken:
 import shutil
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -36,10 +35,10 @@ from nlstm_lab.datasets.base import Task
 from nlstm_lab.errors import TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
-from nlstm_lab.runs.attempt import Attempt, check_patience, run_lock, settled
-from nlstm_lab.runs.partial import PartialRun, unfinished
-from nlstm_lab.runs.run import Run, check_seed, check_text, command, folder_of, load, name_of, resolve
+from nlstm_lab.runs.attempt import Attempt, PartialRun, check_patience, settled, unfinished
+from nlstm_lab.runs.run import Run, check_seed, command, folder_of, load, name_of, resolve
 from nlstm_lab.runs.tables import (
+    benchmark,
     curves,
     dead_shares,
     describe_runs,
@@ -49,15 +48,13 @@ from nlstm_lab.runs.tables import (
     recorded,
     table,
 )
-from nlstm_lab.training.checkpoint import writing
-from nlstm_lab.training.state import COLUMNS
+from nlstm_lab.settings import RECORDED_AS
+from nlstm_lab.training.state import COLUMNS, writing
 
 __all__ = [
     "PartialRun",
     "Run",
-    "check_machine",
-    "check_seed",
-    "check_text",
+    "benchmark",
     "curves",
     "dead_shares",
     "describe_runs",
@@ -65,7 +62,6 @@ __all__ = [
     "failures",
     "histories",
     "load",
-    "name_of",
     "outlook",
     "recorded",
     "resolve",
@@ -105,16 +101,11 @@ def ensure(
     >>> run.name, run.model().recurrent.hidden_size
     ('ptb_char_nlstm/small-seed0', 150)
     """
-    experiment = resolve(name, scale)
-    seed = check_seed(seed)
+    experiment, seed = resolve(name, scale), check_seed(seed)
     check_patience(experiment, patience)
-    where = check_machine(device, precision)
-
-    def known() -> Run | None:
-        return None if again else settled(experiment, seed, patience, finish)
-
-    if run := known():
-        check_text(run)
+    with cells.precision(precision):  # refuses what this machine cannot do
+        where = training.find_device(device)
+    if not again and (run := settled(experiment, seed, patience, finish)):
         return run
     if experiment.scale == "paper" and "ipykernel" in sys.modules:
         warnings.warn(
@@ -122,22 +113,8 @@ def ensure(
             "terminal, and whatever was trained here goes on there",
             stacklevel=2,
         )
-    _train(experiment, seed, where, precision, again, patience, known, progress)
+    _train(experiment, seed, where, precision, again, patience, finish, progress)
     return load(experiment, seed)
-
-
-def check_machine(name: str, precision: Precision) -> torch.device:
-    """Find the device of that name, and check that it can compute in that precision.
-
-    Args:
-        name: auto, cpu or cuda; auto is the GPU where there is one.
-
-    Raises:
-        UsageError: There is no such device or precision, or not on this machine.
-    """
-    with cells.precision(precision):
-        pass  # refuses what this machine cannot do
-    return training.find_device(name)
 
 
 def _train(
@@ -147,7 +124,7 @@ def _train(
     precision: Precision,
     again: bool,
     patience: int | None,
-    known: Callable[[], Run | None],
+    finish: bool,
     progress: bool,
 ) -> None:
     task: Task = experiment.load()
@@ -157,11 +134,11 @@ def _train(
     except (TypeError, ValueError) as error:  # a variation that its cell type refuses
         raise UsageError(f"{experiment.name} cannot be built: {error}") from error
     attempt = Attempt(folder_of(experiment, seed))
-    with run_lock(attempt.folder):
-        if known():
+    with paths.locked(attempt.folder, f"another process is training {name_of(experiment, seed)}"):
+        if not again and settled(experiment, seed, patience, finish):
             return  # another process has finished it before this one held the lock
         attempt.begin(experiment, task.fingerprint, again)
-        about = {
+        made = {
             "experiment": experiment.name,
             "scale": experiment.scale,
             "seed": seed,
@@ -174,25 +151,16 @@ def _train(
             "epochs": experiment.training.epochs,
             **records.provenance(device),
         }
+        how: Any = {"seed": seed, "device": device, "precision": precision, "patience": patience, "progress": progress}
         try:
-            fit = training.fit(
-                network,
-                task,
-                experiment.training,
-                seed=seed,
-                checkpoint=attempt.checkpoint,
-                device=device,
-                precision=precision,
-                patience=patience,
-                progress=progress,
-            )
+            fit = training.fit(network, task, experiment.training, checkpoint=attempt.checkpoint, **how)
         except TrainingFailed as error:
-            attempt.fail({**about, "what": error.what, "update": error.update}, experiment)
+            attempt.fail({**made, "what": error.what, "update": error.update}, experiment)
             raise
-        _record(attempt, experiment, fit, about)
+        _record(attempt, experiment, fit, made)
 
 
-def _record(attempt: Attempt, experiment: Experiment, fit: training.TrainingResult, result: dict[str, Any]) -> None:
+def _record(attempt: Attempt, experiment: Experiment, fit: training.TrainingResult, made: dict[str, Any]) -> None:
     """Write the record and publish it."""
     history = pd.DataFrame(fit.history, columns=list(COLUMNS))
     half = {name: value.half().contiguous().cpu() for name, value in fit.weights.items()}
@@ -208,12 +176,11 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.TrainingResu
     with writing(attempt.folder, "the training is done and kept"):
         shutil.rmtree(attempt.record, ignore_errors=True)  # what a killed process began to write
         records.write_json(attempt.record / "config.json", experiment.config())
-        records.write_history(attempt.record / "history.csv", history)
+        with paths.atomic(attempt.record / "history.csv") as partial:
+            history.rename(columns=RECORDED_AS).to_csv(partial, index=False)
         with paths.atomic(attempt.record / "weights.safetensors") as partial:
             try:
                 save_file(half, partial)
             except SafetensorError as error:  # its words for what the system said
                 raise OSError(str(error)) from error
-        if fit.epochs < result["epochs"]:
-            attempt.keep_checkpoint()
-        attempt.publish({**result, **measured})
+        attempt.publish({**made, **measured})

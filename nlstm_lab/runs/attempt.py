@@ -4,49 +4,45 @@
 <experiment>/small-seed0/            what record/ becomes; without result.json it still counts as an attempt, unless
                                      failed.json says that training could not go on; .checkpoint.pt where a rule ended
                                      it (`settled`)
+
+Training writes the checkpoint every minute and after every epoch, so that runs that are not done can be read, too.
 """
 
+import fnmatch
+import math
 import shutil
-from contextlib import AbstractContextManager
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nlstm_lab import paths
+import pandas as pd
+
+from nlstm_lab import experiments, models, paths
+from nlstm_lab.datasets import corpora
 from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
-from nlstm_lab.runs.run import Run, command, folder_of, load
-from nlstm_lab.training.checkpoint import writing
+from nlstm_lab.runs.run import Run, command, folder_of, folders, is_known, load, or_left_out
+from nlstm_lab.settings import UNDER_WAY
+from nlstm_lab.training.state import COLUMNS, Progress, peek, writing
 
 
-@dataclass(frozen=True)
 class Attempt:
     """Where the files of an attempt at `folder`'s record lie."""
 
-    folder: Path
-
-    @property
-    def path(self) -> Path:
-        return self.folder.with_name(f".attempt-{self.folder.name}")
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint.pt"
-
-    @property
-    def kept(self) -> Path:
-        """The checkpoint of a recorded run that a rule has ended."""
-        return self.folder / ".checkpoint.pt"
-
-    @property
-    def record(self) -> Path:
-        return self.path / "record"
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder.with_name(f".attempt-{folder.name}")
+        self.checkpoint, self.record = self.path / "checkpoint.pt", self.path / "record"
+        self.kept = folder / ".checkpoint.pt"  # of a recorded run that a rule has ended
 
     def begin(self, experiment: Experiment, data: str, again: bool) -> None:
-        """Go on with the attempt that is there, or start one. data: the fingerprint of what the task reads.
+        """Go on with the attempt that is there, or start one.
 
-        StaleRun: the one that is there was begun otherwise, unless it is to be `again`.
+        Args:
+            data: The fingerprint of what the task reads.
+            again: Start anew where the one that is there was begun otherwise, which is a StaleRun else.
         """
         config = self.path / "config.json"
         if config.exists() and (differing := _difference(config, experiment, data)):
@@ -66,12 +62,10 @@ class Attempt:
                 _copy(self.kept, self.checkpoint)
             records.write_json(config, {**experiment.config(), "data_sha256": data})
 
-    def keep_checkpoint(self) -> None:
-        """Put the checkpoint into the record that will be published, so that the run can go on from there."""
-        _copy(self.checkpoint, self.record / self.kept.name)
-
     def publish(self, result: dict[str, Any]) -> None:
         """The record takes its place, the one it replaces goes, and the result is written last."""
+        if records.state(result) != "done":  # so that it can go on from there
+            _copy(self.checkpoint, self.record / self.kept.name)
         replaced = self.path / "replaced"
         if self.folder.exists():
             shutil.rmtree(replaced, ignore_errors=True)
@@ -85,7 +79,6 @@ class Attempt:
         """Record that training could not go on, unless an earlier one did; the attempt stays as it is."""
         if not (self.folder / "result.json").exists():
             with writing(self.folder, "that training could not go on is not recorded"):
-                self.folder.mkdir(parents=True, exist_ok=True)
                 records.write_json(self.folder / "failed.json", failure)
                 records.write_json(self.folder / "config.json", experiment.config())
 
@@ -106,17 +99,8 @@ def _difference(file: Path, experiment: Experiment, data: str) -> str:
     return records.difference(config, experiment) or other
 
 
-def run_lock(folder: Path) -> AbstractContextManager[None]:
-    """Hold the lock of the run at `folder`; a second process says that it waits until the first has ended."""
-    return paths.locked(folder, f"another process is training {folder.parent.name}/{folder.name}")
-
-
 def check_patience(experiment: Experiment, patience: Any) -> None:
-    """Check a `patience`.
-
-    Raises:
-        UsageError: It is neither None nor a whole number of epochs that the experiment has.
-    """
+    """UsageError: it is neither None nor a whole number of epochs that the experiment has."""
     most = experiment.training.epochs
     if patience is not None and (type(patience) is not int or not 1 <= patience <= most):
         raise UsageError(f"patience must be a whole number from 1 to {most}, the epochs that there are, not {patience}")
@@ -128,6 +112,7 @@ def settled(experiment: Experiment, seed: int, patience: int | None, finish: boo
     A longer patience, or none and `finish`, lets a run that a rule has ended go on.
 
     Raises:
+        StaleRun: It was trained on a text file, by its path, that holds another text by now.
         UsageError: A rule is asked for, and the run is finished without it.
         LabError: It would go on, and its checkpoint is not here.
     """
@@ -135,6 +120,14 @@ def settled(experiment: Experiment, seed: int, patience: int | None, finish: boo
         run = load(experiment, seed)
     except MissingRun:
         return None
+    again = f"`{command(experiment, seed)} --again`"
+    text = getattr(experiment.task, "corpus", None)
+    own = text is not None and text not in corpora.names() and Path(text).expanduser().is_file()
+    if own and experiment.load().fingerprint != run.result["data_sha256"]:
+        raise StaleRun(
+            f"{run.name} was trained on another text than {text} holds now; train it anew with {again}, or bring the "
+            "text back"
+        )
     recorded, by_rule = run.result.get("patience") or 0, run.state != "done"
     if patience and patience != recorded and not by_rule:
         raise UsageError(f"{run.name} is finished, so no rule can end it: leave out the patience, or train --again")
@@ -144,6 +137,88 @@ def settled(experiment: Experiment, seed: int, patience: int | None, finish: boo
     if not attempt.kept.exists() and not attempt.checkpoint.exists():
         raise LabError(
             f"{run.name} has {run.state}, and cannot go on: its checkpoint, which is not committed, is not here; "
-            f"`{command(experiment, seed)} --again` trains it anew, --patience {recorded} leaves it as it is"
+            f"{again} trains it anew, --patience {recorded} leaves it as it is"
         )
     return None
+
+
+@dataclass(frozen=True)
+class PartialRun(Run):
+    """A run that is not done, as far as it was when its checkpoint was last written. Its weights cannot be read.
+
+    Args:
+        progress: Epochs, updates, history.
+        saved: When its checkpoint was written, in seconds since 1970; 0 where there is none yet.
+    """
+
+    progress: Progress
+    saved: float
+
+    @property
+    def state(self) -> str:
+        return f"{self.progress.epoch} of {self.experiment.training.epochs} epochs, {UNDER_WAY}"
+
+    @cached_property
+    def history(self) -> pd.DataFrame:
+        """As of `Run`, as far as it is."""
+        return pd.DataFrame(self.progress.history, columns=list(COLUMNS))
+
+    @property
+    def hours_left(self) -> float:
+        """Hours to the last epoch at the pace so far; NaN before the first update."""
+        return (self.progress.updates / (self.progress.update or math.nan) - 1) * self.progress.seconds / 3600
+
+    def model(self, device: str = "cpu") -> models.Network:
+        raise MissingRun(
+            f"{self.name} is not done ({self.state}), and its weights cannot be read yet: `nlstm-lab runs` says how "
+            f"far it is, and `{command(self.experiment, self.seed)}` goes on where it was stopped"
+        )
+
+
+def unfinished(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
+    """List runs that match and are not done, whether they train at this moment or were stopped.
+
+    Runs that failed, and attempts at another configuration than today's, are passed over: they cannot go on.
+    """
+    runs = []
+    for folder in folders(r"\.attempt-\w+-seed\d+"):
+        with or_left_out(), suppress(FileNotFoundError):
+            runs += _begun(folder, pattern, scale)
+    return runs
+
+
+def _begun(folder: Path, pattern: str, scale: str | None) -> list[PartialRun]:
+    """The run of an attempt that matches and can go on."""
+    config = records.read(folder / "config.json", records.CONFIG)
+    config.pop("data_sha256", None)
+    name, at = config["name"], config["scale"]
+    attempt = Attempt(folder.with_name(folder.name.removeprefix(".attempt-")))
+    failed = (attempt.folder / "failed.json").exists()
+    if failed or not fnmatch.fnmatchcase(name, pattern) or scale not in (None, at) or not is_known(name):
+        return []
+    if records.difference(config, experiment := experiments.get(name, at)):
+        return []
+    seed = int(folder.name.rpartition("-seed")[2])
+    if attempt.folder != folder_of(experiment, seed):
+        raise DamagedFile(f"{folder} is an attempt at {name}, whose place is another; remove it")
+    state = peek(attempt.checkpoint)
+    try:
+        if state and state["setup"]["seed"] != seed:
+            raise ValueError(f"it is of seed {state['setup']['seed']}")
+        progress = Progress.read(state["progress"]) if state else Progress()
+        result: dict[str, Any] = {
+            "experiment": name,
+            "scale": at,
+            "seed": seed,
+            "parameters": experiments.parameters(experiment),
+            "best_epoch": progress.best_epoch,
+            "metrics": records.summary(pd.DataFrame(progress.history, columns=list(COLUMNS))),
+            "seconds": round(progress.seconds, 1),
+            "tokens_per_second": round(progress.rate()),
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedFile(
+            f"{attempt.checkpoint} is another run's, of another version, or damaged ({error}); remove it"
+        ) from error
+    saved = attempt.checkpoint.stat().st_mtime if state and attempt.checkpoint.exists() else 0.0
+    return [PartialRun(folder, experiment, seed, result, progress, saved)]

@@ -1,12 +1,13 @@
 """One recorded run: where it lies, its record, its history, its weights."""
 
+import contextlib
+import filecmp
 import hashlib
 import os
 import re
 import shlex
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -20,7 +21,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from nlstm_lab import experiments, models, paths
-from nlstm_lab.datasets import corpora
 from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
@@ -67,7 +67,12 @@ class Run:
             DamagedFile: The file is damaged, or holds other weights than recorded.
         """
         file = self.folder / "weights.safetensors"
-        ends = models.Interface.from_record(self.result["interface"])
+        try:
+            ends = models.Interface.from_record(self.result["interface"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DamagedFile(
+                f"{self.folder / 'result.json'} does not say what the network reads ({error}); {records.WAY_OUT}"
+            ) from error
         network = models.build(self.experiment.model, ends, seed=self.seed, name=self.name)
         if not self.has_weights:
             return network.drop_weights(
@@ -90,28 +95,24 @@ def name_of(experiment: Experiment, seed: int) -> str:
     return f"{experiment.name}/{experiment.scale}-seed{seed}"
 
 
-def check_seed(seed: Any) -> int:
-    """Check a seed.
-
-    Raises:
-        UsageError: It is no whole number from 0 to 2^63.
-    """
-    if isinstance(seed, bool | np.bool_) or not isinstance(seed, Integral) or not 0 <= int(seed) <= 2**63:
-        raise UsageError(f"seed must be a whole number from 0 to 2^63, not {seed!r}")
-    return int(seed)
-
-
 def command(experiment: Experiment, seed: int) -> str:
     """What trains a run, as typed into a shell."""
     return f"nlstm-lab train {shlex.quote(experiment.name)} --scale {experiment.scale} --seed {seed}"
 
 
+def check_seed(seed: Any) -> int:
+    """A seed as a plain number; UsageError: it is no whole number from 0 to 2^63."""
+    if isinstance(seed, bool | np.bool_) or not isinstance(seed, Integral) or not 0 <= int(seed) <= 2**63:
+        raise UsageError(f"seed must be a whole number from 0 to 2^63, not {seed!r}")
+    return int(seed)
+
+
 def folder_of(experiment: Experiment, seed: int) -> Path:
     """A run's place."""
-    return place(experiment.name, experiment.scale, seed)
+    return _place(experiment.name, experiment.scale, seed)
 
 
-def place(experiment: str, scale: str, seed: int) -> Path:
+def _place(experiment: str, scale: str, seed: int) -> Path:
     """A run's place. A variation may hold any path; a folder's name holds no slash, and of a long one a digest."""
     name = quote(experiment, safe="+=,")
     if len(name) > LONGEST and not os.path.isdir(paths.runs() / name):
@@ -128,24 +129,16 @@ def seeds_of(experiment: Experiment) -> list[int]:
     return sorted(int(one[1]) for one in found if one and "result.json" in records.listed(folder / one[0]))
 
 
-def result_of(folder: Path) -> dict[str, Any]:
-    """The result of the run at `folder`.
-
-    Raises:
-        DamagedFile: It is none, is another run's, or copies a run of another seed.
-        FileNotFoundError: There is none.
-    """
-    file = folder / "result.json"
-    result = records.read_result(file)
-    if folder != place(result["experiment"], result["scale"], result["seed"]):
-        whose = f"{result['experiment']} at {result['scale']} scale with seed {result['seed']}"
-        raise DamagedFile(f"{file} is the record of {whose}, whose place is another; {records.WAY_OUT}")
-    if original := records.copied_from(folder):
-        raise DamagedFile(f"{folder} has the history or weights of {original}, so it is a copy; {records.WAY_OUT}")
-    return result
+def folders(named: str) -> Iterator[Path]:
+    """Every folder of an experiment's folder whose name matches; one that cannot be read is left out with a warning."""
+    for experiment in records.listed(paths.runs()):
+        with or_left_out():
+            for name in records.listed(paths.runs() / experiment):
+                if re.fullmatch(named, name):
+                    yield paths.runs() / experiment / name
 
 
-@contextmanager
+@contextlib.contextmanager
 def or_left_out() -> Iterator[None]:
     """One run that is damaged or was made otherwise is left out with a warning, and hides no other."""
     try:
@@ -173,11 +166,10 @@ def resolve(name: str | Experiment, scale: str | None) -> Experiment:
     """
     if isinstance(name, Experiment):
         return name
-    if scale is not None:
-        return experiments.get(name, scale)
-    known = [experiments.get(name, known) for known in experiments.scales(name.split("+")[0])]
-    recorded = [one for one in known if seeds_of(one)]
-    return recorded[-1] if recorded else experiments.get(name, "small")
+    if scale is None:
+        known = [one for one in experiments.scales(name.split("+")[0]) if seeds_of(experiments.get(name, one))]
+        scale = known[-1] if known else "small"
+    return experiments.get(name, scale)
 
 
 def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run:
@@ -206,6 +198,40 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
         ) from None
 
 
+def result_of(folder: Path) -> dict[str, Any]:
+    """The result of the run at `folder`.
+
+    Raises:
+        DamagedFile: It is none, is another run's, or copies a run of a lower seed.
+        FileNotFoundError: There is none.
+    """
+    result = records.read_result(folder / "result.json")
+    check_place(folder / "result.json", result)
+    for name in records.listed(folder.parent):
+        lower = re.fullmatch(rf"{result['scale']}-seed(\d+)", name)
+        if lower and int(lower[1]) < result["seed"] and _is_copy(folder, folder.parent / name, result):
+            raise DamagedFile(f"{folder} has the history or weights of {name}, so it is a copy; {records.WAY_OUT}")
+    return result
+
+
+def check_place(file: Path, record: dict[str, Any]) -> None:
+    """DamagedFile: the record in `file` is of another run than its folder."""
+    name, scale, seed = record["experiment"], record["scale"], record["seed"]
+    if not 0 <= seed <= 2**63 or file.parent != _place(name, scale, seed):
+        raise DamagedFile(
+            f"{file} says that it is of {name} at {scale} scale with seed {seed}, which is not what its folder is for; "
+            f"{records.WAY_OUT}"
+        )
+
+
+def _is_copy(folder: Path, other: Path, result: dict[str, Any]) -> bool:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        weights, theirs = result.get("weights_sha256"), (other / "result.json").read_text(encoding="utf-8")
+        same = bool(weights) and f'"{weights}"' in theirs
+        return same or filecmp.cmp(folder / "history.csv", other / "history.csv", shallow=False)
+    return False
+
+
 def run_of(experiment: Experiment, seed: int, result: dict[str, Any]) -> Run:
     """The run that has this result; raises as `load`."""
     folder = folder_of(experiment, seed)
@@ -219,22 +245,3 @@ def run_of(experiment: Experiment, seed: int, result: dict[str, Any]) -> Run:
             f"with `{command(experiment, seed)} --again`, or turn the experiment back"
         )
     return Run(folder, experiment, seed, result)
-
-
-def check_text(run: Run) -> None:
-    """Refuse a run that was trained on a text file, by its path, that is there and holds another text now.
-
-    Args:
-        run: A recorded run.
-
-    Raises:
-        StaleRun: The text is another.
-    """
-    corpus = getattr(run.experiment.task, "corpus", None)
-    if corpus is None or corpus in corpora.names() or not Path(corpus).expanduser().is_file():
-        return
-    if run.experiment.load().fingerprint != run.result["data_sha256"]:
-        raise StaleRun(
-            f"{run.name} was trained on another text than {corpus} holds now; train it anew with "
-            f"`{command(run.experiment, run.seed)} --again`, or bring the text back"
-        )

@@ -1,13 +1,13 @@
 """Several runs as one list or frame: what figures draw and what is compared over seeds."""
 
 import fnmatch
+import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,17 +15,17 @@ import pandas as pd
 from nlstm_lab import experiments, paths
 from nlstm_lab.datasets.registry import DATASETS
 from nlstm_lab.errors import UsageError
-from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
-from nlstm_lab.runs.partial import unfinished
-from nlstm_lab.runs.run import Run, is_known, load, or_left_out, result_of, run_of, seeds_of
+from nlstm_lab.runs.attempt import unfinished
+from nlstm_lab.runs.run import Run, check_place, folders, is_known, load, or_left_out, result_of, run_of, seeds_of
 from nlstm_lab.settings import SCALES, ended
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # what a history calls the shares of training.liveness
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
+RECORD = rf"({'|'.join(SCALES)})-seed.*"  # the folder of a run, recorded or failed
 RUN = ["experiment", "scale", "seed", "parameters", "best_epoch"]  # of a result, in every row of a table
-VALUE = ["evaluation", "metric", "split", "epoch", "value"]
 KEYS = ("setting", "experiment", "scale", "model", "start", "seed", "memory", "update")
+SAME = "_logfreq"  # behind the names of rows that differ in the output bias alone, and take as long
 
 
 def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False) -> list[Run]:
@@ -43,25 +43,11 @@ def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False
     done = []
     for name, one in product(experiments.names(pattern), SCALES):
         if scale in (None, one) and one in experiments.scales(name):
-            for seed in _seeds(experiments.get(name, one)):
-                with or_left_out():
-                    done.append(load(name, seed, one))
+            with or_left_out():
+                for seed in seeds_of(experiments.get(name, one)):
+                    with or_left_out():
+                        done.append(load(name, seed, one))
     return done + begun(pattern, scale) if partial else done
-
-
-def _seeds(experiment: Experiment) -> list[int]:
-    with or_left_out():
-        return seeds_of(experiment)
-    return []
-
-
-def _folders() -> Iterator[Path]:
-    """Every folder of a run, recorded or failed."""
-    for name in records.listed(paths.runs()):
-        with or_left_out():
-            for run in records.listed(paths.runs() / name):
-                if re.fullmatch(rf"({'|'.join(SCALES)})-seed.*", run):
-                    yield paths.runs() / name / run
 
 
 def begun(pattern: str, scale: str | None) -> list[Run]:
@@ -90,17 +76,21 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
     True
     """
     results = []
-    for folder in _folders():
+    for folder in folders(RECORD):
         with or_left_out(), suppress(FileNotFoundError):
             result = result_of(folder)
-            if fnmatch.fnmatchcase(result["experiment"], pattern) and scale in (None, result["scale"]):
-                if is_known(result["experiment"]):
-                    run_of(experiments.get(result["experiment"], result["scale"]), result["seed"], result)
+            name, at = result["experiment"], result["scale"]
+            if _matches(result, pattern, scale):
+                if is_known(name):
+                    run_of(experiments.get(name, at), result["seed"], result)
                 results.append((result, records.state(result)))
     results += [(run.result, run.state) for run in (begun(pattern, scale) if partial else [])]
-    about = [({**{key: result[key] for key in RUN}, "state": state}, result["metrics"]) for result, state in results]
-    rows = [{**run, **row} for run, metrics in about for row in metrics]
-    return pd.DataFrame(rows, columns=[*RUN, "state", *VALUE])
+    rows = [
+        {**{key: result[key] for key in RUN}, "state": state, **row}
+        for result, state in results
+        for row in result["metrics"]
+    ]
+    return pd.DataFrame(rows, columns=[*RUN, "state", "evaluation", "metric", "split", "epoch", "value"])
 
 
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
@@ -109,15 +99,17 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     Returns:
         experiment, scale, seed, `what` was not finite, and after which `update`.
     """
-    columns = ["experiment", "scale", "seed", "what", "update"]
     failed = []
-    for folder in _folders():
+    for folder in folders(RECORD):
         with or_left_out(), suppress(FileNotFoundError):
-            failed.append(records.read(folder / "failed.json", records.FAILURE))
-    matching = [
-        one for one in failed if fnmatch.fnmatchcase(one["experiment"], pattern) and scale in (None, one["scale"])
-    ]
-    return pd.DataFrame(matching, columns=columns)
+            failure = records.read(folder / "failed.json", records.FAILURE)
+            check_place(folder / "failed.json", failure)
+            failed.append(failure)
+    return pd.DataFrame([one for one in failed if _matches(one, pattern, scale)], columns=list(records.FAILURE))
+
+
+def _matches(record: Mapping[str, Any], pattern: str, scale: str | None) -> bool:
+    return fnmatch.fnmatchcase(record["experiment"], pattern) and scale in (None, record["scale"])
 
 
 def describe_runs(runs: Iterable[Run]) -> str:
@@ -132,31 +124,27 @@ def describe_runs(runs: Iterable[Run]) -> str:
     >>> lab.runs.describe_runs(lab.runs.recorded("ptb_char_nlstm", "small"))
     "Small scale: 150 units a layer, 3,136 updates; the Penn Treebank in Mikolov's version; 5 seeds."
     """
-    runs = list(runs)
-    if not runs:
+    if not (runs := list(runs)):
         raise UsageError(NO_RUNS)
     tasks = [run.experiment.task for run in runs]
     texts = dict.fromkeys(task.corpus for task in tasks if hasattr(task, "corpus"))
-    titles = [DATASETS[text].title if text in DATASETS else text for text in texts]
     words = {task.words for task in tasks if hasattr(task, "words")}
-    sizes = [
-        f"{_span({run.experiment.model.hidden_size for run in runs})} units a layer",
-        *([f"{_span(words)} words"] if words else []),
-        f"{_span({int(run.history['update'].max()) for run in runs})} updates",
-    ]
+    sizes = f"{_span(run.experiment.model.hidden_size for run in runs)} units a layer, "
+    sizes += f"{_span(words)} words, " if words else ""
+    sizes += f"{_span(int(run.history['update'].max()) for run in runs)} updates"
+    seeds = _span(Counter((run.experiment.name, run.experiment.scale) for run in runs).values())
+    parts = [sizes, *(DATASETS[text].title if text in DATASETS else text for text in texts)]
+    parts.append("one seed" if seeds == "1" else f"{seeds} seeds")
+    for state, count in ended(run.state for run in runs if run.state != "done").items():
+        some = "one" if count == 1 else str(count)
+        parts.append(re.sub("(.*), by the rule", rf"{some} ended after \1 by early stopping", state))
     scales = " and ".join(dict.fromkeys(run.experiment.scale for run in runs)).capitalize()
-    seeds = _span({*Counter((run.experiment.name, run.experiment.scale) for run in runs).values()})
-    early = ended(run.state for run in runs if run.state != "done")
-    said = [
-        re.sub("(.*), by the rule", rf"{'one' if count == 1 else count} ended after \1 by early stopping", state)
-        for state, count in early.items()
-    ]
-    seeds = "one seed" if seeds == "1" else f"{seeds} seeds"
-    return f"{scales} scale: {'; '.join([', '.join(sizes), *titles, seeds, *said])}."
+    return f"{scales} scale: {'; '.join(parts)}."
 
 
-def _span(values: set[int]) -> str:
-    low, high = min(values), max(values)
+def _span(values: Iterable[int]) -> str:
+    known = [*values]
+    low, high = min(known), max(known)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
@@ -174,7 +162,7 @@ def run_columns(run: Run) -> dict[str, Any]:
 
 
 def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame:
-    """Put the histories of runs under each other, with `about` its run, its `state`, and which epoch is `best`.
+    """Put the histories of runs under each other, with the run of each row, its `state`, and which epoch is `best`.
 
     Args:
         runs: Recorded runs, or several lists of them by the name of a setting, which then is a column, too.
@@ -187,56 +175,44 @@ def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame
     >>> sorted(history["seed"].unique().tolist())
     [0, 1, 2, 3, 4]
     """
-    named = runs if isinstance(runs, Mapping) else {"": runs}
     frames = [
         run.history.assign(
             **run_columns(run), state=run.state, best=run.history["epoch"] == run.result["best_epoch"], setting=setting
         )
-        for setting, some in named.items()
+        for setting, some in (runs if isinstance(runs, Mapping) else {"": runs}).items()
         for run in some
     ]
     if not frames:
         raise UsageError(NO_RUNS)
-    table: pd.DataFrame = pd.concat(frames, ignore_index=True)
-    return table if isinstance(runs, Mapping) else table.drop(columns="setting")
+    together: pd.DataFrame = pd.concat(frames, ignore_index=True)
+    return together if isinstance(runs, Mapping) else together.drop(columns="setting")
 
 
 def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
-    """Follow training and validation of runs over updates and time.
+    """Follow training and validation of runs over updates and time, by the task's first evaluation.
 
     Returns:
-        About's columns, split, update, minutes, value, by the task's first evaluation. split: "train", in the first
-        epoch since the early row before and later over the whole epoch, and "valid". minutes: of updates alone, at the
-        run's mean rate; NaN where the task's config does not say how long its sequences are.
+        experiment, scale, model, start, seed, split, update, minutes, value. split: "train", in the first epoch since
+        the early row before and later over the whole epoch, and "valid". minutes: of updates alone, at the run's mean
+        rate; NaN where the task's config does not say how long its sequences are.
 
     Raises:
         UsageError: There is no run.
-
-    >>> import nlstm_lab as lab
-    >>> frames = lab.runs.curves(lab.runs.recorded("ptb_char_nlstm", "small"))
-    >>> bool(frames.duplicated(["seed", "split", "update"]).any())
-    False
     """
     frames = []
     for run in runs:
-        history, rate = run.history, run.result["tokens_per_second"]
+        history, task, about = run.history, run.experiment.task, run_columns(run)
         rows: pd.DataFrame = history[(history["metric"] == metric) & history["split"].isin(["early", "train", "valid"])]
         rows = rows[rows["evaluation"] == history["evaluation"].iloc[0]]  # the others read once, at the end
         rows = rows[(rows["split"] != "train") | (rows["epoch"] > 1)]  # the first epoch's has the early rows
-        minutes = rows["update"] * _read_by_an_update(run.experiment.task) / rate / 60
-        shown = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **run_columns(run))
-        frames.append(shown[[*run_columns(run), "split", "update", "minutes", "value"]])
+        unread = getattr(task, "evaluation", None) == "blocks"  # the last symbol of a block is predicted alone
+        symbols = float(task.batch_size * (getattr(task, "length", math.nan) - unread))
+        minutes = rows["update"] * symbols / run.result["tokens_per_second"] / 60
+        shown = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **about)
+        frames.append(shown[[*about, "split", "update", "minutes", "value"]])
     if not frames:
         raise UsageError(NO_RUNS)
     return pd.concat(frames, ignore_index=True)
-
-
-def _read_by_an_update(task: Any) -> float:
-    """How many symbols a full batch holds, as training counts them; NaN where the config has no length."""
-    if not hasattr(task, "length"):
-        return math.nan
-    unread = getattr(task, "evaluation", None) == "blocks"  # the last symbol of a block is predicted alone
-    return float(task.batch_size * (task.length - unread))
 
 
 def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFrame:
@@ -258,32 +234,47 @@ def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFr
     wanted = list(updates)
     early = (history["split"] == "early") & history["update"].isin(wanted)
     rows = history[early if wanted else (history["split"] == "valid") & history["best"]]
-    kinds = rows["metric"].str.extract(SHARE).set_axis(["life", "memory"], axis=1)
-    rows = rows.assign(**kinds).dropna(subset="life")
+    rows = rows.assign(**rows["metric"].str.extract(SHARE).set_axis(["kind", "memory"], axis=1)).dropna(subset="kind")
     keys = [name for name in KEYS if name in rows]
-    saturated, constant = (
-        rows.loc[rows["life"] == life, [*keys, "value"]].rename(columns={"value": name})
-        for life, name in (("latched", "saturated"), ("silent", "constant"))
-    )
-    shares = saturated.merge(constant, on=keys, validate="one_to_one")
-    return shares.assign(dead=shares["saturated"] + shares["constant"])
+    saturated, constant = (rows[rows["kind"] == kind].set_index(keys)["value"] for kind in ("latched", "silent"))
+    dead = {"saturated": saturated, "constant": constant, "dead": saturated + constant}
+    return pd.DataFrame(dead).reset_index()
 
 
-def outlook(runs: Sequence[Run], pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:
+def outlook(pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:
     """List what lacks runs.
 
-    Args:
-        runs: All that are recorded here.
-
     Returns:
-        One row an experiment, with the `seeds` that lack and the `command` that trains them.
+        One row an experiment, with the `seeds` that lack, the `command` that trains them, and the hours that one takes
+        at paper scale, a column for each machine on which `benchmarks/trainings.py` measured it.
     """
-    done = {(run.experiment.name, run.experiment.scale, run.seed) for run in runs}
+    done = {(run.experiment.name, run.seed) for run in recorded(pattern, scale)}
     rows = []
     for name in experiments.names(pattern):
-        lacking = [str(seed) for seed in seeds if (name, scale, seed) not in done]
-        if scale in experiments.scales(name) and lacking:
-            missing = ",".join(lacking)
-            command = f"nlstm-lab sweep {name} --scale {scale} --seeds {missing}"
-            rows.append({"experiment": name, "seeds": missing, "command": command})
-    return pd.DataFrame(rows, columns=["experiment", "seeds", "command"])
+        missing = ",".join(str(seed) for seed in seeds if (name, seed) not in done)
+        if scale in experiments.scales(name) and missing:
+            rows.append((name, missing, f"nlstm-lab sweep {name} --scale {scale} --seeds {missing}"))
+    frame = pd.DataFrame(rows, columns=["experiment", "seeds", "command"])
+    for path in sorted(paths.bench().glob("trainings-*.csv")):
+        hours = pd.read_csv(path, index_col="experiment")["hours"]
+        machine = path.stem.removeprefix("trainings-").replace("_", " ")
+        frame[machine] = frame["experiment"].str.removesuffix(SAME).map(hours)
+    return frame
+
+
+def benchmark(name: str) -> Any:
+    """Load what a script of `benchmarks/` recorded: a frame, or plain values with frames in them.
+
+    Args:
+        name: Of the record, such as "two_cores".
+
+    Raises:
+        UsageError: There is none of that name; the message lists those that there are.
+    """
+    files = {path.stem: path for path in sorted(paths.bench().glob("*.*"))}
+    if name not in files:
+        raise UsageError(f"no benchmark is recorded as {name!r}; there are: {', '.join(files) or 'none'}")
+    if files[name].suffix == ".csv":
+        return pd.read_csv(files[name], keep_default_na=False)
+    content = json.loads(files[name].read_text(encoding="utf-8"))
+    return {key: pd.DataFrame(value) if isinstance(value, list) else value for key, value in content.items()}

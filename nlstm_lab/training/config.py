@@ -1,7 +1,5 @@
 """How a network is trained, as literal values that an experiment holds."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,21 +19,16 @@ class TrainingConfig:
         learning_rate: At the start.
         optimizer: Adam or RAdam with torch's betas, RMSprop with `decay`, or SGD without momentum.
         clip_norm: Threshold on a norm; None for none.
-        clip: Of the whole "gradient", or of the whole "update" that the optimizer took, as the code behind the Nested
-            LSTM paper's protocol did.
+        clip: Of the whole "gradient", or of the whole "update" that the optimizer took, as in the Nested LSTM paper.
         divide_on_plateau: Divides the learning rate when an epoch's validation loss does not fall.
         slope, slope_start: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, slope_start + growth * epoch).
-        updates_per_epoch: Of an epoch cut short; None for all.
-        batches_per_reading: Of validation and test cut short likewise.
+        updates_per_epoch, batches_per_reading: Of an epoch, and of validation and test, cut short; None for all.
         warm_up: Updates over which the learning rate rises linearly.
         output_bias_rate: The output bias's learning rate, in learning rates.
-        output_bias_first: Updates at the start that train the output bias alone; the rate above then holds for these
-            alone.
+        output_bias_first: Updates at the start that train the output bias alone; the rate above then holds for these.
         rate_lengths: Mean segment lengths, one for each layer with a detector, to which `ratio_loss` with `rate_weight`
-            holds the boundaries.
-        rate_epochs: Epochs at the start in which it does; None for all.
-        select_by: What is lowest on validation in the best epoch, whose weights are kept: the "loss", or the "error"
-            rate, as in recurrent batch normalization's code.
+            holds the boundaries in the first `rate_epochs` epochs; None for all.
+        select_by: What is lowest on validation in the best epoch, whose weights are kept: the "loss" or "error" rate.
     """
 
     epochs: int
@@ -98,40 +91,32 @@ class TrainingConfig:
             bias = _output_bias(network)
             for parameter in network.parameters():
                 parameter.grad = parameter.grad if parameter is bias else None
-        parameters = list(network.parameters())
+        parameters, groups = list(network.parameters()), optimizer.param_groups
         limit = float("inf") if self.clip_norm is None or self.clip == "update" else self.clip_norm
         norm = nn.utils.clip_grad_norm_(parameters, limit)
-        with torch.no_grad(), self._rates(optimizer, update):
-            if self.clip == "gradient":
-                optimizer.step()
-                return norm
-            before = [parameter.clone() for parameter in parameters]
-            optimizer.step()
-            steps = [parameter - old for parameter, old in zip(parameters, before, strict=True)]
-            scale = (self.clip_norm / nn.utils.get_total_norm(steps)).clamp(max=1) if self.clip_norm else 1.0
-            for parameter, old, step in zip(parameters, before, steps, strict=True):
-                parameter.copy_(old + scale * step)
-        return norm
-
-    @contextmanager
-    def _rates(self, optimizer: torch.optim.Optimizer, update: int) -> Iterator[None]:
-        """The learning rates of one update, while the block runs; of two groups the second is the output bias's."""
-        groups = optimizer.param_groups
-        full = [group["lr"] for group in groups]
+        rates = [group["lr"] for group in groups]
         ramp = min(1.0, (update + 1) / (self.warm_up or 1))
-        fast = self.output_bias_first is None or update < self.output_bias_first
-        for group in groups:
-            group["lr"] *= ramp * (self.output_bias_rate if fast and len(groups) == 2 and group is groups[1] else 1.0)
-        yield
-        for group, rate in zip(groups, full, strict=True):
-            group["lr"] = rate
+        fast = len(groups) == 2 and (self.output_bias_first is None or update < self.output_bias_first)
+        for k, group in enumerate(groups):  # of two groups the second is the output bias's
+            group["lr"] *= ramp * (self.output_bias_rate if fast and k == 1 else 1.0)
+        with torch.no_grad():
+            before = [parameter.clone() for parameter in parameters] if self.clip == "update" else []
+            optimizer.step()
+            for group, rate in zip(groups, rates, strict=True):
+                group["lr"] = rate
+            if self.clip == "update":
+                steps = [parameter - old for parameter, old in zip(parameters, before, strict=True)]
+                scale = (self.clip_norm / nn.utils.get_total_norm(steps)).clamp(max=1) if self.clip_norm else 1.0
+                for parameter, old, step in zip(parameters, before, steps, strict=True):
+                    parameter.copy_(old + scale * step)
+        return norm
 
     def changes_at(self, update: int, epoch: int) -> bool:
         """Say whether what `update` does is not what the next one does, so that no graph can repeat it."""
         return update < max(self.warm_up or 0, self.output_bias_first or 0) or self.holds_rates(epoch)
 
     def slope_at(self, epoch: int) -> float | None:
-        """Return HM-LSTM's slope during `epoch` (from 0): section 4.1 and 4.2, `epoch` read as the current one."""
+        """Return HM-LSTM's slope during `epoch` (from 0): sections 4.1 and 4.2."""
         return None if self.slope is None else min(self.slope[0], self.slope_start + self.slope[1] * epoch)
 
     def holds_rates(self, epoch: int) -> bool:

@@ -29,20 +29,21 @@ CONSTANT = 0.001  # standard deviation of tanh c below which it carries nothing;
 def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
     """The class of every cell of one memory, [H] int64: positions in `CLASSES`.
 
-    `c, i, f, g` are the memory's state, its input and forget gate and its candidate, [T, B, H] each. A cell
-    is latched when, at practically all steps of the second half, it is saturated with one and the same sign,
-    keeps what it holds (f) and is pushed further the same way (i * g), and has indeed moved on by `DRIFT` a
-    step; silent when it is not latched and tanh c is practically constant over time and texts; alive
-    otherwise.
+    A cell is latched when, at practically all steps of the second half, it is saturated with one and the same sign,
+    keeps what it holds (f) and is pushed further the same way (i * g), and has indeed moved on by `DRIFT` a step;
+    silent when it is not latched and tanh c is practically constant over time and texts; alive otherwise.
+
+    Args:
+        c, i, f, g: The memory's state, input gate, forget gate and candidate, [T, B, H] each.
     """
     half = c.shape[0] // 2
-    seen = torch.tanh(c[half:])
+    visible = torch.tanh(c[half:])
     push = (i * g)[half:]
-    sign = torch.sign(seen.sum((0, 1)))
-    pinned = (sign * seen >= SATURATED) & (f[half:] >= PINNED) & (sign * push >= DRIFT)
+    sign = torch.sign(visible.sum((0, 1)))
+    pinned = (sign * visible >= SATURATED) & (f[half:] >= PINNED) & (sign * push >= DRIFT)
     drift = sign * (c[-1] - c[half]).mean(0) / max(c.shape[0] - 1 - half, 1)
     latched = (pinned.float().mean((0, 1)) >= STEPS) & (drift >= DRIFT)
-    silent = ~latched & (seen.flatten(0, 1).std(0, correction=0) < CONSTANT)
+    silent = ~latched & (visible.flatten(0, 1).std(0, correction=0) < CONSTANT)
     return silent.long() + 2 * latched.long()
 
 
@@ -50,19 +51,21 @@ def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
 def shares(network: Network, inputs: Tensor) -> dict[str, float]:
     """The shares of latched and of silent cells of each memory on one batch, from a zero state; and `detectors`.
 
-    `inputs` is what the network reads, time-major: symbols [T, B] or vectors [T, B, features]. Returns for
-    instance {"latched_share/inner": 0.9, "silent_share/inner": 0.05, ...}; nothing for a network without memory
-    cells, nor for a memory that records no gates, and NaN for one whose states are not finite.
+    Args:
+        inputs: What the network reads: symbols [T, B] or vectors [T, B, features].
+
+    Returns:
+        Such as {"latched_share/inner": 0.9, "silent_share/inner": 0.05}, for each memory that records its gates; NaN
+        for one whose states are not finite.
     """
     records = network.trace(inputs)[2]
     named = detectors(records, inputs)
     for name, record in memories(records).items():
-        if not record.keys() >= set(JUDGED):
-            continue
-        classes = liveness(*(record[key] for key in JUDGED))
-        finite = bool(record["c"].isfinite().all())
-        for code, word in ((2, "latched"), (1, "silent")):
-            named[f"{word}_share/{name}"] = float((classes == code).float().mean()) if finite else float("nan")
+        if record.keys() >= set(JUDGED):
+            classes = liveness(*(record[key] for key in JUDGED))
+            finite = bool(record["c"].isfinite().all())
+            for code, word in ((2, "latched"), (1, "silent")):
+                named[f"{word}_share/{name}"] = float((classes == code).float().mean()) if finite else float("nan")
     return named
 
 
@@ -74,13 +77,12 @@ def detectors(records: Sequence[dict[str, Any]], inputs: Tensor) -> dict[str, fl
     """
     named = {}
     for k, record in enumerate(records[:-1], 1):
-        if "z_tilde" not in record:
-            continue
-        z, z_tilde = record["z"], record["z_tilde"]
-        named[f"boundary_rate/layer {k}"] = float(z.mean())
-        named[f"clamped_share/layer {k}"] = float(((z_tilde <= 0) | (z_tilde >= 1)).float().mean())
-        if not inputs.is_floating_point():
-            named[f"explained_share/layer {k}"] = _explained((z > 0.5).flatten(), inputs.flatten())
+        if "z_tilde" in record:
+            z, z_tilde = record["z"], record["z_tilde"]
+            named[f"boundary_rate/layer {k}"] = float(z.mean())
+            named[f"clamped_share/layer {k}"] = float(((z_tilde <= 0) | (z_tilde >= 1)).float().mean())
+            if not inputs.is_floating_point():
+                named[f"explained_share/layer {k}"] = _explained((z > 0.5).flatten(), inputs.flatten())
     return named
 
 
@@ -100,11 +102,11 @@ def ratio_loss(z: Tensor, z_tilde: Tensor, lengths: Sequence[float]) -> Tensor:
 
 def _explained(fires: Tensor, symbols: Tensor) -> float:
     """The share of the entropy of `fires` [N] that `symbols` [N] take away."""
+
+    def entropy(shares: Tensor) -> float:
+        return float(-torch.xlogy(shares, shares).sum())
+
     joint = torch.stack([torch.bincount(symbols[fires == side], minlength=int(symbols.max()) + 1) for side in (0, 1)])
     shares = joint.double() / len(fires)
-    whole, given = _entropy(shares.sum(1)), _entropy(shares.flatten()) - _entropy(shares.sum(0))
+    whole, given = entropy(shares.sum(1)), entropy(shares.flatten()) - entropy(shares.sum(0))
     return 1 - given / whole if whole else float("nan")
-
-
-def _entropy(shares: Tensor) -> float:
-    return float(-torch.xlogy(shares, shares).sum())

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,11 +16,10 @@ from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Evaluation, Mixture, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed, UsageError
 from nlstm_lab.models import Network, metrics
-from nlstm_lab.training import checkpoint as checkpoints
 from nlstm_lab.training.config import TrainingConfig
 from nlstm_lab.training.liveness import shares
 from nlstm_lab.training.signals import Request, listening
-from nlstm_lab.training.state import NOTHING, Random, Row, State
+from nlstm_lab.training.state import NOTHING, Random, Row, State, kept
 from nlstm_lab.training.updating import Updater, device_faults, find_device
 
 # Updates of the first epoch after which the loss so far and the share of dead memory cells are logged: the inner
@@ -29,6 +28,7 @@ EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700,
 
 # Updates between two times that what they left is read from the device, which makes a GPU wait for the processor.
 SYNC_EVERY = {"cpu": 1, "cuda": 50}
+SAVE_EVERY = 60.0  # seconds between checkpoints, of which there is one after every epoch besides
 
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 Watch = Callable[[int], None]
@@ -40,8 +40,7 @@ class TrainingResult:
 
     Args:
         history: Rows of epoch, update, split, evaluation, metric and value.
-        epochs, best_epoch: How many were trained, and the best one (`TrainingConfig.select_by`).
-        weights: Of that epoch.
+        epochs, best_epoch, weights: How many were trained, the best one (`TrainingConfig.select_by`), its weights.
         seconds, tokens_per_second: Of everything, over all attempts; of the updates alone.
         machines: That took part; an empty one is of an attempt that did not record its own.
     """
@@ -61,7 +60,7 @@ def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, m
 
     Args:
         batches: The batches to read.
-        metric: The metric's name, with its unit, such as "bpc".
+        metric: Its name, such as "bpc".
 
     Raises:
         LabError: There is no batch.
@@ -81,17 +80,10 @@ def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, m
 
 class _Trainer:
     def __init__(
-        self,
-        state: State,
-        task: Task,
-        config: TrainingConfig,
-        updater: Updater,
-        seed: int,
-        save_every: float,
-        after_update: Watch,
+        self, state: State, task: Task, config: TrainingConfig, updater: Updater, seed: int, after_update: Watch
     ) -> None:
         self.state, self.task, self.config, self.updater = state, task, config, updater
-        self.seed, self.save_every, self.after_update = seed, save_every, after_update
+        self.seed, self.after_update, self.evaluation = seed, after_update, task.evaluations[0]
         self.network: Network = state.network  # type: ignore[assignment]
         # scores and gradient norms of the updates since they were last read, summed on the device, and their number
         self.unread, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=state.device), 0
@@ -103,8 +95,8 @@ class _Trainer:
     def update(self, batch: Batch) -> None:
         """One step; what it scored stays on the device, unread."""
         state, progress = self.state, self.state.progress
-        told, state.carried = self.updater(batch, state.carried, progress.update, progress.epoch)
-        self.unread += told
+        scores, state.carried = self.updater(batch, state.carried, progress.update, progress.epoch)
+        self.unread += scores
         self.waiting += 1
         progress.batch, progress.update = progress.batch + 1, progress.update + 1
         progress.tokens += batch.inputs.shape[0] * batch.inputs.shape[1]
@@ -122,10 +114,10 @@ class _Trainer:
         progress.update_seconds += time.monotonic() - self.read_at
         if self.is_early():
             self.log_early()
-        stop = self.request.name is not None
-        if stop or time.monotonic() - state.saved > self.save_every:
+        asked = self.request.name is not None  # looked up once: a signal may come at any moment
+        if asked or time.monotonic() - state.saved > SAVE_EVERY:
             state.save()
-        if stop:
+        if asked:
             self.stop()
         self.read_at = time.monotonic()
 
@@ -142,32 +134,32 @@ class _Trainer:
         )
 
     def stop(self) -> NoReturn:
-        kept = f"saved after {self.state.progress.update} updates" if self.state.file else "nothing was saved"
-        raise Interrupted(f"{self.request.name}: {kept}; the same command goes on")
+        saved = f"saved after {self.state.progress.update} updates" if self.state.file else "nothing was saved"
+        raise Interrupted(f"{self.request.name}: {saved}; the same command goes on")
 
     def kept(self) -> str:
-        return checkpoints.kept(self.state.file) if self.state.file else "nothing was saved"
+        return kept(self.state.file) if self.state.file else "nothing was saved"
 
     # -- one epoch
 
-    def batches(self) -> Iterator[Batch]:
-        """This epoch's training batches; their order depends on the seed and the epoch alone."""
-        progress = self.state.progress
-        generator = torch.Generator().manual_seed((self.seed * 1_000_003 + progress.epoch) % 2**63)
-        return islice(self.task.train(generator), progress.batch, self.config.updates_per_epoch)
-
     def epoch(self, bar: "tqdm[Any]") -> None:
-        if (slope := self.config.slope_at(self.state.progress.epoch)) is not None:
+        progress = self.state.progress
+        if (slope := self.config.slope_at(progress.epoch)) is not None:
             self.network.recurrent.slope = slope  # type: ignore[assignment]
-        if self.state.progress.update == 0:
+        if progress.update == 0:
             self.log_early()
+        # the order of the batches depends on the seed and the epoch alone
+        generator = torch.Generator().manual_seed((self.seed * 1_000_003 + progress.epoch) % 2**63)
         self.read_at = time.monotonic()
-        for batch in self.batches():
+        for batch in islice(self.task.train(generator), progress.batch, self.config.updates_per_epoch):
             self.update(batch)
-            if self.state.progress.update % SYNC_EVERY[self.state.device.type] == 0 or self.is_early():
+            if progress.update % SYNC_EVERY[self.state.device.type] == 0 or self.is_early():
                 self.sync_and_log()
-                self.show(bar)
-            self.after_update(self.state.progress.update)
+                loss = progress.sums[0] / progress.sums[1]
+                text = f"loss {loss:.3f}, {loss / math.log(2):.3f} bits, {progress.rate():,.0f} tokens/s"
+                bar.set_postfix_str(text, refresh=False)
+                bar.update(progress.update - bar.n)
+            self.after_update(progress.update)
         if self.waiting:
             self.sync_and_log()
         self.end_epoch()
@@ -175,14 +167,14 @@ class _Trainer:
 
     def end_epoch(self) -> None:
         """Read the epoch's result and choose on validation; the state is as before until all is read."""
-        state, progress, evaluation = self.state, self.state.progress, self.task.evaluations[0]
+        state, progress = self.state, self.state.progress
         epoch, random = progress.epoch + 1, state.random()
         # the test score is logged for the learning curves alone; nothing is selected on it
-        values = {split: self.evaluate(split, evaluation, random) for split in SPLITS}
-        progress.history += state.log(epoch, "train", evaluation, metrics(progress.sums, self.task.metric))
+        values = {split: self.evaluate(split, self.evaluation, random) for split in SPLITS}
+        self.log(epoch, "train", metrics(progress.sums, self.task.metric))
         for split in SPLITS:
-            progress.history += state.log(epoch, split, evaluation, values[split])
-        progress.history += state.log(epoch, "valid", evaluation, self.liveness())
+            self.log(epoch, split, values[split])
+        self.log(epoch, "valid", self.liveness())
         progress.epoch, progress.batch, progress.sums = epoch, 0, list(NOTHING)
         loss = values["valid"]["nll_nats"]
         lowest = loss if self.config.select_by == "loss" else 100 - values["valid"]["top1_accuracy_pct"]
@@ -197,78 +189,62 @@ class _Trainer:
 
     # -- readings
 
+    def log(self, epoch: int, split: str, values: dict[str, float], evaluation: Evaluation | None = None) -> None:
+        """Add rows to the history; none of a NaN, which a record may not hold."""
+        at = (epoch, self.state.progress.update, split, evaluation or self.evaluation)
+        self.state.progress.history += [(*at, name, value) for name, value in values.items() if not math.isnan(value)]
+
     def evaluate(self, split: Split, evaluation: Evaluation, random: Random | None = None) -> dict[str, float]:
         """Metrics of a split; a signal on the way saves the state with `random` as the random states, where given."""
-        all_batches = self.task.evaluate(split, evaluation)
-        batches = self.interruptible(islice(all_batches, self.config.batches_per_reading), random)
-        values = evaluate(self.network, batches, self.state.device, self.task.metric)
+
+        def batches() -> Iterator[Batch]:
+            for batch in islice(self.task.evaluate(split, evaluation), self.config.batches_per_reading):
+                if self.request.name is not None:
+                    if random is not None:
+                        self.state.save(random)
+                    self.stop()
+                yield batch
+
+        values = evaluate(self.network, batches(), self.state.device, self.task.metric)
         if not all(map(math.isfinite, values.values())):
             self.fail(f"{split} loss")
         return values
 
-    def interruptible(self, batches: Iterable[Batch], random: Random | None) -> Iterator[Batch]:
-        """`batches`; a signal between two of them saves and stops."""
-        for batch in batches:
-            if self.request.name is not None:
-                if random is not None:
-                    self.state.save(random)
-                self.stop()
-            yield batch
-
     def liveness(self) -> dict[str, float]:
         self.network.eval()
-        probe = next(iter(self.task.evaluate("valid", self.task.evaluations[0]))).to(self.state.device)
+        batch = next(iter(self.task.evaluate("valid", self.evaluation))).to(self.state.device)
         with torch.inference_mode():
-            return shares(self.network, probe.inputs)
+            return shares(self.network, batch.inputs)
 
     def log_early(self) -> None:
         """The training loss since the last early row, and the share of dead cells in every memory."""
-        progress, evaluation = self.state.progress, self.task.evaluations[0]
+        progress = self.state.progress
         if progress.early_sums[1]:
-            progress.history += self.state.log(0, "early", evaluation, metrics(progress.early_sums, self.task.metric))
+            self.log(0, "early", metrics(progress.early_sums, self.task.metric))
             progress.early_sums = list(NOTHING)
-        progress.history += self.state.log(0, "early", evaluation, self.liveness())
+        self.log(0, "early", self.liveness())
 
-    def finish(self) -> list[Row]:
+    def finish(self) -> None:
         """The task's other evaluations, with the weights of the best epoch; the checkpoint stays the last epoch's."""
         self.network.load_state_dict(self.state.best)
-        return [
-            row
-            for evaluation in self.task.evaluations[1:]
-            for split in SPLITS
-            for row in self.state.log(
-                self.state.progress.best_epoch, split, evaluation, self.evaluate(split, evaluation)
-            )
-        ]
+        for evaluation, split in product(self.task.evaluations[1:], SPLITS):
+            self.log(self.state.progress.best_epoch, split, self.evaluate(split, evaluation), evaluation)
 
     # -- all of it
 
-    def is_over(self, patience: int | None) -> bool:
-        """Whether the last epoch is done, or `patience` epochs have passed since the best validation loss."""
-        progress = self.state.progress
-        waited = progress.epoch - progress.best_epoch
-        return progress.epoch >= self.config.epochs or (patience is not None and waited >= patience)
-
     def run(self, patience: int | None, show: bool) -> TrainingResult:
         state, progress = self.state, self.state.progress
+        most = self.config.epochs
         with (
             listening() as self.request,
-            device_faults(self.state.device, self.kept, getattr(self.task, "batch_size", None)),
+            device_faults(state.device, self.kept, getattr(self.task, "batch_size", None)),
             tqdm(total=progress.updates, initial=progress.update, disable=not show) as bar,
         ):
-            while not self.is_over(patience):
+            while progress.epoch < most and (patience is None or progress.epoch - progress.best_epoch < patience):
                 self.epoch(bar)
-            history = progress.history + self.finish()
-        return TrainingResult(
-            history, progress.epoch, progress.best_epoch, state.best, state.seconds(), progress.rate(), state.machines
-        )
-
-    def show(self, bar: "tqdm[Any]") -> None:
-        progress = self.state.progress
-        loss = progress.sums[0] / progress.sums[1]
-        text = f"loss {loss:.3f}, {loss / math.log(2):.3f} bits, {progress.rate():,.0f} tokens/s"
-        bar.set_postfix_str(text, refresh=False)
-        bar.update(progress.update - bar.n)
+            self.finish()
+        took = state.seconds(), progress.rate(), state.machines
+        return TrainingResult(progress.history, progress.epoch, progress.best_epoch, state.best, *took)
 
 
 def fit(
@@ -281,7 +257,6 @@ def fit(
     device: torch.device | str = "cpu",
     precision: Precision = "fp32",
     patience: int | None = None,
-    save_every: float = 60.0,
     progress: bool = True,
     after_update: Watch = lambda update: None,
 ) -> TrainingResult:
@@ -298,7 +273,6 @@ def fit(
         device: "auto", "cpu" or "cuda"; auto is the GPU where there is one.
         precision: Of the updates; every reading is taken in fp32.
         patience: The training ends when what chooses the best epoch has not improved for so many; None for all of them.
-        save_every: Seconds between checkpoints.
         progress: Show a progress bar.
         after_update: Called with the number of updates made, after each; it may set the network to eval mode.
 
@@ -318,4 +292,4 @@ def fit(
     state.restore()
     state.progress.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)
     updater = Updater(network, config, state.optimizer, where, precision, state.progress.updates)
-    return _Trainer(state, task, config, updater, seed, save_every, after_update).run(patience, progress)
+    return _Trainer(state, task, config, updater, seed, after_update).run(patience, progress)

@@ -1,6 +1,7 @@
 """SIGINT, SIGTERM and SIGHUP while a training runs: the first asks it to save and stop, a later one acts as always."""
 
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,24 +23,19 @@ class Request:
 @contextmanager
 def listening() -> Iterator[Request]:
     """Take signals as a request while the block runs; in another than the main thread nothing is taken."""
-    request = Request()
-    before: dict[signal.Signals, Any] = {}
+    request, before = Request(), dict[int, Any]()
 
     def handle(number: int, frame: Any) -> None:
-        now = time.monotonic()
         if request.name is None:
-            request.name, request.at = signal.Signals(number).name, now
-        elif now - request.at > ECHO:
-            signal.signal(number, before[signal.Signals(number)])
+            request.name, request.at = signal.Signals(number).name, time.monotonic()
+        elif time.monotonic() - request.at > ECHO:
+            signal.signal(number, before[number])
             signal.raise_signal(number)
 
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                before[number] = signal.signal(number, handle)
-    except ValueError:  # not the main thread: whoever started this thread handles signals
-        yield request
-        return
+    if threading.current_thread() is threading.main_thread():
+        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if one != signal.SIGHUP or signal.getsignal(one) != signal.SIG_IGN:  # as nohup has it
+                before[one] = signal.signal(one, handle)
     try:
         yield request
     finally:

@@ -1,9 +1,16 @@
-"""Everything that a stopped training must know to go on exactly: parameters, optimizer, progress, random states."""
+"""Everything that a stopped training must know to go on exactly, and its checkpoint.
 
+A checkpoint is written whole or not at all, and the one before it is kept beside it.
+"""
+
+import contextlib
+import hashlib
+import io
 import math
 import platform
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -11,11 +18,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.errors import UsageError
+from nlstm_lab import paths
+from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.models import Score
-from nlstm_lab.training import checkpoint
 from nlstm_lab.training.config import TrainingConfig
 
+FORMAT = 3  # raised when what a checkpoint holds changes
+MARK = b"sha256:"  # stands at the end, before the digest of the rest
 NOTHING = (0.0,) * len(Score._fields)
 Row = tuple[int, int, str, str, str, float]
 COLUMNS = ("epoch", "update", "split", "evaluation", "metric", "value")
@@ -42,14 +51,9 @@ class Progress:
 
     @classmethod
     def read(cls, saved: Any) -> "Progress":
-        """Read what `vars` of one holds.
-
-        Raises:
-            ValueError: It has other fields, or a count that is none.
-        """
+        """Read what `vars` of one holds; ValueError: it has other fields, or a count that is none."""
         counts = ("epoch", "batch", "update", "updates", "best_epoch", "tokens")
-        known = [one.name for one in fields(cls)]
-        if not isinstance(saved, dict) or sorted(saved) != sorted(known):
+        if not isinstance(saved, dict) or saved.keys() != {one.name for one in fields(cls)}:
             raise ValueError("its progress has other fields")
         if any(type(saved[name]) is not int or saved[name] < 0 for name in counts):
             raise ValueError("its progress has a count that is none")
@@ -63,7 +67,11 @@ class Progress:
 
 
 class State:
-    """A network in training, in memory and in `file` (None keeps nothing)."""
+    """A network in training, in memory and in `file` (None keeps nothing).
+
+    Args:
+        setup: What a training that goes on must agree in; more epochs may be added.
+    """
 
     def __init__(
         self,
@@ -75,7 +83,6 @@ class State:
     ) -> None:
         self.network, self.optimizer, self.file, self.device = network, optimizer, file, device
         make_capturable(optimizer.param_groups, device)
-        # what a training that goes on must agree in; more epochs may be added
         self.setup = {name: value for name, value in setup.items() if name != "epochs"}
         self.progress = Progress()
         self.carried: Any = None  # the recurrent layers' state between batches, where streams carry it
@@ -84,46 +91,19 @@ class State:
         self.began = self.saved = time.monotonic()
 
     def restore(self) -> None:
-        """Go on from the file, where there is one.
-
-        Raises:
-            UsageError: It is of another training, network or version.
-        """
-        saved = checkpoint.load(self.file) if self.file else None
-        if self.file is None or saved is None:
-            self.take_part([])
-            return
-        try:
-            then = saved["setup"]
-            for name, now in self.setup.items():
-                before = then.get(name, getattr(TrainingConfig, name, None))
-                if before != now:
-                    raise UsageError(
-                        f"{self.file} was begun with {name}={before!r} and would go on with {now!r}: start it as "
-                        "begun, or name another file"
-                    )
-            self.progress = Progress.read(saved["progress"])
+        """Go on from the file, where there is one; UsageError: it is of another training, network or version."""
+        saved = load(self.file) if self.file else None
+        before = []
+        if self.file is not None and saved is not None:
             try:
-                self.network.load_state_dict(saved["network"])
-            except RuntimeError as error:
-                raise UsageError(f"{self.file} holds the weights of another network: name another file") from error
-            make_capturable(saved["optimizer"]["param_groups"], self.device)
-            self.optimizer.load_state_dict(saved["optimizer"])
-            self.best = {name: value.to(self.device) for name, value in saved["best"].items()}
-            self.carried = mapped(saved["carried"], lambda tensor: tensor.to(self.device))
-            machines, random = saved["machines"], saved["random"]
-        except UsageError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise checkpoint.of_another_version(self.file, error) from error
-        self.take_part(machines)
-        self.began -= self.progress.seconds
-        torch.set_rng_state(random["cpu"])
-        if self.device.type == "cuda" and "cuda" in random:
-            torch.cuda.set_rng_state(random["cuda"], self.device)
-
-    def take_part(self, before: list[dict[str, Any]]) -> None:
-        """Add the machine of this attempt to those of the attempts before."""
+                before = self._take(saved, self.file)
+            except UsageError:
+                raise
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise UsageError(
+                    f"the checkpoint {self.file} is of another version of this package ({error}), and nothing was "
+                    "trained: go on with that version, or move the file away to begin anew"
+                ) from error
         here = machine()
         self.machines = before if here in before else [*before, here]
         if here not in before and any(before):
@@ -131,25 +111,51 @@ class State:
             warnings.warn(
                 f"this training was on {named(**before[-1])} and goes on on {named(**here)}: its last digits are"
                 " no longer those of one machine",
-                stacklevel=4,
+                stacklevel=3,
             )
+
+    def _take(self, saved: dict[str, Any], file: Path) -> list[dict[str, Any]]:
+        """Go on from what `file` holds; returns the machines that took part."""
+        if saved["format"] != FORMAT:
+            raise ValueError("another format")
+        for name, now in self.setup.items():
+            then = saved["setup"].get(name, getattr(TrainingConfig, name, None))
+            if then != now:
+                raise UsageError(
+                    f"{file} was begun with {name}={then!r} and would go on with {now!r}: start it as begun, or name "
+                    "another file"
+                )
+        self.progress = Progress.read(saved["progress"])
+        try:
+            self.network.load_state_dict(saved["network"])
+        except RuntimeError as error:
+            raise UsageError(f"{file} holds the weights of another network: name another file") from error
+        make_capturable(saved["optimizer"]["param_groups"], self.device)
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.best = {name: value.to(self.device) for name, value in saved["best"].items()}
+        self.carried = mapped(saved["carried"], lambda tensor: tensor.to(self.device))
+        machines: list[dict[str, Any]] = saved["machines"]
+        self.began -= self.progress.seconds
+        torch.set_rng_state(saved["random"]["cpu"])
+        if self.device.type == "cuda" and "cuda" in saved["random"]:
+            torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
+        return machines
 
     def save(self, random: Random | None = None) -> None:
         """Write everything, with `random` in the place of today's random states."""
         self.saved, self.progress.seconds = time.monotonic(), self.seconds()
-        if self.file is None:
-            return
-        everything = {
-            "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "progress": vars(self.progress),
-            "best": self.best,
-            "setup": self.setup,
-            "carried": mapped(self.carried, Tensor.cpu),
-            "random": random or self.random(),
-            "machines": self.machines,
-        }
-        checkpoint.save(self.file, everything)
+        if self.file is not None:
+            everything = {
+                "network": self.network.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "progress": vars(self.progress),
+                "best": self.best,
+                "setup": self.setup,
+                "carried": mapped(self.carried, Tensor.cpu),
+                "random": random or self.random(),
+                "machines": self.machines,
+            }
+            save(self.file, everything)
 
     def seconds(self) -> float:
         """Since the training began, over all attempts."""
@@ -162,10 +168,72 @@ class State:
             states["cuda"] = torch.cuda.get_rng_state(self.device)
         return states
 
-    def log(self, epoch: int, split: str, evaluation: str, values: dict[str, float]) -> list[Row]:
-        """Rows of the history, not yet in it; none of a NaN, which a record may not hold."""
-        known = {name: value for name, value in values.items() if not math.isnan(value)}
-        return [(epoch, self.progress.update, split, evaluation, name, value) for name, value in known.items()]
+
+def save(path: Path, state: dict[str, Any]) -> None:
+    """Write plain values and tensors to `path`, keeping what stood there; LabError: the system refuses."""
+    packed = io.BytesIO()  # torch hides the system's reason when it writes to a file itself
+    torch.save({**state, "format": FORMAT}, packed)
+    packed.write(MARK + hashlib.sha256(packed.getvalue()).digest())
+    with writing(path, kept(path)), paths.atomic(path) as partial:
+        partial.write_bytes(packed.getvalue())  # shared, not copied; a view held by a failed write crashes Python 3.12
+        if path.exists():
+            path.replace(previous(path))
+
+
+def load(path: Path) -> dict[str, Any] | None:
+    """The last whole checkpoint, its tensors on the CPU, or None. Only tensors and plain values are unpickled.
+
+    A damaged one is put aside with a warning, and the one before it taken. Only the process that alone trains the run
+    may call this: it clears what a killed one left half written. LabError: it cannot be read.
+    """
+    for partial in path.parent.glob(f".{path.name}.*"):
+        partial.unlink(missing_ok=True)
+    for candidate in (path, previous(path)):
+        try:
+            content, _, digest = candidate.read_bytes().rpartition(MARK)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise LabError(f"cannot read the checkpoint {candidate} ({paths.reason(error)})") from error
+        try:
+            if hashlib.sha256(content).digest() != digest:
+                raise ValueError("its sha256 is another")
+            return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)  # type: ignore[no-any-return]
+        except Exception as error:  # torch raises whatever its reader meets in a cut or foreign file
+            reason = str(error).partition("\n")[0]
+            warnings.warn(f"the checkpoint {candidate} is damaged ({reason}) and was passed over", stacklevel=2)
+            with contextlib.suppress(OSError):
+                candidate.replace(candidate.with_name(f"{candidate.name}.damaged"))
+    return None
+
+
+def peek(path: Path) -> dict[str, Any] | None:
+    """The checkpoint at `path`, or None, for others than the process that trains: nothing there is touched."""
+    for candidate in (path, previous(path)):
+        with contextlib.suppress(Exception):  # torch raises whatever its reader meets
+            state: dict[str, Any] = torch.load(candidate, map_location="cpu", weights_only=True, mmap=True)
+            if state["format"] == FORMAT:
+                return state
+    return None
+
+
+def previous(path: Path) -> Path:
+    """Where the checkpoint before the one at `path` stands."""
+    return path.with_name(f"{path.name}.previous")
+
+
+def kept(path: Path) -> str:
+    """What a failure at this moment leaves, in words."""
+    return "the last good state is kept" if path.exists() or previous(path).exists() else "no state was saved before it"
+
+
+@contextlib.contextmanager
+def writing(target: Path, left: str) -> Iterator[None]:
+    """Turn a failed write to `target` into one sentence that says why, what is `left`, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise LabError(f"cannot write {target} ({paths.reason(error)}); {left}; the same command goes on") from error
 
 
 def make_capturable(groups: list[dict[str, Any]], device: torch.device) -> None:
@@ -184,19 +252,14 @@ def mapped(state: Any, change: Any) -> Any:
 
 def machine() -> dict[str, Any]:
     """The processor, the instructions and threads that torch uses, the GPUs, and torch's version."""
-    cards = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+    processor = platform.processor()
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
     return {
-        "processor": _processor(),
+        "processor": processor,
         "threads": torch.get_num_threads(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
-        "cuda": cards,
+        "cuda": [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())],
         "torch": str(torch.__version__),  # a plain string, as checkpoints hold
     }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

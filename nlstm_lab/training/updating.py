@@ -23,12 +23,12 @@ COMPILED_FROM = 300
 
 WARM = 3  # updates of a kind that run eagerly, on a stream of their own, before one is captured: what torch asks for
 
-Told = tuple[Tensor, Any]  # the parts of the score and the gradient's norm, in a row; the recurrent state, detached
-Capture = Callable[[Callable[[], Told]], Callable[[], Told]]
+Updated = tuple[Tensor, Any]  # the parts of the score and the gradient's norm, in a row; the recurrent state, detached
+Capture = Callable[[Callable[[], Updated]], Callable[[], Updated]]
 
 
 class Updater:
-    """Makes updates: `told, state = updater(batch, state, update, epoch)`. Nothing here waits for the device.
+    """Makes updates: `scores, state = updater(batch, state, update, epoch)`. Nothing here waits for the device.
 
     On a GPU a graph takes the place of the thousands of launches of an update. It holds shapes, learning rates and the
     slope as they were, so that there is one for each shape of a batch, and new ones once a rate or the slope changes.
@@ -52,15 +52,15 @@ class Updater:
         self.device, self.precision, self.compile = device, precision, updates >= COMPILED_FROM
         self.capture = capture or (captured if device.type == "cuda" else None)
         self.constants: Any = None  # what the graphs hold as it was
-        self.graphs: dict[Any, tuple[Batch, Any, Callable[[], Told]]] = {}
+        self.graphs: dict[Any, tuple[Batch, Any, Callable[[], Updated]]] = {}
         self.warm: dict[Any, int] = {}
 
-    def __call__(self, batch: Batch, state: Any, update: int, epoch: int) -> Told:
+    def __call__(self, batch: Batch, state: Any, update: int, epoch: int) -> Updated:
         self.network.train()
         state = None if batch.fresh else state
         if self.device.type == "cuda":  # or a copy to the device would wait for it
             inputs, targets, mask = mapped(batch[:3], Tensor.pin_memory)
-            batch = batch._replace(inputs=inputs, targets=targets, mask=mask)
+            batch = Batch(inputs, targets, mask, batch.fresh)
         if self.capture is None or self.config.changes_at(update, epoch):
             return self.make(batch.to(self.device), state, update, epoch)
         constants = [group["lr"] for group in self.optimizer.param_groups], self.config.slope_at(epoch)
@@ -73,15 +73,15 @@ class Updater:
                 with aside(self.device):
                     return self.make(batch.to(self.device), state, update, epoch)
             inputs, targets, mask = mapped(batch[:3], lambda part: part.to(self.device, copy=True))
-            held = batch._replace(inputs=inputs, targets=targets, mask=mask)
+            held = Batch(inputs, targets, mask, batch.fresh)
             kept = mapped(state, Tensor.clone)
             self.graphs[key] = held, kept, self.capture(lambda: self.make(held, kept, update, epoch))
         held, kept, replay = self.graphs[key]
         fill((held[:3], kept), (batch[:3], state))
-        told, after = replay()
-        return told.clone(), mapped(after, Tensor.clone)  # the next replay writes over them
+        scores, after = replay()
+        return scores.clone(), mapped(after, Tensor.clone)  # the next replay writes over them
 
-    def make(self, batch: Batch, state: Any, update: int, epoch: int) -> Told:
+    def make(self, batch: Batch, state: Any, update: int, epoch: int) -> Updated:
         """Make the update, from a batch on the device."""
         lengths = self.config.rate_lengths if self.config.holds_rates(epoch) else None
         with cells.precision(self.precision), compiled(self.compile):
@@ -99,15 +99,15 @@ class Updater:
         return torch.stack([value.detach().double() for value in (*score, norm)]), mapped(after, Tensor.detach)
 
 
-def captured(make: Callable[[], Told]) -> Callable[[], Told]:
+def captured(make: Callable[[], Updated]) -> Callable[[], Updated]:
     """Capture what `make` does on a GPU, undone; what is returned does it, with the tensors that were there."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        told = make()
+        updated = make()
 
-    def replay() -> Told:
+    def replay() -> Updated:
         graph.replay()
-        return told
+        return updated
 
     return replay
 

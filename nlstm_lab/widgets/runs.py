@@ -126,7 +126,7 @@ def _row(run: Run) -> dict[str, Any]:
         made = {
             "device": result["device"],
             "precision": result.get("precision", "fp32"),
-            "commit": result["commit"] + " (with changes that were not committed)" * result["dirty"],
+            "commit": result["commit"] + (" (with changes that were not committed)" if result.get("dirty") else ""),
             "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
             "configuration": result["config_digest"],
             "data": f"sha256 {result['data_sha256']}",

@@ -1,6 +1,7 @@
 """Trainings that are killed, by SIGKILL, at a chosen moment."""
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -9,13 +10,13 @@ from typing import Any
 
 from forking import command_line
 
+from nlstm_lab import runs, training
+from nlstm_lab.training import TrainingConfig, loop
 
-def train(name: str, moment: str | None = None, save_every: float = 0.0) -> None:
+
+def train(name: str, moment: str | None = None) -> None:
     """Train at smoke scale, with a checkpoint after every update, until `moment`."""
-    from nlstm_lab import runs
-    from nlstm_lab.training import loop
-
-    loop.fit.__kwdefaults__["save_every"] = save_every
+    loop.SAVE_EVERY = 0.0
     if moment is not None:
         MOMENTS[moment]()
     runs.ensure(name, 0, "smoke", device="cpu", progress=False)
@@ -23,8 +24,6 @@ def train(name: str, moment: str | None = None, save_every: float = 0.0) -> None
 
 def train_and_say(trained: Path, name: str) -> None:
     """`train`, which adds a line to the file `trained` when a training begins."""
-    from nlstm_lab import training
-
     fit = training.fit
 
     def said(*arguments: Any, **named: Any) -> Any:
@@ -38,8 +37,6 @@ def train_and_say(trained: Path, name: str) -> None:
 
 def signalled(number: int, moment: str, *arguments: str) -> None:
     """`nlstm-lab` with these arguments, which sends itself a signal before its fifth update, or evaluation."""
-    from nlstm_lab.training import TrainingConfig, loop
-
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as in a terminal: under nohup it is ignored
     owner, name = {"update": (TrainingConfig, "step"), "evaluation": (loop, "evaluate")}[moment]
     _before(owner, name, 5, then=lambda: signal.raise_signal(number))
@@ -71,30 +68,6 @@ def _before(
     setattr(owner, name, wrapped)
 
 
-def _at_the_second_update() -> None:
-    from nlstm_lab.training import TrainingConfig
-
-    _before(TrainingConfig, "step", 2)
-
-
-def _in_the_second_epoch() -> None:
-    from nlstm_lab.training import TrainingConfig
-
-    _before(TrainingConfig, "step", 6)
-
-
-def _in_an_evaluation() -> None:
-    from nlstm_lab.training import loop
-
-    _before(loop, "evaluate", 2)
-
-
-def _in_the_last_evaluation() -> None:
-    from nlstm_lab.training import loop
-
-    _before(loop, "evaluate", 6)
-
-
 def _half_a_checkpoint() -> None:
     original = Path.write_bytes
     written = [0]
@@ -110,41 +83,19 @@ def _half_a_checkpoint() -> None:
     Path.write_bytes = write_bytes  # type: ignore[method-assign, assignment]
 
 
-def _between_the_renames_of_a_checkpoint() -> None:
-    _before(Path, "replace", 5, lambda path, target: target.name == "checkpoint.pt")
-
-
-def _writing_the_record() -> None:
-    from nlstm_lab import runs
-
-    _before(runs, "save_file", 1)
-
-
-def _between_record_and_rename() -> None:
-    _before(Path, "rename", 1)
-
-
-def _between_rename_and_result() -> None:
-    from nlstm_lab.runs import records
-
-    _before(records, "write_json", 1, lambda file, content: file.name == "result.json")
-
-
-def _after_the_result() -> None:
-    import shutil
-
-    _before(shutil, "rmtree", 1, lambda path, *_: path.name.startswith(".attempt"))
-
-
 MOMENTS: dict[str, Callable[[], None]] = {
-    "at the second update": _at_the_second_update,
-    "in the second epoch": _in_the_second_epoch,
-    "in an evaluation": _in_an_evaluation,
-    "in the last evaluation": _in_the_last_evaluation,
+    "at the second update": lambda: _before(TrainingConfig, "step", 2),
+    "in the second epoch": lambda: _before(TrainingConfig, "step", 6),
+    "in an evaluation": lambda: _before(loop, "evaluate", 2),
+    "in the last evaluation": lambda: _before(loop, "evaluate", 6),
     "half a checkpoint": _half_a_checkpoint,
-    "between the renames of a checkpoint": _between_the_renames_of_a_checkpoint,
-    "writing the record": _writing_the_record,
-    "between record and rename": _between_record_and_rename,
-    "between rename and result": _between_rename_and_result,
-    "after the result": _after_the_result,
+    "between the renames of a checkpoint": lambda: _before(
+        Path, "replace", 5, lambda path, target: target.name == "checkpoint.pt"
+    ),
+    "writing the record": lambda: _before(runs, "save_file", 1),
+    "between record and rename": lambda: _before(Path, "rename", 1),
+    "between rename and result": lambda: _before(
+        runs.records, "write_json", 1, lambda file, content: file.name == "result.json"
+    ),
+    "after the result": lambda: _before(shutil, "rmtree", 1, lambda path, *_: path.name.startswith(".attempt")),
 }

@@ -1,6 +1,5 @@
 """What goes wrong ends in one sentence, keeps the last good state, and never leaves a record that claims success."""
 
-import errno
 import itertools
 import resource
 import shutil
@@ -18,7 +17,8 @@ from forking import command_line, started
 
 from nlstm_lab import experiments, models, paths, runs, training
 from nlstm_lab.errors import LabError, StaleRun, TrainingFailed, UsageError
-from nlstm_lab.training import checkpoint
+from nlstm_lab.training import loop
+from nlstm_lab.training import state as checkpoint
 from nlstm_lab.training.updating import device_faults
 
 NAME = "ptb_char_lstm1"
@@ -34,9 +34,9 @@ def fit(
     experiment = experiments.get(name, "smoke")
     task = experiment.task.load()
     network = network or models.build(experiment.model, models.Interface.of(task), seed=0)
-    return training.fit(
-        network, task, experiment.training, seed=0, checkpoint=file, progress=False, save_every=0.0, **options
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "SAVE_EVERY", 0.0)
+        return training.fit(network, task, experiment.training, seed=0, checkpoint=file, progress=False, **options)
 
 
 @pytest.fixture
@@ -111,23 +111,6 @@ def test_a_folder_that_cannot_be_written_is_said_before_anything_is_trained(
         runs.ensure(NAME, 0, "smoke", progress=False)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NLSTM_LAB_RUNS", str(tmp_path / "file" / "runs"))
-    with pytest.raises(LabError, match=NAME):
-        runs.ensure(NAME, 0, "smoke", progress=False)
-
-
-@pytest.fixture
-def read_only(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "read_only"
-    folder.mkdir()
-    options = ["mount", "-t", "tmpfs", "-o", "ro", "none", folder]
-    if subprocess.run(options, capture_output=True).returncode:
-        pytest.skip("only root can mount a read-only folder")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
-def test_a_read_only_file_system_is_said(read_only: Path, runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NLSTM_LAB_RUNS", str(read_only / "runs"))
     with pytest.raises(LabError, match=NAME):
         runs.ensure(NAME, 0, "smoke", progress=False)
 
@@ -237,12 +220,6 @@ def test_numbers_that_are_none_leave_nothing_behind(name: str, said: str, runs_f
     assert not runs_folder.exists()
 
 
-@pytest.mark.slow
-def test_a_long_seed_trains(runs_folder: Path) -> None:
-    for seed in (20261126073000, 2**63):
-        assert runs.ensure(f"{NAME}+epochs=1", seed, "smoke", progress=False).result["seed"] == seed
-
-
 def test_a_gpu_that_is_not_there_is_said_before_anything_is_read(
     runs_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,14 +239,6 @@ def test_a_checkpoint_never_runs_code(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="checkpoint"):
         assert checkpoint.load(tmp_path / "checkpoint.pt") is None
     assert not (tmp_path / "harm").exists()
-
-
-def test_a_checkpoint_of_another_network_is_refused(
-    finished: tuple[Path, training.TrainingResult], runs_folder: Path, tmp_path: Path
-) -> None:
-    file = Path(shutil.copytree(finished[0], tmp_path / "attempt")) / "checkpoint.pt"
-    with pytest.raises(UsageError, match=file.name):
-        fit(file, "ptb_char_nlstm")
 
 
 def test_an_unreadable_checkpoint_is_an_error_and_stays(tmp_path: Path) -> None:
@@ -329,19 +298,6 @@ def test_a_run_that_explodes_is_recorded_as_failed_until_one_succeeds(
     assert sorted(path.name for path in (runs_folder / NAME).iterdir()) == [".smoke-seed0.lock", "smoke-seed0"]
 
 
-def test_a_failure_that_cannot_be_recorded_is_one_sentence(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = runs.records.write_json
-
-    def full(path: Path, value: object) -> None:
-        if path.name == "failed.json":
-            raise OSError(errno.ENOSPC, "No space left on device")
-        write(path, value)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(runs.records, "write_json", full)
-    with pytest.raises(LabError):
-        runs.ensure(f"{NAME}+learning_rate=1e36+clip_norm=null", 0, "smoke", progress=False)
-
-
 def test_a_validation_loss_that_is_not_finite_stops_the_training(
     runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,7 +310,7 @@ def test_a_validation_loss_that_is_not_finite_stops_the_training(
 def test_a_second_process_on_the_same_run_says_that_it_waits_and_goes_on(runs_folder: Path, tmp_path: Path) -> None:
     said = tmp_path / "said"
     line = ("train", NAME, "--scale", "smoke", "--device", "cpu")
-    with runs.run_lock(runs_folder / NAME / "smoke-seed0"):
+    with paths.locked(runs_folder / NAME / "smoke-seed0", ""):
         second = started(command_line, *line, output=said)
         while not said.exists() or "waiting" not in said.read_text():
             assert second.is_alive()
@@ -391,14 +347,3 @@ def test_an_attempt_of_another_configuration_is_not_gone_on_with(
         runs.ensure(NAME, 0, "smoke", progress=False)
     assert runs.ensure(NAME, 0, "smoke", progress=False, again=True).result["best_epoch"] == 2
     assert sorted(path.name for path in (runs_folder / NAME).iterdir()) == [".smoke-seed0.lock", "smoke-seed0"]
-
-
-@pytest.mark.slow
-def test_a_training_goes_on_in_the_precision_it_was_begun_in(runs_folder: Path, tmp_path: Path) -> None:
-    fit(tmp_path / "checkpoint.pt")
-    with pytest.raises(UsageError, match=r"fp32.*bf16"):
-        fit(tmp_path / "checkpoint.pt", precision="bf16")
-
-
-def test_runs_stay_out_of_the_checkout(runs_folder: Path) -> None:
-    assert paths.runs() == runs_folder

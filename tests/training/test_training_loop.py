@@ -273,15 +273,16 @@ def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch: pytest
         ({"config": TrainingConfig(2, 0.01, select_by="error")}, r"select_by='loss'.*would go on with 'error'"),
         ({"config": TrainingConfig(2, 0.02)}, r"learning_rate=0.01.*0.02"),
         ({"seed": 1}, r"seed=0.*1"),
+        ({"precision": "bf16"}, r"precision='fp32'.*would go on with 'bf16'"),
         ({"network": {"initial_state": "learned"}}, "weights of another network"),
     ],
 )
 def test_a_checkpoint_of_another_training_is_left_alone(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     file = tmp_path / "checkpoint.pt"
 
-    def go(config: TrainingConfig = TrainingConfig(1, 0.01), seed: int = 0, **more: Any) -> Any:  # noqa: B008
-        net = network(**more.get("network", {}))
-        return training.fit(net, Given(), config, seed=seed, checkpoint=file, progress=False)  # type: ignore[arg-type]
+    def go(config: TrainingConfig = TrainingConfig(1, 0.01), **more: Any) -> Any:  # noqa: B008
+        net, options = network(**more.pop("network", {})), {"seed": 0, "checkpoint": file, "progress": False, **more}
+        return training.fit(net, Given(), config, **options)  # type: ignore[arg-type]
 
     go()
     before = file.read_bytes()
@@ -289,12 +290,6 @@ def test_a_checkpoint_of_another_training_is_left_alone(tmp_path: Path, change: 
         go(**change)
     assert "\n" not in str(caught.value)
     assert file.read_bytes() == before
-
-
-def test_of_equal_epochs_the_first_is_the_best(losses: list[float]) -> None:
-    losses += [2.0, 2.0]
-    config = TrainingConfig(2, 0.01, updates_per_epoch=1)
-    assert training.fit(network(), Given(), config, seed=0, progress=False).best_epoch == 1  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -312,34 +307,21 @@ def test_a_plateau_and_the_best_epoch_are_known_after_a_stop(losses: list[float]
 ELSEWHERE = {"processor": "another", "threads": 4, "instructions": "AVX2", "cuda": [], "torch": "2.0"}
 
 
-@pytest.fixture
-def trained(tmp_path: Path) -> tuple[Path, training.TrainingResult]:
-    """A checkpoint of two epochs on this machine."""
-    file = tmp_path / "checkpoint.pt"
-    return file, training.fit(network(), Given(), TrainingConfig(2, 0.01), seed=0, checkpoint=file, progress=False)
-
-
-def go_on(file: Path) -> training.TrainingResult:
-    """Another two epochs."""
-    return training.fit(network(), Given(), TrainingConfig(4, 0.01), seed=0, checkpoint=file, progress=False)
-
-
 @pytest.mark.slow
-def test_a_training_names_its_machine_once(trained: tuple[Path, training.TrainingResult], recwarn: Any) -> None:
-    file, first = trained
-    assert [one["threads"] for one in first.machines] == [torch.get_num_threads()]
-    assert go_on(file).machines == first.machines
-    assert not recwarn.list
-
-
-@pytest.mark.slow
-def test_going_on_on_another_machine_warns_and_names_both(
-    trained: tuple[Path, training.TrainingResult], monkeypatch: pytest.MonkeyPatch
+def test_each_machine_is_named_once_and_going_on_on_another_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: Any
 ) -> None:
-    file, first = trained
+    def trained(epochs: int) -> training.TrainingResult:
+        file = tmp_path / "checkpoint.pt"
+        return training.fit(network(), Given(), TrainingConfig(epochs, 0.01), seed=0, checkpoint=file, progress=False)  # type: ignore[arg-type]
+
+    first = trained(2)
+    assert [one["threads"] for one in first.machines] == [torch.get_num_threads()]
+    assert trained(4).machines == first.machines
+    assert not recwarn.list
     monkeypatch.setattr("nlstm_lab.training.state.machine", lambda: ELSEWHERE)
     with pytest.warns(UserWarning, match="another"):
-        second = go_on(file)
+        second = trained(6)
     assert second.machines == [*first.machines, ELSEWHERE]
     assert len(second.history) > len(first.history)
-    assert go_on(file).machines == second.machines  # back and forth, each is named once
+    assert trained(6).machines == second.machines  # back and forth, each is named once
