@@ -19,14 +19,13 @@ from filelock import FileLock, Timeout
 from nlstm_lab.errors import LabError, UsageError
 
 PACKAGE = Path(__file__).resolve().parent
+OWN = {"RUNS": "data/runs", "PROBES": "data/probes", "FIGURES": "figures"}  # in `root`, where no variable names another
 
 
 def root() -> Path:
     """`$NLSTM_LAB_ROOT`, or the checkout that this package was imported from, or else the working folder."""
-    if given := _given("ROOT"):
-        return given
     checkout = PACKAGE.parent
-    return checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
+    return _given("ROOT") or (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd())
 
 
 def data() -> Path:
@@ -42,29 +41,27 @@ def data_folders() -> list[Path]:
 
 def cache() -> Path:
     """Parsed data sets: `$NLSTM_LAB_CACHE`, or `nlstm_lab` in the user's cache folder."""
-    if given := _given("CACHE"):
-        return given
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nlstm_lab"
+    return _given("CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nlstm_lab"
 
 
 def runs() -> Path:
     """Committed records of training: `data/runs/<experiment>/<scale>-seed<k>/`; `$NLSTM_LAB_RUNS` overrides it."""
-    return _given("RUNS") or _own()["RUNS"]
+    return _given("RUNS") or root() / OWN["RUNS"]
 
 
 def probes() -> Path:
     """Committed records of expensive probes; `$NLSTM_LAB_PROBES` overrides it."""
-    return _given("PROBES") or _own()["PROBES"]
+    return _given("PROBES") or root() / OWN["PROBES"]
+
+
+def figures() -> Path:
+    """Where figures are written; `$NLSTM_LAB_FIGURES` overrides it."""
+    return _given("FIGURES") or root() / OWN["FIGURES"]
 
 
 def targets() -> Path:
     """What the papers print, as TOML."""
     return data() / "targets"
-
-
-def figures() -> Path:
-    """Where figures are written; `$NLSTM_LAB_FIGURES` overrides it."""
-    return _given("FIGURES") or _own()["FIGURES"]
 
 
 def notebooks() -> Path:
@@ -99,10 +96,15 @@ def workspace(name: str = "own") -> Path:
     """
     if not re.fullmatch(r"\w+", name):
         raise UsageError(f"a workspace is called by a word of letters, digits and underscores, not {name!r}")
-    folder = workspaces() / name
-    for kind in ("runs", "probes", "figures"):
-        os.environ[f"NLSTM_LAB_{kind.upper()}"] = str(folder / kind)
-    return folder
+    for kind in OWN:
+        os.environ[f"NLSTM_LAB_{kind}"] = str(workspaces() / name / kind.lower())
+    return workspaces() / name
+
+
+def redirected() -> list[str]:
+    """Which of $NLSTM_LAB_RUNS, _PROBES and _FIGURES name a folder that is not the one of `root`."""
+    given = {kind: _given(kind) for kind in OWN}
+    return [f"NLSTM_LAB_{kind}" for kind, at in given.items() if at and at.resolve() != (root() / OWN[kind]).resolve()]
 
 
 @contextmanager
@@ -164,16 +166,16 @@ def writable(folder: Path) -> None:
         raise LabError(f"cannot write to {folder} ({reason(error)})") from error
 
 
+WAYS_OUT = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), ": free some space"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), ": make its folder writable"),
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), ": a file stands where a folder belongs, move it away"),
+}
+
+
 def reason(error: OSError) -> str:
     """The operating system's words for why a file was not written, with the way out where there is one."""
-    words = (error.strerror or str(error)).lower()
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"{words}: free some space"
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"{words}: make its folder writable"
-    if error.errno in (errno.ENOTDIR, errno.EEXIST):
-        return f"{words}: a file stands where a folder belongs, move it away"
-    return words
+    return (error.strerror or str(error)).lower() + WAYS_OUT.get(error.errno or 0, "")
 
 
 def flush(path: Path) -> None:
@@ -185,17 +187,6 @@ def flush(path: Path) -> None:
             os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def redirected() -> list[str]:
-    """Which of $NLSTM_LAB_RUNS, _PROBES and _FIGURES name a folder that is not the one of `root`."""
-    given = {name: (_given(name), own) for name, own in _own().items()}
-    return [f"NLSTM_LAB_{name}" for name, (at, own) in given.items() if at and at.resolve() != own.resolve()]
-
-
-def _own() -> dict[str, Path]:
-    """The folders of `root` that an environment variable can put elsewhere, by its last word."""
-    return {"RUNS": data() / "runs", "PROBES": data() / "probes", "FIGURES": root() / "figures"}
 
 
 def _given(name: str) -> Path | None:
