@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import ascii_letters
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +33,14 @@ UNSEEN = "\N{REPLACEMENT CHARACTER}"
 DIGITS = (b"zero", b"one", b"two", b"three", b"four", b"five", b"six", b"seven", b"eight", b"nine")
 PIECE = 1 << 22  # characters that are encoded at a time
 CODE_POINTS = 0x110000
-MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  # UTF-32-LE as UTF-16-LE
+MARKS = {  # UTF-32-LE first: it begins as UTF-16-LE does
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF8: "utf-8",
+}
+OTHERS = "cp1252 (Western Europe), cp1251 (Russian), gb18030 (Chinese), shift_jis (Japanese) or utf-16-le"
 BEGINNING = 1 << 20  # bytes of a reader's own text that a run at smoke scale reads
 
 _only_beginning: ContextVar[bool] = ContextVar("only_beginning", default=False)
@@ -105,7 +113,7 @@ def open_corpus(source: TextSource) -> Corpus:
     if len(source.share) != 3 or sum(source.share) != 100 or min(source.share) < 1:
         raise UsageError(f"the shares of train, valid and test are whole percents that add to 100: {source.share}")
     name, own = source.corpus, source.corpus not in names()
-    files, texts = _own(source) if own else (_topics_file(), _topics) if name == "python_docs" else _named(source)
+    files, texts = _own(source) if own else _topics() if name == "python_docs" else _named(source)
     settings: dict[str, Any] = {name: getattr(source, name) for name in ("normalization", "share", "encoding")}
     if source.line_ends != "stripped":  # or entries of before would be made anew
         settings["line_ends"] = source.line_ends
@@ -113,36 +121,41 @@ def open_corpus(source: TextSource) -> Corpus:
         warnings.warn(f"smoke scale reads the first {BEGINNING:,} bytes of {source.corpus} alone", stacklevel=4)
         settings["beginning"] = BEGINNING
     parsed = cached("corpus", files, lambda: _encode(texts(), source, own), corpus="" if own else name, **settings)
-    facts = parsed.facts
+    facts, codes = parsed.facts, parsed.arrays["codes"]
     train, valid, test = facts["ends"]
     vocabulary = Vocabulary(tuple(facts["symbols"]))
-    codes = parsed.arrays["codes"]
     return Corpus(Path(name).name, codes, (train, valid, test), vocabulary, facts["sha256"], facts["unseen"])
 
 
-Texts = Callable[[], list[str]]
+Texts = tuple[tuple[Path, ...], Callable[[], list[str]]]  # where a corpus lies, and what reads its text, or its splits
 
 
-def _named(source: TextSource) -> tuple[tuple[Path, ...], Texts]:
+def _named(source: TextSource) -> Texts:
     name = source.corpus
     return registry.locate(name), lambda: _NAMED[name](registry.contents(name), source.line_ends)
 
 
-def _own(source: TextSource) -> tuple[tuple[Path, ...], Texts]:
+def _own(source: TextSource) -> Texts:
     path = Path(source.corpus).expanduser()
     try:
-        kind = path.stat().st_mode if source.corpus else 0
+        kind = path.stat().st_mode if source.corpus else None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, PermissionError) else f"there is no {path.absolute()}"
-        raise UsageError(
-            f"{source.corpus!r} is neither a corpus ({', '.join(names())}) nor a text file: {reason}"
-        ) from error
-    if not kind:
+        what = error.strerror if isinstance(error, PermissionError) else f"there is no {str(path.absolute())!r}"
+        raise UsageError(f"{source.corpus!r} is no corpus ({', '.join(names())}) and no text file: {what}") from error
+    if kind is None:
         raise UsageError(f"a corpus has a name ({', '.join(names())}) or is the path of a text file, not ''")
     if not stat.S_ISREG(kind):
-        what = "a folder: name a text file in it" if stat.S_ISDIR(kind) else "no regular file"
-        raise UsageError(f"{path} is {what}")
+        raise UsageError(f"{path} is {'a folder: name a text file in it' if path.is_dir() else 'no regular file'}")
     return (path,), lambda: [_decode(path, source.encoding, _only_beginning.get())]
+
+
+def _topics() -> Texts:
+    """The language reference that CPython carries for its help(): English prose, with examples of code."""
+    try:
+        from pydoc_data import topics
+    except ImportError as error:  # some distributions take it out of their Python
+        raise MissingData("this Python comes without its documentation (pydoc_data); name a text file") from error
+    return (Path(topics.__file__),), lambda: ["\n".join(text for _, text in sorted(topics.topics.items()))]
 
 
 def text8_rules(text: str) -> str:
@@ -161,7 +174,15 @@ def _encode(texts: list[str], source: TextSource, own: bool) -> Parsed:
     if len(texts) > 1 and (source.share != TextSource.share or source.normalization != "none"):
         raise UsageError(f"{source.corpus} comes split and cleaned: share and normalization are for other texts")
     if source.normalization == "text8":
-        texts = [text8_rules(text) for text in texts]
+        counts = _counts(texts[0])
+        letters = sum(int(counts[point]) for point in np.flatnonzero(counts) if chr(point).isalpha())
+        kept = int(counts[[*ascii_letters.encode()]].sum())
+        if 2 * kept < letters:
+            raise UsageError(
+                f'normalization="text8" keeps a to z alone, which are {kept / letters:.0%} of the letters of '
+                f'{source.corpus}: read it with normalization="none"'
+            )
+        texts = [text8_rules(texts[0])]
     if not all(texts):
         raise UsageError(f"{source.corpus} holds no text")
     text = "".join(texts)
@@ -197,8 +218,7 @@ def _counts(text: str) -> np.ndarray:
     """How often each code point occurs."""
     counts = np.zeros(CODE_POINTS, np.int64)
     for _, points in _pieces(text):
-        present = np.bincount(points)
-        counts[: len(present)] += present
+        counts += np.bincount(points, minlength=CODE_POINTS)
     return counts
 
 
@@ -212,10 +232,12 @@ def _decode(path: Path, encoding: str, cut: bool) -> str:
     data = registry.read(path, length=BEGINNING + 1 if cut else None)
     whole = len(data) <= BEGINNING or not cut  # or its last character may be half of one
     data = data if whole else data[:BEGINNING]
-    wide, marked = _without_mark(data), data.startswith(MARKS)
-    named = codecs.lookup(encoding).name
-    if wide and not marked and named != wide:
-        raise UsageError(f"{path} is UTF-16 without a byte order mark: name it with --encoding {wide}")
+    named, marked = codecs.lookup(encoding).name, next((MARKS[mark] for mark in MARKS if data.startswith(mark)), None)
+    wide = None if marked else _without_mark(data)
+    if data[257:262] == b"ustar":
+        raise UsageError(f"{path} is a tar archive: unpack it, and name a text file of it")
+    if wide and named != wide:
+        raise UsageError(f"{path} is {wide[:6].upper()} without a byte order mark: name it with --encoding {wide}")
     if named in ("utf-16", "utf-32") and not marked:
         raise UsageError(f"{path} has no byte order mark: try --encoding {named}-le or {named}-be")
     try:
@@ -227,20 +249,24 @@ def _decode(path: Path, encoding: str, cut: bool) -> str:
                 f"{path} ends within a character (byte {data[place]:#04x} at {place}): it was cut; take away its last "
                 f"{len(data) - place} byte(s), or get it whole"
             ) from None
-        guess = "utf-16" if marked else "cp1252"
-        raise UsageError(
-            f"{path} is not {encoding} text (byte {data[place]:#04x} at {place}): try another encoding, such as "
-            f'--encoding {guess}, or encoding="{guess}" in Python'
-        ) from None
+        if marked or 0 not in data:
+            raise UsageError(
+                f"{path} is not {encoding} text (byte {data[place]:#04x} at {place}): name its own encoding, "
+                f"{f'--encoding {marked}' if marked else f'such as --encoding {OTHERS}'}"
+            ) from None
+        text = "\0"
     if "\0" in text:
         raise UsageError(f"{path} is no text: it holds the byte 0x00 (at {data.index(0)})")
     return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
 
 
 def _without_mark(data: bytes) -> str | None:
-    """Which UTF-16 it is where half of the bytes are zero, as in English: those at even places, or at odd ones."""
-    size = min(len(data), BEGINNING) // 2
-    even, odd = (data[first : 2 * size : 2].count(0) / max(size, 1) for first in (0, 1))
+    """Which UTF-16 or UTF-32 it is, by where its bytes are zero: half of them are in English, and more in UTF-32."""
+    size = min(len(data), BEGINNING) // 4
+    first, second, third, fourth = (data[k : 4 * size : 4].count(0) / max(size, 1) for k in range(4))
+    if min(third, fourth) > 0.9 or min(first, second) > 0.9:
+        return "utf-32-le" if first < 0.1 else "utf-32-be" if fourth < 0.1 else None
+    even, odd = (first + third) / 2, (second + fourth) / 2
     return "utf-16-le" if odd > 0.4 and even < 0.1 else "utf-16-be" if even > 0.4 and odd < 0.1 else None
 
 
@@ -263,18 +289,3 @@ _NAMED: dict[str, Callable[[list[bytes], LineEnds], list[str]]] = {
     "enwiki2015_text8like": _bytes,
     "enwiki2015_plain": _bytes,
 }
-
-
-def _topics_file() -> tuple[Path, ...]:
-    try:
-        from pydoc_data import topics
-    except ImportError as error:  # some distributions take it out of their Python
-        raise MissingData("this Python comes without its documentation (pydoc_data); name a text file") from error
-    return (Path(topics.__file__),)
-
-
-def _topics() -> list[str]:
-    """The language reference that CPython carries for its help(): English prose, with examples of code."""
-    from pydoc_data import topics
-
-    return ["\n".join(text for _, text in sorted(topics.topics.items()))]

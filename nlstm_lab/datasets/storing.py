@@ -77,7 +77,10 @@ def _candidates(path: Path, files: Sequence[File], alone: bool) -> Iterator[tupl
     """What may be one of the files, by its name or size: its name, what a message calls it, and its content."""
 
     def wanted(name: str, size: int) -> bool:
-        return size in sizes or _named(PurePosixPath(name).name, files) is not None
+        found = size in sizes or _named(PurePosixPath(name).name, files) is not None
+        if found and size > largest and not path.is_dir():
+            raise DamagedFile(f"{name} in {path} is far larger ({size:,} bytes) than any file that was published")
+        return found
 
     def unreadable(error: OSError) -> None:
         raise LabError(f"{error.filename} cannot be read: {paths.reason(error)}") from error
@@ -91,10 +94,10 @@ def _candidates(path: Path, files: Sequence[File], alone: bool) -> Iterator[tupl
                 if one.is_file() and wanted(one.name, one.stat().st_size):
                     yield one.name, str(one), registry.read(one)
     elif _named(path.name, files) is None and (tarfile.is_tarfile(path) or zipfile.is_zipfile(path)):
-        for name, data in registry.members(path, lambda name, size: size <= largest and wanted(name, size)):
+        for name, data in registry.members(path, wanted):
             origin = f"{name} in {path}"
             yield PurePosixPath(name).name, origin, registry.read(data, origin)
-    elif alone or wanted(path.name, path.stat().st_size):
+    elif alone or _named(path.name, files) or path.stat().st_size in sizes:
         yield path.name, str(path), registry.read(path)
 
 
