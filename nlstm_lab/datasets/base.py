@@ -1,7 +1,7 @@
 """What every task hands to training: batches, and what they are made of."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import ADDED, check
 
 Split = Literal["train", "valid", "test"]
 Evaluation = Literal["blocks", "streams"]
@@ -146,14 +147,31 @@ def consecutive(sizes: Sequence[int]) -> dict[Split, np.ndarray]:
     return dict(zip(SPLITS, np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]), strict=True))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ordered:
+    """Which training sequences an epoch reads, and in which order, as a task's config says it.
+
+    Args:
+        batch_order: "shuffled" is a new order in every epoch, "fixed" that of the data in all of them.
+        last_batch: "keep" reads what fills no batch as a smaller one, "drop" leaves it out.
+    """
+
+    batch_order: BatchOrder = field(default="shuffled", metadata=ADDED)
+    last_batch: LastBatch = field(default="keep", metadata=ADDED)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+SHUFFLED = Ordered()
+
+
 class ColdTask:
-    """A `Task` of separate sequences, each read from a cold state: the order in which they are read.
+    """A `Task` of separate sequences, each read from a cold state.
 
     Args:
         rows: Of each split, the numbers of its sequences among all of them, or within it.
         batch_size: Sequences side by side.
-        batch_order: "shuffled" is a new order in every epoch, "fixed" that of the data in all of them.
-        last_batch: "keep" reads what fills no batch as a smaller one, "drop" leaves it out.
 
     Raises:
         UsageError: The last partial batch is dropped, and there is no other.
@@ -165,16 +183,10 @@ class ColdTask:
     evaluations: tuple[Evaluation, ...] = ("blocks",)
     evaluation_batch = 128  # sequences side by side; each starts cold, so their number changes no result
 
-    def __init__(
-        self,
-        rows: Mapping[Split, np.ndarray],
-        batch_size: int,
-        batch_order: BatchOrder = "shuffled",
-        last_batch: LastBatch = "keep",
-    ) -> None:
-        self.rows, self.batch_size, self.batch_order = rows, batch_size, batch_order
+    def __init__(self, rows: Mapping[Split, np.ndarray], batch_size: int, how: Ordered = SHUFFLED) -> None:
+        self.rows, self.batch_size, self.batch_order = rows, batch_size, how.batch_order
         whole, rest = divmod(len(rows["train"]), batch_size)
-        self.updates_per_epoch = whole + (rest > 0 and last_batch == "keep")
+        self.updates_per_epoch = whole + (rest > 0 and how.last_batch == "keep")
         if self.updates_per_epoch == 0:
             raise UsageError(
                 f"{rest} training sequences fill no batch of {batch_size}: choose a smaller batch_size, or "

@@ -23,7 +23,7 @@ from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import SPLITS, Split, Vocabulary
 from nlstm_lab.datasets.registry import Parsed, cached
 from nlstm_lab.errors import MissingData, UsageError
-from nlstm_lab.settings import check, held
+from nlstm_lab.settings import ADDED, check, held
 
 Normalization = Literal["none", "text8"]
 LineEnds = Literal["stripped", "trailing", "leading"]
@@ -73,7 +73,7 @@ class TextSource:
     normalization: Normalization = "none"
     share: Shares = (90, 5, 5)
     encoding: str = "utf-8"
-    line_ends: LineEnds = "stripped"
+    line_ends: LineEnds = field(default="stripped", metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)

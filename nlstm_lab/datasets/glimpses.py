@@ -1,6 +1,6 @@
 """MNIST in glimpses: twenty looks of 7 x 7 pixels, a digit to name at the end (Nested LSTMs, section 4.4)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Batch, BatchOrder, ColdTask, LastBatch, Symbols, Vectors, consecutive, log_shares
+from nlstm_lab.datasets.base import Batch, ColdTask, Ordered, Symbols, Vectors, consecutive, log_shares
 from nlstm_lab.datasets.registry import Parsed, cached
 from nlstm_lab.errors import DamagedFile
-from nlstm_lab.settings import ADDED, check
 
 QUADRANT, GLIMPSE = 14, 7
 STEPS, PIXELS, CLASSES = 20, GLIMPSE * GLIMPSE, 10
@@ -22,7 +21,7 @@ Reading = Literal["patches", "phases"]
 
 
 @dataclass(frozen=True)
-class MNISTGlimpses:
+class MNISTGlimpses(Ordered):
     """Name the digit after 4 quadrants x 5 glimpses x 49 pixels, pixels in [0, 1], quadrants row by row.
 
     "patches" (our reading of the paper): the quadrant's every second row and column, then its four 7 x 7 patches.
@@ -31,16 +30,11 @@ class MNISTGlimpses:
     Args:
         batch_size: Sequences side by side.
         reading: "patches" or "phases".
-        batch_order, last_batch: See `Epoch`.
+        batch_order, last_batch: See `Ordered`.
     """
 
     batch_size: int = 100
     reading: Reading = "patches"
-    batch_order: BatchOrder = field(default="shuffled", metadata=ADDED)
-    last_batch: LastBatch = field(default="keep", metadata=ADDED)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def load(self) -> "GlimpseTask":
         """Make the task. MissingData: MNIST is not on this machine."""
@@ -60,7 +54,7 @@ class GlimpseTask(ColdTask):
         self.images, self.labels = parsed.arrays["images"], parsed.arrays["labels"]  # [images, 28, 28], [images] uint8
         trained = len(self.labels) - parsed.facts["tested"]
         sizes = trained - (valid := min(VALIDATION, trained // 6)), valid, parsed.facts["tested"]
-        super().__init__(consecutive(sizes), config.batch_size, config.batch_order, config.last_batch)
+        super().__init__(consecutive(sizes), config.batch_size, config)
         self.input, self.output = Vectors(PIXELS), Symbols(CLASSES)
 
     @cached_property

@@ -1,6 +1,6 @@
 """Chinese quatrains: four lines of five characters, read as one sequence of twenty (Nested LSTMs, section 4.3)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -10,20 +10,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import (
-    SPLITS,
-    Batch,
-    BatchOrder,
-    ColdTask,
-    LastBatch,
-    Symbols,
-    Vocabulary,
-    consecutive,
-    log_shares,
-)
+from nlstm_lab.datasets.base import SPLITS, Batch, ColdTask, Ordered, Symbols, Vocabulary, consecutive, log_shares
 from nlstm_lab.datasets.registry import Parsed, cached
 from nlstm_lab.errors import DamagedFile
-from nlstm_lab.settings import ADDED, check
 
 REPLACED = "<R>"  # what the data's authors wrote for a character that they took out
 LACUNA = "□"  # what it is here: one character, the editors' sign for a lost one, and not in the data
@@ -31,7 +20,7 @@ LINES, CHARACTERS = 4, 5
 
 
 @dataclass(frozen=True)
-class ChinesePoetry:
+class ChinesePoetry(Ordered):
     """Predict the next character of a quatrain, cold for each poem (SeqGAN's setting: batch 64, length 20).
 
     Args:
@@ -39,16 +28,11 @@ class ChinesePoetry:
         start: "none": the first character is given, 19 predictions a poem. "zero": a zero vector comes first, 20
             predictions and not one parameter more; the inputs are then one-hot vectors [20, B, symbols], since no
             symbol is the zero vector.
-        batch_order, last_batch: See `Epoch`.
+        batch_order, last_batch: See `Ordered`.
     """
 
     batch_size: int = 64
     start: Literal["none", "zero"] = "none"
-    batch_order: BatchOrder = field(default="shuffled", metadata=ADDED)
-    last_batch: LastBatch = field(default="keep", metadata=ADDED)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def load(self) -> "PoetryTask":
         """Make the task. MissingData: the quatrains are not on this machine."""
@@ -65,7 +49,7 @@ class PoetryTask(ColdTask):
         self.config, self.fingerprint = config, str(parsed.facts["sha256"])
         splits = [parsed.arrays[split] for split in SPLITS]
         self.poems = np.concatenate(splits)  # [poems, 20] uint16
-        super().__init__(consecutive([*map(len, splits)]), config.batch_size, config.batch_order, config.last_batch)
+        super().__init__(consecutive([*map(len, splits)]), config.batch_size, config)
         self.vocabulary = Vocabulary(tuple(parsed.facts["symbols"]))
         self.input = self.output = Symbols(len(self.vocabulary))
 

@@ -1,7 +1,7 @@
 """Character language modelling: blocks that are shuffled and start cold, streams that are read on and on."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from string import ascii_lowercase
@@ -11,20 +11,20 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.datasets.base import (
+    SHUFFLED,
     SPLITS,
     Batch,
-    BatchOrder,
     ColdTask,
     Evaluation,
-    LastBatch,
+    Ordered,
     Split,
     Symbols,
     Vocabulary,
     log_shares,
 )
-from nlstm_lab.datasets.corpora import Corpus, LineEnds, Normalization, Shares, TextSource, names, open_corpus
+from nlstm_lab.datasets.corpora import Corpus, LineEnds, TextSource, names, open_corpus
 from nlstm_lab.errors import UsageError
-from nlstm_lab.settings import ADDED, check
+from nlstm_lab.settings import check
 
 EVALUATION_STREAMS = 32  # parallel pieces in which a split is read with the state carried
 COUNTED = 1 << 24  # symbols that are counted at a time
@@ -32,16 +32,14 @@ WITHIN, WORD, PHRASE = 0, 1, 2  # what begins at a character of the language who
 
 
 @dataclass(frozen=True)
-class CharacterModelling:
-    """Predict the next symbol of a text.
+class CharacterModelling(Ordered, TextSource):
+    """Predict the next symbol of a text, which is read as `TextSource` says.
 
     Blocks (Nested LSTM): `length` symbols cut one after another, shuffled each epoch, cold, length - 1 predictions.
     Streams (HM-LSTM): `batch_size` contiguous pieces side by side, `length` predictions a batch, state carried.
 
     Args:
-        corpus: A name, or the path of a text file (see `TextSource`).
-        batch_order, last_batch: Of the blocks, see `Epoch`; streams have an order of their own.
-        line_ends: Of the Penn Treebank, see `TextSource`.
+        batch_order, last_batch: Of the blocks, see `Ordered`; streams have an order of their own.
 
     Raises:
         UsageError: `batch_order` or `last_batch` is given for streams, `line_ends` for another text.
@@ -51,29 +49,17 @@ class CharacterModelling:
     length: int = 100
     batch_size: int = 32
     evaluation: Evaluation = "blocks"
-    normalization: Normalization = "none"
-    share: Shares = (90, 5, 5)
-    encoding: str = "utf-8"
-    batch_order: BatchOrder = field(default="shuffled", metadata=ADDED)
-    last_batch: LastBatch = field(default="keep", metadata=ADDED)
-    line_ends: LineEnds = field(default="stripped", metadata=ADDED)
 
     def __post_init__(self) -> None:
-        check(self)
-        self.source()
+        TextSource.__post_init__(self)
         if self.evaluation == "streams" and (self.batch_order, self.last_batch) != ("shuffled", "keep"):
             raise UsageError(
                 'batch_order and last_batch are of blocks alone: leave them, or choose evaluation="blocks"'
             )
 
-    def source(self) -> TextSource:
-        """The text that is read."""
-        return TextSource(self.corpus, self.normalization, self.share, self.encoding, self.line_ends)
-
     def load(self) -> "TextTask":
         """Make the task. MissingData: the corpus is not on this machine. UsageError: it is too short."""
-        corpus = open_corpus(self.source())
-        return TextTask(corpus, self.length, self.batch_size, self.evaluation, self.batch_order, self.last_batch)
+        return TextTask(open_corpus(self), self.length, self.batch_size, self.evaluation, self)
 
 
 class TextTask(ColdTask):
@@ -82,13 +68,7 @@ class TextTask(ColdTask):
     metric = "bpc"
 
     def __init__(
-        self,
-        corpus: Corpus,
-        length: int,
-        batch_size: int,
-        evaluation: Evaluation,
-        batch_order: BatchOrder = "shuffled",
-        last_batch: LastBatch = "keep",
+        self, corpus: Corpus, length: int, batch_size: int, evaluation: Evaluation, how: Ordered = SHUFFLED
     ) -> None:
         for split, codes in corpus.splits.items():
             if not 2 <= length <= len(codes):
@@ -97,7 +77,7 @@ class TextTask(ColdTask):
                     f"{length}: choose another length, other shares, or a longer text"
                 )
         rows = {split: np.arange(len(codes) // length) for split, codes in corpus.splits.items()}
-        super().__init__(rows, batch_size, batch_order, last_batch)
+        super().__init__(rows, batch_size, how)
         self.corpus, self.length, self.evaluation, self.fingerprint = corpus, length, evaluation, corpus.fingerprint
         # epochs are chosen by the first: the way in which the network is trained to read
         self.evaluations = ("blocks", "streams") if evaluation == "blocks" else ("streams", "blocks")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nlstm_lab.datasets.base import Batch, ColdTask, Split, Symbols, Vocabulary, log_shares, split_90_5_5
+from nlstm_lab.datasets.base import Batch, ColdTask, Ordered, Split, Symbols, Vocabulary, log_shares, split_90_5_5
 from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, names, open_corpus
 from nlstm_lab.datasets.registry import Parsed, cached
 from nlstm_lab.errors import UsageError
@@ -97,10 +97,8 @@ class PackedTask(ColdTask, ABC):
         # the legacy generator is the article's: with text8 this is its very split
         order = np.random.RandomState(SEED).permutation(count)
         rows = split_90_5_5(order, f"{corpus.name} fills {count} sequences of {config.length} characters")
-        # the article counts whole batches only
-        super().__init__(
-            rows, config.batch_size, "shuffled", "drop" if len(rows["train"]) >= config.batch_size else "keep"
-        )
+        whole = len(rows["train"]) >= config.batch_size  # the article counts whole batches only
+        super().__init__(rows, config.batch_size, Ordered(last_batch="drop" if whole else "keep"))
         self.fingerprint = corpus.fingerprint
         self.vocabulary = Vocabulary((*self.special, *ALPHABET))
         self.input = Symbols(len(self.vocabulary), padded=True)
@@ -112,15 +110,6 @@ class PackedTask(ColdTask, ABC):
         for batch in self.read("train", np.sort(self.rows["train"]), COUNTED):
             counts += np.bincount(batch.targets[batch.mask].numpy(), minlength=len(counts))
         return log_shares(counts)
-
-    def texts(self, split: Split, number: int) -> list[str]:
-        """The first `number` sequences of a split as they are read. UsageError: it has fewer."""
-        rows = self.rows[split][:number]
-        if not 1 <= number <= len(rows):
-            raise UsageError(f"the {split} split has 1 to {len(self.rows[split])} sequences, not {number}")
-        letters = np.frombuffer(ALPHABET.encode(), np.uint8)[self.flat]
-        ends = zip(self.starts[self.firsts[rows]], self.sizes[rows], strict=True)
-        return [letters[start : start + size].tobytes().decode() for start, size in ends]
 
     def batch(self, rows: np.ndarray) -> Batch:
         firsts, sizes = self.firsts[rows], self.sizes[rows]
@@ -234,4 +223,11 @@ class Sequences:
 
     def read(self) -> list[str]:
         """Read the texts, each after a space. UsageError: the split has fewer."""
-        return self.task.load().texts(self.split, self.number)
+        task = self.task.load()
+        rows = task.rows[self.split][: self.number]
+        if not 1 <= self.number <= len(rows):
+            total = len(task.rows[self.split])
+            raise UsageError(f"the {self.split} split has 1 to {total} sequences, not {self.number}")
+        letters = np.frombuffer(ALPHABET.encode(), np.uint8)[task.flat]
+        ends = zip(task.starts[task.firsts[rows]], task.sizes[rows], strict=True)
+        return [letters[start : start + size].tobytes().decode() for start, size in ends]

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Batch, Task, Vocabulary
+from nlstm_lab.datasets.base import Batch, Ordered, Task, Vocabulary
 from nlstm_lab.datasets.corpora import Corpus
 from nlstm_lab.datasets.text import CharacterModelling, TextTask, blocks, streams
 from nlstm_lab.errors import MissingData, UsageError
@@ -74,7 +74,7 @@ def test_blocks_are_consecutive_cold_and_whole() -> None:
 def small(evaluation: str = "blocks", length: int = 10, **decisions: str) -> TextTask:
     codes = np.random.default_rng(0).integers(4, size=1000).astype(np.uint8)
     corpus = Corpus("small", codes, (900, 950, 1000), Vocabulary(("a", "b", "c", "d", "e")), "")
-    return TextTask(corpus, length, 7, evaluation, **decisions)  # type: ignore[arg-type]
+    return TextTask(corpus, length, 7, evaluation, Ordered(**decisions))  # type: ignore[arg-type]
 
 
 def test_training_blocks_are_shuffled_by_the_generator_alone() -> None:
