@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nlstm_lab import cli, paths
-from nlstm_lab.cli import doctor
+from nlstm_lab.cli import data
 
 
 @pytest.fixture(autouse=True)
@@ -35,4 +35,4 @@ def test_a_folder_that_cannot_be_written_fails(elsewhere: Path) -> None:
 
 def test_a_compiler_that_lacks_something_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nlstm_lab.cells.fast.compiling.lacking", lambda device_type: "no g++")
-    assert "no g++: long trainings run uncompiled" in doctor.accelerator()
+    assert "no g++: long trainings run uncompiled" in data.accelerator()

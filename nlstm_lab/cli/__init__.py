@@ -8,19 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from nlstm_lab.cli import audit, data, doctor, figures, runs, training
+from nlstm_lab.cli import data, figures, runs, training
 from nlstm_lab.errors import LabError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-app.command()(doctor.doctor)
 app.add_typer(data.app, name="data")
-app.command()(training.train)
-app.command()(training.sweep)
-app.command()(runs.runs)
-app.command()(runs.experiments)
+for command in (data.doctor, training.train, training.sweep, runs.runs, runs.experiments, runs.audit):
+    app.command()(command)
 app.command()(figures.figures)
 app.command()(figures.table)
-app.command()(audit.audit)
 
 
 def _version(asked: bool) -> None:

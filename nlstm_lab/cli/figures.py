@@ -27,7 +27,7 @@ def figures(
         bool, typer.Option("--replace", help="Replace committed figures that were drawn with other parameters.")
     ] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Notebooks at a time; one a processor.")] = None,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds that one cell may take.")] = 600.0,
+    timeout: Annotated[int, typer.Option(min=1, help="Seconds that one cell may take.")] = 600,
 ) -> None:
     """Execute the notebooks that changed; each draws its figures from committed records.
 

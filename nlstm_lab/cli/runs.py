@@ -1,17 +1,22 @@
-"""`nlstm-lab experiments` and `nlstm-lab runs`: what can be trained; what is recorded, under way, and failed."""
+"""`nlstm-lab experiments`, `runs` and `audit`: what can be trained; what is recorded; whether the records agree."""
 
 import time
+import warnings
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nlstm_lab.cli import tables
 from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import METRICS
 
 if TYPE_CHECKING:
-    from nlstm_lab.runs import PartialRun
+    from nlstm_lab.runs import PartialRun, Run
 
 Pattern = Annotated[str, typer.Argument(help="Experiments by a shell pattern in quotes, such as 'ptb_char_*'.")]
+UNCHECKED = "other epochs than the best in histories, probe records, the printed numbers themselves"
+ROW = ["kind", "subject", "setting", "metric", "split", "says"]  # what a row of a table is about
 
 
 def experiments(pattern: Pattern = "*") -> None:
@@ -42,14 +47,18 @@ def runs(
 
     table = records.table(pattern, scale)
     valid = table[table["split"] == "valid"]
-    recorded = [_recorded(rows) for _, rows in valid.groupby(["experiment", "scale"], sort=False)]
-    failed = [
-        [experiment, at, f"seed {seed}", f"the {what} was not finite by update {update}"]
-        for experiment, at, seed, what, update in records.failures(pattern, scale).to_numpy()
-    ]
-    _show("recorded", recorded)
-    _show("under way", [_partial(run) for run in records.unfinished(pattern, scale)])
-    _show("failed", failed)
+    listed = {
+        "recorded": [_recorded(rows) for _, rows in valid.groupby(["experiment", "scale"], sort=False)],
+        "under way": [_partial(run) for run in records.unfinished(pattern, scale)],
+        "failed": [
+            [experiment, at, f"seed {seed}", f"the {what} was not finite by update {update}"]
+            for experiment, at, seed, what, update in records.failures(pattern, scale).to_numpy()
+        ],
+    }
+    for title, lines in listed.items():
+        typer.echo(f"{title}: {len(lines) or 'none'}")
+        if lines:
+            tables.show([""] * max(map(len, lines)), lines)
 
 
 def _recorded(rows: Any) -> list[str]:
@@ -65,8 +74,7 @@ def _partial(run: "PartialRun") -> list[str]:
     if not run.saved:
         return [*name, "no history yet"]
     best = {row["metric"]: row for row in run.result["metrics"] if row["split"] == "valid"}
-    metric = _metric(best)
-    left = run.hours_left
+    metric, left = _metric(best), run.hours_left
     return [
         *name,
         run.state.partition(",")[0],
@@ -79,13 +87,72 @@ def _partial(run: "PartialRun") -> list[str]:
 
 def _metric(names: Any) -> str:
     """The metric by which a run is listed; "" where it has none."""
-    from nlstm_lab.settings import METRICS
-
     return next((name for name in METRICS if name in set(names)), "")
 
 
-def _show(title: str, lines: list[list[str]]) -> None:
-    """A title with the number of lines, and the lines, whose cells stand below each other."""
-    typer.echo(f"{title}: {len(lines) or 'none'}")
-    if lines:
-        tables.show([""] * max(map(len, lines)), lines)
+def audit(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TABLES]...", help="Such as nested_lstm.table1; all when none is named."),
+    ] = None,
+    weights: Annotated[bool, typer.Option(help="Evaluate the committed weights anew, which takes minutes.")] = True,
+) -> None:
+    """Recompute tables: every result from its history, every score from committed weights, every verdict from both.
+
+    A line a table says what was recomputed, and what could not be for lack of weights or data; records that are
+    damaged, misplaced or copied from another seed are named. Exit code 1 where something does not agree. The last line
+    says what is not checked.
+    """
+    from nlstm_lab import runs, targets
+    from nlstm_lab.runs.audit import audit as recompute
+
+    documents = [targets.load(name) for name in targets.DOCUMENTS]
+    places = {f"{document.name}.{place.name}": place for document in documents for place in document.places.values()}
+    with warnings.catch_warnings(record=True) as left_out:
+        warnings.simplefilter("always")
+        table = runs.table()
+    wrong, done = [str(one.message) for one in left_out], {}
+    for target in names or places:
+        if target not in places:
+            raise UsageError(f"there is no table {target!r}; there are {', '.join(places)}")
+        rows = [*places[target].numbers, *places[target].orderings]
+        named = {name for row in rows for name in (row.experiment, row.better, row.worse)}
+        named |= {f"{name}+corpus={places[target].substitute}" for name in named}
+        chosen = table[table["experiment"].isin(named)][["experiment", "seed", "scale"]].drop_duplicates()
+        recorded = [runs.load(str(name), int(seed), str(scale)) for name, seed, scale in chosen.itertuples(index=False)]
+        for run in recorded:
+            if run.name not in done:  # a row of two tables is recomputed once
+                done[run.name] = recompute(run, weights)
+        audited = [done[run.name] for run in recorded]
+        verdicts, differing = _verdicts(target, recorded)
+        differences = [sentence for one in audited for sentence in one.wrong] + differing
+        scores = sum(one.recomputed for one in audited)
+        line = [f"{len(audited)} results from histories", f"{scores} scores from weights", f"{verdicts} verdicts"]
+        lacking = Counter(one.lacking for one in audited if one.lacking)
+        line += [f"{count} without scores ({why})" for why, count in lacking.items()]
+        typer.echo(f"{target}: {', '.join(line)}: {'DOES NOT AGREE' if differences else 'agrees'}")
+        wrong += differences
+    for sentence in dict.fromkeys(wrong):
+        typer.echo(f"  {sentence}")
+    typer.echo(f"not checked: {UNCHECKED}")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _verdicts(target: str, recorded: "list[Run]") -> tuple[int, list[str]]:
+    """How many verdicts follow from the histories, and those that the committed table has otherwise."""
+    import pandas as pd
+
+    from nlstm_lab import paths, targets
+    from nlstm_lab.runs.audit import from_histories
+
+    frame = targets.compare(target, from_histories(recorded)).frame
+    file = paths.figures() / f"{target.replace('.', '_')}.csv"
+    if not file.is_file():
+        return len(frame), []
+    theirs = pd.read_csv(file, keep_default_na=False).set_index(ROW)["verdict"].to_dict()
+    return len(frame), [
+        f"{file.name} says {theirs.get(tuple(row), '')!r} of {row[1]} ({row[3]}, {row[4]}), its histories {ours!r}"
+        for *row, ours in frame[[*ROW, "verdict"]].itertuples(index=False)
+        if theirs.get(tuple(row)) != ours
+    ]
