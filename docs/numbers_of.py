@@ -218,35 +218,31 @@ def any_dead(pattern: str, scale: str) -> bool:
 
 
 @cache
-def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.DataFrame:
+def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> pd.DataFrame:
     """A study of the Nested LSTM and the stack of its size on the Penn Treebank: all seeds, both initializations."""
     names = [f"{name}{start}" for name in PTB.values() for start in STARTS.values()]
     networks = [(run, run.model()) for name in names for run in lab.runs.recorded(name, "small")]
-    return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start))
+    return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start), **how)
 
 
 @cache
-def of_paper_size(study: Callable[..., pd.DataFrame], start: int = 0) -> pd.DataFrame:
+def of_paper_size(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> pd.DataFrame:
     """A study of the same two at the paper's scale, and of the Nested LSTM at the log-frequencies."""
     names = [*PTB.values(), f"{PTB['nlstm']}_logfreq"]
     networks = [(run, run.model()) for name in names for run in lab.runs.recorded(name, "paper")]
-    return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start))
+    return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start), **how)
 
 
 def at_paper_size(
     memory: dict[str, str], value: str = "raw", column: str = "median", condition: str = "trained"
 ) -> float:
     """The median timescale of a memory at the paper's scale, or another column of `lab.probes.medians`."""
-    return _one(
-        _of_paper_size(lab.probes.medians, lab.probes.baseline_timescales),
-        column,
-        memory | {"value": value, "condition": condition},
-    )
+    return _one(_medians(of_paper_size, condition), column, memory | {"value": value})
 
 
 def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:
     """The mean delay of the divergence after a resample ablation at paper scale, or its `kl` or `loss_increase`."""
-    return _one(_of_paper_size(lab.probes.total_effect, lab.probes.ablations), column, memory | {"kind": "swap"})
+    return _one(_swaps(of_paper_size), column, memory)
 
 
 def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -> float:
@@ -257,12 +253,11 @@ def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -
 
 def carriers_at_paper_size(memory: dict[str, str]) -> int:
     """The fewest cells whose single ablations cost half of what those of all cells do, at paper scale."""
-    return int(_one(_of_paper_size(lab.probes.carriers, lab.probes.cell_cuts), "half", memory))
-
-
-@cache
-def _of_paper_size(summary: Callable[[pd.DataFrame], pd.DataFrame], study: Callable[..., pd.DataFrame]) -> pd.DataFrame:
-    return summary(of_paper_size(study))
+    cells = of_paper_size(lab.probes.cell_cuts)
+    for name, wanted in ({"start": "zero"} | memory).items():
+        cells = cells[cells[name] == wanted]
+    kl = cells["kl"].sort_values(ascending=False)
+    return 1 + int((kl.cumsum() < kl.sum() / 2).sum())
 
 
 def _one(frame: pd.DataFrame, column: str, which: dict[str, str]) -> float:
@@ -274,12 +269,14 @@ def _one(frame: pd.DataFrame, column: str, which: dict[str, str]) -> float:
 
 
 @cache
-def _medians(study: Callable[..., pd.DataFrame]) -> pd.DataFrame:
-    return lab.probes.medians(of_both_starts(study))
+def _medians(gathered: Callable[..., pd.DataFrame], condition: str = "trained") -> pd.DataFrame:
+    how = {"trained": {}, "untrained": {"trained": False}, "words shuffled": {"order": "words"}}[condition]
+    return lab.probes.medians(gathered(lab.probes.timescales, **how))
 
 
 def _pair(frame: pd.DataFrame, column: str, first: dict[str, str], second: dict[str, str]) -> Interval:
-    return lab.probes.compared(frame, column, first, second).difference
+    row = lab.probes.comparisons(frame, column, {"": (first, second)}).iloc[0]
+    return Interval(*map(float, row[["difference", "low", "high"]]))
 
 
 @cache
@@ -295,14 +292,14 @@ def slow_parts() -> tuple[float, float]:
 
 def living(memory: str, start: str) -> tuple[int, int]:
     """The fewest and the most living cells that a run's median of a memory of the Nested LSTM rests on."""
-    medians = _medians(lab.probes.timescales).query("value == 'raw' and start == @start")
+    medians = _medians(of_both_starts).query("value == 'raw' and start == @start")
     measured = medians.query("model == 'nlstm' and memory == @memory")["measured"]
     return int(measured.min()), int(measured.max())
 
 
 def drawn(start: str) -> Interval:
     """By how many characters the inner memory is slower as figure 3 draws the two: through tanh, and raw outside."""
-    medians = _medians(lab.probes.timescales).query("start == @start")
+    medians = _medians(of_both_starts).query("start == @start")
     return _pair(medians, "median", INNER | {"value": "tanh"}, OUTER | {"value": "raw"})
 
 
@@ -393,36 +390,40 @@ def at_end(quantity: str, **flags: object) -> float:
 
 def slowness(value: str, start: str) -> dict[str, float]:
     """The median timescale of each memory of both networks, "model memory" to characters: means over seeds."""
-    medians = _medians(lab.probes.timescales).query("value == @value and start == @start")
+    medians = _medians(of_both_starts).query("value == @value and start == @start")
     means = medians.groupby(["model", "memory"])["median"].mean()
     return {" ".join(key): float(value) for key, value in means.items()}
 
 
 def slower(
-    first: dict[str, str], second: dict[str, str], start: str, value: str = "raw", condition: str = ""
+    first: dict[str, str], second: dict[str, str], start: str, value: str = "raw", condition: str = "trained"
 ) -> Interval:
     """By how many characters the first memory's median timescale is longer; condition: of a baseline."""
-    study = lab.probes.baseline_timescales if condition else lab.probes.timescales
-    medians = _medians(study).query("value == @value and start == @start")
-    return _pair(medians[medians["condition"] == condition] if condition else medians, "median", first, second)
+    medians = _medians(of_both_starts, condition).query("value == @value and start == @start")
+    return _pair(medians, "median", first, second)
 
 
 def missed(first: dict[str, str], second: dict[str, str], start: str) -> Interval:
     """By how many predictions the mean delay of the divergence is longer after an ablation of the first memory."""
-    return _pair(_swaps().query("start == @start"), "lag", first, second)
+    return _pair(_swaps(of_both_starts).query("start == @start"), "lag", first, second)
 
 
 def swap_costs(which: dict[str, str], start: str) -> Interval:
     """What a resample ablation of a memory adds to the loss, nats over a hundred predictions."""
-    chosen = _swaps().query("start == @start")
+    chosen = _swaps(of_both_starts).query("start == @start")
     for column, value in which.items():
         chosen = chosen[chosen[column] == value]
     return t_interval(chosen["loss_increase"])
 
 
 @cache
-def _swaps() -> pd.DataFrame:
-    return lab.probes.total_effect(of_both_starts(lab.probes.ablations)).query("kind == 'swap'")
+def _swaps(gathered: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    """What every resample ablation changes in all, and when, as notebook 91 computes it."""
+    cuts = gathered(lab.probes.ablations).query("kind == 'swap'")
+    cuts = cuts.assign(lag=cuts["kl"] * (cuts["distance"] + 1), late=cuts["kl"].where(cuts["distance"] >= 50, 0))
+    keys = ["experiment", "scale", "model", "start", "seed", "memory"]
+    sums = cuts.groupby(keys, sort=False)[["kl", "late", "loss_increase", "lag"]].sum()
+    return sums.assign(lag=sums["lag"] / sums["kl"]).reset_index()
 
 
 @cache

@@ -31,8 +31,8 @@ CELLS = [
     "import nlstm_lab as lab",
     f'figure = lab.figures.nested_architecture()\nlab.figures.save(figure, "{FIGURE}", caption="A cell in a cell.")',
     'lab.targets.compare("nested_lstm.table1", lab.runs.table()).save()',
-    "from nlstm_lab.statistics import Interval",
-    f'lab.probes.record_claim("{CLAIM}", "small", Interval(len(text), 0, 9), 3)',
+    "from nlstm_lab.statistics import Compared, Interval\nmeasured = Compared(Interval(len(text), 0, 9), 3, '', 2.0)",
+    f'lab.probes.record_claims("nested_lstm", "small", {{"{CLAIM.removeprefix("nested_lstm.")}": measured}})',
 ]
 
 

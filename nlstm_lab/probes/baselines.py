@@ -2,14 +2,11 @@
 
 import copy
 import re
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn.utils import parametrize, prune
-from torch.nn.utils.spectral_norm import SpectralNorm
-from torch.nn.utils.weight_norm import WeightNorm
+from torch import nn
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -18,59 +15,25 @@ from nlstm_lab.models import Network
 def untrained(model: Network, seed: int = 0) -> Network:
     """Copy `model` with every parameter drawn anew from `seed`, each part by its own `reset_parameters`.
 
-    The unit starts as its own initialization says; a dense readout as `torch.nn.Linear` does. Weights that are computed
-    (weight norm, pruning, a parametrization) are drawn as plain ones; what was pruned stays zero.
+    The unit starts as its own initialization says; a dense readout as `torch.nn.Linear` does.
 
     Raises:
-        UsageError: A part has no `reset_parameters`, or a weight is still the trained one after it.
+        UsageError: A part has no `reset_parameters`, or a weight is still the trained one after it: one that is
+            computed (weight norm, pruning, a parametrization) is to be made a plain parameter first.
     """
     fresh = copy.deepcopy(model)
-    masks = _computed_no_more(fresh)
-    modules: list[Any] = [fresh.recurrent, *(m for m in (fresh.embedding, fresh.readout) if m is not None)]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        for module in modules:
-            _reset(module)
-    with torch.no_grad():
-        for weight, mask in masks:
-            weight.mul_(mask)
+        for module in (fresh.recurrent, fresh.embedding, fresh.readout):
+            if module is not None:
+                _reset(module)
     trained = dict(model.named_parameters())
     for name, weight in fresh.named_parameters():
-        old = trained.get(name)
-        if (
-            old is not None
-            and not old.is_meta
-            and old.dim() > 1
-            and torch.equal(old, weight)
-            and old.unique().numel() > 2
-        ):
+        old = trained[name]
+        matrix = not old.is_meta and old.dim() > 1 and old.unique().numel() > 2
+        if matrix and torch.equal(old, weight):
             raise UsageError(f"{name} is not drawn anew by `reset_parameters`, so the network would stay trained in it")
     return fresh
-
-
-def _computed_no_more(model: nn.Module) -> list[tuple[nn.Parameter, Tensor]]:
-    """Make plain parameters of weights that are computed from others; return those that were pruned, with the masks."""
-    masks = []
-    for part in model.modules():
-        if parametrize.is_parametrized(part):  # torch's own removal would change the class, which the model shares
-            computed: Any = part.parametrizations
-            values = {name: getattr(part, name).detach() for name in computed}
-            part.__class__ = type(part).__bases__[0]
-            del part.parametrizations
-            for name, value in values.items():
-                part.register_parameter(name, nn.Parameter(value))
-        for key, hook in list(part._forward_pre_hooks.items()):
-            if isinstance(hook, prune.BasePruningMethod):
-                name = hook._tensor_name
-                mask = getattr(part, f"{name}_mask").clone()
-                hook.remove(part)
-                masks.append((getattr(part, name), mask))
-            elif isinstance(hook, WeightNorm | SpectralNorm):
-                hook.remove(part)
-            else:
-                continue
-            del part._forward_pre_hooks[key]
-    return masks
 
 
 def _reset(module: nn.Module) -> None:

@@ -20,10 +20,8 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import untrained
 from nlstm_lab.probes.interventions import spread, unit_ablations
-from nlstm_lab.probes.reading import BURN_IN, seen
-from nlstm_lab.probes.reading import names as memory_names
+from nlstm_lab.probes.reading import BURN_IN, names, seen
 from nlstm_lab.probes.records import read, recorded
-from nlstm_lab.probes.seeds import RUN, summarized
 from nlstm_lab.probes.tracing import trace
 
 Array = NDArray[Any]
@@ -51,7 +49,7 @@ def labels(text: str) -> pd.DataFrame:
 
     Returns:
         One row a character:
-        - position_in_word: the how-manieth letter of its word, from 1; 0 outside words;
+        - position_in_word: which letter of its word it is, from 1; 0 outside words;
         - since_space: number of characters since the last white space, 0 on it;
         - in_quotation: between two double quotation marks of a line (straight, or two accents or apostrophes in a row);
         - in_bracket: after an opening bracket that no closing one has matched;
@@ -75,7 +73,7 @@ def labels(text: str) -> pd.DataFrame:
     )
 
 
-def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CLASSES)) -> pd.DataFrame:
+def decode(trace: xr.Dataset, text: str, wanted: tuple[str, ...] = (*NUMBERS, *CLASSES)) -> pd.DataFrame:
     """Measure how well each property of the text is decoded from each memory, linearly.
 
     The probe reads tanh c of all of a memory's cells, or a hidden state. It is fitted on the first part of the text and
@@ -83,7 +81,7 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
 
     Args:
         text: The text that was traced.
-        names: Labels to decode (`labels`).
+        wanted: Labels to decode (`labels`).
 
     Returns:
         One row a memory and property: memory, label, metric, `score`, `control`, `chance` (what knows nothing scores),
@@ -104,28 +102,25 @@ def decode(trace: xr.Dataset, text: str, names: tuple[str, ...] = (*NUMBERS, *CL
         raise UsageError("the trace is of codes, not of characters: trace a network with a vocabulary")
     if len(text) != trace.sizes["time"] or ("symbol" in trace.coords and "".join(trace.symbol.values) != text):
         raise UsageError("the text is not the one that was traced: its characters must be the trace's symbols")
-    unknown = [name for name in names if name not in (*NUMBERS, *CLASSES)]
-    if unknown:
-        raise UsageError(f"properties are {', '.join((*NUMBERS, *CLASSES))}, not {unknown[0]!r}")
-    scores = labels(text)
-    split = int(len(text) * (1 - HELD_OUT))
+    if unknown := set(wanted) - {*NUMBERS, *CLASSES}:
+        raise UsageError(f"properties are {', '.join((*NUMBERS, *CLASSES))}, not {unknown.pop()!r}")
+    known, split = labels(text), int(len(text) * (1 - HELD_OUT))
     if split < 1:
         raise UsageError(f"a text of {len(text)} characters is too short: a probe is fitted on its first part")
     rows = []
     for memory, states in seen(trace).items():
         x = _standardized(states.astype(np.float64), split)
-        for name in names:
-            y = scores[name].to_numpy()
+        for name in wanted:
             number = name in NUMBERS
-            classes, codes = (np.empty(0), y) if number else np.unique(y, return_inverse=True)
-            reason = _reason(x, codes, split, number)
-            fit = _r_squared if number else _balanced_accuracy
-            score, control = (
-                (np.nan, np.nan) if reason else (fit(x, z, split) for z in (codes, np.roll(codes, len(codes) // 2)))
-            )
-            row = {"memory": memory, "label": name, "metric": "r_squared" if number else "balanced_accuracy"}
-            chance = 0.0 if number else 1 / len(classes)
-            rows.append(row | {"score": score, "control": control, "chance": chance, "reason": reason})
+            classes, y = np.unique(known[name], return_inverse=True)
+            y = known[name].to_numpy() if number else y
+            metric, chance = ("r_squared", 0.0) if number else ("balanced_accuracy", 1 / len(classes))
+            row: dict[str, Any] = {"memory": memory, "label": name, "metric": metric}
+            row |= {"score": np.nan, "control": np.nan, "chance": chance}
+            if not (reason := _reason(x, y, split, number)):
+                fit = _r_squared if number else _balanced_accuracy
+                row |= {"score": fit(x, y, split), "control": fit(x, np.roll(y, len(y) // 2), split)}
+            rows.append(row | {"reason": reason})
     return pd.DataFrame(rows)
 
 
@@ -228,11 +223,10 @@ def _contents(model: Network, text: str | Excerpt, trained: bool, burn_in: int, 
 
 @recorded("single_cells", moments=MOMENTS, distance=MOMENTS)
 def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
-    """Measure what a swap of each single cell costs (`interventions.attribute`): one row a cell.
+    """Measure what resampling each single cell costs (`unit_ablations`), one row a cell.
 
     Args:
-        model: The network that reads.
-        text: What it reads; a cell is given what it holds as far into the second half.
+        text: What is read; a cell is given what it holds as far into the second half.
 
     Returns:
         Columns memory, unit, `kl` and `loss_increase`: means over `MOMENTS` moments, spread evenly over the text's
@@ -243,29 +237,6 @@ def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
     """
     text = read(text)
     half = len(text) // 2
-    swap: dict[str, Any] = {"kind": "swap", "other": text[half:], "distance": MOMENTS}
-    where = spread(half, MOMENTS, MOMENTS)
-    frames = [
-        unit_ablations(model, text[:half], memory, moments=where, **swap) for memory in memory_names(model.recurrent)
-    ]
+    how: dict[str, Any] = {"other": text[half:], "moments": spread(half, MOMENTS, MOMENTS), "distance": MOMENTS}
+    frames = [unit_ablations(model, text[:half], memory, kind="swap", **how) for memory in names(model.recurrent)]
     return pd.concat(frames, ignore_index=True)
-
-
-def carriers(cells: pd.DataFrame) -> pd.DataFrame:
-    """Count the cells of each memory that the prediction depends on, from `cell_cuts`, gathered.
-
-    Args:
-        cells: `cell_cuts` of one network or several.
-
-    Returns:
-        One row a memory: RUN's columns, memory, `kl`, the sum over all cells of what a swap of each alone costs (nats a
-        prediction), and `half`, the least number of cells that cost half of that together (NaN where no cell costs
-        anything).
-    """
-
-    def summary(group: pd.DataFrame) -> dict[str, float]:
-        total = group["kl"].sum()
-        cumulative = group["kl"].sort_values(ascending=False).cumsum() / total
-        return {"kl": total, "half": 1 + (cumulative < 0.5).sum() if total > 0 else float("nan")}
-
-    return summarized(cells, [*RUN, "memory"], summary)

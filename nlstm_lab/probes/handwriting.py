@@ -7,22 +7,14 @@ import xarray as xr
 from torch import Tensor
 
 from nlstm_lab.datasets import Lines
-from nlstm_lab.datasets.base import SPLITS
 from nlstm_lab.datasets.handwriting import Handwriting, trajectory
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import MixtureDensity, Network
+from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import reading
-from nlstm_lab.probes.records import ensure, read, recorded
+from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.segmentation import boundaries, described, from_rows, rows_of
 
 LONGEST = 10_000  # points; a line of the training text has 648 on average
-
-
-def density_of(model: Network) -> MixtureDensity:
-    """What the network predicts the pen with; UsageError where it does not write by hand."""
-    if model.density is None:
-        raise UsageError(f"{model.name or 'this network'} does not write by hand: it has no mixture density")
-    return model.density
 
 
 def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int = 0) -> Tensor:
@@ -39,7 +31,9 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
     Raises:
         UsageError: There are fewer than 2 points or more than `LONGEST`, or the temperature is not positive.
     """
-    density = density_of(model)
+    density = model.density
+    if density is None:
+        raise UsageError(f"{model.name or 'this network'} does not write by hand: it has no mixture density")
     if not 2 <= points <= LONGEST:
         raise UsageError(f"a line has from 2 to {LONGEST} points, not {points}")
     if not temperature > 0:
@@ -74,23 +68,6 @@ def written(model: Network, lines: Lines) -> xr.Dataset:
     return reading.assign({name: ("time", table[name]) for name in ("x", "y", "lifted")})
 
 
-@recorded("floored")
-def floored(model: Network, lines: Lines) -> pd.DataFrame:
-    """Measure what of a mixture density's weight lies at the smallest deviation allowed (`MixtureDensity.at_floor`).
-
-    Args:
-        lines: Which handwritten lines.
-
-    Returns:
-        One row: `share`, the mean over all predictions, from 0 to 1, and `points`, their number.
-    """
-
-    density = density_of(model)
-    with reading(model):
-        shares = torch.cat([density.at_floor(model(line[:-1, None])[0]).flatten() for line in read(lines)])
-    return pd.DataFrame([{"share": shares.mean().item(), "points": len(shares)}])
-
-
 def pen(points: Tensor) -> dict[str, np.ndarray]:
     """Turn normalized points into whole units of the tablet.
 
@@ -100,18 +77,14 @@ def pen(points: Tensor) -> dict[str, np.ndarray]:
     Returns:
         `x`, `y` and `lifted`, [T] each.
     """
-    scale = pen_scale()
+    scale = _scale()
     path = trajectory(points, scale["mean"].to_numpy(), scale["deviation"].to_numpy())
     x, y = np.round(path - path.min(0)).astype(int).T
     return {"x": x, "y": y, "lifted": points[:, 2].numpy().astype(int)}
 
 
-def pen_scale() -> pd.DataFrame:
-    """Give what normalized offsets are multiplied by and what is added.
-
-    Returns:
-        Rows x and y, columns mean and deviation.
-    """
+def _scale() -> pd.DataFrame:
+    """What normalized offsets are multiplied by and what is added: rows x and y, columns mean and deviation."""
     config = Handwriting()
 
     def measure() -> pd.DataFrame:
@@ -119,18 +92,3 @@ def pen_scale() -> pd.DataFrame:
         return pd.DataFrame({"axis": ["x", "y"], "mean": task.mean, "deviation": task.deviation})
 
     return ensure("pen_scale", measure, task="iamondb", minimum=config.minimum, seed=config.seed)
-
-
-def raw_units() -> pd.DataFrame:
-    """Give what is added to a line's mean log-likelihood in normalized units to have it in the tablet's.
-
-    Returns:
-        Columns split, nats.
-    """
-    config = Handwriting()
-
-    def measure() -> pd.DataFrame:
-        task = config.load()
-        return pd.DataFrame([{"split": split, "nats": task.raw_units_nats(split)} for split in SPLITS])
-
-    return ensure("raw_units", measure, task="iamondb", minimum=config.minimum, seed=config.seed)

@@ -34,12 +34,10 @@ from nlstm_lab.probes.reading import (
 )
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.running import changed
-from nlstm_lab.probes.seeds import RUN
 
 Kind = Literal["zero", "swap"]
 MOMENTS = 100  # at which a memory is ablated
 DISTANCE = 100  # predictions after an ablation
-LATE = 50  # predictions after which an effect is late
 ROWS = 64  # texts that are continued side by side
 
 
@@ -244,23 +242,6 @@ def spread(half: int, count: int, distance: int) -> list[int]:
         needed = 2 * (BURN_IN + distance + 2)
         raise UsageError(f"an excerpt of {2 * half} characters is too short for ablations: read at least {needed}")
     return [int(moment) for moment in np.linspace(BURN_IN, last, count)]
-
-
-def total_effect(ablations: pd.DataFrame) -> pd.DataFrame:
-    """Sum up what an ablation costs in all, from `ablations`, gathered.
-
-    Args:
-        ablations: `lab.probes.ablations` of one network or several.
-
-    Returns:
-        One row a run, memory and kind: `kl` and `loss_increase`, summed over the predictions that followed, in nats,
-        `late`, the part of `kl` after `LATE` predictions, and `lag`: the mean delay of the divergence in predictions
-        (1: all of it at once; NaN: none at all), a lower bound, since later ones are cut off.
-    """
-    kl, distance = ablations["kl"], ablations["distance"]
-    every = ablations.assign(late=kl.where(distance >= LATE, 0), lag=kl * (distance + 1))
-    sums = every.groupby([*RUN, "memory", "kind"], sort=False)[["kl", "late", "loss_increase", "lag"]].sum()
-    return sums.assign(lag=sums["lag"] / sums["kl"].where(sums["kl"] > 0)).reset_index()
 
 
 CONTEXTS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # numbers of symbols

@@ -1,4 +1,4 @@
-"""Which cells of a traced network are alive, and how much its memories tell: asked before any timescale."""
+"""Which cells of a traced network are alive: asked before any timescale."""
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,11 @@ def need(trace: xr.Dataset) -> None:
 
 
 def classes(trace: xr.Dataset) -> pd.DataFrame:
-    """Tell which cells are alive, by the second half of the text as a whole (see `training.liveness`).
+    """Tell which cells are alive, by the second half of the text as a whole (notebook 93 writes the definition out).
 
     Returns:
         One row a cell: memory, unit, life: 'alive', 'silent' (its tanh is constant), 'latched' (saturated: it counts)
-        or 'not finite', as records call them. Notebook 93 writes the definition out.
+        or 'not finite', as records call them.
 
     Raises:
         UsageError: There are no memory cells.

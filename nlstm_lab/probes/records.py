@@ -26,33 +26,22 @@ from nlstm_lab.models import Network
 
 LONG = 64  # a longer string is known by its digest: a text, most often
 Place = (Excerpt, KnownText, Lines, Sequences)  # texts that are known by where they stand in a corpus
-KEYS = {
-    "model": "weights",
-    "models": "weights",
-    "burn_in": "skip",
-}  # as committed records know them
-
-
+KEYS = {"model": "weights", "models": "weights", "burn_in": "skip"}  # as committed records know them
 Other = TypeVar("Other")
 
 
 class Measurement(Protocol):
-    """A measurement that is recorded."""
+    """A measurement that is recorded; `find` returns its record, or None where it would have to be measured."""
 
     __name__: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> pd.DataFrame: ...
 
-    def find(self, *args: Any, **kwargs: Any) -> pd.DataFrame | None:
-        """Return what is recorded for these arguments, or None where it would have to be measured."""
+    def find(self, *args: Any, **kwargs: Any) -> pd.DataFrame | None: ...
 
 
 def digest(value: str | nn.Module) -> str:
-    """Take the sha256 of a text, or of a network's weights: the recorded one where only that is kept of them.
-
-    Args:
-        value: A text, or a network.
-    """
+    """Take the sha256 of a text, or of a network's weights: the recorded one where only that is kept of them."""
     if isinstance(value, str):
         return hashlib.sha256(value.encode()).hexdigest()
     if isinstance(value, Network) and value.missing_weights:
@@ -96,9 +85,6 @@ def recorded(
         by: Parameters that are part of the key at their defaults, too; the others are where they differ from them.
         constants: What else it is measured with, as the key names it.
 
-    Returns:
-        The decorator.
-
     >>> @recorded("losses", by=["seed"])
     ... def losses(model, text, seed=0):
     ...     return pd.DataFrame({"loss": [len(read(text))]})
@@ -109,29 +95,30 @@ def recorded(
     def decorate(measure: Callable[..., pd.DataFrame]) -> Measurement:
         signature = inspect.signature(measure)
         subject, text = list(signature.parameters)[:2]
+        defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
 
-        def key(arguments: dict[str, Any]) -> dict[str, Any]:
-            defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
-            known_by = {subject: arguments.pop(subject), "text": str(arguments.pop(text))} | constants
-            known_by |= {name: value for name, value in arguments.items() if name in by or value != defaults[name]}
+        def bound(*args: Any, **kwargs: Any) -> dict[str, Any]:
+            arguments = signature.bind(*args, **kwargs)
+            arguments.apply_defaults()
+            return dict(arguments.arguments)
+
+        def key(given: dict[str, Any]) -> dict[str, Any]:
+            known_by = {subject: given.pop(subject), "text": str(given.pop(text))} | constants
+            known_by |= {name: value for name, value in given.items() if name in by or value != defaults[name]}
             return {KEYS.get(name, name): value for name, value in known_by.items()}
-
-        def bind(*args: Any, **kwargs: Any) -> inspect.BoundArguments:
-            bound = signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            return bound
 
         @functools.wraps(measure)
         def measured(*args: Any, **kwargs: Any) -> pd.DataFrame:
-            bound = bind(*args, **kwargs)
-            if not isinstance(bound.arguments[text], Place):
+            given = bound(*args, **kwargs)
+            if not isinstance(given[text], Place):
                 return measure(*args, **kwargs)
-            return ensure(name, lambda: measure(*args, **kwargs), **key(dict(bound.arguments)))
+            return ensure(name, lambda: measure(*args, **kwargs), **key(given))
 
-        def find_recorded(*args: Any, **kwargs: Any) -> pd.DataFrame | None:
-            return find(name, **key(dict(bind(*args, **kwargs).arguments)))
+        def find(*args: Any, **kwargs: Any) -> pd.DataFrame | None:
+            found, path = _place(name, key(bound(*args, **kwargs)))
+            return _read(path, found) if path.is_file() else None
 
-        measured.find = find_recorded  # type: ignore[attr-defined]
+        measured.find = find  # type: ignore[attr-defined]
         return cast(Measurement, measured)
 
     return decorate
@@ -148,12 +135,6 @@ def read(text: Other) -> Other: ...
 def read(text: Any) -> Any:
     """Return the text that stands at a place in a corpus, and any other text as it is."""
     return text.read() if isinstance(text, Place) else text
-
-
-def find(name: str, /, **measured_with: Any) -> pd.DataFrame | None:
-    """The record that `ensure` would read, or None where it would have to measure."""
-    key, path = _place(name, measured_with)
-    return _read(path, key) if path.is_file() else None
 
 
 def _place(name: str, measured_with: dict[str, Any]) -> tuple[str, Path]:

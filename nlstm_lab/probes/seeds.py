@@ -1,19 +1,27 @@
-"""One measurement of many runs, and what may be said of it over their seeds."""
+"""One measurement of many runs, what may be said of it over their seeds, and the claims that it decides.
+
+What was measured of the documents' claims is one small committed table, `data/probes/claims.csv`.
+"""
 
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
+from nlstm_lab import parameters, paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import NO_RUNS, run_columns
 from nlstm_lab.statistics import Compared, compare, t_interval
+from nlstm_lab.targets import DOCUMENTS, load
+from nlstm_lab.targets.verdicts import CLAIMS, check_claims
 
 RUN = ("experiment", "scale", "model", "start", "seed")
 NETWORK = RUN[:-1]  # with the seed: which network a row is of
+MADE_WITH = "made_with"  # the column of the parameters that a claim was measured with, as JSON
 
 
 def gather(
@@ -24,7 +32,7 @@ def gather(
     Args:
         networks: `[(run, run.model()) for run in runs]`. A measure that has a parameter `seed` is given the run's, so
             that untrained networks and shuffled texts differ between the seeds as trained networks do.
-        measure: Called with a network, `arguments` and `options`; returns a frame.
+        measure: Returns a frame.
         arguments: Passed to `measure` after the network.
         options: Options of `measure`.
 
@@ -37,28 +45,19 @@ def gather(
     seeded = "seed" in inspect.signature(measure).parameters
     frames = []
     for run, network in networks:
-        seed = {"seed": run.seed} if seeded else {}
-        frame = measure(network, *arguments, **seed, **options).reset_index(drop=True)
+        frame = measure(network, *arguments, **({"seed": run.seed} if seeded else {}), **options).reset_index(drop=True)
         frames.append(pd.DataFrame({**run_columns(run)}, index=frame.index).join(frame))
     if not frames:
         raise UsageError(NO_RUNS)
     return pd.concat(frames, ignore_index=True)
 
 
-def summarized(
-    frame: pd.DataFrame, by: Iterable[str], summary: Callable[[pd.DataFrame], dict[Any, Any]]
-) -> pd.DataFrame:
-    """One row a group, in the order in which they come: its keys, and what `summary` makes of it."""
-    groups = frame.groupby(by := list(by), sort=False, dropna=False)
-    return pd.DataFrame([dict(zip(by, key, strict=True)) | summary(group) for key, group in groups])
-
-
 def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFrame:
     """Take the mean over seeds of a column and its t interval, for each group.
 
     Args:
-        frame: A tidy frame, one row a value.
-        column: The column of `frame` with the values.
+        frame: One row a seed of each group.
+        column: The column with the values.
         by: Columns that tell the groups apart; what is NaN in them (no reader, no layer) is a group of its own.
 
     Returns:
@@ -73,40 +72,10 @@ def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFra
     """
     rows, by = [], list(by)
     for key, group in frame.groupby(by, sort=False, dropna=False):
-        values = _of_seeds(group, column, dict(zip(by, key, strict=True)))
-        rows.append(dict(zip(by, key, strict=True)) | t_interval(values)._asdict() | {"n": len(values)})
+        about = dict(zip(by, key, strict=True))
+        values = _of_seeds(group, column, about)
+        rows.append(about | t_interval(values.values())._asdict() | {"n": len(values)})
     return pd.DataFrame(rows)
-
-
-def compared(frame: pd.DataFrame, column: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Compared:
-    """Compare `column` in the rows that `first` describes with that in the rows of `second`, over seeds.
-
-    Where both sides are of the same networks (as the columns `NETWORK` and an untrained `condition` tell), the
-    difference is taken within each; else they are independent (`data/targets/protocol.md`). A seed without a number is
-    left out.
-
-    Args:
-        frame: One row a seed of whatever a side describes.
-        column: What is compared.
-        first: Columns and their values.
-        second: The same.
-
-    Returns:
-        The difference, first minus second, with its interval.
-
-    Raises:
-        UsageError: A side has two rows of a seed.
-    """
-    sides, networks = [], []
-    for described in (first, second):
-        side = frame
-        for name, value in described.items():
-            side = side[side[name] == value]
-        sides.append({int(seed): float(value) for seed, value in _of_seeds(side, column, described).items()})  # type: ignore[call-overload]
-        untrained = side.get("condition", pd.Series("", side.index)) == "untrained"
-        columns = side[[name for name in NETWORK if name in side]].assign(untrained=untrained)
-        networks.append(set(columns.itertuples(index=False, name=None)))
-    return compare(*sides, paired=networks[0] == networks[1])
 
 
 def comparisons(
@@ -115,12 +84,16 @@ def comparisons(
     sides: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]],
     by: str | None = None,
 ) -> pd.DataFrame:
-    """Compare several pairs over seeds (`compared`), one row each.
+    """Compare several pairs over seeds, one row each.
+
+    Where both sides are of the same networks (as the columns `NETWORK` and an untrained `condition` tell), the
+    difference is taken within each; else they are independent (`data/targets/protocol.md`). A seed without a number is
+    left out.
 
     Args:
         frame: One row a seed of whatever a side describes.
         column: What is compared.
-        sides: Both sides of each comparison, by its name.
+        sides: By a comparison's name what the rows of its first and of its second side have: columns and their values.
         by: A column of `frame`; each of its values is compared by itself.
 
     Returns:
@@ -133,18 +106,89 @@ def comparisons(
     >>> comparisons(values, "bpc", {"a worse than b": ({"unit": "a"}, {"unit": "b"})})["verdict"].tolist()
     ['holds']
     """
-    rows = []
     groups = [("", frame)] if by is None else list(frame.groupby(by, sort=False))
-    for name, (first, second) in sides.items():
-        for value, group in groups:
-            named = {"comparison": name} | ({} if by is None else {by: value})
-            rows.append(named | compared(group, column, first, second).row())
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        [
+            {"comparison": name} | ({} if by is None else {by: value}) | _compared(group, column, *pair).row()
+            for name, pair in sides.items()
+            for value, group in groups
+        ]
+    )
 
 
-def _of_seeds(frame: pd.DataFrame, column: str, described: Mapping[str, Any]) -> "pd.Series[float]":
+def _compared(frame: pd.DataFrame, column: str, *described: Mapping[str, Any]) -> Compared:
+    values, networks = [], []
+    for side in described:
+        rows = frame
+        for name, value in side.items():
+            rows = rows[rows[name] == value]
+        values.append(_of_seeds(rows, column, side))
+        untrained = rows.get("condition", pd.Series("", rows.index)) == "untrained"
+        columns = rows[[name for name in NETWORK if name in rows]].assign(untrained=untrained)
+        networks.append(set(columns.itertuples(index=False, name=None)))
+    return compare(*values, paired=networks[0] == networks[1])
+
+
+def _of_seeds(frame: pd.DataFrame, column: str, described: Mapping[str, Any]) -> dict[int, float]:
     """The numbers of a column by their seeds, of rows that agree in all that is `described`."""
     values = frame.set_index("seed")[column].dropna()
     if values.index.has_duplicates:
         raise UsageError(f"{dict(described)} describes more than one row of a seed: say also what tells them apart")
-    return values
+    return {int(seed): float(value) for seed, value in values.items()}  # type: ignore[call-overload]
+
+
+def measured_claims() -> pd.DataFrame:
+    """Read every claim that was measured, as `targets.verdicts` takes it.
+
+    Returns:
+        The columns of `targets.verdicts.CLAIMS`.
+    """
+    return _stored()[CLAIMS]
+
+
+def _stored() -> pd.DataFrame:
+    path = paths.probes() / "claims.csv"
+    table = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=CLAIMS)
+    return table if MADE_WITH in table else table.assign(**{MADE_WITH: "{}"})
+
+
+def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[str, Compared]) -> pd.DataFrame:
+    """Enter what was measured of claims at a scale, in the place of earlier entries.
+
+    Where a claim was measured with other parameters of its notebook, or parameters were given to a notebook that
+    measures it first, the file stays as it is, and a printed line says so: what trials measure is judged by nobody.
+
+    Args:
+        document: The document that registers the claims.
+        scale: The scale of the runs.
+        measured: `lab.probes.comparisons`, named as the claims; or by the claims' names `lab.statistics.compare`.
+
+    Returns:
+        Their rows of the table.
+
+    Raises:
+        UsageError: The document has no such claim, or there is no such scale.
+    """
+    if isinstance(measured, Mapping):
+        measured = pd.DataFrame([{"comparison": name} | one.row() for name, one in measured.items()])
+    new = measured[["difference", "low", "high", "seeds", "df"]].set_axis(CLAIMS[2:], axis=1)
+    new = new.round(dict.fromkeys(CLAIMS[2:5], 6) | {CLAIMS[-1]: 3})
+    new.insert(0, CLAIMS[0], document + "." + measured["comparison"])
+    new.insert(1, CLAIMS[1], scale)
+    check_claims(new, map(load, DOCUMENTS))  # what this refuses would keep every verdict from being read
+    new[MADE_WITH] = json.dumps(parameters.current())
+    path = paths.probes() / "claims.csv"
+    with paths.locked(path, "another process is noting a claim"):
+        before = _stored()
+        made_with = {name: before.loc[before["claim"] == name, MADE_WITH].map(json.loads) for name in new["claim"]}
+        kept = [name for name, some in made_with.items() if parameters.is_trial(path, list(some))]
+        for name in kept:
+            print(f"{path.name} stays as it is: {name} is judged by a measurement with other parameters")
+        entered = new[~new["claim"].isin(kept)]
+        if len(entered):
+            before = before[~(before["claim"].isin(entered["claim"]) & (before["scale"] == scale))]
+            table = pd.concat([before, entered]) if len(before) else entered
+            table = table.sort_values(CLAIMS[:2], ignore_index=True)
+            paths.write(path, table.to_csv(index=False, lineterminator="\n"))
+    stored = measured_claims()
+    return stored[stored["claim"].isin(new["claim"]) & (stored["scale"] == scale)]

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from nlstm_lab.cells.fast import sparse
-from nlstm_lab.cells.hierarchical import HierarchicalRNN
+from nlstm_lab.cells.hierarchical import HierarchicalRNN, MultiscaleCell
 from nlstm_lab.cells.hmlstm import HMLSTM, Boundary, HMLSTMCell, Operation
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets import Excerpt
@@ -48,16 +48,12 @@ def boundaries(
         watch: Called with the share that is read, now and then; may raise to end the reading.
 
     Returns:
-        Dimensions time (coordinate `symbol` where characters or codes are read) and layer (1, 2, ...). Variables:
-        - `z` (time, layer): 1 where a segment ends, between 0 and 1 for soft boundaries; 0 in the top layer, which has
-          no detector; for a network with given boundaries these;
-        - `z_tilde` (time, layer): the detector's value before the threshold, from 0 to 1 (z itself where it is given);
-        - `operation` (time, layer): codes of `OPERATIONS`;
-        - `norm` (time, layer): the Euclidean norm of h;
-        - `surprise` (time): -log2 p of what was read, in bits (of the density, for points); NaN at the first step, and
-          everywhere where the network predicts something else than what it reads.
-        Attributes: model, run, boundary ("step", "sample", "soft" or "given"), threshold, slope (both None where given;
-        slope also where a record is read and the weights are not kept, as it is one of them), hidden_size.
+        Dimensions time (coordinate `symbol` where characters or codes are read) and layer (1, 2, ...); at every step
+        `z`, 1 where a segment ends (soft ones between 0 and 1; 0 in the top layer, which has no detector); `z_tilde`,
+        the detector's value before the threshold; `operation`, codes of `OPERATIONS`; `norm`, the Euclidean norm of h;
+        and (time) `surprise`: -log2 p of what was read, in bits (of the density, for points), NaN at the first step
+        and where the network predicts something else. Attributes: model, run, boundary ("step", "sample", "soft" or
+        "given"), threshold and slope (None where given), hidden_size.
 
     Raises:
         UsageError: There are no detectors, no text, or characters that the network does not know; the threshold is
@@ -202,15 +198,8 @@ def _dataset(
 
 
 def plain(data: xr.Dataset) -> dict[str, Any]:
-    """Turn `boundaries` into plain JSON values, for a browser.
-
-    Args:
-        data: `boundaries` of one text.
-
-    Returns:
-        The attributes; `symbols` (None for points) and `surprise` (None at the first step), lists of T; `layers`, the
-        lowest first: {"layer": 1, "z": [...], "z_tilde": [...], "operation": ["UPDATE", ...], "norm": [...]}.
-    """
+    """`boundaries` as plain JSON values, for a browser: the attributes, `symbols` (None for points) and `surprise`
+    (None where there is none), and `layers`, the lowest first: layer, z, z_tilde, operation (its name) and norm."""
     layers = []
     for number in data["layer"].values.tolist():
         one = data.sel(layer=number)
@@ -223,6 +212,28 @@ def plain(data: xr.Dataset) -> dict[str, Any]:
 
 def _rounded(values: Any) -> list[float | None]:
     return [None if math.isnan(value) else round(value, DIGITS) for value in values.tolist()]
+
+
+def updates(model: Network, data: xr.Dataset) -> pd.DataFrame:
+    """What each layer did along a text, read as `data`, and what that costs beside doing it at every step."""
+    table = []
+    for k, cell in enumerate(model.recurrent.cells):
+        assert isinstance(cell, MultiscaleCell)
+        operation = data["operation"].values[:, k]
+        acts, flushed = operation != OPERATIONS.index("COPY"), operation == OPERATIONS.index("FLUSH")
+        heard = int(acts.sum()) if k == 0 else int((data["z"].values[:, k - 1] > 0).sum())
+        rows, units = cell.weight_hh.shape
+        below, own = cell.weight_ih.numel(), cell.weight_hh.numel()
+        above = 0 if cell.weight_th is None else cell.weight_th.numel()
+        steps, number, anew = len(operation), int(acts.sum()), int(flushed.sum())
+        # where boundaries are given, a new segment has h of the layer above in the place of its own
+        kept = number - (anew if data.attrs["boundary"] == "given" else 0)
+        stands = int((acts[:-1] & ~acts[1:]).sum()) * (rows - 4 * units) * units  # of a new h, at its first COPY
+        counts = {"layer": k + 1, "steps": steps, "updates": number, "flushes": anew}
+        counts["sparse"] = heard * below + kept * own + anew * above + stands
+        counts["dense"] = steps * (below + own + above)
+        table.append(counts | {"stack": steps * 4 * units * (cell.input_size + units)})
+    return pd.DataFrame(table)
 
 
 def rows_of(data: xr.Dataset) -> pd.DataFrame:

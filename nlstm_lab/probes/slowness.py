@@ -19,18 +19,11 @@ from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.jacobians import persistence
 from nlstm_lab.probes.reading import BURN_IN, hidden_states, memory_states
 from nlstm_lab.probes.records import read, recorded
-from nlstm_lab.probes.seeds import RUN, summarized
+from nlstm_lab.probes.seeds import RUN
 from nlstm_lab.probes.tracing import trace
 
 ENOUGH = 3  # cells with a number, below which a memory of a run has no median
 Array = NDArray[np.floating[Any]]
-Order = Literal["in order", "characters", "words"]
-CONDITIONS: dict[str, dict[str, Any]] = {
-    "trained": {},
-    "untrained": {"trained": False},
-    "characters shuffled": {"order": "characters"},
-    "words shuffled": {"order": "words"},
-}
 VALUES: dict[str, Callable[[Array], Array]] = {
     "raw": lambda c: c,
     "tanh": np.tanh,  # what the rest of the unit sees
@@ -38,9 +31,7 @@ VALUES: dict[str, Callable[[Array], Array]] = {
 
 
 def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), *, burn_in: int = 0) -> pd.DataFrame:
-    """Measure the autocorrelation timescale of every cell, in steps.
-
-    For a unit without memory cells (a GRU) the hidden states are taken.
+    """Measure the autocorrelation timescale of every cell, in steps; of a unit without memory cells, of its h.
 
     Args:
         values: Kinds of value, keys of `VALUES`.
@@ -61,7 +52,7 @@ def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), 
     if traced.sizes["time"] < 2:
         raise UsageError(f"there is nothing left of the text after the first {burn_in} steps")
     states = memory_states(traced) or hidden_states(traced)
-    lives = _lives(liveness.classes(traced)) if "c" in traced else {}
+    lives = _lives(traced) if "c" in traced else {}
     frames = []
     for value in values:
         if value not in VALUES:
@@ -80,8 +71,7 @@ def gate_timescales(traced: xr.Dataset) -> pd.DataFrame:
     It is the decay of c_t = f c_{t-1} + ..., hence defined for plain cells and the innermost memory alone; other rows
     are NaN with a reason.
     """
-    liveness.need(traced)
-    lives = _lives(liveness.classes(traced))
+    lives = _lives(traced)
     frames = []
     for memory in traced.memory.values:
         f = traced["f"].sel(memory=memory).values.astype(np.float64)
@@ -89,18 +79,16 @@ def gate_timescales(traced: xr.Dataset) -> pd.DataFrame:
         with np.errstate(divide="ignore"):
             frame["from_mean_f"] = -1 / np.log(f.mean(0))
             frame["from_mean_ln_f"] = -1 / np.log(f).mean(0)
-        if "z" in traced:
-            reason = np.full(len(frame), "the forget gate acts on UPDATE alone")
-        elif not traced["leaks"].sel(memory=memory):
-            reason = np.full(len(frame), "no leak of its own: c = o~ tanh(c~)")
-        else:
-            reason = np.where(np.isfinite(frame["from_mean_f"]), "", "the forget gate is 1 throughout")
+        reason = np.where(np.isfinite(frame["from_mean_f"]), "", "the forget gate is 1 throughout")
+        if "z" in traced or not traced["leaks"].sel(memory=memory):
+            why = "the forget gate acts on UPDATE alone" if "z" in traced else "no leak of its own: c = o~ tanh(c~)"
+            reason = np.full(len(frame), why)
         frames.append(_without_dead(frame, reason))
     return pd.concat(frames, ignore_index=True)
 
 
-def _lives(frame: pd.DataFrame) -> dict[str, NDArray[np.str_]]:
-    return {str(memory): group["life"].to_numpy(str) for memory, group in frame.groupby("memory")}
+def _lives(traced: xr.Dataset) -> dict[str, NDArray[np.str_]]:
+    return {str(memory): group.to_numpy(str) for memory, group in liveness.classes(traced).groupby("memory")["life"]}
 
 
 def _without_dead(frame: pd.DataFrame, reason: NDArray[np.str_]) -> pd.DataFrame:
@@ -109,15 +97,14 @@ def _without_dead(frame: pd.DataFrame, reason: NDArray[np.str_]) -> pd.DataFrame
     reason = np.where((life == "latched") | ((reason == "") & (life != "alive")), life, reason)
     numbers = frame.select_dtypes("number").columns.difference(["unit"])
     frame.loc[reason != "", numbers] = np.nan
-    frame["reason"] = reason
-    return frame
+    return frame.assign(reason=reason)
 
 
 @recorded("timescales", by=["order", "trained", "burn_in", "seed"])
 def timescales(
     model: Network,
     text: str | Excerpt,
-    order: Order = "in order",
+    order: Literal["in order", "characters", "words"] = "in order",
     trained: bool = True,
     burn_in: int = BURN_IN,
     seed: int = 0,
@@ -125,11 +112,8 @@ def timescales(
     """Read a text and measure `state_timescales` of every cell, one row a cell and kind of value.
 
     Args:
-        model: The network that reads.
-        text: What it reads.
         order: The text as it is, or its characters or words shuffled from `seed`.
         trained: False for the same network with its parameters drawn anew from `seed`.
-        burn_in: Steps at the start that are left out.
         seed: Of the baselines.
 
     Returns:
@@ -138,14 +122,6 @@ def timescales(
     text = read(text) if order == "in order" else shuffled(read(text), order, seed)
     network = model if trained else untrained(model, seed)
     return state_timescales(trace(network, text, predictions=False), burn_in=burn_in)
-
-
-def baseline_timescales(model: Network, text: str | Excerpt, seed: int = 0) -> pd.DataFrame:
-    """Measure `timescales` under each of CONDITIONS, which is the column `condition`."""
-    frames = [
-        timescales(model, text, seed=seed, **how).assign(condition=condition) for condition, how in CONDITIONS.items()
-    ]
-    return pd.concat(frames, ignore_index=True)
 
 
 @recorded("gates", by=["burn_in"])
@@ -158,10 +134,9 @@ def gates_and_persistence(model: Network, text: str | Excerpt, burn_in: int = BU
         time of the diagonal of dc_t / dc_{t-1}, which all memories have.
     """
     traced = trace(model, read(text), predictions=False).isel(time=slice(burn_in, None))
+    local = persistence(model, traced).mean("time").to_series()
     frame = gate_timescales(traced)
-    local = persistence(model, traced).mean("time")
-    frame["persistence"] = [float(local.sel(memory=m, unit=u)) for m, u in zip(frame.memory, frame.unit, strict=True)]
-    return frame
+    return frame.assign(persistence=local.reindex(pd.MultiIndex.from_frame(frame[["memory", "unit"]])).to_numpy())
 
 
 @recorded("slow_parts", by=["burn_in"])
@@ -174,18 +149,16 @@ def slow_parts(model: Network, text: str | Excerpt, burn_in: int = BURN_IN) -> p
         lower bound.
     """
     traced = trace(model, read(text), predictions=False).isel(time=slice(burn_in, None))
-    frame = state_timescales(traced)
     states = memory_states(traced) or hidden_states(traced)
-    for key, group in frame.groupby(["memory", "value"], sort=False):
+    frames = []
+    for key, frame in state_timescales(traced).groupby(["memory", "value"], sort=False):
         memory, value = map(str, key)
-        rows, x = group.index, VALUES[value](states[memory].values)
-        told = autocorrelation.Timescales(
-            *(frame.loc[rows, name].to_numpy() for name in autocorrelation.Timescales._fields)
-        )
+        x = VALUES[value](states[memory].values)
+        told = autocorrelation.Timescales(*(frame[name].to_numpy() for name in autocorrelation.Timescales._fields))
         second = autocorrelation.spectral(np.where(np.isfinite(x), x, 0))
-        frame.loc[rows, "spectral"] = np.where(told.reason == "", second, np.nan)
-        frame.loc[rows, "slow_part"] = autocorrelation.slow_part(told, second, len(x))
-    return frame[["memory", "unit", "value", "life", "timescale", "spectral", "slow_part"]]
+        slow = autocorrelation.slow_part(told, second, len(x))
+        frames.append(frame.assign(spectral=np.where(told.reason == "", second, np.nan), slow_part=slow))
+    return pd.concat(frames).sort_index()[["memory", "unit", "value", "life", "timescale", "spectral", "slow_part"]]
 
 
 def medians(cells: pd.DataFrame, column: str = "timescale") -> pd.DataFrame:
@@ -205,25 +178,13 @@ def medians(cells: pd.DataFrame, column: str = "timescale") -> pd.DataFrame:
         `measured` and `too_slow`, how many living cells have a number or are too slow for one; `too_slow_dead`;
         `latched`, `silent`, `dead` (shares of all cells). Fewer than ENOUGH cells have no median: NaN.
     """
-    kept = [name for name in ("condition", "value") if name in cells and name != column]
-
-    def summary(group: pd.DataFrame) -> dict[str, float]:
-        slow = group.get("reason", pd.Series("", group.index)).astype(str).str.startswith("too short")
-        alive, times = group["life"] == "alive", group[column].mask(slow, np.inf)
-        life = {name: (group["life"] == name).mean() for name in ("latched", "silent")}
-        return {
-            "median": _median(times[alive]),
-            "moving": _median(times),
-            "measured": group.loc[alive, column].notna().sum(),
-            "too_slow": (slow & alive).sum(),
-            "too_slow_dead": (slow & ~alive).sum(),
-            **life,
-            "dead": (~alive).mean(),
-        }
-
-    return summarized(cells, [*RUN, "memory", *kept], summary)
-
-
-def _median(times: "pd.Series[float]") -> float:
-    times = times.dropna()
-    return float(times.median()) if len(times) >= ENOUGH else float("nan")
+    keys = [*RUN, "memory", *(name for name in ("condition", "value") if name in cells and name != column)]
+    slow, alive = cells["reason"].astype(str).str.startswith("too short"), cells["life"] == "alive"
+    times = cells[column].mask(slow, np.inf)
+    counts = {"measured": alive & cells[column].notna(), "too_slow": slow & alive, "too_slow_dead": slow & ~alive}
+    shares = {name: cells["life"] == name for name in ("latched", "silent")} | {"dead": ~alive}
+    frame = cells[keys].assign(median=times.where(alive), moving=times, **counts, **shares)
+    groups = frame.groupby(keys, sort=False, dropna=False)
+    middle = groups[["median", "moving"]]
+    table = middle.median().where(middle.count() >= ENOUGH)
+    return table.join([groups[[*counts]].sum(), groups[[*shares]].mean()]).reset_index()

@@ -16,6 +16,7 @@ from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.activations import activation_frame, cell_activations
 from nlstm_lab.models import Network
+from nlstm_lab.probes import decoding
 from nlstm_lab.probes.reading import hidden_states, memory_states
 from nlstm_lab.probes.unit_statistics import contrast, values_of
 from nlstm_lab.widgets.base import Step, clamped
@@ -114,7 +115,7 @@ class CellExplorer(ReadingWidget):
         trace = self._networks.trace(given["run"], text, step)
         memories, states = _states(trace)
         of_text = of_trace(trace)
-        labels = probes.labels(text)[list(LABELS)].to_numpy("<f4").T.tobytes()
+        labels = decoding.labels(text)[list(LABELS)].to_numpy("<f4").T.tobytes()
         return {
             **of_text,
             "notice": notice,

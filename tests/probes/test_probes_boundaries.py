@@ -17,9 +17,9 @@ from nlstm_lab.datasets import Excerpt
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models import MixtureDensity, Network
-from nlstm_lab.probes.boundary_chance import judged, text_truths
+from nlstm_lab.probes.boundary_scores import judged, text_truths
 from nlstm_lab.probes.records import digest
-from nlstm_lab.probes.segmentation import OPERATIONS, described, from_rows, rows_of
+from nlstm_lab.probes.segmentation import OPERATIONS, described, from_rows, plain, rows_of
 
 COPY, UPDATE, FLUSH = (OPERATIONS.index(name) for name in ("COPY", "UPDATE", "FLUSH"))
 
@@ -112,7 +112,7 @@ def test_given_boundaries_are_returned_unchanged(chunk, monkeypatch):
     assert found.operation.values[:, 0].tolist() == [UPDATE, UPDATE, UPDATE, FLUSH, UPDATE, UPDATE]
     assert found.operation.values[:, 1].tolist() == [COPY, COPY, UPDATE, COPY, COPY, UPDATE]
     assert found.attrs["boundary"] == "given"
-    json.dumps(probes.plain(found), allow_nan=False)
+    json.dumps(plain(found), allow_nan=False)
     with pytest.raises(UsageError):
         probes.boundaries(model, "ab", threshold=0.3)
 
@@ -127,7 +127,7 @@ def test_points_of_a_pen_are_read_too():
         nats = density(model(points[:-1, None])[0], points[1:, None])[:, 0]
     np.testing.assert_allclose(found.surprise[1:], nats / math.log(2), atol=1e-5)
     assert "symbol" not in found.coords
-    assert probes.plain(found)["symbols"] is None
+    assert plain(found)["symbols"] is None
 
 
 def test_vectors_are_read_without_a_surprise():
@@ -140,7 +140,7 @@ def test_vectors_are_read_without_a_surprise():
 def test_a_browser_and_a_record_get_the_same(hierarchical, text):
     model = hierarchical()
     found = probes.boundaries(model, text)
-    told = json.loads(json.dumps(probes.plain(found), allow_nan=False))
+    told = json.loads(json.dumps(plain(found), allow_nan=False))
     assert told["surprise"][0] is None
     assert [layer["layer"] for layer in told["layers"]] == [1, 2, 3]
     np.testing.assert_array_equal(told["layers"][0]["z"], found.z[:, 0])
@@ -197,7 +197,7 @@ def test_what_is_read_is_no_surprise_to_a_network_that_predicts_words(hierarchic
     model.readout, model.words = nn.Linear(8, 40), tuple(map(str, range(40)))
     found = probes.boundaries(model, text)
     assert np.isnan(found.surprise).all()
-    assert set(probes.plain(found)["surprise"]) == {None}
+    assert set(plain(found)["surprise"]) == {None}
     scores = judged([found], [text_truths(text)], {"0": (0, 0)})
     assert set(scores["detector"]) == {"network", "random", "periodic"}
     with pytest.raises(UsageError):

@@ -9,10 +9,13 @@ from forking import server, started
 
 from nlstm_lab import targets
 from nlstm_lab.errors import LabError, UsageError
-from nlstm_lab.probes.claims import measured_claims, record_claim, record_claims
+from nlstm_lab.probes import measured_claims, record_claims
 from nlstm_lab.settings import SCALES
-from nlstm_lab.statistics import Interval, compare
+from nlstm_lab.statistics import Compared, Interval, compare
 from nlstm_lab.targets.verdicts import CLAIMS, TABLE
+
+NAME = "inner_slower_than_outer"
+SLOWER = Compared(Interval(1.0, 0.5, 1.5), 3, "holds", 2.0)
 
 
 @pytest.fixture(autouse=True)
@@ -22,11 +25,11 @@ def folder(tmp_path, monkeypatch):
 
 
 def note_every_other(first: int, ready: Any) -> None:
-    claims = [f"{name}.{claim.name}" for name in targets.DOCUMENTS for claim in targets.load(name).claims]
+    claims = [(name, claim.name) for name in targets.DOCUMENTS for claim in targets.load(name).claims]
     both = [(claim, scale) for claim in claims for scale in SCALES][:40]
     ready.wait()
-    for claim, scale in both[first::2]:
-        record_claim(claim, scale, Interval(1.0, 0.5, 1.5), 3)
+    for (document, claim), scale in both[first::2]:
+        record_claims(document, scale, {claim: SLOWER})
 
 
 @pytest.mark.slow
@@ -43,27 +46,26 @@ def test_two_notebooks_that_note_at_once_lose_nothing(folder):
 @pytest.mark.parametrize(
     ("claim", "scale", "told"),
     [
-        ("nested_lstm.inner_slower_than_outer", "smal", "'smal'"),
-        ("nested_lstm.inner_slower_then_outer", "small", "inner_slower_then_outer.*inner_slower_than_outer"),
+        (NAME, "smal", "'smal'"),
+        ("inner_slower_then_outer", "small", "inner_slower_then_outer.*inner_slower_than_outer"),
     ],
 )
 def test_what_no_verdict_could_read_is_not_noted(folder, claim, scale, told):
-    record_claim("nested_lstm.inner_slower_than_outer", "small", Interval(1.0, 0.5, 1.5), 3)
+    record_claims("nested_lstm", "small", {NAME: SLOWER})
     before = (folder / "claims.csv").read_bytes()
     with pytest.raises(UsageError, match=told):
-        record_claim(claim, scale, Interval(1.0, 0.5, 1.5), 3)
+        record_claims("nested_lstm", scale, {claim: SLOWER})
     assert (folder / "claims.csv").read_bytes() == before
 
 
-def test_several_claims_are_entered_each_as_one_alone(folder):
-    names = ["inner_slower_than_outer", "inner_slower_than_stack_upper"]
-    measured = {"verdict": "holds", "difference": 1.0, "low": 0.5, "high": 1.5, "seeds": 4, "df": 3.0}
-    table = record_claims("nested_lstm", "small", pd.DataFrame([{"comparison": name} | measured for name in names]))
+def test_comparisons_are_entered_as_each_alone(folder):
+    both = {NAME: SLOWER, "inner_slower_than_stack_upper": SLOWER}
+    table = record_claims("nested_lstm", "small", pd.DataFrame([{"comparison": n} | c.row() for n, c in both.items()]))
     several = (folder / "claims.csv").read_bytes()
-    assert table["claim"].tolist() == [f"nested_lstm.{name}" for name in names]
+    assert table["claim"].tolist() == [f"nested_lstm.{name}" for name in both]
     (folder / "claims.csv").unlink()
-    for name in names:
-        record_claim(f"nested_lstm.{name}", "small", Interval(1.0, 0.5, 1.5), 4, 3.0)
+    for name, one in both.items():
+        record_claims("nested_lstm", "small", {name: one})
     assert (folder / "claims.csv").read_bytes() == several
 
 
@@ -71,26 +73,22 @@ def test_a_table_that_cannot_be_written_is_one_sentence(tmp_path, monkeypatch):
     (tmp_path / "probes").write_text("a file where the folder should be")
     monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path / "probes"))
     with pytest.raises(LabError, match="probes"):
-        record_claim("nested_lstm.inner_slower_than_outer", "small", Interval(1.0, 0.5, 1.5), 3)
-
-
-def test_nothing_measured_is_an_empty_table():
-    assert measured_claims().empty
-    assert list(measured_claims().columns) == CLAIMS
+        record_claims("nested_lstm", "small", {NAME: SLOWER})
 
 
 def test_an_entry_is_replaced_and_others_stay():
-    name = "nested_lstm.inner_slower_than_outer"
-    record_claim(name, "small", Interval(1.0, 0.5, 1.5), 3)
-    record_claim(name, "smoke", Interval(9.0, np.nan, np.nan), 1)
-    record_claim(name, "small", compare(dict.fromkeys(range(5), 2.0), dict.fromkeys(range(5), 4.0)).difference, 5)
+    assert measured_claims().empty
+    assert list(measured_claims().columns) == CLAIMS
+    record_claims("nested_lstm", "small", {NAME: SLOWER})
+    record_claims("nested_lstm", "smoke", {NAME: compare({0: 9.0}, {0: 0.0}, paired=True)})
+    record_claims("nested_lstm", "small", {NAME: compare(dict.fromkeys(range(5), 2.0), dict.fromkeys(range(5), 4.0))})
     told = measured_claims().set_index("scale")
     assert told.loc["small", ["value", "low", "high", "n"]].tolist() == [-2, -2, -2, 5]
     assert np.isnan(told.low["smoke"])
 
 
 def test_a_verdict_is_computed_from_it():
-    record_claim("nested_lstm.inner_slower_than_outer", "small", Interval(-2.0, -3.0, -1.0), 5)
+    record_claims("nested_lstm", "small", {NAME: Compared(Interval(-2.0, -3.0, -1.0), 5, "fails", 4.0)})
     told = targets.verdicts(pd.DataFrame(columns=TABLE), measured_claims()).set_index("place")
-    assert told.loc["inner_slower_than_outer", "verdict"] == "fails"
+    assert told.loc[NAME, "verdict"] == "fails"
     assert told.loc["inner_slower_than_stack_upper", "verdict"] == "not run"

@@ -9,7 +9,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nlstm_lab import probes
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.boundary_records import flush_effects, updates
+from nlstm_lab.probes.boundary_scores import flush_effects
+from nlstm_lab.probes.segmentation import updates
 
 
 @pytest.fixture

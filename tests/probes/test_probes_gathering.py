@@ -50,65 +50,6 @@ def test_a_study_of_each_network_gets_the_seed_of_its_run():
     assert told["start"].tolist() == ["zero", "zero", "log_frequencies", "log_frequencies"]
 
 
-def test_pairs_leave_out_the_seeds_that_lack_one():
-    rows = [(seed, memory, value) for seed in range(5) for memory, value in (("inner", 3.0 + seed), ("outer", 1.0))]
-    frame = pd.DataFrame(rows, columns=["seed", "memory", "median"])
-    frame.loc[(frame["seed"] == 2) & (frame["memory"] == "inner"), "median"] = np.nan
-    told = probes.compared(frame, "median", {"memory": "inner"}, {"memory": "outer"})
-    assert told.seeds == 4
-    assert told.difference == t_interval([2.0, 3.0, 5.0, 6.0])
-    assert told.ordering == "holds"
-    assert probes.compared(frame, "median", {"memory": "outer"}, {"memory": "inner"}).ordering == "fails"
-    with pytest.raises(ValueError, match="row"):
-        probes.compared(frame, "median", {}, {"memory": "outer"})
-    (inner, outer) = probes.intervals(frame, "median", by=["memory"]).itertuples()
-    assert (inner.n, inner.mean, outer.n, outer.low) == (4, 5.0, 5, 1.0)
-
-
-def test_two_networks_are_not_paired_and_an_untrained_one_is_another():
-    values = {("nlstm", "trained"): [1.0, 2.0, 3.0], ("lstm", "trained"): [0.5, 1.5, 2.5]}
-    values |= {("nlstm", "untrained"): [0.5, 1.5, 2.5], ("nlstm", "words shuffled"): [0.5, 1.5, 2.5]}
-    frame = pd.DataFrame(
-        [{"experiment": name, "condition": condition, "seed": seed, "median": value}
-         for (name, condition), seeds in values.items() for seed, value in enumerate(seeds)]
-    )  # fmt: skip
-    trained = {"experiment": "nlstm", "condition": "trained"}
-    for other, ordering in (
-        ({"experiment": "lstm", "condition": "trained"}, "inconclusive"),
-        (trained | {"condition": "untrained"}, "inconclusive"),
-        (trained | {"condition": "words shuffled"}, "holds"),  # the same network reads another text
-    ):
-        assert probes.compared(frame, "median", trained, other).ordering == ordering
-
-
-def test_several_comparisons_are_each_what_one_alone_is():
-    rows = [(seed, memory, start, seed + shift) for seed in range(3)
-            for memory, start, shift in (("inner", "zero", 1.0), ("outer", "zero", 0.0), ("inner", "log", 0.0),
-                                         ("outer", "log", 0.5))]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=["seed", "memory", "start", "lag"])
-    sides = {
-        "longer": ({"memory": "inner"}, {"memory": "outer"}),
-        "shorter": ({"memory": "outer"}, {"memory": "inner"}),
-    }
-    table = probes.comparisons(frame, "lag", sides, by="start").set_index(["comparison", "start"])
-    for (name, start), row in table.iterrows():
-        one = probes.compared(frame[frame["start"] == start], "lag", *sides[name])
-        assert (row.difference, row.low, row.high) == one.difference
-        assert (row.verdict, row.seeds, row.df) == (one.ordering, one.seeds, one.df)
-    assert table["verdict"].tolist() == ["holds", "fails", "fails", "holds"]
-
-
-def test_what_a_cut_costs_and_when():
-    about = {"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0}
-    about |= {"memory": "inner", "kind": "zero"}
-    kl = [1.0, 1.0, 4.0, 2.0]
-    cuts = pd.DataFrame([{**about, "distance": k, "kl": v, "loss_increase": -v} for k, v in enumerate(kl)])
-    (told,) = probes.total_effect(cuts).to_dict("records")
-    assert (told["kl"], told["loss_increase"], told["lag"]) == (8.0, -8.0, (1 + 2 + 12 + 8) / 8)
-    (shifted,) = probes.total_effect(cuts.assign(distance=cuts["distance"] + 48)).to_dict("records")
-    assert shifted["late"] == 6.0
-
-
 def test_curves_are_against_updates_and_the_time_that_these_took():
     one = run(3)
     rows = [
@@ -135,6 +76,43 @@ def test_curves_are_against_updates_and_the_time_that_these_took():
     assert curves([one])["value"].tolist() == told["value"].tolist()
 
 
+def compared(frame, *sides):
+    return probes.comparisons(frame, "median", {"first above second": sides}).iloc[0]
+
+
+def test_pairs_leave_out_the_seeds_that_lack_one():
+    rows = [(seed, memory, value) for seed in range(5) for memory, value in (("inner", 3.0 + seed), ("outer", 1.0))]
+    frame = pd.DataFrame(rows, columns=["seed", "memory", "median"])
+    frame.loc[(frame["seed"] == 2) & (frame["memory"] == "inner"), "median"] = np.nan
+    told = compared(frame, {"memory": "inner"}, {"memory": "outer"})
+    assert (told.difference, told.low, told.high) == t_interval([2.0, 3.0, 5.0, 6.0])
+    assert (told.seeds, told.verdict) == (4, "holds")
+    assert compared(frame, {"memory": "outer"}, {"memory": "inner"}).verdict == "fails"
+    with pytest.raises(UsageError, match="row"):
+        compared(frame, {}, {"memory": "outer"})
+    (inner, outer) = probes.intervals(frame, "median", by=["memory"]).itertuples()
+    assert (inner.n, inner.mean, outer.n, outer.low) == (4, 5.0, 5, 1.0)
+    many = pd.concat([frame.assign(start="zero"), frame.assign(start="log", median=-frame["median"])])
+    both = probes.comparisons(many, "median", {"longer": ({"memory": "inner"}, {"memory": "outer"})}, by="start")
+    assert both[["start", "verdict"]].values.tolist() == [["zero", "holds"], ["log", "fails"]]
+
+
+def test_two_networks_are_not_paired_and_an_untrained_one_is_another():
+    values = {("nlstm", "trained"): [1.0, 2.0, 3.0], ("lstm", "trained"): [0.5, 1.5, 2.5]}
+    values |= {("nlstm", "untrained"): [0.5, 1.5, 2.5], ("nlstm", "words shuffled"): [0.5, 1.5, 2.5]}
+    frame = pd.DataFrame(
+        [{"experiment": name, "condition": condition, "seed": seed, "median": value}
+         for (name, condition), seeds in values.items() for seed, value in enumerate(seeds)]
+    )  # fmt: skip
+    trained = {"experiment": "nlstm", "condition": "trained"}
+    for other, verdict in (
+        ({"experiment": "lstm", "condition": "trained"}, "inconclusive"),
+        (trained | {"condition": "untrained"}, "inconclusive"),
+        (trained | {"condition": "words shuffled"}, "holds"),  # the same network reads another text
+    ):
+        assert compared(frame, trained, other).verdict == verdict
+
+
 def test_two_rows_of_a_seed_are_no_two_seeds():
     frame = pd.DataFrame({"memory": "inner", "seed": [0, 0, 1, 1], "quantity": ["raw", "tanh"] * 2, "dead": 0.5})
     with pytest.raises(UsageError, match="'inner'"):
@@ -147,19 +125,6 @@ def test_no_run_is_a_sentence():
         probes.gather([], probes.loss_by_context)
     with pytest.raises(UsageError):
         curves([])
-
-
-def test_half_of_what_single_cells_cost_is_carried_by_so_many():
-    costs = {"inner": [0.0, 5.0, 3.0, 2.0], "outer": [1.0] * 4, "layer 1": [0.0] * 4}
-    cells = pd.DataFrame(
-        [{"experiment": "ptb", "scale": "small", "model": "nlstm", "start": "zero", "seed": 0,
-          "memory": memory, "unit": unit, "kl": kl}
-         for memory, some in costs.items() for unit, kl in enumerate(some)]
-    )  # fmt: skip
-    told = probes.carriers(cells).set_index("memory")
-    assert told.kl.tolist() == [10, 4, 0]
-    assert told.half[["inner", "outer"]].tolist() == [1, 2]
-    assert np.isnan(told.half["layer 1"])
 
 
 def test_a_study_keeps_its_rows_whatever_its_index():

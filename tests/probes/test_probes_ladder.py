@@ -7,8 +7,7 @@ import xarray as xr
 
 from nlstm_lab.datasets import KnownText
 from nlstm_lab.datasets.text import WITHIN, WORD, NestedLanguage
-from nlstm_lab.probes import boundary_chance as segments
-from nlstm_lab.probes import boundary_records as recorded
+from nlstm_lab.probes import boundary_scores as segments
 
 TEXT = KnownText(NestedLanguage(words=32, topics=4), "valid", 9_500)
 
@@ -26,11 +25,11 @@ def reading(z: segments.Flags, symbols: str) -> xr.Dataset:
 def aligned(monkeypatch: pytest.MonkeyPatch, z: segments.Flags) -> "pd.Series[float]":
     """`word_alignment` of a network that fires at z."""
     truths, symbols = segments.known_truths(TEXT), TEXT.read()
-    pieces = [slice(start, start + recorded.PIECE) for start in range(0, len(z), recorded.PIECE)]
+    pieces = [slice(start, start + segments.PIECE) for start in range(0, len(z), segments.PIECE)]
     readings = [reading(z[piece], symbols[piece]) for piece in pieces]
     told = [{name: flags[piece] for name, flags in truths.items()} for piece in pieces]
-    monkeypatch.setattr(recorded, "_readings", lambda model, text: (readings, told, segments.WINDOWS))
-    return recorded.word_alignment.__wrapped__(None, TEXT).iloc[0]  # type: ignore[attr-defined]
+    monkeypatch.setattr(segments, "_readings", lambda model, text: (readings, told, segments.WINDOWS))
+    return segments.word_alignment.__wrapped__(None, TEXT).iloc[0]  # type: ignore[attr-defined]
 
 
 def test_the_truths_are_the_language_s_own() -> None:
@@ -63,19 +62,3 @@ def test_a_detector_that_reads_the_symbol_shares_nothing_beyond_it(monkeypatch: 
     row = aligned(monkeypatch, np.isin(list(TEXT.read()), list("aeiou")))
     assert row["bits"] == pytest.approx(0, abs=1e-12)
     assert row["shuffled"] == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("f1", "bits", "verdict"),
-    [
-        ([0.30, 0.31, 0.32], [0.10, 0.11, 0.12], "yes"),
-        ([0.30, 0.31, 0.32], [-0.1, 0.0, 0.1], "inconclusive"),
-        ([0.00, 0.01, -0.01], [0.10, 0.11, 0.12], "no"),
-        ([0.0, 0.3, 0.6], [0.10, 0.11, 0.12], "inconclusive"),
-        ([0.30, 0.31], [0.10, 0.11], "inconclusive"),
-    ],
-)
-def test_the_verdict_is_the_protocol_s(f1: list[float], bits: list[float], verdict: str) -> None:
-    scores = pd.DataFrame({"f1": f1, "bits": bits, "seed": range(len(f1))})
-    scores = scores.assign(text="t", setting="s", chance=0.0, shuffled=0.0, rate=0.2)
-    assert recorded.ladder_verdicts(scores)["verdict"].item() == verdict

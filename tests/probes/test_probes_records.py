@@ -11,9 +11,9 @@ from nlstm_lab import paths
 from nlstm_lab.cells.hmlstm import HMLSTM
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import DamagedFile, LabError, UsageError
-from nlstm_lab.probes.boundary_records import update_costs, updates
+from nlstm_lab.probes.boundary_scores import update_costs
 from nlstm_lab.probes.records import digest, ensure
-from nlstm_lab.probes.segmentation import boundaries
+from nlstm_lab.probes.segmentation import boundaries, updates
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,8 @@ from nlstm_lab import probes
 from nlstm_lab.cells import HMLSTM, LSTM
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import wrap
-from nlstm_lab.probes.boundary_chance import text_truths
+from nlstm_lab.probes.boundary_scores import text_truths
+from nlstm_lab.probes.decoding import labels
 from nlstm_lab.probes.words import context_accuracy
 
 
@@ -39,7 +40,7 @@ def test_codes_are_no_text_to_decode() -> None:
 
 
 def test_an_empty_text_has_no_labels_and_no_truths() -> None:
-    assert probes.labels("").shape == (0, 5)
+    assert labels("").shape == (0, 5)
     truths = text_truths([])
     assert truths.keys() == text_truths("a").keys()
     assert not any(flags.size for flags in truths.values())

@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes import boundary_chance as segments
-from nlstm_lab.probes.boundary_chance import agreement, judged, matched, mutual_information, text_truths
+from nlstm_lab.probes import boundary_scores as segments
+from nlstm_lab.probes.boundary_scores import agreement, judged, matched, mutual_information, text_truths
 
 TEXT = "it 's a mr. test\nof all it can do"
 

@@ -1,0 +1,348 @@
+"""Boundaries judged: against a truth within a window, each counting once, beside detectors that know nothing.
+
+Whole texts are read in pieces, and what is measured is recorded. What the ladder of notebook 21 changes, its criterion
+and its predictions were written down before the runs (`data/targets/protocol.md`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from string import punctuation
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.stats.contingency import crosstab
+
+from nlstm_lab.datasets import Excerpt, KnownText, Lines
+from nlstm_lab.datasets.text import WORD
+from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.interventions import ROWS, continuations, effect, predictions
+from nlstm_lab.probes.reading import encode_symbols, reading, rows, states_at
+from nlstm_lab.probes.records import digest, read, recorded
+from nlstm_lab.probes.segmentation import OPERATIONS, boundaries, together, updates
+
+Flags = NDArray[np.bool_]  # [T], true where a segment ends
+Window = tuple[int, int]  # how many steps a boundary may come before the true one, and after it
+Truths = Sequence[Mapping[str, Flags]]  # of each text
+Readings = Sequence[xr.Dataset]  # `boundaries` of each text
+
+LONGEST = 20  # steps since a FLUSH
+DRAWS = 10  # of detectors that are drawn: random ones, and phases of periodic ones
+WINDOWS: Mapping[str, Window] = {"0": (0, 0), "±1": (1, 1), "or one after": (0, 1)}
+NETWORK = "network"
+PIECE = 500  # characters that are judged in one piece, from a zero state, side by side with the others
+MOMENTS, DISTANCE = 60, 20  # at which a FLUSH is turned, and predictions after that
+KINDS = {"withheld": 1.0, "forced": 0.0}  # what z was before it was turned
+
+
+class Agreement(NamedTuple):
+    """NaN where nothing was found (precision) or nothing is true (recall)."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def agreement(predicted: Sequence[Flags], true: Sequence[Flags], within: Window = (0, 0)) -> Agreement:
+    """How well boundaries meet the true ones of the same texts, each matched with one at most."""
+    hits = sum(matched(mine, theirs, within) for mine, theirs in zip(predicted, true, strict=True))
+    fired, there = (int(sum(flags.sum() for flags in many)) for many in (predicted, true))
+    precision, recall = hits / fired if fired else math.nan, hits / there if there else math.nan
+    return Agreement(precision, recall, 2 * hits / (fired + there) if fired + there else math.nan)
+
+
+def matched(predicted: Flags, true: Flags, within: Window = (0, 0)) -> int:
+    """The largest number of pairs of a boundary and a true one within the window, none used twice."""
+    if predicted.shape != true.shape:
+        raise UsageError(f"boundaries of {len(predicted)} steps cannot be judged against a truth of {len(true)} steps")
+    if within == (0, 0):
+        return int((predicted & true).sum())
+    here, there = np.flatnonzero(predicted).tolist(), np.flatnonzero(true).tolist()
+    before, after = within
+    hits = i = j = 0
+    while i < len(here) and j < len(there):
+        late = here[i] - there[j]
+        if -before <= late <= after:
+            hits, i, j = hits + 1, i + 1, j + 1
+        elif late < 0:
+            i += 1
+        else:
+            j += 1
+    return hits
+
+
+def text_truths(symbols: Sequence[str]) -> dict[str, Flags]:
+    """Where in a text there are spaces (line ends are), first and last characters of words, punctuation marks."""
+    space = np.array([symbol.isspace() for symbol in symbols], bool)
+    return {
+        "spaces": space,
+        "word starts": ~space & np.concatenate([[True], space[:-1]]),
+        "word ends": ~space & np.concatenate([space[1:], [True]]),
+        "punctuation": np.array([symbol in punctuation for symbol in symbols], bool),
+    }
+
+
+def known_truths(text: KnownText) -> dict[str, Flags]:
+    """Where in a known text a word or a phrase (whose ends are ends of words, too) ends, and where one begins."""
+    begins = text.language.load().boundaries[text.split][: text.length + 1]
+    begun = {"word": begins >= WORD, "phrase": begins > WORD}
+    ends = {f"{name} ends": flags[1:] for name, flags in begun.items()}
+    return ends | {f"{name} starts": flags[:-1] for name, flags in begun.items()}
+
+
+def fires(data: xr.Dataset, layer: int) -> Flags:
+    """Where z of a layer (1, 2, ...) says that a segment ends; soft boundaries beyond the threshold do."""
+    threshold = data.attrs["threshold"]
+    return np.asarray(data["z"].sel(layer=layer).values > (0.5 if threshold is None else threshold))
+
+
+def _detecting(readings: Readings) -> list[int]:
+    """The layers with a detector: all but the top one."""
+    return readings[0]["layer"].values[:-1].tolist()  # type: ignore[no-any-return]
+
+
+def rivals(
+    fired: Sequence[Flags], surprise: Sequence[NDArray[np.floating[Any]]], seed: int = 0
+) -> dict[str, list[list[Flags]]]:
+    """Detectors that fire as often as the network's: at random, periodically, and where least was expected."""
+    generator = np.random.default_rng(seed)
+    random = [[generator.permutation(flags) for flags in fired] for _ in range(DRAWS)]
+    periodic = [[_periodic(flags, generator.random()) for flags in fired] for _ in range(DRAWS)]
+    if all(np.isnan(one).all() for one in surprise):
+        return {"random": random, "periodic": periodic}
+    bits = np.concatenate([np.nan_to_num(one, nan=-np.inf) for one in surprise])
+    chosen = np.zeros(len(bits), bool)
+    chosen[np.argsort(-bits, kind="stable")[: int(sum(flags.sum() for flags in fired))]] = True
+    ends = np.cumsum([len(one) for one in surprise])[:-1]
+    return {"random": random, "periodic": periodic, "surprise": [np.split(chosen, ends)]}
+
+
+def _periodic(flags: Flags, phase: float) -> Flags:
+    """As many boundaries as `flags` has, as evenly spread as steps allow."""
+    passed = np.floor(np.arange(len(flags) + 1) * (flags.sum() / max(len(flags), 1)) + phase)
+    return np.asarray(np.diff(passed) > 0)
+
+
+def judged(readings: Readings, truths: Truths, windows: Mapping[str, Window] = WINDOWS, seed: int = 0) -> pd.DataFrame:
+    """z of every layer with a detector, and its rivals, against every truth: rate and base (boundaries and true ones a
+    step), precision, recall and f1, one row a layer, truth, window and detector."""
+    rows: list[dict[str, Any]] = []
+    for layer in _detecting(readings):
+        fired = [fires(reading, layer) for reading in readings]
+        detectors = {NETWORK: [fired], **rivals(fired, [reading["surprise"].values for reading in readings], seed)}
+        for truth in truths[0]:
+            true = [of_text[truth] for of_text in truths]
+            for (window, within), (detector, drawn) in product(windows.items(), detectors.items()):
+                scores = np.array([agreement(one, true, within) for one in drawn]).mean(0)
+                about = {"layer": layer, "truth": truth, "within": window, "detector": detector}
+                shares = {"rate": np.concatenate(drawn[0]).mean(), "base": np.concatenate(true).mean()}
+                rows.append(about | shares | dict(zip(Agreement._fields, scores, strict=True)))
+    return pd.DataFrame(rows)
+
+
+def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
+    """How many bits two series of labels tell of each other, step by step: their plug-in mutual information."""
+    joint = crosstab(one, other).count / len(one)
+    apart = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
+    there = joint > 0
+    return float((joint[there] * np.log2(joint[there] / apart[there])).sum())
+
+
+def information(readings: Readings, truths: Truths, seed: int = 0) -> pd.DataFrame:
+    """The bits a step that z of every layer with a detector and a truth share, one row a layer and truth; beside them
+    what the same boundaries in another order share, what the current symbol does, and the truth's own entropy."""
+    generator, rows = np.random.default_rng(seed), []
+    symbols = np.concatenate([reading["symbol"].values for reading in readings])
+    for layer in _detecting(readings):
+        z = np.concatenate([fires(reading, layer) for reading in readings])
+        for name in truths[0]:
+            true = np.concatenate([of_text[name] for of_text in truths])
+            row = {"layer": layer, "truth": name, "bits": mutual_information(z, true)}
+            row["shuffled"] = mutual_information(generator.permutation(z), true)
+            row["symbol"], row["entropy"] = mutual_information(symbols, true), mutual_information(true, true)
+            rows.append(row | {"rate": z.mean(), "base": true.mean()})
+    return pd.DataFrame(rows)
+
+
+def beyond_symbol(readings: Readings, truth: Sequence[Flags], seed: int = 0) -> tuple[float, float]:
+    """The bits a step that z of layer 1 and a truth share given the current symbol, and what chance leaves of them."""
+    generator = np.random.default_rng(seed)
+    symbols = np.unique(np.concatenate([one["symbol"].values for one in readings]), return_inverse=True)[1]
+    z, true = np.concatenate([fires(one, 1) for one in readings]), np.concatenate(list(truth))
+    shuffled = z.copy()
+    for symbol in np.unique(symbols):
+        at = np.flatnonzero(symbols == symbol)
+        shuffled[at] = generator.permutation(z[at])
+    alone = mutual_information(symbols, true)
+    given, by_chance = (mutual_information(2 * symbols + flags, true) - alone for flags in (z, shuffled))
+    return given, by_chance
+
+
+def lengths(readings: Readings, truths: Truths) -> pd.DataFrame:
+    """How long whole segments are: one row a series ("layer 1", or a truth's name) and length, with their `count`."""
+    named = {f"layer {layer}": [fires(reading, layer) for reading in readings] for layer in _detecting(readings)}
+    named |= {name: [of_text[name] for of_text in truths] for name in truths[0]}
+    rows: list[tuple[str, int, int]] = []
+    for series, texts in named.items():
+        found = np.unique(np.concatenate([np.diff(np.flatnonzero(flags)) for flags in texts]), return_counts=True)
+        rows += [(series, int(length), int(count)) for length, count in zip(*found, strict=True)]
+    return pd.DataFrame(rows, columns=["series", "length", "count"])
+
+
+def since_flush(readings: Readings) -> pd.DataFrame:
+    """The surprise of what comes next against the steps since a layer's last FLUSH: layer, since, bits, count."""
+    frames = []
+    for layer, one in product(_detecting(readings), readings):
+        flushed = one["operation"].sel(layer=layer).values == OPERATIONS.index("FLUSH")
+        steps = np.arange(len(flushed))
+        last = np.maximum.accumulate(np.where(flushed, steps, -1))
+        since = np.where(last < 0, -1, steps - last)[:-1]
+        frames.append(pd.DataFrame({"layer": layer, "since": since, "bits": one["surprise"].values[1:]}))
+    table = pd.concat(frames).query("0 <= since <= @LONGEST")
+    return table.groupby(["layer", "since"])["bits"].agg(bits="mean", count="size").reset_index()
+
+
+@recorded("boundary_scores", by=["seed"], piece=PIECE)
+def segment_scores(model: Network, text: Excerpt | KnownText | Lines, seed: int = 0) -> pd.DataFrame:
+    """Judge boundaries by what a text ends, or by the pen's being lifted, beside detectors that know nothing.
+
+    Returns:
+        One row a layer, truth, window (`within`) and detector: rate and base (boundaries and true ones a step),
+        precision, recall and f1.
+    """
+    return judged(*_readings(model, text), seed=seed)
+
+
+@recorded("boundary_information", by=["seed"], piece=PIECE)
+def boundary_information(model: Network, text: Excerpt | KnownText, seed: int = 0) -> pd.DataFrame:
+    """Measure what boundaries tell of what a text ends, in bits a character.
+
+    Returns:
+        One row a layer and truth: bits; beside them what the same boundaries `shuffled` share, what the current
+        `symbol` does, and the truth's own `entropy`; rate and base.
+    """
+    return information(*_readings(model, text)[:2], seed)
+
+
+@recorded("word_alignment", by=["seed"], piece=PIECE)
+def word_alignment(model: Network, text: Excerpt | KnownText, seed: int = 0) -> pd.DataFrame:
+    """Judge the first layer's boundaries against words, by the criterion of the protocol.
+
+    Args:
+        text: F1 is at a space or the character after it, in a known language at the ends of words.
+
+    Returns:
+        One row: rate (boundaries a step) and base (true ones), f1 and chance (of a random detector of the same rate);
+        bits, what z and the ends of words share given the current symbol, and shuffled, the same after z was permuted
+        among the steps of each symbol.
+    """
+    readings, truths, windows = _readings(model, text)
+    truth, within = ("word ends", "0") if isinstance(text, KnownText) else ("spaces", "or one after")
+    scores = judged(readings, [{truth: one[truth]} for one in truths], {within: windows[within]}, seed)
+    scores = scores[scores["layer"] == 1].set_index("detector")
+    bits, shuffled = beyond_symbol(readings, [of_text["word ends"] for of_text in truths], seed)
+    row = scores.loc[[NETWORK], ["rate", "base", "f1"]]
+    return row.assign(chance=scores["f1"]["random"], bits=bits, shuffled=shuffled)
+
+
+@recorded("updates", piece=PIECE)
+def update_costs(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
+    """Count what each layer did over all pieces, and what that costs beside doing it at every step.
+
+    Embedding, output module and products with gates are left out.
+
+    Returns:
+        One row a layer: layer, steps; updates, the steps at which it did not COPY, and of these `flushes`;
+        multiply-adds of matrices with states: `sparse`, where a layer that copies computes nothing and one that acts
+        reads what equations 5 to 7 let through; `dense`, all products at every step; `stack`, an LSTM of as many units.
+    """
+    counts = [updates(model, boundaries) for boundaries in _readings(model, text)[0]]
+    return pd.concat(counts).groupby("layer").sum().reset_index()
+
+
+@recorded("segment_lengths", piece=PIECE)
+def length_counts(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
+    """Count how long segments are, beside those that the truths make: series, length, count."""
+    return lengths(*_readings(model, text)[:2])
+
+
+@recorded("since_flush", piece=PIECE)
+def surprisal_since_flush(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
+    """Measure the surprisal of what comes next against the steps since a FLUSH: layer, since, bits, count."""
+    return since_flush(_readings(model, text)[0])
+
+
+def _readings(model: Network, text: Excerpt | KnownText | Lines) -> tuple[Readings, Truths, Mapping[str, Window]]:
+    """Pieces of a text, or lines, as the network reads them, their truths, and the windows to judge within."""
+    return _read_once(model, digest(model), text)
+
+
+@lru_cache(maxsize=16)  # every measurement of a network, with its weights as they are now, reads the same
+def _read_once(
+    model: Network, weights: str, place: Excerpt | KnownText | Lines
+) -> tuple[Readings, Truths, Mapping[str, Window]]:
+    if isinstance(place, Lines):
+        lines = place.read()
+        truths = [{"pen-ups": line[:, 2].numpy() > 0} for line in lines]
+        return together(model, lines), truths, {name: WINDOWS[name] for name in ("0", "±1")}
+    text = place.read()
+    cuts = range(0, len(text), PIECE)
+    whole = text_truths(text) if isinstance(place, Excerpt) else known_truths(place)
+    truths = [{name: flags[start : start + PIECE] for name, flags in whole.items()} for start in cuts]
+    return together(model, [text[start : start + PIECE] for start in cuts]), truths, WINDOWS
+
+
+@recorded("flushes", by=["moments", "distance"])
+def flush_effects(
+    model: Network, text: str | Excerpt, moments: int = MOMENTS, distance: int = DISTANCE
+) -> pd.DataFrame:
+    """Turn z_{t-1} of each layer with a detector before step t, at moments spread over a text, and read on beside it.
+
+    Args:
+        moments: How many of each kind, or as many as the text has.
+        distance: Predictions that are compared.
+
+    Returns:
+        One row a layer, kind and distance (0 is the prediction at step t itself): kl, the divergence of the turned
+        network's prediction from the intact one's, and loss_increase, both in nats and means over the moments; number,
+        how many. Kinds: withheld, z was 1 and is made 0, so that in the place of a FLUSH comes an UPDATE or a COPY
+        (equation 2), and nothing comes down (equation 6); forced, z was 0 and is made 1.
+
+    Raises:
+        UsageError: The network's boundaries are not decided by a step function, it does not predict the symbols that it
+            reads, there is no moment or distance, or the text is too short for the distance.
+    """
+    if moments < 1 or distance < 1:
+        raise UsageError(f"moments and distance must be positive, not {moments} and {distance}")
+    text = read(text)
+    data = boundaries(model, text)
+    if data.attrs["boundary"] != "step":
+        raise UsageError(f"a step function must decide on a withheld FLUSH; here it is {data.attrs['boundary']}")
+    codes = encode_symbols(model, text)
+    if len(codes) < distance + 3:
+        raise UsageError(f"{distance} predictions after a FLUSH need a text of {distance + 3} characters at least")
+    frames = []
+    for layer, (kind, was) in product(data["layer"].values[:-1].tolist(), KINDS.items()):
+        before = fires(data, layer)[: len(codes) - distance - 1]  # z_{t-1}, t - 1 = 0, 1, ...
+        possible = np.flatnonzero(before == was) + 1
+        chosen = possible[np.linspace(0, len(possible) - 1, min(moments, len(possible))).astype(int)].tolist()
+        pieces = []
+        for k in range(0, len(chosen), ROWS):
+            with reading(model):
+                state = states_at(model, codes, chosen[k : k + ROWS])
+                other = rows(state, range(len(chosen[k : k + ROWS])))
+                other[2][layer - 1] = 1 - other[2][layer - 1]
+                x, targets = continuations(codes, chosen[k : k + ROWS], distance)
+                pieces.append(effect(predictions(model, x, state), predictions(model, x, other), targets))
+        loss, turned, kl = (
+            np.concatenate(column, 1).mean(1) if pieces else np.full(distance, np.nan)
+            for column in (zip(*pieces, strict=True) if pieces else [()] * 3)
+        )
+        columns = {"distance": range(distance), "kl": kl, "loss_increase": turned - loss}
+        frames.append(pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), **columns}))
+    return pd.concat(frames, ignore_index=True)
