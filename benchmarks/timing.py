@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab import paths
-from nlstm_lab.cells.fast import memory
 from nlstm_lab.cells.precision import exact_products
 from nlstm_lab.training.state import machine
 
@@ -112,7 +111,6 @@ def product_peak(dtype: torch.dtype, device: torch.device) -> float:
 def peak_memory(step: Callable[[], Any], device: torch.device) -> int:
     """The most bytes that a step holds at a time, beyond what is there before it."""
     step()  # whatever is done once, is done
-    memory.forget()
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)

@@ -60,16 +60,13 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """W x + b for any number of steps, x [..., columns]; integer symbols [...] are looked up, as one-hot vectors."""
     if x.is_floating_point():
         return F.linear(x, weight, bias)
-    columns = look_up(weight.t(), x)
-    return columns if bias is None else columns + bias
-
-
-def look_up(table: Tensor, symbols: Tensor, out: Tensor | None = None) -> Tensor:
-    """The rows [..., columns] of `table` [size, columns] that symbols name; without a gradient where `out` is given."""
+    table = weight.t()
     try:
-        return F.embedding(symbols, table) if out is None else torch.index_select(table, 0, symbols, out=out)
+        # few symbols cost less in a table that is not laid out by rows
+        columns = F.embedding(x, table.contiguous() if x.numel() >= len(table) else table)
     except IndexError:
         raise ValueError(f"input must hold symbols from 0 to {len(table) - 1}, not others") from None
+    return columns if bias is None else columns + bias
 
 
 class Module(nn.Module):

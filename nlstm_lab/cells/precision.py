@@ -79,21 +79,16 @@ def exact_products(device: torch.device) -> AbstractContextManager[None]:
     return _switched(MATMUL, "bf16") if onednn else nullcontext()
 
 
-def times(weight: Tensor, dtype: torch.dtype, rows: int, out: Tensor | None = None) -> Callable[[Tensor], Tensor]:
-    """Make x -> x @ weight for many x [rows, :] of type `dtype`, the weight laid out once; into `out` where given."""
+def times(weight: Tensor, dtype: torch.dtype, rows: int) -> Callable[[Tensor], Tensor]:
+    """Make x -> x @ weight for many x [rows, :] of type `dtype`, the weight laid out once."""
     weight = weight.detach().to(dtype)
     wanted = dtype == torch.bfloat16 or (dtype == torch.float32 and onednn_is_faster())
     if weight.device.type != "cpu" or not wanted or not _has_onednn():
         weight = weight.contiguous()
-        return lambda x: torch.mm(x, weight, out=out)
+        return lambda x: torch.mm(x, weight)
     library = torch.ops.mkldnn
     packed = library._reorder_linear_weight(weight.t().contiguous(), rows)
-
-    def product(x: Tensor) -> Tensor:
-        result: Tensor = library._linear_pointwise(x, packed, None, "none", [], "")
-        return result if out is None else out.copy_(result)
-
-    return product
+    return lambda x: library._linear_pointwise(x, packed, None, "none", [], "")
 
 
 def onednn_is_faster() -> bool:

@@ -1,8 +1,10 @@
 """The fast paths equal the oracle, the plain loop over `Cell.recur`: outputs, states and every gradient."""
 
 import copy
+import gc
 import importlib
 import warnings
+import weakref
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from nlstm_lab.cells import LSTM, NestedLSTM, precision
+from nlstm_lab.cells import HMLSTM, LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled, nested
 from nlstm_lab.cells.fast.compiling import compiled
 from nlstm_lab.cells.precision import exact_kernels, exact_products, has_bf16, onednn_is_exact, times
@@ -136,47 +138,6 @@ def test_with_avx2_products_stay_with_the_default_library(monkeypatch):
     assert not called
 
 
-def test_the_global_switch_is_put_back():
-    before = torch.backends.mkldnn.matmul.fp32_precision
-    layer = NestedLSTM(3, 4)
-    output, _ = layer(torch.randn(5, 2, 3))
-    output.sum().backward()
-    onednn_is_exact()
-    assert torch.backends.mkldnn.matmul.fp32_precision == before
-
-
-def test_an_unknown_precision_is_refused():
-    with pytest.raises(UsageError, match="precision"), precision("fp8"):
-        pass
-
-
-def test_an_evaluation_leaves_nothing_that_a_training_trips_over():
-    layer, x = NestedLSTM(40, 64), torch.randint(40, (80, 32))
-    with torch.inference_mode():
-        layer(x)
-    for _ in range(2):
-        output, _ = layer(x)
-        output.sum().backward()
-
-
-def test_a_graph_can_be_walked_twice_when_it_is_retained():
-    torch.manual_seed(0)
-    layer, x = NestedLSTM(40, 64), torch.randint(40, (80, 32))
-    output, _ = layer(x)
-    first = torch.autograd.grad(output.sum(), layer.layers[0].weight_hh, retain_graph=True)[0]
-    layer(x)[0].sum().backward()  # takes buffers of the same sizes
-    second = torch.autograd.grad(output.sum(), layer.layers[0].weight_hh)[0]
-    assert torch.equal(first, second)
-    with pytest.raises(RuntimeError):
-        torch.autograd.grad(output.sum(), layer.layers[0].weight_hh)
-
-
-def test_symbols_out_of_range_are_named():
-    for layer in (LSTM(5, 4), NestedLSTM(5, 4)):
-        with pytest.raises(ValueError, match="0 to 4"):
-            layer(torch.full((9, 3), 5))
-
-
 @pytest.mark.slow
 def test_a_training_has_the_same_curve_with_and_without_the_fast_path():
     torch.manual_seed(0)
@@ -233,26 +194,6 @@ def test_the_kernel_is_given_contiguous_states(monkeypatch):
     assert all(part.is_contiguous() for part in given)
 
 
-@pytest.mark.slow
-def test_layers_do_not_share_the_buffers_that_are_used_again():
-    """Large ones, two layers, and a graph that waits while another is walked."""
-    torch.manual_seed(0)
-    layer, x = NestedLSTM(40, 64, 2), torch.randn(80, 32, 40)
-
-    def gradients():
-        output, _ = layer(x)
-        layer(x)[0].sum().backward()
-        layer.zero_grad()
-        return torch.autograd.grad(output.square().sum(), list(layer.parameters()))
-
-    gradients()  # so that there are buffers to be taken again
-    found = gradients()
-    with disabled():
-        expected = gradients()
-    for one, other in zip(found, expected, strict=True):
-        assert (one - other).norm() < 1e-4 * other.norm()
-
-
 def test_cudnns_kernel_may_not_round_to_tf32(monkeypatch):
     switch, seen = torch.backends.cudnn.rnn, []
     kernel, before = torch._VF.lstm, switch.fp32_precision
@@ -267,12 +208,37 @@ def test_cudnns_kernel_may_not_round_to_tf32(monkeypatch):
     assert switch.fp32_precision == before
 
 
-def test_the_rounding_is_forbidden_inside_a_precision_and_as_before_after_it():
-    switch = torch.backends.cudnn.rnn
-    before = switch.fp32_precision
+def test_every_switch_of_torch_is_put_back():
+    switches = torch.backends.mkldnn.matmul, torch.backends.cudnn.rnn
+    before = [switch.fp32_precision for switch in switches]
     with precision("fp32"):
-        assert switch.fp32_precision == "ieee"
-    assert switch.fp32_precision == before
+        assert switches[1].fp32_precision == "ieee"
+    NestedLSTM(3, 4)(torch.randn(5, 2, 3))[0].sum().backward()
+    onednn_is_exact()
     with pytest.raises(KeyError), exact_kernels():
         raise KeyError
-    assert switch.fp32_precision == before
+    assert [switch.fp32_precision for switch in switches] == before
+    with pytest.raises(UsageError, match="precision"), precision("fp8"):
+        pass
+
+
+@pytest.mark.parametrize("make", [LSTM, NestedLSTM, HMLSTM])
+def test_a_graph_is_walked_twice_when_it_is_retained_and_goes_with_its_output(make):
+    torch.manual_seed(0)
+    layer, x = make(4, 6, 2).double(), torch.randn(8, 3, 4, dtype=torch.float64)
+    with torch.inference_mode():
+        layer(x)
+    output, last = layer(x)
+    first = torch.autograd.grad(output.sum(), layer.layers[0].weight_hh, retain_graph=True)[0]
+    layer(x)[0].sum().backward()
+    output_again = output.detach().clone()
+    assert torch.equal(first, torch.autograd.grad(output.sum(), layer.layers[0].weight_hh)[0])
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(output.sum(), layer.layers[0].weight_hh)
+    node = weakref.ref(output.grad_fn)
+    del output, last
+    gc.collect()
+    assert node() is None
+    free = layer(x)[0]
+    free.mul_(0)  # as of torch's modules, an output may be written over
+    assert torch.equal(layer(x)[0], output_again)

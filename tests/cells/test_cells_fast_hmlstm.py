@@ -1,8 +1,6 @@
 """The HM-LSTM's fast path equals the oracle, the readable step: outputs, boundaries, states and every gradient."""
 
 import copy
-import gc
-import weakref
 
 import pytest
 import torch
@@ -14,11 +12,9 @@ from torch import Tensor, nn
 from nlstm_lab.cells import HMLSTM, precision
 from nlstm_lab.cells.fast import disabled
 from nlstm_lab.cells.fast.compiling import compiled
-from nlstm_lab.cells.fast.hmlstm_tape import Tape
 from nlstm_lab.cells.precision import has_bf16
 
 DOUBLE = torch.float64
-see = Tape.see
 FLAGS = {
     "num_layers": st.integers(1, 4),
     "bias": st.booleans(),
@@ -155,47 +151,6 @@ def test_a_second_derivative_is_that_of_the_weights_that_were_read_with():
     with disabled():
         for one, other in zip(found, second(), strict=True):
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
-
-
-def test_hooks_on_what_is_saved_get_the_readable_step():
-    unit, x, kept = HMLSTM(3, 4, 2), torch.randn(5, 2, 3), []
-    with torch.autograd.graph.saved_tensors_hooks(kept.append, lambda _: None):
-        assert unit(x)[0].grad_fn.name() == "StackBackward0"
-    assert kept
-
-
-@pytest.mark.slow
-def test_a_graph_can_be_walked_twice_when_it_is_retained():
-    torch.manual_seed(0)
-    unit, x = HMLSTM(40, 64, 2), torch.randn(80, 32, 40)
-    output, _ = unit(x)
-    weight = unit.layers[0].weight_hh
-    first = torch.autograd.grad(output.sum(), weight, retain_graph=True)[0]
-    unit(x)[0].sum().backward()  # takes buffers of the same sizes
-    assert torch.equal(first, torch.autograd.grad(output.sum(), weight)[0])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("all_layers", [False, True])
-@pytest.mark.parametrize("walked", [False, True])
-def test_what_the_backward_needs_goes_with_the_output(monkeypatch, all_layers, walked):
-    tapes = weakref.WeakSet()
-    monkeypatch.setattr(Tape, "see", lambda tape, hidden: (tapes.add(tape), see(tape, hidden)))
-    output, last = HMLSTM(3, 4, 3, all_layers=all_layers)(torch.randn(5, 2, 3))
-    assert len(tapes) == 3
-    if walked:
-        output.sum().backward()
-    del output, last
-    gc.collect()
-    assert not tapes
-
-
-def test_an_evaluation_leaves_nothing_that_a_training_trips_over():
-    unit, x = HMLSTM(40, 64, 2), torch.randn(80, 32, 40)
-    with torch.inference_mode():
-        unit(x)
-    for _ in range(2):
-        unit(x)[0].sum().backward()
 
 
 @pytest.mark.slow

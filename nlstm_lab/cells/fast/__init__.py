@@ -92,8 +92,3 @@ def differentiate(
     create = torch.is_grad_enabled()
     gradients = iter(torch.autograd.grad(outputs, needed, grads, create_graph=create, allow_unused=True))
     return [next(gradients) if x is not None and x.requires_grad else None for x in inputs]
-
-
-def saves_plainly() -> bool:
-    """Whether what is saved for the backward comes back as it is: no hook keeps, moves or recomputes it."""
-    return torch._C._autograd._top_saved_tensors_default_hooks(False) is None

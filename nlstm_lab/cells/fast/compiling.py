@@ -12,7 +12,7 @@ from torch import Tensor
 from nlstm_lab.settings import held
 
 Function = Callable[..., Sequence[Tensor]]
-Runner = Callable[[Sequence[Tensor], Sequence[Tensor]], None]  # buffers, inputs
+Runner = Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]  # buffers, inputs, results beyond buffers
 
 _asked: ContextVar[bool] = ContextVar("compiled", default=False)
 _runners: dict[tuple[Any, ...], Runner] = {}
@@ -47,25 +47,30 @@ class Runners:
         self.places: dict[tuple[Function, int], Runner] = {}
 
     def __call__(
-        self, function: Function, place: int, buffers: Sequence[Tensor], inputs: Sequence[Tensor], **static: Any
-    ) -> None:
-        """Write `function(*inputs, **static)` into the buffers."""
+        self, function: Function, place: int, buffers: Sequence[Tensor], inputs: Sequence[Tensor], /, **static: Any
+    ) -> Sequence[Tensor]:
+        """Write the first results of `function(*inputs, **static)` into the buffers, and return the others."""
         run = self.places.get((function, place))
         if run is None:
             run = _runner(function, buffers, inputs, static) if self.compile else _eager(function, static)
             self.places[function, place] = run
-        run(buffers, inputs)
+        return run(buffers, inputs)
 
 
 def _eager(function: Function, static: dict[str, Any]) -> Runner:
-    return lambda buffers, inputs: torch._foreach_copy_(list(buffers), list(function(*inputs, **static)))
+    def run(buffers: Sequence[Tensor], inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        results = function(*inputs, **static)
+        torch._foreach_copy_(list(buffers), list(results[: len(buffers)]))
+        return results[len(buffers) :]
+
+    return run
 
 
 def _runner(function: Function, buffers: Sequence[Tensor], inputs: Sequence[Tensor], static: dict[str, Any]) -> Runner:
     layouts = tuple((t.shape, t.stride(), t.dtype, t.device) for t in (*buffers, *inputs))
     key = (function, *sorted(static.items()), len(buffers), layouts)
     if key not in _runners:
-        _runners[key] = _compile(functools.partial(function, **static), buffers, inputs)
+        _runners[key] = _compile(lambda *tensors: function(*tensors, **static), buffers, inputs)
     return _runners[key]
 
 
@@ -76,10 +81,11 @@ def _compile(function: Function, buffers: Sequence[Tensor], inputs: Sequence[Ten
     from torch._inductor.decomposition import select_decomp_table
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    def graph(*tensors: Tensor) -> tuple[()]:
-        for buffer, value in zip(tensors[:count], function(*tensors[count:]), strict=True):
+    def graph(*tensors: Tensor) -> Sequence[Tensor]:
+        results = function(*tensors[count:])
+        for buffer, value in zip(tensors[:count], results, strict=False):
             buffer.copy_(value)
-        return ()
+        return [value.contiguous() for value in results[count:]]
 
     count = len(buffers)
     unchecked: Any = config.patch(size_asserts=False)

@@ -1,0 +1,252 @@
+"""One unroll for every layer that is faster than its readable steps.
+
+A step is a row of stages. Each multiplies a factor, some values side by side, with its weight, and hands the product to
+a pure function of tensors [B, ...]; values go by name from stage to stage and, where they are carried, from step to
+step. The loops keep only what a step must wait for: the input's share comes ready for all steps, a weight's gradient is
+one product over all of them, and that of a function is autograd's of the one call, compiled where that is wanted.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nlstm_lab.cells.base import product
+from nlstm_lab.cells.fast import backward_is_watched, differentiate
+from nlstm_lab.cells.fast.compiling import Runners
+from nlstm_lab.cells.precision import exact_products, times
+
+Tensors = tuple[Tensor, ...]
+UNSAVED_STEPS = 64  # without gradients, the steps whose values are held at a time
+Function = Callable[..., Tensors]
+
+
+class Stage(NamedTuple):
+    """A product, and what a pure function makes of it: `function(kind, product, *takes)` returns what `gives` names."""
+
+    function: Function
+    kind: Hashable
+    factor: tuple[str, ...]
+    takes: tuple[str, ...]
+    gives: dict[str, int]  # names and widths, [B, width]
+
+
+class Plan(NamedTuple):
+    """A layer, or layers that step together, and how to compute them."""
+
+    stages: tuple[Stage, ...]
+    carried: tuple[str, ...]  # values that a step takes from the one before
+    outputs: tuple[str, ...]  # values that are returned of every step
+    trained: tuple[str, ...]  # parameters that every step takes
+    constants: tuple[str, ...]  # what has no gradient, [T, ...]
+    dtype: torch.dtype  # of the products' factors
+    compile: bool
+    keep: bool  # for the backward
+
+    def parts(self, tensors: Sequence[Tensor]) -> list[dict[Any, Tensor]]:
+        """The first values, the weight of each stage, the parameters and the constants, by name; the rest unnamed."""
+        rest = iter(tensors)
+        groups = (self.carried, range(len(self.stages)), self.trained, self.constants)
+        return [*({name: next(rest) for name in group} for group in groups), dict(enumerate(rest))]
+
+    def is_before(self, s: int, name: str) -> bool:
+        """Whether stage `s` sees a value as the step before has left it."""
+        return name in self.carried and any(name in stage.gives for stage in self.stages[s:])
+
+    def widths(self) -> dict[str, int]:
+        """How wide each value is."""
+        return {name: width for stage in self.stages for name, width in stage.gives.items()}
+
+    def kept(self) -> list[str]:
+        """The values that are kept beside their places in factors."""
+        wanted = {*self.carried, *self.outputs, *(name for stage in self.stages for name in stage.takes)}
+        return [name for name in self.widths() if name in wanted]
+
+
+class Tape:
+    """The values of all steps: place t of `values` is before step t, and T the last; `factors` are what stages see."""
+
+    def __init__(self, plan: Plan, buffers: Sequence[Tensor]) -> None:
+        count = len(plan.stages)
+        self.plan, self.T = plan, len(buffers[0])
+        self.summed, self.factors = buffers[:count], buffers[count : 2 * count]
+        self.values = dict(zip(plan.kept(), buffers[2 * count :], strict=True))
+        self.sections = [self.split(s, factor) for s, factor in enumerate(self.factors)]
+
+    def split(self, s: int, factor: Tensor) -> dict[str, Tensor]:
+        """The parts of a factor of stage `s` [..., columns] by the names of their values."""
+        names, widths = self.plan.stages[s].factor, self.plan.widths()
+        return dict(zip(names, factor.split([widths[name] for name in names], -1), strict=True))
+
+    def places(self, name: str) -> list[Tensor]:
+        """Everywhere a step writes a value to, [T, B, width]."""
+        found = [self.values[name][1:]] if name in self.values else []
+        for s, sections in enumerate(self.sections):
+            if name in sections:
+                found.append(sections[name][1:] if self.plan.is_before(s, name) else sections[name][: self.T])
+        return found
+
+    def start(self, first: dict[str, Tensor]) -> None:
+        """Write the values before the first step."""
+        for name, value in first.items():
+            self.values[name][0] = value
+            for s, sections in enumerate(self.sections):
+                if name in sections and self.plan.is_before(s, name):
+                    sections[name][0] = value
+
+    def takes(self, s: int, trained: dict[str, Tensor], constants: dict[str, Tensor]) -> list[Tensors]:
+        """What the function of stage `s` takes at every step."""
+        columns: list[Sequence[Tensor]] = []
+        for name in self.plan.stages[s].takes:
+            if name in trained:
+                columns.append([trained[name]] * self.T)
+            elif name in constants:
+                columns.append(constants[name].unbind())
+            else:
+                seen = self.values[name][:-1] if self.plan.is_before(s, name) else self.values[name][1:]
+                columns.append(seen.unbind())
+        return list(zip(*columns, strict=True))
+
+
+class Unrolled(torch.autograd.Function):
+    """All steps of a plan, given the input's share of the first product, `source` [T, B, rows].
+
+    That share comes from x, weight_ih and bias, which are there for `replay` alone and get their gradients through it.
+    After them come the first values, a weight for each stage, the parameters and the constants. Returned are the
+    outputs [T, B, width] and the last values. What the backward needs is saved where hooks see it.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, plan: Plan, source: Tensor, x: Tensor, weight_ih: Tensor, bias: Tensor | None, *tensors: Tensor
+    ) -> Tensors:
+        first, weights, trained, constants, _ = plan.parts(tensors)
+        (T, B), widths = source.shape[:2], plan.widths()
+        summed = [source.new_empty(T, B, len(weight)) for weight in weights.values()]
+        factors = [source.new_empty(T + 1, B, weight.shape[1], dtype=plan.dtype) for weight in weights.values()]
+        tape = Tape(plan, [*summed, *factors, *(source.new_empty(T + 1, B, widths[name]) for name in plan.kept())])
+        tape.start(first)
+        steps = []
+        for s, stage in enumerate(plan.stages):
+            into = [(k, place.unbind()) for k, name in enumerate(stage.gives) for place in tape.places(name)]
+            rows = zip(summed[s].unbind(), *(place for _, place in into), strict=True)
+            multiply = times(weights[s].t(), plan.dtype, B)
+            static = {"function": stage.function, "kind": stage.kind, "order": tuple(k for k, _ in into)}
+            steps.append((multiply, factors[s].unbind(), list(rows), tape.takes(s, trained, constants), static))
+        run, shares = Runners(plan.compile), source.unbind()
+        with exact_products(source.device):
+            for t in range(T):
+                for s, (multiply, factor, places, takes, static) in enumerate(steps):
+                    share = () if s else (shares[t],)
+                    run(advance, s, places[t], [multiply(factor[t]), *takes[t], *share], shares=not s, **static)
+        if plan.keep:
+            ctx.plan = plan
+            ctx.save_for_backward(x, weight_ih, bias, *tensors, *summed, *factors, *tape.values.values())
+        # copies: a user may write over them, and what is saved must not own this function
+        outputs = [tape.values[name][1:].clone() for name in plan.outputs]
+        return *outputs, *(tape.values[name][T].clone() for name in plan.carried)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        plan, (x, weight_ih, bias, *saved) = ctx.plan, ctx.saved_tensors
+        *parts, buffers = plan.parts(saved)
+        if backward_is_watched(grads):
+            with torch.enable_grad():
+                source = product(x, weight_ih, bias)
+                outputs = replay(plan, source, *parts)
+            inputs = [source, *(tensor for part in parts for tensor in part.values())]
+            d_source, *d_tensors = differentiate(outputs, inputs, grads)
+            return None, d_source, None, None, None, *d_tensors
+        first, weights, trained, constants = parts
+        tape = Tape(plan, list(buffers.values()))
+        T, B, _ = tape.summed[0].shape
+        d_products = [torch.empty_like(summed, dtype=plan.dtype) for summed in tape.summed]
+        totals = {name: torch.zeros_like(parameter) for name, parameter in trained.items()}
+        outside = {name: grad.unbind() for name, grad in zip(plan.outputs, grads, strict=False)}
+        steps = []
+        d: dict[str, list[Tensor]] = {name: [] for name in plan.widths()}  # what each consumer of a value sends back
+        for s, stage in reversed(list(enumerate(plan.stages))):
+            multiply, takes = times(weights[s], plan.dtype, B), tape.takes(s, trained, constants)
+            named = [name for name in stage.takes if name not in constants]
+            wanted = tuple(name in named for name in stage.takes)
+            static = {"function": stage.function, "kind": stage.kind, "wanted": wanted}
+            steps.append((s, stage, named, multiply, tape.summed[s].unbind(), takes, d_products[s].unbind(), static))
+            zeros = dict(zip(stage.takes, takes[0], strict=True)), tape.split(s, tape.factors[s][0])
+            for name, like in (pair for part in zeros for pair in part.items()):  # as if one more step followed
+                if plan.is_before(s, name):
+                    d[name].append(torch.zeros_like(like))
+        for name, grad in zip(plan.carried, grads[len(plan.outputs) :], strict=True):
+            d[name][0].copy_(grad)
+        run = Runners(plan.compile)
+        with exact_products(tape.summed[0].device):
+            for t in reversed(range(T)):
+                for s, stage, named, multiply, summed, takes, d_product, static in steps:
+                    received = [d[name] + ([outside[name][t]] if name in outside else []) for name in stage.gives]
+                    d.update({name: [] for name in stage.gives})
+                    inputs = [summed[t], *takes[t], *(grad for some in received for grad in some)]
+                    counts = tuple(len(some) for some in received)
+                    d_takes = run(retreat, s, [d_product[t]], inputs, counts=counts, **static)
+                    for name, grad in zip(named, d_takes, strict=True):
+                        if name in totals:
+                            totals[name] += grad
+                        else:
+                            d[name].append(grad)
+                    for name, part in tape.split(s, multiply(d_product[t])).items():
+                        d[name].append(part)
+            d_weights = [
+                (d_products[s].flatten(0, 1).t() @ tape.factors[s][:T].flatten(0, 1)).to(weight.dtype)
+                for s, weight in weights.items()
+            ]
+        d_first = [torch.stack([part.to(value.dtype) for part in d[name]]).sum(0) for name, value in first.items()]
+        d_source = d_products[0].to(tape.summed[0].dtype)
+        return None, d_source, None, None, None, *d_first, *d_weights, *totals.values(), *[None] * len(constants)
+
+
+def advance(
+    product: Tensor, *tensors: Tensor, function: Function, kind: Hashable, order: tuple[int, ...], shares: bool
+) -> Tensors:
+    """A stage's step: the product, plus the input's share, and what its function gives, in the order of its places."""
+    takes = tensors[:-1] if shares else tensors
+    product = product + tensors[-1] if shares else product.to(takes[0].dtype)
+    given = function(kind, product, *takes)
+    return product, *(given[k] for k in order)
+
+
+def retreat(
+    *tensors: Tensor, function: Function, kind: Hashable, wanted: tuple[bool, ...], counts: tuple[int, ...]
+) -> Tensors:
+    """Backward of `advance`: the gradients of the product and of what is `wanted` of what the function takes.
+
+    After product and takes come the gradients that each given value has received, so many as `counts` say.
+    """
+    flags = (True, *wanted)
+    takes = [tensor.detach().requires_grad_(flag) for tensor, flag in zip(tensors, flags, strict=False)]
+    with torch.enable_grad():
+        given = function(kind, *takes)
+    received = iter(tensors[len(takes) :])
+    outputs, grads = [], []
+    for value, count in zip(given, counts, strict=True):
+        grad = functools.reduce(torch.add, itertools.islice(received, count))
+        if value.requires_grad:
+            outputs.append(value)
+            grads.append(grad.to(value.dtype))
+    inputs = [take for take in takes if take.requires_grad]
+    return torch.autograd.grad(outputs, inputs, grads, allow_unused=True, materialize_grads=True)
+
+
+def replay(plan: Plan, source: Tensor, first: Any, weights: Any, trained: Any, constants: Any) -> Tensors:
+    """What `Unrolled` gives, by functions that autograd follows."""
+    values: dict[str, Tensor] = {**first, **trained}
+    outputs: dict[str, list[Tensor]] = {name: [] for name in plan.outputs}
+    for t, share in enumerate(source.unbind()):
+        values |= {name: value[t] for name, value in constants.items()}
+        for s, stage in enumerate(plan.stages):
+            product = torch.cat([values[name] for name in stage.factor], 1) @ weights[s].t()
+            given = stage.function(stage.kind, product if s else product + share, *map(values.get, stage.takes))
+            values |= zip(stage.gives, given, strict=True)
+        for name, steps in outputs.items():
+            steps.append(values[name])
+    return *map(torch.stack, outputs.values()), *(values[name] for name in plan.carried)
