@@ -35,9 +35,12 @@ function render(lab) {
   const readout = make("div", { class: "nl-readout" });
   const course = chart({ height: 170, label: "the unit's value along the text, for each memory", hover: (x) => look(x === null ? null : Math.round(x)), press: (x) => settle(Math.round(x)) });
   const rho = chart({ height: 170, label: "autocorrelation of the unit" });
+  const left = chart({ height: 170, label: "what was written into the unit at each character and is left at this one", press: (x) => settle(Math.round(x)) });
+  const kept = make("p", { class: "nl-quiet" }), retention = make("div", {}, make("h3", {}, "What is left of what was written"), left.node, kept);
   const times = make("div", { class: "nl-times" });
   lab.ended(course.end);
   lab.ended(rho.end);
+  lab.ended(left.end);
   lab.ended(() => panels.forEach(({ map }) => map.end()));
   if (lab.own) lab.hint("These networks run in this page: type your own text, or choose another network.");
   if (!lab.alone || lab.own) lab.hint("Drag over a phrase, or hold Shift with the arrow keys, to find the units that are on in it and off elsewhere.");
@@ -47,7 +50,7 @@ function render(lab) {
     make("div", { class: "nl-controls" }, unit, rule, of, characters, walk),
     columns, phrase, page, readout,
     make("div", { class: "nl-columns" },
-      make("div", {}, make("h3", {}, "Along the text"), course.node),
+      make("div", {}, make("h3", {}, "Along the text"), course.node), retention,
       make("div", {}, make("h3", {}, "How long it stays like itself"), rho.node, times)),
   );
 
@@ -132,7 +135,29 @@ function render(lab) {
       series: trace.memories.map((memory, m) => ({ label: name(memory), colour: lookOf(memory).colour, points: Array.from(rows[m], (value, t) => [t, value]) })),
       cursor: step,
     });
+    remains(step, each);
     tell(step, each);
+  }
+
+  /** Which characters wrote what the unit holds at this one. */
+  function remains(step, each) {
+    retention.hidden = !trace.cells;
+    if (!trace.cells) return;
+    const parts = trace.memories.map((_, m) => trace.left(m, each, step));
+    const most = Math.max(1e-3, ...parts.flatMap((part) => (part ? Array.from(part, Math.abs) : [])));
+    const named = (wanted) => trace.memories.filter((_, m) => Boolean(parts[m]) === wanted).map(name);
+    left.show({
+      x: { label: "character that wrote it", low: 0, high: Math.max(1, trace.length - 1) }, y: { label: "part of c", low: -most, high: most },
+      series: trace.memories.flatMap((memory, m) => (parts[m] ? [{ label: name(memory), colour: lookOf(memory).colour, points: Array.from(parts[m], (value, t) => [t, value]) }] : [])),
+      cursor: step,
+    });
+    const largest = (part) => {
+      const t = part.reduce((best, value, k) => (Math.abs(value) > Math.abs(part[best]) ? k : best), 0);
+      return `“${visible(trace.symbols[t])}” (character ${t + 1})`;
+    };
+    const biggest = trace.memories.flatMap((memory, m) => (parts[m] ? [`${name(memory)}: most is from ${largest(parts[m])}`] : []));
+    kept.textContent = [...(biggest.length ? [`At “${visible(trace.symbols[step])}” the parts sum to c. ${biggest.join("; ")}.`] : []),
+      ...(named(false).length ? [`Not defined for the ${named(false).join(", ")}, which does not leak by a forget gate of its own.`] : [])].join(" ");
   }
 
   function tell(step, each) {

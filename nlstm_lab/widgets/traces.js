@@ -42,6 +42,22 @@ function traceOf(lab) {
       gates ??= numbers(lab.get("gates"), "f2");
       return gates["ifgo".indexOf(name) * memories.length * units * length + at(m, unit) + step];
     },
+    /**
+     * What was written at each step up to this one, i·g, and is left there after the forget gates of all later steps: the
+     * parts sum to c. Null of a memory that does not leak by a gate of its own, such as the outer one of a Nested LSTM.
+     */
+    left(m, unit, step) {
+      if (!cells || !squashed[m]) return null;
+      const parts = new Float32Array(step + 1);
+      let kept = 1, sum = 0;
+      for (let t = step; t >= 0; t--) {
+        parts[t] = kept * this.gate("i", m, unit, t) * this.gate("g", m, unit, t);
+        kept *= this.gate("f", m, unit, t);
+        sum += parts[t];
+      }
+      const c = states[at(m, unit) + step];
+      return Math.abs(sum - c) <= 0.02 + 0.05 * Math.abs(c) ? parts : null; // gates are known to three digits
+    },
     label: (name) => labels.subarray(ORDER.indexOf(name) * length, (ORDER.indexOf(name) + 1) * length),
     saturated: (m) => lives.subarray(m * units, (m + 1) * units).filter((life) => life === 2).length,
     life: (m, unit) => LIVES[lives[m * units + unit]],
