@@ -44,7 +44,7 @@ def build() -> int:
     for path, text in sources().items():
         paths.write(SOURCE / path, text)
     print("building them with Sphinx", flush=True)
-    config = ["-c", str(catalogue.DOCS), "-b", "html", "-W", "--keep-going", "-E", "-j", "2"]
+    config = ["-c", str(catalogue.DOCS), "-b", "html", "-W", "--keep-going", "-E"]  # side by side, writers lost pages
     if code := sphinx([*config, "-d", str(SOURCE / ".doctrees"), str(SOURCE), str(BUILT)]):
         return code
     shutil.rmtree(SITE, ignore_errors=True)
@@ -66,10 +66,10 @@ def sources() -> dict[str, str]:
     names: dict[str, Any] = {
         "findings": catalogue.findings(),
         "order": catalogue.reading_order(),
-        "notebook_title": catalogue.title,
+        "listing": written.listed("notebooks/", "figures/"),
         "widgets": widgets(),
         "sections": gallery(),
-        "believe": re.sub(r"\[Evidence\]\(FINDINGS\.md#[^)]*\)", "", written.believe()),
+        "believe": written.believe("findings/{slug}.md"),
         "results": written.results(),
         "report": written._report()[0],
     }
@@ -81,8 +81,9 @@ def sources() -> dict[str, str]:
     for path, name in PAGES.items():
         text = (paths.root() / path).read_text(encoding="utf-8")
         pages[f"{name}.md"] = relinked(text)
-    head, _, tables = pages["verdicts.md"].partition("\n**")
-    pages["verdicts.md"] = f"{head}\n::::{{div}} nl-sortable\n\n**{tables}\n::::\n"
+    rules, _, tables = pages["verdicts.md"].partition("\n**")
+    title, rules = rules.split("# Verdicts", 1)
+    pages["verdicts.md"] = f"{title}# Verdicts\n\n::::{{div}} nl-sortable\n\n**{tables}\n::::\n\n## The rules\n{rules}"
     pages |= {f"findings/{one.slug}.md": finding(one) for one in catalogue.findings()}
     pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in execute.names()}
     return pages | {"reference/cli.md": command_line()}

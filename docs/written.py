@@ -78,12 +78,14 @@ def anchor(title: str) -> str:
     return "".join(letter for letter in title.lower().replace(" ", "-") if letter.isalnum() or letter in "-_")
 
 
-def believe() -> str:
-    """What to believe of each document, in one sentence with its number."""
-    chosen = {name: catalogue.findings()[place] for name, place in BELIEVE.items()}
-    return "".join(
-        f"- **{name}.** {one.believe} [Evidence](FINDINGS.md#{anchor(one.title)})\n" for name, one in chosen.items()
-    )
+def believe(place: str = "FINDINGS.md#{anchor}") -> str:
+    """What to believe of each document, with its numbers; place: where the evidence is, of a finding."""
+    lines = []
+    for name, number in BELIEVE.items():
+        one = catalogue.findings()[number]
+        evidence = place.format(slug=one.slug, anchor=anchor(one.title))
+        lines.append(f"- **{name}.** {one.believe} [Evidence]({evidence})\n")
+    return "".join(lines)
 
 
 def results() -> str:
@@ -139,15 +141,22 @@ def verdicts() -> str:
 
 def listing() -> str:
     """notebooks/README.md."""
+    return LISTING + listed("", "../figures/")
+
+
+def listed(notebooks: str, figures: str) -> str:
+    """A row a notebook: its name and title, a figure, the verdicts that fall there; with these folders in its links."""
     made_in = catalogue.notebooks_by_figure()
     lines = []
     for name in catalogue.reading_order():
         own = [figure for figure, notebook in made_in.items() if notebook == name]
         shown = next((figure for figure in own if (paths.figures() / f"{figure}.png").is_file()), "")
-        picture = f'<a href="{name}.ipynb"><img src="../figures/{shown}.png" width="240" alt=""></a>' if shown else ""
+        picture = f"[![{shown}]({figures}{shown}.png)]({notebooks}{name}.ipynb)" if shown and notebooks else ""
+        if shown and not notebooks:  # GitHub shows a picture as wide as this
+            picture = f'<a href="{name}.ipynb"><img src="{figures}{shown}.png" width="240" alt=""></a>'
         title = catalogue.title(name).replace("|", "\\|")
-        lines.append(f"| [{name}]({name}.ipynb)<br>{title} | {picture} | {catalogue.tally(name)} |\n")
-    return LISTING + "".join(lines)
+        lines.append(f"| [{name}]({notebooks}{name}.ipynb)<br>{title} | {picture} | {catalogue.tally(name)} |\n")
+    return "".join(lines)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,14 @@
 // head to sort by it, type or choose a verdict to filter.
 for (const cell of document.querySelectorAll(".cell_output td"))
   cell.classList.toggle("nl-sentence", cell.textContent.length > 60);
+const WORDS = [["nl-holds", /holds?|match/], ["nl-fails", /fails?|differs/], ["nl-between", /inconclusive|close/]];
+for (const cell of document.querySelectorAll(".nl-sortable td:last-child, .nl-listed td:last-child"))
+  cell.replaceChildren(...cell.textContent.split(/(, | \/ )/).map((part) => {
+    const word = document.createElement("span");
+    word.textContent = part;
+    word.className = WORDS.find(([, pattern]) => pattern.test(part))?.[0] ?? "";
+    return word;
+  }));
 for (const part of document.querySelectorAll(".nl-sortable")) {
   const rows = () => [...part.querySelectorAll("tbody tr")];
   const box = document.createElement("div");

@@ -53,7 +53,6 @@ class LabWidget(anywidget.AnyWidget):
 
     paper = traitlets.Dict().tag(sync=True)  # what `paper.js` makes caption, citation and call of
     picture = traitlets.Bytes().tag(sync=True)  # the static figure, when a browser asks for it
-    table = traitlets.Unicode().tag(sync=True)  # likewise, for LaTeX
     asked = traitlets.Int(0).tag(sync=True)  # how often the browser has changed an input
     answered = traitlets.Int(0).tag(sync=True)  # which of those changes the results belong to
     progress = traitlets.Dict().tag(sync=True)  # share and doing, of a computation that takes long
@@ -102,14 +101,12 @@ class LabWidget(anywidget.AnyWidget):
             picture = self._png()
         except LabError:  # there is nothing to draw: the page itself says so
             picture = b""
-        state = {"_looks": self._looked(), **self.shown()}
-        if self.snippet:
-            state |= {"picture": picture, "table": pages.table(self.made_of)}
+        state = {"_looks": self._looked(), **self.shown(), **({"picture": picture} if self.snippet else {})}
         return pages.write(Path(path), self.title, state, pages.script(self.scripts, alone=True), picture)
 
     def shown(self) -> dict[str, Any]:
         """All that a page is made of: results and the inputs that they belong to, by name, bytes among them."""
-        skipped = {"picture", "table", "asked", "answered", "progress", "error", "layout", "tabbable", "tooltip"}
+        skipped = {"picture", "asked", "answered", "progress", "error", "layout", "tabbable", "tooltip"}
         known = {name: getattr(self, name) for name in self.keys if not name.startswith("_") and name not in skipped}
         return known | self.settled
 
@@ -199,7 +196,6 @@ class LabWidget(anywidget.AnyWidget):
         if content == "picture":
             try:
                 self.picture = self._png()
-                self.table = self.table or pages.table(self.made_of)
             except LabError as error:
                 self.error = str(error)
         if content == "cancel":

@@ -1,4 +1,4 @@
-"""A widget's script; the widget as a page that needs nothing; what a paper takes: caption, citation, call, table.
+"""A widget's script; the widget as a page that needs nothing; what a paper takes: caption, citation, call.
 
 There is no bundler: one module is the text of the shared files `page/*.js`, then the widget's own, then a line that
 hands its `render` to whoever shows it. Colour maps are those of the figures.
@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
 
-from nlstm_lab import paths, runs, targets
+from nlstm_lab import paths
 from nlstm_lab.figures.style import DIVERGING, MEMORIES, MODELS, NORMS, OPERATIONS, STRENGTH
-from nlstm_lab.runs import Run
 
 SHARED = ("dom.js", "colours.js", "text.js", "chart.js", "paper.js", "frame.js")
 EXPORT = "export default { render: ({ model, el }) => start(model, el, render) };\n"
@@ -33,29 +31,6 @@ DARK_STRENGTH, DARK_DIVERGING = (LinearSegmentedColormap.from_list("dark", each)
 
 # nothing may be fetched, whatever a text or a name in the state says
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<style>
-{style}
-</style>
-</head>
-<body class="nl-page">
-<main id="widget"></main>
-<noscript><img alt="{title}" src="data:image/png;base64,{picture}"></noscript>
-<script type="application/json" id="state">{state}</script>
-<script type="module">
-{script}
-</script>
-</body>
-</html>
-"""
 
 
 @cache
@@ -91,7 +66,7 @@ def _shades(colours: Colormap) -> list[str]:
 def write(path: Path, title: str, state: dict[str, Any], script: str, picture: bytes) -> Path:
     """Write the page; LabError: it cannot be written."""
     said = json.dumps(_finite(state), default=_bytes, ensure_ascii=False, allow_nan=False)
-    content = PAGE.format(
+    content = read("page/page.html").format(
         policy=POLICY,
         title=escape(title),
         style=read("page/widgets.css"),
@@ -128,15 +103,3 @@ def about(widget: Any) -> dict[str, Any]:
         loads[name] = {"load": call, "commit": run.result.get("commit", "")[:10]}
     known = {name: getattr(widget, name) for name in ("title", "caption", "snippet")}
     return {**known, "version": version("nlstm-lab"), "runs": loads} if widget.snippet else {}
-
-
-def table(shown: Mapping[str, Run]) -> str:
-    """The rows of the documents' tables that these runs are of, printed beside ours, for LaTeX; "" without any."""
-    known = targets.verdicts(runs.table(""))
-    known = known[known["kind"].eq("number")].set_index(["document", "place", "subject"])
-    rows = known.index.isin(known.index[known["experiment"].isin({run.experiment.name for run in shown.values()})])
-    if not rows.any():
-        return ""
-    measured = pd.concat([runs.table(name) for name in known.loc[rows, "experiment"].unique()])
-    judged = targets.verdicts(measured)
-    return targets.booktabs(judged[judged["kind"].eq("number")][rows].assign(verdict=""))

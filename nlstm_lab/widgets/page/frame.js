@@ -107,7 +107,7 @@ function start(model, el, render) {
   const paper = paperOf(model, alone);
   if (paper) {
     notes.before(paper);
-    for (const name of ["picture", "table"]) listen(name, paper.show);
+    listen("picture", paper.show);
     const caption = make("p", {}, alone ? paper.caption() : "");
     notes.append(caption);
     for (const name of Object.keys(model.get("_looks") ?? {})) listen(name, () => { caption.textContent = paper.caption(); });

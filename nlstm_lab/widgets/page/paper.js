@@ -1,5 +1,4 @@
-// What a paper takes from a widget: the caption, the citation and the call that draws what is shown, the printed numbers
-// of its experiments beside ours, and the picture.
+// What a paper takes from a widget: the caption, the citation and the call that draws what is shown, and the picture.
 
 /** A value as Python writes it. */
 function literal(value) {
@@ -24,7 +23,7 @@ function paperOf(model, alone) {
   };
   const plain = (words) => words.replace(/[\\{}$&#%_^~]/g, (sign) => ({ "\\": "\\textbackslash{}", "^": "\\^{}", "~": "\\~{}" })[sign] ?? `\\${sign}`);
   const bibtex = () => `@misc{nlstm_lab,\n  author = {{The nlstm\\_lab developers}},\n  title = {${plain(about.title)}},\n  howpublished = {nlstm\\_lab, version ${about.version}},\n  note = {${plain(caption())}},\n  year = {2026}\n}`;
-  const texts = { Caption: caption, BibTeX: bibtex, Python: () => `import nlstm_lab as lab\nfigure = ${filled(about.snippet, literal)}`, LaTeX: () => model.get("table") ?? "" };
+  const texts = { Caption: caption, BibTeX: bibtex, Python: () => `import nlstm_lab as lab\nfigure = ${filled(about.snippet, literal)}` };
 
   const rows = Object.entries(texts).map(([name, text]) => {
     const box = make("textarea", { readonly: true, spellcheck: "false" });
@@ -39,12 +38,11 @@ function paperOf(model, alone) {
   });
   const picture = make("a", { download: `${about.title.replaceAll(" ", "_")}.png`, hidden: true }, "Picture (PNG) of what was shown last");
   const show = () => {
-    rows.at(-1).fill();
     const bytes = model.get("picture");
     picture.hidden = !bytes?.byteLength;
     if (bytes?.byteLength) picture.href = URL.createObjectURL(new Blob([bytes], { type: "image/png" }));
   };
-  const fill = () => { rows.slice(0, -1).forEach((row) => row.fill()); show(); };
+  const fill = () => { rows.forEach((row) => row.fill()); show(); };
   const node = make("details", { class: "nl-yours", toggle: () => { if (node.open) { fill(); if (!alone) model.send("picture"); } } },
     make("summary", {}, "Copy for a paper"), ...rows.map((row) => row.node), picture);
   node.caption = caption;
