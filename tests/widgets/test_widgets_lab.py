@@ -55,18 +55,6 @@ def test_the_explorer_holds_the_trace() -> None:
 
 
 @pytest.mark.slow
-def test_the_explorer_tells_recorded_timescales() -> None:
-    run = lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small")
-    widget = lab.widgets.CellExplorer(run, TEXT)
-    known = np.frombuffer(widget.known, "<f4").reshape(2, 3, 2, 150)
-    excerpt = lab.datasets.Excerpt("ptb", "valid", 30_000)
-    record = lab.probes.timescales(run.model(), excerpt)
-    row = record[(record.memory == "outer") & (record.unit == 7) & (record.value == "tanh")].iloc[0]
-    np.testing.assert_allclose(known[1, :, 1, 7], row[["timescale", "low", "high"]].to_numpy(float), rtol=1e-5)
-    assert widget.known_on == "30,000 characters of ptb (valid)"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [GRU, lab.LSTM, lab.NestedLSTM])
 def test_what_an_earlier_text_began_with_is_not_read_again(kind, monkeypatch) -> None:
     """Whoever types waits for what is new alone, and gets what reading it all would give."""
@@ -115,6 +103,10 @@ def test_the_page_of_a_unit_is_what_was_recorded_of_it(tmp_path) -> None:
     run = lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small")
     excerpt = lab.datasets.Excerpt("ptb", "valid", 30_000)
     widget = lab.widgets.CellExplorer(run, TEXT, unit=7)
+    assert widget.known_on == "30,000 characters of ptb (valid)"
+    known = np.frombuffer(widget.known, "<f4").reshape(2, 3, 2, 150)[1, :, 1, 7]
+    measured = lab.probes.timescales(run.model(), excerpt).query("memory == 'outer' and unit == 7 and value == 'tanh'")
+    np.testing.assert_allclose(known, measured[["timescale", "low", "high"]].to_numpy(float)[0], rtol=1e-5)
     record = lab.probes.units(run.model(), excerpt)
     row = record[(record.memory == "outer") & (record.unit == 7)].iloc[0]
     place = widget.memories.index("outer") * 150 + 7

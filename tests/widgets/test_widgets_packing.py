@@ -52,20 +52,6 @@ def test_three_digits_of_whatever_matters_come_back(read, mode, window):
         assert np.abs(values - true)[~strong].max() <= 1e-6 * np.abs(true).max()
 
 
-def test_the_future_is_not_sent(read):
-    raw = packed(read())["codes"]
-    length = 36
-    assert len(raw) == 2 * 2 * length * (length + 1) // 2
-
-
-def test_a_position_without_a_target_stays_empty(read):
-    data = read(target="true")  # of the last character the next is not known
-    about = packed(data)["networks"]
-    assert about[0]["largest"][-1] is None
-    assert about[0]["target"][-1] == ""
-    assert np.isnan(again(data)["gru"][-1]).all()
-
-
 def test_words_and_looks_are_plain_json_in_the_order_of_every_figure(read):
     data = read()
     told = json.loads(json.dumps(described(data), allow_nan=False))
@@ -76,3 +62,11 @@ def test_words_and_looks_are_plain_json_in_the_order_of_every_figure(read):
     assert told["word"][6] == "hid"
     assert told["known"][5:9] == [0, 1, 2, 3]
     assert np.shape(told["networks"][1]["predictions"]) == (36, 3)
+
+
+def test_the_future_is_not_sent_and_a_position_without_a_target_is_empty(read):
+    length, data = 36, read(target="true")  # of the last character the next is not known
+    held = packed(data)
+    assert len(held["codes"]) == 2 * 2 * length * (length + 1) // 2
+    assert (held["networks"][0]["largest"][-1], held["networks"][0]["target"][-1]) == (None, "")
+    assert np.isnan(again(data)["gru"][-1]).all()
