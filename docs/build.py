@@ -44,7 +44,7 @@ def build() -> int:
     for path, text in sources().items():
         paths.write(SOURCE / path, text)
     print("building them with Sphinx", flush=True)
-    config = ["-c", str(catalogue.DOCS), "-b", "html", "-W", "--keep-going", "-E"]  # side by side, writers lost pages
+    config = ["-c", str(catalogue.DOCS), "-b", "html", "-W", "--keep-going", "-E"]
     if code := sphinx([*config, "-d", str(SOURCE / ".doctrees"), str(SOURCE), str(BUILT)]):
         return code
     shutil.rmtree(SITE, ignore_errors=True)

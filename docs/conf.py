@@ -46,13 +46,21 @@ html_theme_options = {
 }
 
 
+KNOWN_AS = {"dots": r"\ldots", "Big": r"\big", "iff": r"\Leftrightarrow"}  # commands that docutils' MathML lacks
+
+
+def _mathml(tex: str, as_block: bool) -> str:
+    known = re.sub(r"\\(dots|Big|iff)(?![a-zA-Z])", lambda name: KNOWN_AS[name[1]], tex)
+    return str(tex2mathml(known, as_block=as_block))
+
+
 def _inline(translator: Any, node: Any) -> None:
-    translator.body.append(tex2mathml(node.astext(), as_block=False))
+    translator.body.append(_mathml(node.astext(), as_block=False))
     raise SkipNode
 
 
 def _display(translator: Any, node: Any) -> None:
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    translator.body.append(f'<div class="math">{_mathml(node.astext(), as_block=True)}</div>')
     raise SkipNode
 
 
