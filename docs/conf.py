@@ -46,11 +46,11 @@ html_theme_options = {
 }
 
 
-KNOWN_AS = {"dots": r"\ldots", "Big": r"\big", "iff": r"\Leftrightarrow"}  # commands that docutils' MathML lacks
+KNOWN_AS = {"dots": r"\ldots", "Big": "", "big": "", "iff": r"\Leftrightarrow"}  # commands that docutils' MathML lacks
 
 
 def _mathml(tex: str, as_block: bool) -> str:
-    known = re.sub(r"\\(dots|Big|iff)(?![a-zA-Z])", lambda name: KNOWN_AS[name[1]], tex)
+    known = re.sub(r"\\(dots|Big|big|iff)(?![a-zA-Z])", lambda name: KNOWN_AS[name[1]], tex)
     return str(tex2mathml(known, as_block=as_block))
 
 

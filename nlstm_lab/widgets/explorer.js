@@ -218,6 +218,7 @@ function render(lab) {
   }
 
   lab.watch(["states", "pages", "contrasts", "span"], settled(arrived, 0));
+  lab.watch(["passages"], framed(() => all()));
   const linked = (event) => { // #unit-inner-106 in the notebook around
     const [, memory, each] = /#unit-(.+)-(\d+)$/.exec(decodeURIComponent(event.target.closest?.("a")?.hash ?? "")) ?? [];
     if (!trace.memories.includes(memory) || Number(each) >= trace.units) return;

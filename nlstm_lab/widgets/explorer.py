@@ -13,7 +13,7 @@ from nlstm_lab import probes
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import NestedLSTMCell
 from nlstm_lab.datasets import Excerpt
-from nlstm_lab.errors import UsageError
+from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures.activations import activation_frame, cell_activations
 from nlstm_lab.models import Network
 from nlstm_lab.probes import decoding
@@ -29,6 +29,7 @@ RUNNING = 3  # networks that a page runs itself, at most
 LARGEST = 500_000  # parameters that a page holds of a network: a megabyte
 FIRST = "since_space"  # what the unit that is shown first follows
 LABELS = ("position_in_word", "since_space", "in_quotation", "in_bracket")
+QUOTED = 5000  # characters of the free text
 LONG = Excerpt("ptb", "valid", 30_000)  # where timescales were measured: a few hundred characters hold none
 
 Array = NDArray[Any]
@@ -83,6 +84,7 @@ class CellExplorer(ReadingWidget):
     reasons = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # why a timescale is not known
     known_on = traitlets.Unicode().tag(sync=True)
     pages = traitlets.Dict().tag(sync=True)  # `units.recorded`
+    passages = traitlets.Dict().tag(sync=True)  # of `unit` by memory, in the text that is shipped; see `_quoted`
     contrasts = traitlets.Bytes().tag(sync=True)  # f4 [CONDITIONS, memory, unit] of the span, or empty
     labels = traitlets.Bytes().tag(sync=True)  # f4 [LABELS and surprise, time]
     surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next
@@ -134,6 +136,21 @@ class CellExplorer(ReadingWidget):
         if run not in self._known:
             self._known[run] = recorded(self._networks, run, self._excerpt, memories, size)
         return self._known[run]
+
+    def _on_message(self, widget: Any, content: Any, buffers: Any) -> None:
+        if content == "passages":
+            self.passages = self._quoted()
+        else:
+            super()._on_message(widget, content, buffers)
+
+    def _quoted(self) -> dict[str, Any]:
+        """Where the shown unit is highest and lowest in the text that is shipped: the corpus is not here."""
+        network, text = self._networks[self.settled["run"]], probes.free_text()[:QUOTED]
+        try:
+            found = {name: probes.passages(network, text, name, self.unit).to_dict("records") for name in self.memories}
+        except LabError:  # the network does not know its letters
+            found = {}
+        return {"unit": self.unit, "on": f"{QUOTED:,} characters of Wikipedia's “Apollo 11”", "found": found}
 
     def _span(self, run: str, text: str, span: list[int], memories: list[str]) -> dict[str, Any]:
         """How much each unit differs inside the span from outside: of the network, untrained, and on shuffled text."""
@@ -190,6 +207,8 @@ class CellExplorer(ReadingWidget):
             squashed = self._of_cells(trace, memories)["squashed"]
             networks[run] = about | {"records": records, "memories": memories, "squashed": squashed, "fresh": fresh}
         state |= {"pages": quoted(self.pages, rows)}
+        if self.pages and not self.pages["text"]:
+            state["passages"] = self._quoted()
         if shown in networks:
             return {**state, "networks": networks, "runs": list(networks)}
         return {**state, "_looks": {name: kind for name, kind in self._looked().items() if name not in self.inputs}}

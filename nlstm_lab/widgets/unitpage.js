@@ -27,10 +27,22 @@ function unitPage(lab, go) {
         make("dl", { class: "nl-facts-list" }, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, ...[value].flat())])),
         histogram(of)),
       moves && quoted ? make("div", { class: "nl-columns" }, passages("Where it is highest", all, of, 0), passages("Where it is lowest", all, of, 1)) : "",
-      ...(!moves || quoted ? [] : [make("p", { class: "nl-quiet" },
-        lab.alone ? "The corpus may not be published: a page holds the passages of the unit that it was written for." : "The passages are not shown, since the corpus is not here: `nlstm-lab data` says how to get it.")]),
+      ...(!moves || quoted ? [] : free(trace.memories[m], unit)),
     );
   };
+
+  /** The passages of a text that is shipped: the corpus of the records may not be. */
+  function free(memory, unit) {
+    const { unit: of, on, found } = lab.get("passages") ?? {}, rows = of === unit ? found[memory] : undefined;
+    if (!rows) {
+      if (of !== unit) lab.send("passages");
+      return [make("p", { class: "nl-quiet" }, lab.alone || of === unit ? "Passages are held of the unit that this page was written for." : "Looking for passages …")];
+    }
+    const line = ({ before, symbol, after, place, value, ties }) => make("li", {}, make("code", {}, before, make("span", { class: "nl-peak" }, symbol), after),
+      make("span", { class: "nl-quiet" }, ` ${fixed(value, 2)} at ${place.toLocaleString("en")}${ties > 1 ? `, one of ${ties.toLocaleString("en")} places alike` : ""}`));
+    const list = (extreme) => make("div", {}, make("h3", {}, `Where it is ${extreme}`), make("ol", { class: "nl-passages" }, ...rows.filter((row) => row.extreme === extreme).map(line)));
+    return [make("div", { class: "nl-columns" }, list("highest"), list("lowest")), make("p", { class: "nl-quiet" }, `In ${on}: the corpus of these records may not be published.`)];
+  }
 
   function time(trace, m, unit, of) {
     const known = trace.timescale(m, unit, "tanh");
