@@ -9,7 +9,6 @@ import pytest
 
 import nlstm_lab
 from nlstm_lab import cli, experiments, paths, runs
-from nlstm_lab.errors import DamagedFile
 
 Say = tuple[int, str, str]
 
@@ -46,25 +45,48 @@ def sentence(err: str) -> str:
     return err
 
 
-def test_an_unknown_experiment_is_answered_with_those_there_are(say):
-    code, _, err = say("train", "ptb_char_nlstn")
-    assert code == 2
-    assert "ptb_char_nlstm" in sentence(err)
-
-
 @pytest.mark.parametrize(
-    ("words", "meant"),
+    ("words", "told"),
     [
-        (("train", "ptb_char_nlstn"), "ptb_char_nlstm"),
-        (("data", "check", "text9"), "text8"),
-        (("figures", "12_cell_activation"), "12_cell_activations"),
-        (("figures", "12", "-p", "sede=1"), "seeds"),
+        (("train", "ptb_char_nlstn"), "did you mean ptb_char_nlstm?"),
+        (("data", "check", "text9"), "did you mean text8?"),
+        (("figures", "12_cell_activation"), "did you mean 12_cell_activations?"),
+        (("figures", "77"), "12_cell_activations"),
+        (("figures", "12", "-p", "sede=1"), "did you mean seeds?"),
+        (("figures", "12", "-p", "seeds=several"), "seeds"),
+        (("figures", "12", "-p", "scale"), "name=value"),
+        (("train", "ptb_char_nlstm", "--scale", "huge"), "smoke"),
+        (("train", "mnist_nlstm", "--corpus", "mine.txt"), "corpus"),
+        (("experiments", "zzz*"), "no experiment matches 'zzz*'"),
     ],
 )
-def test_a_name_that_is_nearly_one_is_answered_with_it(say, words, meant):
-    code, _, err = say(*words)
+def test_what_is_not_there_is_answered_in_one_sentence(say, words, told):
+    code, out, err = say(*words)
+    assert (code, out) == (2, "")
+    assert told in sentence(err)
+
+
+def test_a_cell_may_not_take_half_a_second(say):
+    code, _, err = say("figures", "12", "--timeout", "0.5")
     assert code == 2
-    assert f"did you mean {meant}?" in sentence(err)
+    assert "--timeout" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_a_seed_may_be_a_date_and_is_refused_above_what_torch_takes(say, elsewhere):
+    words = ("train", "ptb_char_lstm1", "--scale", "smoke", "--device", "cpu", "--seed")
+    assert say(*words, "20261126073000")[0] == 0
+    assert runs.load("ptb_char_lstm1", 20261126073000, "smoke").seed == 20261126073000
+    code, _, err = say(*words, "99999999999999999999")
+    assert (code, "seed" in sentence(err)) == (2, True)
+
+
+def test_text_is_printed_as_it_is(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "400")
+    text = "see [1] and [/2], [bold]not[/bold] :smile: [link=x]"
+    cli.tables.show((text, "b"), [(text, "c")])
+    assert capsys.readouterr().out.count(text) == 2
 
 
 def test_the_version_is_that_of_the_package(say):
@@ -91,13 +113,6 @@ def test_a_wrong_notebook_number_is_answered_before_papermill_is_imported():
     assert told.stdout == "set()\n"
 
 
-def test_an_unknown_scale_is_answered_with_those_there_are(say):
-    code, _, err = say("train", "ptb_char_nlstm", "--scale", "huge")
-    assert code == 2
-    assert "smoke" in sentence(err)
-    assert "paper" in err
-
-
 def test_a_negative_seed_and_an_unknown_device_are_refused(say, elsewhere):
     code, _, err = say("train", "ptb_char_lstm2", "--seed", "-1")
     assert (code, "seed" in sentence(err)) == (2, True)
@@ -113,39 +128,6 @@ def test_a_missing_data_set_says_how_to_get_it(say, elsewhere):
     assert "NLSTM_LAB_DATA" in err
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [("nonsense=1", "nonsense"), ("seeds=several", "seeds"), ("scale", "name=value")],
-)
-def test_wrong_notebook_parameters_are_refused(say, given, told):
-    code, _, err = say("figures", "12", "-p", given)
-    assert code == 2
-    assert told in sentence(err)
-
-
-def test_an_unknown_notebook_is_answered_with_those_there_are(say):
-    code, _, err = say("figures", "77")
-    assert code == 2
-    assert "12_cell_activations" in sentence(err)
-
-
-def test_a_truncated_weights_file_is_named(elsewhere):
-    weights = elsewhere / "weights.safetensors"
-    weights.write_bytes(weights.read_bytes()[:1000])
-    run = runs.load("ptb_char_nlstm", seed=int(elsewhere.name[-1]), scale="small")
-    with pytest.raises(DamagedFile, match=r"weights\.safetensors"):
-        run.model()
-
-
-def test_a_text_with_foreign_characters_is_refused_by_name(elsewhere):
-    from nlstm_lab import probes
-    from nlstm_lab.errors import UsageError
-
-    model = runs.load("ptb_char_nlstm", seed=int(elsewhere.name[-1]), scale="small").model()
-    with pytest.raises(UsageError, match="'É'"):
-        probes.trace(model, "École")
-
-
 @pytest.mark.slow
 def test_figures_that_cannot_be_written_are_one_sentence(elsewhere, monkeypatch):
     """A file in the folder's place keeps even root from writing there."""
@@ -159,12 +141,6 @@ def test_figures_that_cannot_be_written_are_one_sentence(elsewhere, monkeypatch)
     with pytest.raises(LabError, match="figures"):
         figures.save(figure, "nlstm_fig1_architecture")
     plt.close(figure)
-
-
-def test_debug_shows_the_traceback(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["nlstm-lab", "train", "nobody", "--debug"])
-    with pytest.raises(experiments.base.UsageError):
-        cli.main()
 
 
 @pytest.mark.slow
@@ -197,20 +173,3 @@ def test_a_text_of_ones_own_trains_and_its_network_knows_its_symbols(elsewhere, 
     vocabulary = runs.load(experiment, seed=0).model().vocabulary
     assert vocabulary is not None
     assert "".join(vocabulary.symbols) == " abcdehmnost"
-
-
-def test_a_task_without_a_text_takes_no_corpus(say, elsewhere):
-    code, _, err = say("train", "mnist_nlstm", "--corpus", "mine.txt")
-    assert code == 2
-    assert "corpus" in sentence(err)
-
-
-def test_folders_named_where_they_are_anyway_are_no_trial(elsewhere, monkeypatch):
-    monkeypatch.setenv("NLSTM_LAB_RUNS", str(paths.root() / "data" / "runs"))
-    assert paths.redirected() == []
-
-
-def test_a_pattern_without_experiments_is_refused(say):
-    code, out, err = say("experiments", "zzz*")
-    assert (code, out) == (2, "")
-    assert "no experiment matches 'zzz*'" in sentence(err)

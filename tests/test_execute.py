@@ -60,21 +60,6 @@ def tell_processes(path: Path) -> str:
     return f"import os, pathlib\npathlib.Path({str(path)!r}).write_text(f'{{os.getpid()}} {{os.getppid()}}\\n')"
 
 
-def wait_in_the_third_file(path: Path) -> str:
-    """A cell after which the third file of a figure is written and not yet named: there `tell_processes`, and wait."""
-    return f"""
-import itertools, time
-from nlstm_lab import paths
-flush, brought = paths.flush, itertools.count(1)
-def waiting(folder_or_file):
-    if next(brought) == 5:  # of each file its content, then the folder with its name
-        {tell_processes(path).replace(chr(10), "; ")}
-        time.sleep(3600)
-    flush(folder_or_file)
-paths.flush = waiting
-"""
-
-
 def command(*words: str) -> subprocess.Popen[str]:
     """`nlstm-lab figures` in a process group of its own, as a terminal starts it."""
     environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent)}
@@ -268,42 +253,6 @@ def test_ctrl_c_ends_its_kernels_and_keeps_what_was_finished(write: Write, tmp_p
     assert "Traceback" not in said
     assert left_behind() == ["10_a.ipynb"]
     until(lambda: not any(map(runs, processes(tmp_path / "processes"))))
-
-
-@pytest.mark.slow
-@pytest.mark.soak
-def test_killed_in_the_middle_of_a_figure_it_ends_at_the_bytes_of_one_that_was_not(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two at a time, after a start that was killed; against one notebook after the other."""
-    drawn = {name: DRAWN[name] for name in ("10_a", "11_b")}
-    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path / "alone"))
-    for name, cell in drawn.items():
-        execute.execute(write(name, cell))
-    expected = bytes_of(paths.figures())
-    expected.pop("manifest.json", None)
-    assert len(expected) == 2 * 5
-
-    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path / "killed"))
-    for path in paths.executed().glob("*"):
-        path.unlink()
-    write("11_b", wait_in_the_third_file(tmp_path / "processes"), drawn["11_b"])
-    process = command("--workers", "1")
-    until(lambda: processes(tmp_path / "processes"), process)
-    process.kill()
-    process.communicate()
-    until(lambda: not any(map(runs, processes(tmp_path / "processes"))))  # kernels end by themselves
-    assert left_behind() == ["10_a.ipynb"]
-    assert [name for name in left_behind(paths.figures()) if name.startswith(".")]
-
-    write("11_b", drawn["11_b"])
-    process = command("--workers", "2")
-    said = process.communicate()[0]
-    assert process.returncode == 0, said
-    assert left_behind() == ["10_a.ipynb", "11_b.ipynb"]
-    found = bytes_of(paths.figures())
-    assert {name: found[name] for name in expected} == expected
-    assert sorted(found) == sorted([*expected, "manifest.json"])
 
 
 @pytest.mark.soak

@@ -48,14 +48,10 @@ def saved(name: str) -> list[str]:
     ]
 
 
-def test_there_are_notebooks() -> None:
-    assert NAMES
-
-
 def test_numbers_are_two_digits_and_stand_for_one_notebook() -> None:
+    assert NAMES
     assert all(re.fullmatch(r"\d\d_[a-z0-9_]+", name) for name in NAMES)
-    numbers = [name[:2] for name in NAMES]
-    assert len(set(numbers)) == len(numbers)
+    assert len({name[:2] for name in NAMES}) == len(NAMES)
 
 
 @each

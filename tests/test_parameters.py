@@ -205,18 +205,6 @@ def test_a_given_parameter_draws_elsewhere_as_the_command_says_and_on_request_in
 
 
 @pytest.mark.slow
-def test_what_names_no_parameters_is_replaced_and_named(drawn: dict[str, bytes], shell: InteractiveShell) -> None:
-    """A figure of before, or one that is to be drawn with today's parameters from now on."""
-    sidecar = paths.figures() / f"{FIGURE}.json"
-    record = json.loads(sidecar.read_text())
-    del record["parameters"]
-    sidecar.write_text(json.dumps(record))
-    run(shell, PARAMETERS.replace("to be", "not to be"), *CELLS[:2])
-    assert not trials()
-    assert json.loads(sidecar.read_text())["parameters"]["text"] == "not to be"
-
-
-@pytest.mark.slow
 def test_in_a_workspace_everything_is_replaced(
     drawn: dict[str, bytes], shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

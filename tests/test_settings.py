@@ -11,30 +11,13 @@ from nlstm_lab.datasets.corpora import TextSource
 from nlstm_lab.datasets.text import NestedLanguage
 from nlstm_lab.errors import UsageError
 
+CHARACTERS = (
+    "optimizer=Adam clip=norm clip_norm=-1 clip_norm=0 clip_norm=NaN learning_rate=abc learning_rate=true epochs=0 "
+    "epochs=1.5 epochs=null updates_per_epoch=-1 hidden_size=x output_bias=one output_weight=uniform length=x "
+    "evaluation=stream normalization=Text8 corpus=1984"
+)
 WRONG = [
-    *(
-        ("ptb_char_nlstm", variation)
-        for variation in (
-            "optimizer=Adam",
-            "clip=norm",
-            "clip_norm=-1",
-            "clip_norm=0",
-            "clip_norm=NaN",
-            "learning_rate=abc",
-            "learning_rate=true",
-            "epochs=0",
-            "epochs=1.5",
-            "epochs=null",
-            "updates_per_epoch=-1",
-            "hidden_size=x",
-            "output_bias=one",
-            "output_weight=uniform",
-            "length=x",
-            "evaluation=stream",
-            "normalization=Text8",
-            "corpus=1984",
-        )
-    ),
+    *(("ptb_char_nlstm", variation) for variation in CHARACTERS.split()),
     ("autocomplete_nlstm", "normalization=Text8"),
     ("textgen_nlstm", "batch_size=0"),
     ("poetry_nlstm", "start=Zero"),
