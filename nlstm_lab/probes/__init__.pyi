@@ -62,4 +62,3 @@ from .unit_statistics import passages as passages
 from .unit_statistics import units as units
 from .words import context_accuracy as context_accuracy
 from .words import repetition as repetition
-from .words import suggestions as suggestions

@@ -43,18 +43,17 @@ def fixed_points(
 
     Args:
         model: A network whose step is smooth: one without boundaries or a clock.
-        text: Where the search starts: at states evenly spread over it.
+        text: The search starts at states evenly spread over it.
         constant: The symbol that is read, or its code; None for the mean of the inputs along the text.
         starts: How many states.
         steps: Of the minimization (Levenberg-Marquardt), from each.
 
     Returns:
-        Dimensions point, memory (memories and hidden states), unit and mode, the slowest first. Variables: `state`
-        (point, memory, unit); `speed`, the length of F(s) - s, `kind` (fixed, slow or moving) and `starts` that came
-        there (point); `eigenvalue` (point, mode, part: real, imaginary) and `timescale` in steps, infinite where a mode
-        does not shrink (point, mode);
-        `share` of each memory in a mode, its participation (point, mode, memory). Attribute `step`: the median length
-        of a step along the text.
+        Dimensions point, memory (memories and hidden states), unit and mode, the slowest first. `state` (point, memory,
+        unit); `speed`, the length of F(s) - s, `kind` (fixed, slow or moving) and `starts` that came there (point);
+        `eigenvalue` (point, mode, part), `timescale` in steps, infinite where a mode does not shrink (point, mode), and
+        `share` of each memory in a mode (point, mode, memory). Attribute `step`: the median length of one along the
+        text.
 
     Raises:
         UsageError: The network chooses when to move, or the text is shorter than the starts.

@@ -16,7 +16,7 @@ where h~ reaches the output m = o tanh(c) through every gate of m and, if m nest
 K = dm / dx~ is the same with the input's matrices W instead of U. U_f is weight_hh's block of the gate f.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -45,15 +45,9 @@ class Factors(NamedTuple):
 
 
 def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
-    """Compute the local persistence of every cell at every step of `trace` but its first.
+    """Compute the local persistence (time, memory, unit) of every cell at every step of `trace` but its first.
 
     It costs as much as a product of [H, H] matrices a step for each memory but the two innermost.
-
-    Args:
-        model: The network that was traced.
-
-    Returns:
-        The persistence (time, memory, unit).
 
     Raises:
         UsageError: The unit's memories are none of this project's.
@@ -83,8 +77,7 @@ def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
 def _chosen(trace: xr.Dataset, f: xr.DataArray) -> xr.DataArray:
     """The persistence of layers that choose when to move, from what they chose."""
 
-    def beside(boundary: xr.DataArray) -> xr.DataArray:
-        """A layer's boundary at every step but the first, to be multiplied with its memory's gates."""
+    def beside(boundary: xr.DataArray) -> xr.DataArray:  # at every step but the first, a layer for a memory
         return xr.DataArray(boundary.values[1:], dims=("time", "memory"))
 
     flush = beside(trace["z"].shift(time=1))
@@ -116,7 +109,7 @@ def _diagonals(inside: list[GatedCell], trace: xr.Dataset, first: int) -> Iterat
         window = trace.isel(time=slice(start - 1, start + piece))
         factors = [_factors(cell, window, first + k) for k, cell in enumerate(inside)]
         if len(inside) == 1:
-            diagonal = _through_lstm(factors[0], [u.diagonal() for u in _blocks(inside[0].weight_hh)])
+            diagonal = _through_lstm(factors[0], [u.diagonal() for u in inside[0].weight_hh.detach().cpu().chunk(4)])
         else:
             diagonal = _jacobian(inside, factors, hidden=True).diagonal(dim1=-2, dim2=-1)
         yield slice(start - 1, start - 1 + len(diagonal)), diagonal
@@ -132,12 +125,7 @@ def _factors(cell: GatedCell, window: xr.Dataset, memory: int) -> Factors:
     return Factors(o * (1 - o) * seen, o * (1 - seen**2), f * (1 - f) * before, i * (1 - i) * g, i * g_slope)
 
 
-def _blocks(weight: Tensor) -> list[Tensor]:
-    """The blocks i, f, g, o of a weight [4 H, columns]."""
-    return list(weight.detach().cpu().chunk(4))
-
-
-def _through_lstm(by: Factors, weights: list[Tensor]) -> Tensor:
+def _through_lstm(by: Factors, weights: Sequence[Tensor]) -> Tensor:
     """dm/d(hidden or input) of an LSTM from its factors and blocks; full matrices, or their diagonals alone."""
     to_i, to_f, to_g, to_o = weights
     if to_i.dim() == 2:
@@ -148,7 +136,7 @@ def _through_lstm(by: Factors, weights: list[Tensor]) -> Tensor:
 def _jacobian(inside: list[GatedCell], factors: list[Factors], hidden: bool) -> Tensor:
     """J (or, not `hidden`, K) of a memory function, [T, H, H]."""
     cell, by = inside[0], factors[0]
-    weights = _blocks(cell.weight_hh if hidden else cell.weight_ih)
+    weights = (cell.weight_hh if hidden else cell.weight_ih).detach().cpu().chunk(4)  # i, f, g, o
     if len(inside) == 1:
         return _through_lstm(by, weights)
     to_i, to_f, to_g, to_o = weights

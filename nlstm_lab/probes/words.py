@@ -1,4 +1,4 @@
-"""What is known of a word while it is written: how often it is suggested, and when one word of one text is."""
+"""What is known of a word while it is written: how often it is suggested, and when."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-import xarray as xr
 from numpy.typing import NDArray
 
 from nlstm_lab.datasets import Sequences
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.completion import likeliest_codes
-from nlstm_lab.probes.input_gradients import connectivity
 from nlstm_lab.probes.reading import reading
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.texts import LONGEST, Words, encode_leniently, outputs_of, vocabulary_of, words_of
@@ -99,43 +97,3 @@ def _readings(model: Network, texts: Sequence[str]) -> Iterator[tuple[Words, Arr
             hit = top[: len(text), column] == true[:, None]
             # of fewer words than `TOPS` there is no further one that may be right
             yield said, true >= 0, np.pad(hit, ((0, 0), (0, TOPS - hit.shape[1])))
-
-
-def suggested(data: xr.Dataset, word: str) -> pd.DataFrame:
-    """A row for each occurrence of a word and number of its known characters, from `connectivity` of one text."""
-    places = np.flatnonzero(data["word"].values == word)
-    if not len(places):
-        raise UsageError(f"the word {word!r} is not in the text: choose one of its own")
-    shown = data["prediction"].values[places] == word
-    listed = shown.any(1)
-    starts = data["word_start"].values[places]
-    columns = {
-        "occurrence": np.unique(starts, return_inverse=True)[1] + 1,
-        "known": data["known"].values[places],
-        "time": places,
-        "place": np.where(listed, shown.argmax(1) + 1.0, np.nan),
-        "probability": np.where(listed, (shown * data["probability"].values[places]).sum(1), np.nan),
-        "p": data["p"].values[places],
-        "log_p": np.log(data["p"].values[places]),
-        "likeliest": data["prediction"].values[places, 0],
-        "suggestions": [", ".join(row) for row in data["prediction"].values[places]],
-    }
-    return pd.DataFrame(columns)
-
-
-def suggestions(model: Network, text: str, word: str) -> pd.DataFrame:
-    """Follow what a network knows of a word while it is written: one reading, no gradients.
-
-    Args:
-        word: The word that is to be typed.
-
-    Returns:
-        A row for each occurrence and number of known characters: occurrence (from 1), known, time, place (1 is
-        likeliest; NaN where it is not among those shown), probability (NaN likewise), p and log_p (of the word that was
-        asked for, shown or not, and its natural logarithm: NaN where the network does not know it), likeliest (the word
-        in first place), suggestions (those shown).
-
-    Raises:
-        UsageError: The text has no such word.
-    """
-    return suggested(connectivity(model, text, at=()), word)

@@ -9,8 +9,7 @@ from nlstm_lab.cells import RNN
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.input_gradients import connectivity
-from nlstm_lab.probes.words import context_accuracy, repetition, suggestions
+from nlstm_lab.probes.words import context_accuracy, repetition
 
 ALPHABET = Vocabulary(("\0", *" abcdef"))
 WORDS = ("<eos>", "<unknown>", "ab", "ad", "fade", "a")
@@ -83,18 +82,6 @@ def test_texts_and_words_are_needed() -> None:
     nameless.words = None
     with pytest.raises(UsageError):
         context_accuracy(nameless, TEXTS)
-
-
-def test_what_is_known_of_a_word_while_it_is_written() -> None:
-    frame = suggestions(network(TABLE), " ad fade ad", "ad")
-    assert frame["occurrence"].tolist() == [1, 1, 1, 2, 2, 2]
-    assert frame["known"].tolist() == [0, 1, 2, 0, 1, 2]
-    assert frame["place"].fillna(0).tolist() == [2, 1, 0] * 2
-    assert frame["likeliest"].tolist()[:2] == ["ab", "ad"]
-    assert frame["p"].iloc[1] == pytest.approx(frame["probability"].iloc[1])
-    assert frame["suggestions"].iloc[0] == "ab, ad, fade"
-    whole = connectivity(network(TABLE), " ad fade ad")
-    assert frame["p"].tolist() == pytest.approx(whole["p"].values[whole["word"].values == "ad"].tolist())
 
 
 def test_a_word_that_comes_twice_is_looked_at_twice() -> None:

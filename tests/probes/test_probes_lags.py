@@ -12,7 +12,6 @@ from nlstm_lab.probes import lags
 from nlstm_lab.probes.input_gradients import connectivity
 from nlstm_lab.probes.lags import connectivity_lags, measure, positions, profile
 from nlstm_lab.probes.texts import words_of
-from nlstm_lab.probes.words import suggested
 
 
 def given(values, text, window=None):
@@ -117,18 +116,6 @@ def test_a_bootstrap_knows_of_lags_that_only_long_texts_reach(told):
     assert found["texts"].tolist() == [20, 20, 1, 1]
     np.testing.assert_allclose(found.loc[:1, ["value", "low", "high"]], 0.5)
     assert found.loc[2:, "low"].isna().all()
-
-
-def test_what_a_network_suggests_while_a_word_is_written():
-    data = given(np.tril(np.ones((12, 12))), " of it of no")
-    frame = suggested(data, "of")
-    assert frame["occurrence"].tolist() == [1, 1, 1, 2, 2, 2]
-    assert frame["known"].tolist() == [0, 1, 2] * 2
-    assert set(frame["place"]) == {2}
-    assert set(frame["probability"]) == {0.2}
-    assert suggested(data, "no")["place"].isna().all()
-    with pytest.raises(UsageError, match="grammar"):
-        suggested(data, "grammar")
 
 
 def test_every_text_is_measured():
