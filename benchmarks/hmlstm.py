@@ -1,4 +1,4 @@
-"""A training step of an HM-LSTM, its readable steps one after the other and its derived backward, at four widths.
+"""A training step of an HM-LSTM, its readable steps one after the other and its fast path, at four widths.
 
 python benchmarks/hmlstm.py --record avx512   # keeps data/bench/hmlstm-avx512.csv for notebook 92
 """
@@ -25,7 +25,7 @@ LOOP = "loop over the readable step"
 def measured(rounds: int) -> Iterator[dict[str, Any]]:
     """A row for each network of three normalized layers, width and variant, on the CPU.
 
-    The LayerNorm LSTM has the loop alone: as a baseline of one row it was not worth a derived backward of its own.
+    The LayerNorm LSTM has the loop alone: as a baseline of one row it was not worth a fast path of its own.
     """
     device = torch.device("cpu")
     peak = product_peak(torch.float32, device)

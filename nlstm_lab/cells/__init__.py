@@ -15,8 +15,7 @@ What these arguments mean wherever they are taken:
     takes_input: Whether x_t is the network's input, whose matrix may start otherwise.
     initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
     device, dtype: Where the parameters lie, and their type.
-    options: Of a network: the further arguments of its cell.
-    start: Of a cell: takes_input, initialization, device and dtype.
+    options: Of a network: the further arguments of its cell; of a cell: takes_input, initialization, device and dtype.
     top: Whether no layer is above this one.
 """
 

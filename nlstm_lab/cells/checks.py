@@ -8,12 +8,7 @@ from torch import Tensor
 
 
 def positive(name: str, value: Any) -> int:
-    """Return `value` if it is a positive integer.
-
-    Raises:
-        TypeError: It is no integer; the message calls it `name`.
-        ValueError: It is not positive.
-    """
+    """Return `value` if it is a positive integer; the error calls it `name`, as in the checks below."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be a positive integer, not {type(value).__name__} {value!r}")
     if value < 1:
@@ -22,32 +17,20 @@ def positive(name: str, value: Any) -> int:
 
 
 def finite(name: str, value: Any) -> float:
-    """Return `value` if it is a finite number.
-
-    Raises:
-        ValueError: It is not; the message calls it `name`.
-    """
+    """Return `value` if it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, not {value!r}")
     return value
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    """Refuse a `value` that is not one of `allowed`.
-
-    Raises:
-        ValueError: It is not.
-    """
+    """Refuse a `value` that is not one of `allowed`."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
 
 
 def switch(name: str, value: Any) -> bool:
-    """Return `value` if it is True or False.
-
-    Raises:
-        TypeError: It is not; the message calls it `name`.
-    """
+    """Return `value` if it is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {value!r}")
     return value

@@ -33,9 +33,9 @@ class GRUCell(GatedCell):
         *,
         reset: Reset = "before",
         gate_bias: float = 1.0,
-        **start: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, gate_bias={"r": gate_bias, "u": gate_bias}, **start)
+        super().__init__(input_size, hidden_size, bias, gate_bias={"r": gate_bias, "u": gate_bias}, **options)
         choice("reset", reset, get_args(Reset))
         self.reset = reset
         after = self.bias is not None and reset == "after"
@@ -112,8 +112,8 @@ class GRU(Exchangeable):
         dtype: torch.dtype | None = None,
     ) -> None:
         torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(*torchs, all_layers=all_layers, reset=reset, gate_bias=gate_bias, **start)
+        options: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(*torchs, all_layers=all_layers, reset=reset, gate_bias=gate_bias, **options)
 
     @classmethod
     def options_of(cls, module: nn.RNNBase) -> dict[str, Any]:

@@ -27,7 +27,6 @@ class MultiscaleCell(GatedCell):
 
     state_names = ("h", "c", "z")
     gates = ("i", "f", "g", "o")
-    detects = True  # whether it finds z, and needs no `boundary`
 
     def __init__(
         self,
@@ -38,9 +37,9 @@ class MultiscaleCell(GatedCell):
         forget_bias: float,
         top: bool,
         top_down: bool,
-        **start: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
+        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
         self.top = top
         reads_above = top_down and not top
         self.weight_th = nn.Parameter(torch.empty_like(self.weight_hh)) if reads_above else None
@@ -63,10 +62,10 @@ class MultiscaleCell(GatedCell):
         hx: Any = None,
         z_below: Tensor | None = None,
         h_above: Tensor | None = None,
-        boundary: Tensor | None = None,
+        **beside: Tensor | None,
     ) -> Any:
         """One step: the new state, given `hx`, the last one, and what `recur` takes besides."""
-        beside = {"z_below": z_below, "h_above": h_above, "boundary": boundary}
+        beside |= {"z_below": z_below, "h_above": h_above}
         return self.forward_beside(input, hx, **{k: tensor for k, tensor in beside.items() if tensor is not None})
 
     @abstractmethod
@@ -77,9 +76,8 @@ class MultiscaleCell(GatedCell):
         hook: Hook | None = None,
         z_below: Tensor | None = None,
         h_above: Tensor | None = None,
-        boundary: Tensor | None = None,
     ) -> State:
-        """The step, given z_t of the layer below (1 if None), h_{t-1} of the one above, and z_t of its own if known."""
+        """The step, given z_t of the layer below (1 if None) and h_{t-1} of the one above."""
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}{', top' if self.top else ''}"
@@ -111,10 +109,10 @@ class Multiscale(Recurrent):
             for k, cell in enumerate(cells):
                 hook = None if hooks is None else hooks[k]
                 h_above = None if cell.top else above[k]
-                boundary = None if cell.top or boundaries is None else boundaries[t, :, k]
+                given = () if cell.top or boundaries is None else (boundaries[t, :, k],)
                 share, z_below = below if k == 0 else (cell.project(self._dropped(below[0])), below[1])
-                states[k] = cell.recur(share, states[k], hook, z_below, h_above, boundary)
-                below = states[k][0], states[k][2] if boundary is None or cell.detects else boundary
+                states[k] = cell.recur(share, states[k], hook, z_below, h_above, *given)
+                below = states[k][0], given[0] if given else states[k][2]
             output.append(torch.cat([h for h, _c, _z in states], -1) if self.all_layers else states[-1][0])
         return torch.stack(output), states
 
@@ -132,7 +130,6 @@ class HierarchicalRNNCell(MultiscaleCell):
     `forget_bias` as in `HierarchicalRNN`.
     """
 
-    detects = False
     shown = ("active",)
 
     def __init__(
@@ -143,9 +140,9 @@ class HierarchicalRNNCell(MultiscaleCell):
         *,
         top: bool = False,
         forget_bias: float = 1.0,
-        **start: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, forget_bias=forget_bias, top=top, top_down=True, **start)
+        super().__init__(input_size, hidden_size, bias, forget_bias=forget_bias, top=top, top_down=True, **options)
         self.reset_parameters()
 
     def recur(

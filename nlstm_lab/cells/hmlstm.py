@@ -62,7 +62,7 @@ class HMLSTMCell(MultiscaleCell):
         reset: bool = True,
         detector_scale: float = 1.0,
         forget_bias: float = 1.0,
-        **start: Any,
+        **options: Any,
     ) -> None:
         choice("boundary", boundary, get_args(Boundary))
         choice("straight_through", straight_through, get_args(StraightThrough))
@@ -87,7 +87,7 @@ class HMLSTMCell(MultiscaleCell):
             top=top,
             top_down=top_down,
             further_rows=slice_rows,
-            **start,
+            **options,
         )
         self.boundary, self.straight_through, self.selection = boundary, straight_through, selection
         self.detect_from, self.detect_on_copy, self.threshold = detect_from, detect_on_copy, threshold
@@ -128,7 +128,6 @@ class HMLSTMCell(MultiscaleCell):
         hook: Hook | None = None,
         z_below: Tensor | None = None,
         h_above: Tensor | None = None,
-        boundary: Tensor | None = None,
     ) -> State:
         h, c, z_last = state
         z_below = torch.ones_like(z_last) if z_below is None else z_below
@@ -152,7 +151,7 @@ class HMLSTMCell(MultiscaleCell):
         else:
             c = hooked(hook, "c", torch.where(flush > 0, flushed, torch.where(below > 0, updated, c)))
             h = hooked(hook, "h", torch.where(copy > 0, h, self._emitted(o, c)))
-        z_tilde, z = self._detect(summed, h, copy, boundary)
+        z_tilde, z = self._detect(summed, h, copy)
         z = hooked(hook, "z", z)
         if hook is not None:
             hook("z_tilde", z_tilde)
@@ -169,8 +168,8 @@ class HMLSTMCell(MultiscaleCell):
             summed = torch.cat([self.norm(summed[..., :normed]), summed[..., normed:]], dim=-1)
         return summed if self.bias is None else summed + self.bias
 
-    def _detect(self, summed: Tensor, h: Tensor, copy: Tensor, known: Tensor | None) -> tuple[Tensor, Tensor]:
-        """z~ and z [B]; known: z that was found before, whose gradient alone is to be found."""
+    def _detect(self, summed: Tensor, h: Tensor, copy: Tensor) -> tuple[Tensor, Tensor]:
+        """z~ and z [B]."""
         if self.top:
             return torch.zeros_like(copy[..., 0]), torch.zeros_like(copy[..., 0])
         s = summed[..., -1] if self.weight_z is None else (h @ self.weight_z.t())[..., 0]  # or footnote 2
@@ -178,9 +177,7 @@ class HMLSTMCell(MultiscaleCell):
         if self.boundary == "soft":
             z = z_tilde
         else:
-            if known is not None:
-                fires = known > 0
-            elif self.boundary == "step":
+            if self.boundary == "step":
                 fires = z_tilde.detach() > self.threshold  # equation 9
             else:
                 fires = torch.bernoulli(z_tilde.detach()) > 0
@@ -259,7 +256,7 @@ class HMLSTM(Multiscale):
         dtype: torch.dtype | None = None,
     ) -> None:
         torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        options: Any = {"initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(
             *torchs,
             all_layers=all_layers,
@@ -277,7 +274,7 @@ class HMLSTM(Multiscale):
             reset=reset,
             detector_scale=detector_scale,
             forget_bias=forget_bias,
-            **start,
+            **options,
         )
 
     def read_boundaries(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any, Tensor, Tensor]:
@@ -287,20 +284,13 @@ class HMLSTM(Multiscale):
             Output, last state, and z and z~ [T, num_layers, B], time first however the input lies.
         """
         x, states, unbatched = self._prepared(input, hx)
-        output, last, z, z_tilde = self.detect(x, states)
+        if (done := fast.read(self, x, states, boundaries=True)) is not None:
+            output, last, z, z_tilde = done
+        else:
+            caches = [Cache() for _ in self.cells]
+            output, last = self.run(x, states, caches)
+            z, z_tilde = (torch.stack([torch.stack(one.values[key]) for one in caches], 1) for key in ("z", "z_tilde"))
         return self._returned(output, unbatched), self._pack(last, unbatched), z, z_tilde
-
-    def detect(
-        self, x: Tensor, states: list[State], boundaries: Tensor | None = None
-    ) -> tuple[Tensor, list[State], Tensor, Tensor]:
-        """Run as `run` does, given `boundaries` or not; z and z~ [T, num_layers, B] of all layers besides."""
-        done = fast.read(self, x, states, boundaries=True) if boundaries is None else None
-        if done is not None:
-            return done
-        caches = [Cache() for _ in self.cells]
-        output, states = self.run(x, states, caches, boundaries)
-        z, z_tilde = (torch.stack([torch.stack(one.values[name]) for one in caches], 1) for name in ("z", "z_tilde"))
-        return output, states, z, z_tilde
 
     @property
     def slope(self) -> float:

@@ -33,9 +33,9 @@ class LayerNormLSTMCell(GatedCell):
         normalized: Normalized = "products",
         normalize_cell: bool = True,
         forget_bias: float = 1.0,
-        **start: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
+        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
         choice("normalized", normalized, get_args(Normalized))
         self.normalized = normalized
         new: Any = {"device": self.like.device, "dtype": self.like.dtype}

@@ -35,9 +35,9 @@ class LSTMCell(GatedCell):
         *,
         forget_bias: float = 1.0,
         candidate_start: CandidateStart = "drawn",
-        **start: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
+        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
         choice("candidate_start", candidate_start, get_args(CandidateStart))
         self.candidate_start = candidate_start
         self.reset_parameters()
@@ -84,11 +84,11 @@ class GuardedLSTMCell(GatedCell):
         *,
         guard: Guard,
         forget_bias: float = 1.0,
-        **start: Any,
+        **options: Any,
     ) -> None:
         choice("guard", guard, get_args(Guard))
         gates = {"coupled": ("f", "g", "o"), "refined": ("r", "f", "g", "o")}.get(guard, ("i", "f", "g", "o"))
-        super().__init__(input_size, hidden_size, bias, gates=gates, gate_bias={"f": forget_bias}, **start)
+        super().__init__(input_size, hidden_size, bias, gates=gates, gate_bias={"f": forget_bias}, **options)
         self.guard = guard
         self.norm: nn.LayerNorm | None = None
         if guard == "normalized":
@@ -167,7 +167,7 @@ class LSTM(Exchangeable):
         dtype: torch.dtype | None = None,
     ) -> None:
         torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        options: Any = {"initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(
-            *torchs, all_layers=all_layers, forget_bias=forget_bias, candidate_start=candidate_start, **start
+            *torchs, all_layers=all_layers, forget_bias=forget_bias, candidate_start=candidate_start, **options
         )

@@ -69,8 +69,8 @@ class NestedLSTMCell(GatedCell):
         device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        start: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **start)
+        options: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
         positive("depth", depth)
         finite("inner_forget_bias", inner_forget_bias)
         finite("inner_input_bias", inner_input_bias)
@@ -222,7 +222,7 @@ class NestedLSTM(Recurrent):
         dtype: torch.dtype | None = None,
     ) -> None:
         torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        options: Any = {"initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(
             *torchs,
             all_layers=all_layers,
@@ -234,5 +234,5 @@ class NestedLSTM(Recurrent):
             inner_chrono=inner_chrono,
             inner_cell=inner_cell,
             memory=memory,
-            **start,
+            **options,
         )

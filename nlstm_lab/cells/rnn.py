@@ -27,9 +27,9 @@ class RNNCell(GatedCell):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: Nonlinearity = "tanh",
-        **start: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, **start)
+        super().__init__(input_size, hidden_size, bias, **options)
         choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
         self.nonlinearity = nonlinearity
         self.reset_parameters()
@@ -75,8 +75,8 @@ class RNN(Exchangeable):
         dtype: torch.dtype | None = None,
     ) -> None:
         torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        start: Any = {"initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(*torchs, all_layers=all_layers, nonlinearity=nonlinearity, **start)
+        options: Any = {"initialization": initialization, "device": device, "dtype": dtype}
+        super().__init__(*torchs, all_layers=all_layers, nonlinearity=nonlinearity, **options)
 
     @property
     def mode(self) -> str:

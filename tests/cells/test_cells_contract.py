@@ -219,22 +219,6 @@ def test_trace_of_nested_memories_agrees_with_the_states():
 
 
 @every_unit
-def test_nothing_is_recorded_unless_asked(make, monkeypatch):
-    unit = built(make)
-    seen = []
-    for cell in unit.layers:
-        recur = cell.recur
-        monkeypatch.setattr(
-            cell,
-            "recur",
-            lambda p, s, hook=None, *a, recur=recur: (seen.append(hook), recur(p, s, hook, *a))[1],
-        )
-    with fast.disabled():
-        run(unit, torch.randn(T, B, D, dtype=torch.float64))
-    assert seen == [None] * (T * L)
-
-
-@every_unit
 def test_gradients_are_those_of_finite_differences(make):
     if make in (UNITS["HMLSTM"], UNITS["HMLSTM hard"], UNITS["HMLSTM normalized"]):
         pytest.skip("a straight-through gradient is not the function's own")

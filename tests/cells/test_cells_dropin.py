@@ -20,7 +20,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from torch.serialization import get_unsafe_globals_in_checkpoint
 from torch.utils.checkpoint import checkpoint
 
-from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, Cell, HierarchicalRNN, NestedLSTM, NestedLSTMCell, fast
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, NestedLSTM, NestedLSTMCell, fast
 from nlstm_lab.errors import UsageError
 from tests.cells.test_cells_contract import UNITS, B, D, H, L, T, built, close, every_unit, parts, run
 
@@ -176,16 +176,6 @@ def test_a_second_derivative_reaches_every_parameter(make, flags, bias, symbols)
             torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
 
 
-@every_unit
-def test_a_jacobian_may_be_vectorized(make):
-    unit = built(make, num_layers=1)
-    x = torch.randn(2, 1, D, dtype=torch.float64)
-    jacobians = [
-        torch.autograd.functional.jacobian(lambda x: run(unit, x)[0], x, vectorize=vectorize) for vectorize in (0, 1)
-    ]
-    close(*jacobians)
-
-
 @pytest.mark.slow
 @every_unit
 def test_meta_and_fake_tensors_have_shapes_alone(make):
@@ -281,15 +271,3 @@ def test_autocast_is_accepted_by_every_unit():
         with torch.autocast("cpu", dtype=torch.bfloat16):
             output = run(unit, torch.randn(T, B, D))[0]
         assert torch.isfinite(output).all(), name
-
-
-def test_a_unit_of_ones_own_is_pickled_and_refused_alike():
-    class Plain(Cell):
-        def __init__(self, input_size, hidden_size, bias=True):
-            super().__init__(input_size, hidden_size)
-
-        reset_parameters = project = recur = None
-
-    with pytest.raises(UsageError, match="Plain"):
-        torch.jit.script(Plain(1, 1))
-    assert not {HMLSTM, HierarchicalRNN} - {type(built(make)) for make in UNITS.values()}

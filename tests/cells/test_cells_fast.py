@@ -2,8 +2,6 @@
 
 import copy
 import gc
-import importlib
-import warnings
 import weakref
 
 import pytest
@@ -14,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from nlstm_lab.cells import HMLSTM, LSTM, NestedLSTM, precision
-from nlstm_lab.cells.fast import disabled, nested
+from nlstm_lab.cells.fast import disabled
 from nlstm_lab.cells.fast.compiling import compiled
-from nlstm_lab.cells.precision import exact_kernels, exact_products, has_bf16, onednn_is_exact, times
+from nlstm_lab.cells.precision import exact_kernels, has_bf16, onednn_is_exact
 from nlstm_lab.errors import UsageError
 
 needs_bf16 = pytest.mark.skipif(not has_bf16(torch.device("cpu")), reason="no bf16 instructions here")
@@ -126,18 +124,6 @@ def test_either_library_keeps_fp32_accuracy(capability, monkeypatch):
         assert (result - true).norm() <= 1e-5 * true.norm()
 
 
-def test_with_avx2_products_stay_with_the_default_library(monkeypatch):
-    called = []
-    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda *_: called.append(1))
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    before = torch.backends.mkldnn.matmul.fp32_precision
-    with exact_products(torch.device("cpu")):
-        assert torch.backends.mkldnn.matmul.fp32_precision == before
-        assert times(torch.eye(4), torch.float32, 2)(torch.ones(2, 4)).tolist() == [[1.0] * 4] * 2
-    assert not called
-
-
 @pytest.mark.slow
 def test_a_training_has_the_same_curve_with_and_without_the_fast_path():
     torch.manual_seed(0)
@@ -167,45 +153,6 @@ def test_compiled_functions_give_the_same(unit, name, dtype, tolerance):
         truth = everything(layer.double(), x.double(), None)
     for result, true in zip(results, truth, strict=True):
         assert (result - true).norm() <= tolerance * true.norm()
-
-
-@pytest.mark.parametrize(("caller", "told"), [("nlstm_lab.cells.fast.nested", 0), ("somebody.elses", 1)])
-def test_torch_advises_users_on_their_own_weights_alone(caller, told):
-    advice = UserWarning("RNN module weights are not part of single contiguous chunk of memory. This means ...")
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        importlib.reload(nested)  # pytest puts back the filters that imports set
-        warnings.warn_explicit(advice, UserWarning, "a file", 1, module=caller)
-    assert len(said) == told
-
-
-def test_the_kernel_is_given_contiguous_states(monkeypatch):
-    """cuDNN's refuses others, as where one start is expanded to a batch."""
-    original, given = torch._VF.lstm, []
-
-    def noted(x, state, *arguments):
-        given.extend(state)
-        return original(x, state, *arguments)
-
-    monkeypatch.setattr(torch._VF, "lstm", noted)
-    first = torch.randn(6).expand(1, 3, 6)
-    LSTM(5, 6)(torch.randn(4, 3, 5), (first, first))
-    assert given
-    assert all(part.is_contiguous() for part in given)
-
-
-def test_cudnns_kernel_may_not_round_to_tf32(monkeypatch):
-    switch, seen = torch.backends.cudnn.rnn, []
-    kernel, before = torch._VF.lstm, switch.fp32_precision
-
-    def noted(*arguments):
-        seen.append(switch.fp32_precision)
-        return kernel(*arguments)
-
-    monkeypatch.setattr(torch._VF, "lstm", noted)
-    LSTM(3, 4)(torch.randn(5, 2, 3))
-    assert seen == ["ieee"]
-    assert switch.fp32_precision == before
 
 
 def test_every_switch_of_torch_is_put_back():
@@ -242,3 +189,17 @@ def test_a_graph_is_walked_twice_when_it_is_retained_and_goes_with_its_output(ma
     free = layer(x)[0]
     free.mul_(0)  # as of torch's modules, an output may be written over
     assert torch.equal(layer(x)[0], output_again)
+
+
+def test_torchs_kernel_is_given_contiguous_states_and_may_not_round_to_tf32(monkeypatch):
+    """cuDNN's refuses other states, as where one start is expanded to a batch."""
+    kernel, given = torch._VF.lstm, []
+
+    def noted(x, state, *arguments):
+        given.extend([torch.backends.cudnn.rnn.fp32_precision, *(part.is_contiguous() for part in state)])
+        return kernel(x, state, *arguments)
+
+    monkeypatch.setattr(torch._VF, "lstm", noted)
+    first = torch.randn(6).expand(1, 3, 6)
+    LSTM(5, 6)(torch.randn(4, 3, 5), (first, first))
+    assert given == ["ieee", True, True]

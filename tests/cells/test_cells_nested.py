@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nlstm_lab.cells import GRU, RNN, GRUCell, LayerNormLSTMCell, LSTMCell, NestedLSTM, NestedLSTMCell
+from nlstm_lab.cells import GRU, LSTM, RNN, GRUCell, LayerNormLSTMCell, LSTMCell, NestedLSTM, NestedLSTMCell
 from nlstm_lab.cells.clockwork import ClockworkRNNCell
 from nlstm_lab.cells.fast import disabled
 
@@ -172,3 +172,19 @@ def test_madsens_cells_start_every_gate_of_a_kernel_within_one_bound():
 def test_refusals(flags, error, message):
     with pytest.raises(error, match=message):
         NestedLSTM(D, H, **flags)
+
+
+def test_the_candidates_recurrent_matrix_may_start_at_the_identity_and_nothing_else_changes():
+    found = []
+    for flags in ({}, {"candidate_start": "identity"}):
+        torch.manual_seed(3)
+        found.append(LSTM(5, 4, num_layers=2, **flags).state_dict())
+    for name, value in found[0].items():
+        if name.endswith("weight_hh"):
+            i, f, g, o = value.chunk(4)
+            torch.testing.assert_close(g @ g.T, torch.eye(4))  # orthogonal, and not the identity
+            assert not torch.equal(g, torch.eye(4))
+            value = torch.cat([i, f, torch.eye(4), o])
+        assert torch.equal(found[1][name], value), name
+    with pytest.raises(ValueError, match=r"candidate_start.*'zero'"):
+        LSTMCell(5, 4, candidate_start="zero")
