@@ -7,13 +7,13 @@ from matplotlib.figure import Figure
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.plots import memory_label, subplots
 from nlstm_lab.figures.plotted import LIVE, attach
-from nlstm_lab.figures.style import DIVERGING, MONO, PAGE, glyph, styled
+from nlstm_lab.figures.style import COLUMN, DIVERGING, MONO, glyph, styled
 
 KINDS = {"patched": "patched", "attributed": "first order"}
 
 
 @styled
-def patch_map(found: xr.Dataset, width: float = PAGE) -> Figure:
+def patch_map(found: xr.Dataset, width: float = COLUMN) -> Figure:
     """What patching each memory before each character restores, and its first-order approximation below.
 
     Red restores nothing but the opposite, blue the clean preference.
@@ -31,7 +31,7 @@ def patch_map(found: xr.Dataset, width: float = PAGE) -> Figure:
     for kind in KINDS:
         frame[kind] /= effect
     names = [str(name) for name in found["memory"].values][::-1]
-    figure, axes = subplots(len(KINDS), 1, width=width, height=0.9 + 0.4 * len(names), sharex=True)
+    figure, axes = subplots(len(KINDS), 1, width=width, height=1.3 + 0.36 * len(names), sharex=True)
     bound = max(1.0, float(np.abs(frame["patched"]).max()))
     for (panel,), (kind, label) in zip(axes, KINDS.items(), strict=True):
         values = found[kind].sel(memory=names).values / effect
@@ -43,5 +43,5 @@ def patch_map(found: xr.Dataset, width: float = PAGE) -> Figure:
     symbols = [glyph(str(each)) or "␣" for each in found["symbol"].values]
     panel.set_xticks(range(found.sizes["time"]), symbols, family=MONO)
     panel.set_xlabel("the character that is read next")
-    figure.colorbar(image, ax=axes.ravel().tolist(), label="restored share")
+    figure.colorbar(image, ax=axes.ravel().tolist(), location="bottom", shrink=0.6, label="restored share")
     return attach(figure, frame, dict.fromkeys(KINDS, LIVE))

@@ -192,5 +192,5 @@ def shades(
     span = np.linspace(norm.vmin or 0, norm.vmax or 0, 128)[None]
     ax.pcolormesh(x + np.linspace(0, wide, 129), [y, y + 0.07], span, cmap=colours, norm=norm, linewidth=0)
     ax.add_patch(Rectangle((x, y), wide, 0.07, fill=False, edgecolor="#808080", linewidth=0.4))
-    write(ax, x - 0.05, y + 0.065, below, "right", 6)
-    write(ax, x + wide + 0.05, y + 0.065, above, size=6)
+    write(ax, x - 0.05, y + 0.07, below, "right")
+    write(ax, x + wide + 0.05, y + 0.07, above)
