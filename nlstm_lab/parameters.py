@@ -7,6 +7,7 @@ import ast
 import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -25,6 +26,7 @@ TYPES: dict[str, Any] = {
     **{"bool": bool, "int": int, "float": float, "str": str, "int | None": int | None, "float | None": float | None},
     **{"list[int]": list[int], "list[float]": list[float], "list[str]": list[str]},
 }
+UNITS = {"mm": 25.4, "cm": 2.54, "in": 1}  # so many are an inch
 
 
 def declared(notebook: "NotebookNode") -> dict[str, Any]:
@@ -54,10 +56,22 @@ def _said(kind: Any, value: Any) -> Any:
         return [_said(get_args(kind)[0], item) for item in items if item != ""]
     if kind is str:  # papermill takes 1984 for a number
         return str(value) if isinstance(value, bool | int | float) else value
+    if kind is float and isinstance(value, str) and value.strip()[-2:] in UNITS:
+        return inches(value.strip())
     if isinstance(value, str):
         with suppress(ValueError, SyntaxError):
             return ast.literal_eval(value.strip().capitalize())
     return value
+
+
+def inches(width: float | str) -> float:
+    """A width in inches, given as a number of them or as text such as "85 mm", "8.5 cm" or "3.25 in"."""
+    if isinstance(width, int | float):
+        return width
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(mm|cm|in)", width)
+    if not found:
+        raise UsageError(f"a width is a number of inches, or text such as '85 mm' or '8.5 cm', not {width!r}")
+    return float(found[1]) / UNITS[found[2]]
 
 
 def refuse_unknown(name: str, names: Iterable[str], where: str) -> None:

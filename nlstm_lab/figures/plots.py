@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.plotted import attach
-from nlstm_lab.figures.style import COLUMN, MEMORIES, MODELS, context, in_order, inches, look
+from nlstm_lab.figures.style import COLUMN, MEMORIES, MODELS, context, in_order, look
+from nlstm_lab.parameters import inches
 from nlstm_lab.statistics import t_interval
 
 # initializations of the output bias, in the order of panels; the papers do not say

@@ -1,6 +1,5 @@
 """One look for every figure: the style sheet, the widths of a paper, and who has which colour."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -18,6 +17,7 @@ from matplotlib.text import Text
 
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
+from nlstm_lab.parameters import inches
 
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of a paper, and both
 MONO = "monospace"
@@ -139,16 +139,6 @@ def context() -> Iterator[None]:
 def use_style() -> None:
     """Let everything that seaborn and matplotlib draw from now on have the project's style, as a notebook wants it."""
     plt.style.use(_sheets)
-
-
-def inches(width: float | str) -> float:
-    """A width in inches, given as a number of them or as text such as "85 mm", "8.5 cm" or "3.25 in"."""
-    if isinstance(width, int | float):
-        return width
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(mm|cm|in)", width)
-    if not found:
-        raise UsageError(f"a width is a number of inches, or text such as '85 mm' or '8.5 cm', not {width!r}")
-    return float(found[1]) / {"mm": 25.4, "cm": 2.54, "in": 1}[found[2]]
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
