@@ -5,6 +5,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -182,7 +183,7 @@ def gallery() -> list[dict[str, Any]]:
             about = f"version {version}" + (f", commit {commit}" if commit else "")
             verdicts = [badge(one.verdict) for claim in section.get("claims", {}).get(name, [])
                         for one in catalogue.statements(claim)]  # fmt: skip
-            copied = {"Caption": record["caption"], "BibTeX": _bibtex(name, record["caption"], about),
+            copied = {"Caption": record["caption"], "BibTeX": _bibtex(name, title, about),
                       "Command": _command(made_in[name], record["parameters"]), **_tables(made_in[name])}  # fmt: skip
             cards.append(
                 record | {"title": title, "notebook": made_in[name], "made_of": catalogue.grouped(record["runs"]),
@@ -194,8 +195,9 @@ def gallery() -> list[dict[str, Any]]:
 
 def _command(name: str, parameters: dict[str, Any]) -> str:
     """What redraws a notebook's figures with the parameters that drew them."""
-    given = " ".join(f"-p {each}={json.dumps(value, separators=(',', ':'))}" for each, value in parameters.items())
-    return f"nlstm-lab figures {name.partition('_')[0]} {given}".rstrip()
+    given = [f"{each}={json.dumps(value, separators=(',', ':'))}" for each, value in parameters.items()]
+    options = [word for each in given for word in ("-p", each)]
+    return shlex.join(["nlstm-lab", "figures", name.partition("_")[0], *options])  # a shell would expand [0,1]
 
 
 def _tables(name: str) -> dict[str, str]:
@@ -205,12 +207,22 @@ def _tables(name: str) -> dict[str, str]:
     return {f"LaTeX: {target}": file.read_text(encoding="utf-8") for target, file in saved.items() if file.is_file()}
 
 
-def _bibtex(name: str, caption: str, about: str) -> str:
-    return (
-        f"@misc{{nlstm_lab_{name},\n  author = {{{{The nlstm\\_lab developers}}}},\n  title = {{{caption}}},\n"
-        f"  howpublished = {{nlstm\\_lab, figure \\texttt{{{name.replace('_', chr(92) + '_')}}}}},\n"
-        f"  note = {{{about}}},\n  year = {{2026}}\n}}"
-    )
+def _bibtex(name: str, title: str, about: str) -> str:
+    """The figure by its short title in the gallery, with the repository's address where it has one."""
+    remote = ["git", "config", "--get", "remote.origin.url"] if shutil.which("git") else ["true"]
+    done = subprocess.run(remote, cwd=paths.root(), capture_output=True, text=True, check=False)
+    address = re.sub(r"^git@([^:]+):", r"https://\1/", done.stdout.strip()).removesuffix(".git")
+    title, called = (re.sub(r"([&%$#_])", r"\\\1", words) for words in (title, name))
+    fields = {
+        "author": "{The nlstm\\_lab developers}",
+        "title": title,
+        "howpublished": rf"nlstm\_lab, figure \texttt{{{called}}}",
+        "note": about,
+        "year": "2026",
+        **({"url": address} if address.startswith("https://") else {}),
+    }
+    entries = ",\n".join(f"  {field} = {{{value}}}" for field, value in fields.items())
+    return f"@misc{{{name.replace('_', '-')},\n{entries}\n}}"
 
 
 def _commits() -> dict[str, str]:

@@ -61,24 +61,22 @@ class Row(NamedTuple):
 
 
 @styled
-def boundary_rows(data: xr.Dataset | Mapping[str, xr.Dataset], row: int | None = None, width: float = PAGE) -> Figure:
-    """Figure 3: a sequence in rows of so many steps, and under each z of every layer that has a detector.
+def boundary_rows(data: xr.Dataset | Mapping[str, xr.Dataset], width: float = PAGE) -> Figure:
+    """Figure 3: a sequence in rows of at most 90 steps, and under each z of every layer that has a detector.
 
     z is white where a segment ends, black where none does; soft boundaries are grey.
 
     Args:
         data: `lab.probes.boundaries(model, text)`; or several readings of one text by their names.
-        row: Steps in a row; None for 90, as in the paper, or as many as the width has room for.
-        width: Inches.
 
     Raises:
-        UsageError: There is nothing to draw, or the width has no room for such a row.
+        UsageError: There is nothing to draw, or the width has no room for a character.
     """
     readings = {"": data} if isinstance(data, xr.Dataset) else data
     first, *_ = readings.values()
     left = MARGIN + 0.9 * LETTER * max(map(len, readings))
     block = sum((one.sizes["layer"] - 1) * (BAND + GAP) + APART for one in readings.values()) - APART
-    figure, rows = _rows(first, row, width, left, SQUARES, block)
+    figure, rows = _rows(first, width, left, SQUARES, block)
     for line in rows:
         y = line.top
         for name, one in readings.items():
@@ -94,7 +92,7 @@ def boundary_rows(data: xr.Dataset | Mapping[str, xr.Dataset], row: int | None =
 
 
 @styled
-def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), row: int | None = None, width: float = PAGE) -> Figure:
+def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), width: float = PAGE) -> Figure:
     """Figure 4: `boundary_rows` with the norm of every layer's hidden state as a heat map and the operation under it.
 
     Every layer's heat map reaches from its smallest norm, light, to its largest, dark, from its first update on;
@@ -103,8 +101,6 @@ def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), row: int | None 
     Args:
         data: `lab.probes.boundaries(model, text)`.
         printed: How many updates a layer the paper counts, shown beside ours.
-        row: Steps in a row; None for 90, as in the paper, or as many as the width has room for.
-        width: Inches.
 
     Raises:
         UsageError: As for `boundary_rows`.
@@ -124,7 +120,7 @@ def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), row: int | None 
     foot = [line for name, each in parts.items() for line in wrap(f"{name}: {', '.join(each)}", room)]
     entries = (*SQUARES, *((look.colour, name) for name, look in OPERATIONS.items()), *SHADES)
     block = (len(layers) - 1) * (BAND + GAP) + 0.03 + len(layers) * (BAND + STRIP + GAP)
-    figure, rows = _rows(data, row, width, MARGIN, entries, block, foot)
+    figure, rows = _rows(data, width, MARGIN, entries, block, foot)
     for line in rows:
         y = line.boundaries(data, line.top) + 0.03
         for layer in reversed(layers):
@@ -150,7 +146,6 @@ def boundary_frame(data: xr.Dataset) -> pd.DataFrame:
 
 def _rows(
     data: xr.Dataset,
-    row: int | None,
     width: float,
     left: float,
     entries: Sequence[tuple[str, str]],
@@ -160,10 +155,9 @@ def _rows(
     """A sheet with a key above, the symbols of every row (of a sequence without them every tenth step), and a foot."""
     length, room = data.sizes["time"], width - left - RIGHT
     most = int(room / NARROW)
-    if length < 1 or most < 1 or (row is not None and not 1 <= row <= most):
-        asked = "a row" if row is None else f"a row of {row} steps"
-        raise UsageError(f"{asked} of a sequence of {length} does not fit: {width:g} inches have room for {most} a row")
-    row = min(length, row or min(ROW, most))
+    if length < 1 or most < 1:
+        raise UsageError(f"a sequence of {length} steps has no room in {width:g} inches")
+    row = min(length, ROW, most)
     pitch, starts, key = min(room / row, WIDE), range(0, length, row), _key(entries, width)
     top, tall = KEY * (key[-1][1] + 1) + 0.05, TEXT + block + LINE
     figure, ax = sheet(width, top + tall * len(starts) - LINE + 0.05 + KEY * len(foot))

@@ -22,11 +22,8 @@ HALF = 0.11  # half the height of a box
 def nested_architecture(width: float = COLUMN) -> Figure:
     """Figure 1 of Nested LSTMs: an LSTM whose sum is replaced by another LSTM (equations 7 to 15).
 
-    Args:
-        width: Inches, 3 at least.
-
     Raises:
-        UsageError: The width has no room for the letters.
+        UsageError: The width is below 3 inches.
     """
     sheet = Sheet(width, [3.3])
     _nested(sheet)
@@ -37,11 +34,8 @@ def nested_architecture(width: float = COLUMN) -> Figure:
 def unit_diagrams(width: float = PAGE) -> Figure:
     """The article's three diagrams in one, LSTM, GRU and Nested LSTM, all in one notation.
 
-    Args:
-        width: Inches, 3 at least.
-
     Raises:
-        UsageError: The width has no room for the letters.
+        UsageError: The width is below 3 inches.
     """
     sheet = Sheet(width, [1.85, 1.85], [3.7])
     for title, draw, top in (("LSTM", _lstm, 1.75), ("GRU", _gru, 1.75), ("Nested LSTM", _nested, 3.6)):
@@ -232,11 +226,8 @@ def computational_graphs(width: float = COLUMN) -> Figure:
     Drawn from the equations, so it shows more than the paper's figure: which arrows only open and shut gates. The
     outer memory of a Nested LSTM has no thick arrow of its own: what it keeps, it keeps through the inner one.
 
-    Args:
-        width: Inches, 3 at least.
-
     Raises:
-        UsageError: The width has no room for the letters.
+        UsageError: The width is below 3 inches.
     """
     sheet = Sheet(width, [3.45])
     sheet.next()

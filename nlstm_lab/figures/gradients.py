@@ -52,7 +52,7 @@ def unrolled_networks(
         write(ax, left + 0.04, top + 0.13, ", ".join([look(model).label, *frame.attrs["conditions"]]))
         _unrolled(ax, frame, distances, left + 0.25, top + TITLE, (wide - 0.3) / len(distances))
     words = "1, gradient relative to the same row's at $t$"
-    shades(ax, 0.3, height - 0.14, STRENGTH, Normalize(-DECADES, 0), f"10$^{{-{DECADES}}}$", words, 0.7)
+    shades(ax, 0.34, height - 0.14, STRENGTH, Normalize(-DECADES, 0), f"10$^{{-{DECADES}}}$", words, 0.7)
     return attach(figure, pd.concat(frames, ignore_index=True))
 
 

@@ -40,23 +40,18 @@ def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAG
     threshold = written.attrs["threshold"]
     z = written["z"].sel(layer=layer).values > (0.5 if threshold is None else threshold)
     x, y = (written[name].values.astype(float) for name in ("x", "y"))
-    segments = int(z[:-1].sum()) + 1  # a boundary at the last point begins nothing
-    parts = f"{z.sum()} of {_count(len(z), 'point')}: {'one segment' if segments == 1 else f'{segments} segments'}"
-    titles = (f"pen lifted: {_count(lifted.sum(), 'time')}", f"$z^{layer}=1$ at {parts}")
+    by_pen, by_z = (1 + int(ends[:-1].sum()) for ends in (lifted, z))  # at the last point nothing begins
+    titles = (f"segments by the lifted pen: {by_pen}", f"segments by $z^{layer}$: {by_z}, of {len(z)} points")
     tall = max((y.max() - y.min()) / max(x.max() - x.min(), 1) * (width - 0.1), 0.2)
     figure, axes = subplots(2, 1, width=width, height=2 * (tall + 0.3), sharex=True, sharey=True)
     for panel, ends, title in zip(axes[:, 0], (lifted, z), titles, strict=True):
         _path(panel, x, y, lifted, np.concatenate([[0], np.cumsum(ends)[:-1]]))
-        panel.set_title(title, fontsize=7, pad=3)
+        panel.set_title(title, pad=3)
         panel.set_aspect("equal")
         panel.axis("off")
     axes[0, 0].invert_yaxis()  # the tablet's y grows downward; the axes are shared
     frame = pd.DataFrame({"x": x, "y": y, "lifted": lifted.astype(int), "z": z.astype(int)})
     return attach(figure, frame)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _path(panel: Axes, x: NDArray[np.float64], y: NDArray[np.float64], lifted: NDArray[np.bool_],
@@ -96,7 +91,7 @@ def handwriting_samples(lines: Mapping[str, Sequence[Mapping[str, NDArray[np.int
         for k, (points, line) in enumerate(zip(drawn, lines[setting], strict=True)):
             _path(panel, points[:, 0], points[:, 1], line["lifted"] > 0, None)
             frames.append(pd.DataFrame({"setting": setting, "line": k, **line}))
-        panel.set_title(setting, fontsize=7, pad=2)
+        panel.set_title(setting, pad=2)
         panel.set_aspect("equal", anchor="NW")
         panel.set(xlim=(-edge, wide - edge), ylim=(tall - edge, -edge))
         panel.axis("off")

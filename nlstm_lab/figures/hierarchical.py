@@ -27,11 +27,8 @@ FOUND = ([0, 0, 0, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0, 1, 0])
 def hierarchical_architectures(width: float = PAGE) -> Figure:
     """Figure 1: a hierarchical RNN to which word boundaries are given, and an HM-RNN that finds its own.
 
-    Args:
-        width: Inches, 3 at least.
-
     Raises:
-        UsageError: The width has no room for the letters.
+        UsageError: The width is below 3 inches.
     """
     sheet = Sheet(width, [1.72, 0.5], [2.22, 0.5])
     sheet.next()
@@ -91,11 +88,8 @@ def _unrolled(sheet: Sheet, text: str, z: Sequence[Sequence[int]], kind: Kind) -
 def hierarchical_gating(width: float = PAGE) -> Figure:
     """Figure 2: a layer's step (equations 2 to 9) on the left, the output module of three layers on the right.
 
-    Args:
-        width: Inches, 3 at least.
-
     Raises:
-        UsageError: The width has no room for the letters.
+        UsageError: The width is below 3 inches.
     """
     sheet = Sheet(width, [3.45], [3.45])
     sheet.next()

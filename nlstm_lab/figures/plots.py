@@ -79,7 +79,6 @@ def lines(
     row: str | None = None,
     col: str | None = None,
     log: bool = False,
-    band: bool = False,
     width: float | str = COLUMN,
     height: float = 1.6,
     labels: Mapping[str, str] | None = None,
@@ -94,7 +93,6 @@ def lines(
         hue: The column that tells lines apart, by model or memory.
         row, col: Columns whose values have a panel each.
         log: The mean is geometric.
-        band: A t interval of the mean in place of the seeds.
         width: Inches, or text such as "85 mm".
         height: Inches, of one panel.
         labels: Of values of `hue`, `row` and `col`, where another than the project's own is wanted.
@@ -117,7 +115,7 @@ def lines(
         for panel, here in panels:
             for name in in_order(here[hue])[::-1]:
                 one = here[here[hue].astype(str) == name].dropna(subset=[y])
-                seeds_and_mean(panel, one, x, y, log, band, **memory_style(name))
+                _seeds_and_mean(panel, one, x, y, log, memory_style(name))
             panel.grid(axis="both")
         if legend:
             _legend(figure, in_order(frame[hue]), labels)
@@ -176,24 +174,17 @@ def points(
     return attach(figure, _drawn(frame, row, col, y, hue, "seed", x)), axes
 
 
-def seeds_and_mean(
-    ax: Axes, frame: pd.DataFrame, x: str, y: str, log: bool = False, band: bool = False, **style: Any
-) -> None:
-    """Every seed's curve faint (or a band), their mean strong (geometric where `log`), as far as all seeds go."""
+def _seeds_and_mean(ax: Axes, frame: pd.DataFrame, x: str, y: str, log: bool, style: dict[str, Any]) -> None:
+    """Every seed's curve faint, their mean strong (geometric where `log`), as far as all seeds go."""
     if (again := frame[frame.duplicated([x, "seed"])]).size:
         twice = f"seed {again['seed'].iloc[0]} has more than one {y} at {x} {again[x].iloc[0]}"
         raise UsageError(f"{twice}: a line is of one experiment")
     wide = frame.pivot(index=x, columns="seed", values=y).sort_index()
-    if band:
-        ends = np.array([t_interval(values.dropna()) for _, values in wide.iterrows()])
-        ax.fill_between(
-            wide.index.to_numpy(float), ends[:, 1], ends[:, 2], color=style["color"], alpha=0.18, linewidth=0
-        )
-    for seed in wide if not band and wide.shape[1] > 1 else ():
-        ax.plot(wide.index, wide[seed], **{**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""})
+    for seed in wide if wide.shape[1] > 1 else ():
+        ax.plot(wide.index, wide[seed], **{**style, "linewidth": 0.5, "alpha": 0.35})
     mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
     mean = mean[wide.bfill().notna().all(axis=1)]
-    ax.plot(mean.index, mean, **{"linewidth": 1.4, "zorder": 3, **style})
+    ax.plot(mean.index, mean, linewidth=1.4, zorder=3, **style)
 
 
 def _seeds_and_interval(ax: Axes, y: float, values: "pd.Series[float]", colour: str) -> None:

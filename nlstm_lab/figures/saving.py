@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,17 +32,10 @@ UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 FRACTION = re.compile(rb"-?\d+\.\d{3,}")
 
 
-class Named(Protocol):
-    """A run, as far as a figure's metadata is concerned."""
-
-    @property
-    def name(self) -> str: ...
-
-
 def save(
     figure: Figure,
     name: str,
-    runs: Named | str | Iterable[Named | str] = (),
+    runs: Any = (),
     caption: str = "",
     data: pd.DataFrame | None = None,
     decimals: Mapping[str, int] | None = None,

@@ -66,8 +66,8 @@ def activations() -> xr.Dataset:
 FIGURES = {
     "cells": (activations, figures.cell_activations),
     "raw cells": (activations, lambda found: figures.cell_activations(found, values="raw")),
-    "boundaries": (boundaries, lambda found: figures.boundary_rows(found, row=9)),
-    "norms": (boundaries, lambda found: figures.hidden_norms(found, row=9)),
+    "boundaries": (boundaries, lambda found: figures.boundary_rows(found, width=1.0)),
+    "norms": (boundaries, lambda found: figures.hidden_norms(found, width=1.0)),
     "connectivity": (connectivity, lambda found: connectivity_sentence({"nlstm": found}, 10, "log")),
 }
 
