@@ -130,13 +130,6 @@ def test_points_of_a_pen_are_read_too():
     assert plain(found)["symbols"] is None
 
 
-def test_vectors_are_read_without_a_surprise():
-    model = Network(HMLSTM(2, 4, 3), nn.Linear(4, 2), name="of vectors")
-    found = probes.boundaries(model, torch.randn(20, 2))
-    assert np.isnan(found.surprise).all()
-    assert found.z.shape == (20, 3)
-
-
 def test_a_browser_and_a_record_get_the_same(hierarchical, text):
     model = hierarchical()
     found = probes.boundaries(model, text)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.decoding import _r_squared, decode, labels
 
@@ -121,19 +120,6 @@ def test_what_cannot_be_decoded_says_why(planted):
         decode(trace, text)
     with pytest.raises(UsageError, match="'mood'"):
         decode(trace, plain, ("mood",))
-
-
-@pytest.mark.slow
-def test_a_network_knows_where_the_last_space_was(network):
-    generator = np.random.default_rng(0)
-    text = "".join(generator.choice(list(" abcdefghij"), size=6000))
-    told = decode(probes.trace(network(hidden_size=24), text), text, ("since_space",))
-    assert (told.score > told.control + 0.3).all()
-
-
-def test_one_character_is_too_short(network):
-    with pytest.raises(UsageError):
-        decode(probes.trace(network(), "a"), "a")
 
 
 def test_the_control_is_of_shifted_labels_and_rows_are_aligned():

@@ -28,51 +28,36 @@ def steps():
     return torch.arange(1.0, T + 1)[:, None, None].expand(T, B, 1)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_a_counter_is_latched_in_both_directions(sign):
-    assert classes(sign * steps(), 1.0, 1.0, sign) == ["latched"]
+def push(every):
+    """Nothing is added at one step in so many."""
+    return torch.where(torch.arange(T) % every == 0, 0.0, 1.0)[:, None, None].expand(T, B, 1)
 
 
-def test_a_leaky_counter_that_has_arrived_is_silent():
-    c = 10 * (1 - 0.9 ** steps())  # i * g = 1 and f = 0.9: the fixed point is 10
-    assert classes(c, 1.0, 0.9, 1.0) == ["silent"]
+SIGN = torch.where(torch.arange(B) % 2 == 0, 1.0, -1.0)[None, :, None].expand(T, B, 1)  # which the text decides
+NOISE = torch.randn(T, B, 1, generator=torch.Generator().manual_seed(0))
+TEN = torch.arange(T).remainder(10)[:, None, None].expand(T, B, 1).float()
 
 
-def test_a_constant_is_silent():
-    assert classes(torch.full((T, B, 1), 0.4), 0.5, 0.5, 0.4) == ["silent"]
-
-
-@pytest.mark.parametrize(("deviation", "life"), [(0.0005, "silent"), (0.002, "alive")])
-def test_what_moves_by_more_than_a_thousandth_is_alive(deviation, life):
-    torch.manual_seed(0)
-    assert classes(deviation * torch.randn(T, B, 1), 0.5, 0.5, 0.0) == [life]
-
-
-@pytest.mark.parametrize(("drift", "life"), [(0.07, "silent"), (0.15, "latched")])
-def test_a_counter_counts_by_a_tenth_a_step_at_least(drift, life):
-    assert classes(10 + drift * steps(), drift, 1.0, 1.0) == [life]
-
-
-@pytest.mark.parametrize(("every", "life"), [(10, "silent"), (50, "latched")])
-def test_a_counter_counts_at_more_than_nine_tenths_of_the_steps(every, life):
-    """It moves on all the same: at one step in so many nothing is added, by its gates."""
-    push = torch.where(torch.arange(T) % every == 0, 0.0, 1.0)[:, None, None].expand(T, B, 1)
-    assert classes(steps(), push, 1.0, 1.0) == [life]
-
-
-def test_a_cell_that_tells_texts_apart_is_alive_though_it_never_moves():
-    c = torch.where(torch.arange(B) % 2 == 0, 3.0, -3.0)[None, :, None].expand(T, B, 1)
-    assert classes(c, 1.0, 1.0, 0.0) == ["alive"]
-
-
-def test_a_counter_whose_direction_the_text_decides_still_holds_a_bit():
-    sign = torch.where(torch.arange(B) % 2 == 0, 1.0, -1.0)[None, :, None]
-    assert classes(sign * steps(), 1.0, 1.0, sign) == ["alive"]
-
-
-def test_a_saturated_cell_that_is_reset_now_and_then_is_alive():
-    c = torch.arange(T).remainder(10)[:, None, None].expand(T, B, 1).float()
-    assert classes(c, 1.0, 0.95, 1.0) == ["alive"]
+@pytest.mark.parametrize(
+    ("c", "i", "f", "g", "life"),
+    [
+        (steps(), 1.0, 1.0, 1.0, "latched"),  # a counter, upward and downward
+        (-steps(), 1.0, 1.0, -1.0, "latched"),
+        (10 * (1 - 0.9 ** steps()), 1.0, 0.9, 1.0, "silent"),  # a leaky counter that has arrived
+        (torch.full((T, B, 1), 0.4), 0.5, 0.5, 0.4, "silent"),
+        (0.0005 * NOISE, 0.5, 0.5, 0.0, "silent"),  # a thousandth decides
+        (0.002 * NOISE, 0.5, 0.5, 0.0, "alive"),
+        (10 + 0.07 * steps(), 0.07, 1.0, 1.0, "silent"),  # a counter counts by a tenth a step at least
+        (10 + 0.15 * steps(), 0.15, 1.0, 1.0, "latched"),
+        (steps(), push(10), 1.0, 1.0, "silent"),  # and at more than nine tenths of the steps
+        (steps(), push(50), 1.0, 1.0, "latched"),
+        (3 * SIGN, 1.0, 1.0, 0.0, "alive"),  # it never moves, and tells the texts apart
+        (SIGN * steps(), 1.0, 1.0, SIGN, "alive"),  # a counter that still holds a bit
+        (TEN, 1.0, 0.95, 1.0, "alive"),  # saturated, and reset now and then
+    ],
+)
+def test_the_life_of_a_cell(c, i, f, g, life):
+    assert classes(c, i, f, g) == [life]
 
 
 def test_a_driven_inner_memory_is_latched_and_an_untrained_one_alive():

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 import xarray as xr
 from known_signals import signals
 from scipy.signal import lfilter
@@ -11,7 +10,7 @@ from scipy.signal import lfilter
 from nlstm_lab import probes
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes import autocorrelation, liveness
+from nlstm_lab.probes import autocorrelation
 from nlstm_lab.probes.autocorrelation import estimate
 from nlstm_lab.probes.slowness import gate_timescales, state_timescales
 
@@ -89,15 +88,6 @@ def test_a_gate_that_moves_has_two_decays():
 
 
 @pytest.mark.slow
-def test_a_real_network_goes_through(network, text, kind):
-    trace = probes.trace(network(kind, num_layers=2, scale=3.0), text * 3)
-    frame = state_timescales(trace, burn_in=100)
-    assert list(frame.memory.unique()) == list(trace.memory.values)
-    assert len(frame) == 2 * trace.sizes["memory"] * trace.sizes["unit"]
-    assert ((frame.reason == "") == frame.timescale.notna()).all()
-
-
-@pytest.mark.slow
 def test_hidden_states_serve_for_units_without_memories(network, text):
     trace = probes.trace(network(LSTM, num_layers=2), text * 3)[["h"]]
     assert list(state_timescales(trace, ["raw"]).memory.unique()) == ["layer 1 h", "layer 2 h"]
@@ -111,20 +101,6 @@ def test_bad_requests_are_refused_in_a_sentence(network, text):
         state_timescales(trace, burn_in=400)
     with pytest.raises(UsageError, match="'sinh'"):
         state_timescales(trace, ["sinh"])
-
-
-def test_every_cell_of_a_memory_has_its_class():
-    trace = made_up(outer=signals((5,) * 4, T), inner=counter(4))
-    lives = liveness.classes(trace).groupby("memory").life.agg(list)
-    assert lives["inner"] == ["latched"] * 4
-    assert "latched" not in lives["outer"]
-
-
-@pytest.mark.slow
-def test_float64_weights_are_traced_too(network, text):
-    model = network().double()
-    assert probes.trace(model, text).c.dtype == np.float32
-    assert torch.get_default_dtype() == torch.float32
 
 
 @pytest.mark.slow
