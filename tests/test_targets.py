@@ -679,27 +679,3 @@ def test_the_report_names_a_command_for_what_has_too_few_seeds(seeds, named):
         for split in ("valid", "test")
     ]
     assert ("`mnist_*`" in targets.report(targets.verdicts(pd.concat(rows)))) == named
-
-
-def test_how_far_a_setting_is_from_the_printed_rows_is_the_mean_squared_log_ratio():
-    columns = ["experiment", "scale", "seed", "split", "metric", "value"]
-    runs = [("a", "paper", 0, 2.0), ("a", "paper", 1, 4.0), ("b", "paper", 0, 5.0), ("a+x=1", "paper", 0, 1.0)]
-    runs += [("a", "small", 0, 99.0), ("a", "paper", 7, 99.0), ("a+x=1", "paper", 1, 1.0)]
-    table = pd.DataFrame(
-        [(name, scale, seed, "valid", "bpc", value) for name, scale, seed, value in runs], columns=columns
-    )
-    other = table.assign(split="test", value=99.0)
-    numbers = pd.DataFrame(
-        {"experiment": ["a", "b"], "subject": ["A", "B"], "metric": "bpc", "split": "valid", "printed": [1.0, 5.0]}
-    )
-    found = targets.distances(numbers, pd.concat([table, other]), {"ours": "", "x": "+x=1"}, [0, 1])
-    assert found.loc["ours", "distance"] == pytest.approx(math.log(3) ** 2 / 2)
-    assert found.loc["ours", ["A", "B", "seeds"]].tolist() == [3.0, 5.0, 1]
-    assert math.isnan(found.loc["x", "distance"]), "one row has no run"
-    assert found.loc["x", "seeds"] == 0
-    adopted = numbers.assign(experiment=numbers["experiment"] + "+y=2")
-    settings = {"ours": "", "x": "+x=1"}
-    again = targets.distances(adopted, pd.concat([table, other]), settings, [0, 1])
-    pd.testing.assert_frame_equal(again, found)
-    nothing = targets.distances(numbers, lab.runs.table("no_such_*"), {"ours": ""}, [0, 1])
-    assert math.isnan(nothing.loc["ours", "distance"])

@@ -10,7 +10,7 @@ What these arguments mean wherever they are taken:
     target: A table of a document, such as "nested_lstm.table1".
 """
 
-from nlstm_lab.targets.comparison import Comparison, compare, distances
+from nlstm_lab.targets.comparison import Comparison, compare
 from nlstm_lab.targets.entries import DOCUMENTS, load
 from nlstm_lab.targets.rendering import booktabs, readme_block, report, shown
 from nlstm_lab.targets.verdicts import printed_numbers, verdicts
@@ -20,7 +20,6 @@ __all__ = [
     "Comparison",
     "booktabs",
     "compare",
-    "distances",
     "load",
     "printed_numbers",
     "readme_block",

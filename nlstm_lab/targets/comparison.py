@@ -2,11 +2,9 @@
 
 import html
 import json
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from nlstm_lab import parameters, paths
@@ -79,30 +77,3 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
     entries = document.places[place]
     title = f"{document.title} ({document.authors} {document.year}), {entries.where}: {entries.caption}"
     return Comparison(target, title, entries.note, frame(judge(entries, Runs(table))))
-
-
-def distances(
-    numbers: pd.DataFrame, table: pd.DataFrame, settings: Mapping[str, str], seeds: Collection[int]
-) -> pd.DataFrame:
-    """Measure how far the rows of a table lie from the printed numbers under each setting that the paper leaves open.
-
-    Args:
-        numbers: The rows of a comparison's frame that count, of one metric and split.
-        table: Every run that there is, read by one evaluation.
-        settings: What each setting adds to a row's name, such as "+batch_order=fixed", by its label.
-        seeds: Whose mean counts, at paper scale.
-
-    Returns:
-        One row a setting: the mean of each row, `seeds` (the fewest of a row), and `distance`, the mean over rows of
-        the squared log ratio of ours to printed; NaN where a row has no run.
-    """
-    numbers = numbers.assign(plain=numbers["experiment"].str.partition("+")[0])  # without the setting that was adopted
-    here = table[(table["scale"] == "paper") & table["seed"].isin(list(seeds))]
-    rows = []
-    for ending in settings.values():
-        found = numbers.assign(experiment=numbers["plain"] + ending)[["experiment", "metric", "split"]]
-        ours = found.merge(here, "left").groupby("experiment", sort=False)["value"].agg(["mean", "count"])
-        logs = np.log(ours["mean"].to_numpy(float) / numbers["printed"].to_numpy(float))
-        means = dict(zip(numbers["subject"], ours["mean"], strict=True))
-        rows.append({**means, "seeds": int(ours["count"].min()), "distance": np.mean(logs**2)})
-    return pd.DataFrame(rows, index=pd.Index(settings, name="setting"))
