@@ -469,9 +469,9 @@ def ahead_at(update: int, first: str, seconds: Iterable[str]) -> bool:
     """Whether a network of autocomplete has the lower validation loss at an update."""
     units = (first, *seconds)
     runs = [run for unit in units for run in lab.runs.recorded(f"autocomplete_{unit}", "small")]
-    curves = lab.runs.curves(runs).query("split == 'valid' and update == @update")
+    valid = lab.runs.histories(runs).query("split == 'valid' and metric == 'nll_nats' and update == @update")
     sides = [{"experiment": f"autocomplete_{unit}"} for unit in units]
-    return all(_pair(curves, "value", sides[0], other).high < 0 for other in sides[1:])
+    return all(_pair(valid, "value", sides[0], other).high < 0 for other in sides[1:])
 
 
 def failures(experiment: str, scale: str = "small") -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import distributed
 import torch
 
 from nlstm_lab import cells, experiments, runs, training
@@ -17,7 +18,6 @@ from nlstm_lab.errors import Interrupted, LabError, UsageError
 from nlstm_lab.runs.attempt import check_patience, settled
 from nlstm_lab.runs.run import check_seed, name_of
 
-PERIOD = 0.3  # seconds between two looks at what is trained
 TIMEOUT = 10.0  # seconds in which a scheduler must answer
 OWN = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
 _one_at_a_time = threading.Lock()  # torch's random state is the process's, however many threads a worker has
@@ -88,7 +88,7 @@ def sweep(
 
     Raises:
         Interrupted: It was stopped from the keyboard.
-        LabError: This machine lacks the device, the scheduler does not answer, or dask is absent.
+        LabError: This machine lacks the device, or the scheduler does not answer.
     """
     if scheduler is None:
         with cells.precision(how.get("precision", "fp32")):
@@ -124,8 +124,6 @@ def _lacks(row: experiments.Experiment, seed: int, counts: Sweep, patience: int 
 
 def _train_all(client: Any, tasks: Iterator[Any], counts: Sweep, how: dict[str, Any], watch: Watch) -> None:
     """Give each worker one task at a time, until none is left."""
-    import distributed
-
     wait: Any = distributed.wait  # untyped
     futures: dict[Any, str] = {}
     while True:
@@ -144,7 +142,7 @@ def _train_all(client: Any, tasks: Iterator[Any], counts: Sweep, how: dict[str, 
         if not futures:
             return
         with contextlib.suppress(TimeoutError):
-            wait([*futures], timeout=PERIOD, return_when="FIRST_COMPLETED")
+            wait([*futures], timeout=0.3, return_when="FIRST_COMPLETED")
         for future in [future for future in futures if future.done()]:
             fault = future.exception() if future.status == "error" else None
             reason = "" if future.status == "finished" else str(fault or "the scheduler lost it; start again")
@@ -166,13 +164,6 @@ def _train(row: experiments.Experiment, seed: int, **how: Any) -> str:
 @contextlib.contextmanager
 def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
     """A client of that scheduler, or of so many processes of our own; whatever ends the block ends those at once."""
-    try:
-        import distributed  # here, as most of the command line goes without it
-    except ModuleNotFoundError as error:
-        raise LabError(
-            f"{error.name} is not installed, without which nothing runs on several workers: `pip install distributed` "
-            "brings it, and `nlstm-lab train NAME` goes without, also several side by side"
-        ) from error
     connect: Any = distributed.Client  # untyped
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to the workers, too
     try:

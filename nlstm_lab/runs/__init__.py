@@ -16,7 +16,6 @@ What these arguments mean wherever they are taken:
     device: auto, cpu or cuda.
     precision: fp32 or bf16, of the products in training.
     progress: Show a progress bar.
-    metric: A metric's name, such as bpc.
 """
 
 import shutil
@@ -39,7 +38,6 @@ from nlstm_lab.runs.attempt import Attempt, PartialRun, check_patience, settled,
 from nlstm_lab.runs.run import Run, check_seed, command, folder_of, load, name_of, resolve
 from nlstm_lab.runs.tables import (
     benchmark,
-    curves,
     dead_shares,
     describe_runs,
     failures,
@@ -55,7 +53,6 @@ __all__ = [
     "PartialRun",
     "Run",
     "benchmark",
-    "curves",
     "dead_shares",
     "describe_runs",
     "ensure",

@@ -123,10 +123,17 @@ def _place(experiment: str, scale: str, seed: int) -> Path:
 
 
 def seeds_of(experiment: Experiment) -> list[int]:
-    """The seeds whose runs are recorded."""
+    """The seeds whose runs are recorded; a run's folder that cannot be read counts, and whoever loads it says so."""
+
+    def is_recorded(folder: Path) -> bool:
+        try:
+            return "result.json" in records.listed(folder)
+        except DamagedFile:
+            return True
+
     folder = folder_of(experiment, 0).parent
     found = (re.fullmatch(rf"{experiment.scale}-seed(0|[1-9]\d*)", name) for name in records.listed(folder))
-    return sorted(int(one[1]) for one in found if one and "result.json" in records.listed(folder / one[0]))
+    return sorted(int(one[1]) for one in found if one and is_recorded(folder / one[0]))
 
 
 def folders(named: str) -> Iterator[Path]:

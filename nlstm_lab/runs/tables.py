@@ -2,7 +2,6 @@
 
 import fnmatch
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -186,33 +185,6 @@ def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame
         raise UsageError(NO_RUNS)
     together: pd.DataFrame = pd.concat(frames, ignore_index=True)
     return together if isinstance(runs, Mapping) else together.drop(columns="setting")
-
-
-def curves(runs: Iterable[Run], metric: str = "nll_nats") -> pd.DataFrame:
-    """Follow training and validation of runs over updates and time, by the task's first evaluation.
-
-    Returns:
-        experiment, scale, model, start, seed, split, update, minutes, value. split: "train", in the first epoch since
-        the early row before and later over the whole epoch, and "valid". minutes: of updates alone, at the run's mean
-        rate; NaN where the task's config does not say how long its sequences are.
-
-    Raises:
-        UsageError: There is no run.
-    """
-    frames = []
-    for run in runs:
-        history, task, about = run.history, run.experiment.task, run_columns(run)
-        rows: pd.DataFrame = history[(history["metric"] == metric) & history["split"].isin(["early", "train", "valid"])]
-        rows = rows[rows["evaluation"] == history["evaluation"].iloc[0]]  # the others read once, at the end
-        rows = rows[(rows["split"] != "train") | (rows["epoch"] > 1)]  # the first epoch's has the early rows
-        unread = getattr(task, "evaluation", None) == "blocks"  # the last symbol of a block is predicted alone
-        symbols = float(task.batch_size * (getattr(task, "length", math.nan) - unread))
-        minutes = rows["update"] * symbols / run.result["tokens_per_second"] / 60
-        shown = rows.assign(split=rows["split"].replace("early", "train"), minutes=minutes, **about)
-        frames.append(shown[[*about, "split", "update", "minutes", "value"]])
-    if not frames:
-        raise UsageError(NO_RUNS)
-    return pd.concat(frames, ignore_index=True)
 
 
 def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import pytest
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.seeds import RUN
-from nlstm_lab.runs import curves, dead_shares, histories
+from nlstm_lab.runs import dead_shares, histories
 from nlstm_lab.statistics import t_interval
 
 
@@ -48,32 +48,6 @@ def test_a_study_of_each_network_gets_the_seed_of_its_run():
     assert list(told.columns) == [*RUN, "text", "drawn", "network"]
     assert told["drawn"].tolist() == [3, 3, 5, 5]
     assert told["start"].tolist() == ["zero", "zero", "log_frequencies", "log_frequencies"]
-
-
-def test_curves_are_against_updates_and_the_time_that_these_took():
-    one = run(3)
-    rows = [
-        (0, 10, "early", "blocks", 6.0),
-        (1, 100, "train", "blocks", 5.5),
-        (1, 100, "valid", "blocks", 5.0),
-        (2, 200, "train", "blocks", 4.5),
-        (1, 200, "valid", "streams", 4.0),  # read once, at the end
-    ]
-    columns = ["epoch", "update", "split", "evaluation", "value"]
-    one.history = pd.DataFrame(rows, columns=columns).assign(metric="nll_nats")
-    one.experiment.task = SimpleNamespace(batch_size=6, length=50)
-    one.result["tokens_per_second"] = 100
-    told = curves([one])
-    assert told[["split", "update", "value"]].values.tolist() == [
-        ["train", 10, 6.0], ["valid", 100, 5.0], ["train", 200, 4.5]
-    ]  # fmt: skip
-    assert told["minutes"].tolist() == pytest.approx([0.5, 5, 10])  # three seconds an update
-    assert set(told["seed"]) == {3}
-    one.experiment.task = SimpleNamespace(batch_size=6, length=51, evaluation="blocks")  # of 51 symbols 50 are read
-    assert curves([one])["minutes"].tolist() == told["minutes"].tolist()
-    one.experiment.task = SimpleNamespace(batch_size=6)  # poems, digits, lines
-    assert curves([one])["minutes"].isna().all()
-    assert curves([one])["value"].tolist() == told["value"].tolist()
 
 
 def compared(frame, *sides):
@@ -124,7 +98,7 @@ def test_no_run_is_a_sentence():
     with pytest.raises(UsageError):
         probes.gather([], probes.loss_by_context)
     with pytest.raises(UsageError):
-        curves([])
+        histories([])
 
 
 def test_a_study_keeps_its_rows_whatever_its_index():
