@@ -52,3 +52,54 @@ def test_of_two_words_the_third_likeliest_is_none(network) -> None:
     told = context_accuracy(model, [" ab ba cc"]).set_index(["top", "known"])["accuracy_pct"]
     assert set(told.loc[2]) == {100.0}
     np.testing.assert_array_equal(told.loc[3], told.loc[2])
+
+
+SYMBOLS = [
+    lambda model, text: probes.trace(model, text),
+    lambda model, text: probes.run(model, text),
+    lambda model, text: probes.lens(model, text, burn_in=0),
+    lambda model, text: probes.attribution(model, text, "d"),
+    lambda model, text: probes.patch(model, (text, "abc", "a", "b")),
+    lambda model, text: probes.intervene(model, text, "zero", "inner", moments=[2], distance=1),
+    lambda model, text: probes.loss_by_context(model, text, contexts=(1,), positions=1),
+    lambda model, text: probes.units(model, text, burn_in=0),
+    lambda model, text: probes.passages(model, text),
+    lambda model, text: probes.fixed_points(model, text, starts=1),
+    lambda model, text: probes.timescales(model, text, burn_in=0),
+]
+
+
+@pytest.mark.parametrize("probe", SYMBOLS)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("abz", "'z'.*it knows"),
+        ("", "empty"),
+        (None, "(text|clean) must be a string or codes"),
+        (torch.tensor([1, 2, 11]), "codes from 0 to 10, not 11"),
+        (np.array([1, -1, 2]), "codes from 0 to 10, not -1"),
+        (torch.tensor([True, False]), "must be a string or codes"),
+        (torch.ones(2, 3, dtype=torch.long), r"must be a string or codes.*\[2, 3\]"),
+        (torch.rand(4, 3), r"vectors \[T, 11\].*\[4, 3\]"),
+        (3, "must be a string or codes"),
+    ],
+)
+def test_what_no_probe_can_read_is_refused_in_the_same_sentence(network, probe, text, said):
+    with pytest.raises(UsageError, match=said):
+        probe(network(), text)
+
+
+@pytest.mark.parametrize("make", [np.array, list, lambda codes: torch.tensor([codes]), torch.tensor])
+def test_codes_are_read_as_the_text_that_they_are_of(network, text, make):
+    model = network(scale=2.0)
+    codes = make(model.vocabulary.encode(text[:60]).tolist())
+    for probe in (probes.trace, lambda *given: probes.run(*given).trace):
+        np.testing.assert_array_equal(probe(model, codes).c, probe(model, text[:60]).c)
+    assert probes.attribution(model, codes, "d").equals(probes.attribution(model, text[:60], "d"))
+
+
+@pytest.mark.parametrize("burn_in", [-5, 2.5, None, True, 400, 1000])
+@pytest.mark.parametrize("probe", [probes.units, probes.timescales, probes.slow_parts, probes.contents, probes.lens])
+def test_burn_in_is_a_whole_number_that_leaves_something(network, text, probe, burn_in):
+    with pytest.raises(UsageError, match="burn_in"):
+        probe(network(), text, burn_in=burn_in)
