@@ -20,7 +20,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.baselines import untrained
 from nlstm_lab.probes.interventions import spread, unit_ablations
-from nlstm_lab.probes.reading import BURN_IN, names, seen
+from nlstm_lab.probes.reading import BURN_IN, names, seen, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.tracing import trace
 
@@ -218,7 +218,7 @@ def contents(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: 
 def _contents(model: Network, text: str | Excerpt, trained: bool, burn_in: int, seed: int) -> pd.DataFrame:
     text = read(text)
     traced = trace(model if trained else untrained(model, seed), text, predictions=False)
-    return decode(traced.isel(time=slice(burn_in, None)), text[burn_in:], VARYING)
+    return decode(skipped(traced, burn_in), text[burn_in:], VARYING)
 
 
 @recorded("single_cells", moments=MOMENTS, distance=MOMENTS)

@@ -100,14 +100,16 @@ def encode_symbols(model: Network, text: Text) -> Tensor:
     return codes
 
 
-def skipped(burn_in: Any, length: int, least: int = 1) -> int:
-    """The steps that a probe leaves out; UsageError unless at least so many of `length` remain."""
+def skipped(traced: xr.Dataset, burn_in: Any, least: int = 1) -> xr.Dataset:
+    """What is left of a trace behind the first steps; UsageError unless that is at least so many."""
+    length = traced.sizes["time"]
     if isinstance(burn_in, bool) or not isinstance(burn_in, Integral) or burn_in < 0:
         raise UsageError(f"burn_in must be a whole number from 0 on, not {burn_in!r}")
-    if length - burn_in < least:
-        more = f"a text of {burn_in + least} steps or more, or a smaller burn_in"
-        raise UsageError(f"burn_in leaves {max(length - int(burn_in), 0)} of the text's {length} steps: take {more}")
-    return int(burn_in)
+    skip = int(burn_in)
+    if length - skip < least:
+        more = f"a text of {skip + least} steps or more, or a smaller burn_in"
+        raise UsageError(f"burn_in leaves {max(length - skip, 0)} of the text's {length} steps: take {more}")
+    return traced.isel(time=slice(skip, None))
 
 
 def symbols_of(model: Network, codes: Tensor) -> list[Any] | None:

@@ -17,7 +17,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.probes import autocorrelation, liveness
 from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.jacobians import persistence
-from nlstm_lab.probes.reading import BURN_IN, hidden_states, memory_states
+from nlstm_lab.probes.reading import BURN_IN, hidden_states, memory_states, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import RUN
 from nlstm_lab.probes.tracing import trace
@@ -48,9 +48,7 @@ def state_timescales(traced: xr.Dataset, values: Iterable[str] = tuple(VALUES), 
     >>> bool(medians["inner"] > medians["outer"])
     True
     """
-    traced = traced.isel(time=slice(burn_in, None))
-    if traced.sizes["time"] < 2:
-        raise UsageError(f"there is nothing left of the text after the first {burn_in} steps")
+    traced = skipped(traced, burn_in, 2)
     states = memory_states(traced) or hidden_states(traced)
     lives = _lives(traced) if "c" in traced else {}
     frames = []
@@ -133,7 +131,7 @@ def gates_and_persistence(model: Network, text: str | Excerpt, burn_in: int = BU
         that of ln f, NaN with a reason where a memory has no leak of its own; reason; and `persistence`: the mean over
         time of the diagonal of dc_t / dc_{t-1}, which all memories have.
     """
-    traced = trace(model, read(text), predictions=False).isel(time=slice(burn_in, None))
+    traced = skipped(trace(model, read(text), predictions=False), burn_in)
     local = persistence(model, traced).mean("time").to_series()
     frame = gate_timescales(traced)
     return frame.assign(persistence=local.reindex(pd.MultiIndex.from_frame(frame[["memory", "unit"]])).to_numpy())
@@ -148,7 +146,7 @@ def slow_parts(model: Network, text: str | Excerpt, burn_in: int = BURN_IN) -> p
         the lowest frequencies (see `autocorrelation`), and `slow_part`: whether they disagree, so that `timescale` is a
         lower bound.
     """
-    traced = trace(model, read(text), predictions=False).isel(time=slice(burn_in, None))
+    traced = skipped(trace(model, read(text), predictions=False), burn_in)
     states = memory_states(traced) or hidden_states(traced)
     frames = []
     for key, frame in state_timescales(traced).groupby(["memory", "value"], sort=False):

@@ -17,7 +17,7 @@ from torch import Tensor
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, reading, seen
+from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, reading, seen, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.tracing import trace
 
@@ -102,9 +102,9 @@ def _examples(model: Network, text: Text, ahead: Sequence[int], burn_in: int) ->
     """The states along a text, [T, units] of each memory, and what follows each of them, [T, ahead]."""
     codes = encode_symbols(model, text).cpu()
     last = len(codes) - 1 - max(ahead, default=0)
-    if not len(ahead) or min(ahead) < 0 or last <= burn_in:
-        raise UsageError(f"a lens needs distances from 0 on, and a text of more than {burn_in} characters beyond them")
-    traced = trace(model, codes, predictions=False).isel(time=slice(burn_in, last))
+    if not len(ahead) or min(ahead) < 0 or last < 1:
+        raise UsageError("ahead must be distances from 0 on, at least one, all shorter than the text")
+    traced = skipped(trace(model, codes, predictions=False).isel(time=slice(last)), burn_in)
     return _states(traced), torch.stack([codes[burn_in + 1 + k : last + 1 + k] for k in ahead], 1)
 
 

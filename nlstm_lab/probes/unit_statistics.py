@@ -77,8 +77,9 @@ def units(model: Network, text: Text | Excerpt, burn_in: int = BURN_IN, seed: in
         each, as `DIGITS`.
     """
     words = read(text)
-    states = values_of(trace(model, words, predictions=False))
-    skipped(burn_in, len(next(iter(states.values()))), BEFORE + AFTER + 1)
+    traced = trace(model, words, predictions=False)
+    skipped(traced, burn_in, BEFORE + AFTER + 1)
+    states = values_of(traced)
     effects, fresh, control = (dict[str, Array]() for _ in range(3))
     if isinstance(words, str):  # vectors have no labels
         short, mixed = words[:BASELINE], shuffled(words[:BASELINE], "characters", seed)

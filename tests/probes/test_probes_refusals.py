@@ -63,7 +63,6 @@ SYMBOLS = [
     lambda model, text: probes.intervene(model, text, "zero", "inner", moments=[2], distance=1),
     lambda model, text: probes.loss_by_context(model, text, contexts=(1,), positions=1),
     lambda model, text: probes.units(model, text, burn_in=0),
-    lambda model, text: probes.passages(model, text),
     lambda model, text: probes.fixed_points(model, text, starts=1),
     lambda model, text: probes.timescales(model, text, burn_in=0),
 ]
