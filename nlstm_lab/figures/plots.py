@@ -181,7 +181,7 @@ def _seeds_and_mean(ax: Axes, frame: pd.DataFrame, x: str, y: str, log: bool, st
         raise UsageError(f"{twice}: a line is of one experiment")
     wide = frame.pivot(index=x, columns="seed", values=y).sort_index()
     for seed in wide if wide.shape[1] > 1 else ():
-        ax.plot(wide.index, wide[seed], **{**style, "linewidth": 0.5, "alpha": 0.35})
+        ax.plot(wide.index, wide[seed], **{**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""})
     mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
     mean = mean[wide.bfill().notna().all(axis=1)]
     ax.plot(mean.index, mean, linewidth=1.4, zorder=3, **style)
