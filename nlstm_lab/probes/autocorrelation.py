@@ -7,11 +7,10 @@ tau sqrt(4 (M + 1/2 - tau) / T) (Wolff, "Monte Carlo errors with less errors", e
 It is 0.5 for white noise, and less for a signal that turns back on itself (anticorrelated). There the window closes
 too early: for values that correlate by -0.2, -0.3, -0.4, -0.5 with the next, the integrated time is .333, .269, .214,
 .167, and the estimate is .34, .23, .10, and nothing or no number at all. It closes too early, too, on a mixture of a
-fast and a slow part: of white noise with a tenth of the variance from a signal of 100 steps the time is 10.4, and the
-estimate .98, without a sign (emcee's estimator has the same window). So `spectral` estimates the time a second way,
-from the lowest frequencies of the whole series, and `slow_part` tells where the two disagree: there the window's
-estimate is a lower bound. On a series of finite length, whose mean is taken from itself, rho is estimated too low: of
-exponential signals that are 200 timescales long, the median estimate is 6 % too low; near `LENGTHS` it is lower.
+fast and a slow part (notebook 90): so `spectral` estimates the time a second way, from the lowest frequencies of the
+whole series, and `slow_part` tells where the two disagree: there the window's estimate is a lower bound. On a series of
+finite length, whose mean is taken from itself, rho is estimated too low: of exponential signals that are 200 timescales
+long, the median estimate is 6 % too low; near `LENGTHS` it is lower.
 """
 
 from typing import Any, NamedTuple

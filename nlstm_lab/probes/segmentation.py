@@ -56,8 +56,8 @@ def boundaries(
         "given"), threshold and slope (None where given), hidden_size.
 
     Raises:
-        UsageError: There are no detectors, no text, or characters that the network does not know; the threshold is
-            outside (0, 1), or the slope is not positive.
+        UsageError: The network has no detectors or cannot read the text; the threshold is outside (0, 1), or the slope
+            is not positive.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_hmlstm_step", scale="small").model()

@@ -30,19 +30,12 @@ TRAINED_ON = 20_000  # characters
 
 @dataclass(frozen=True)
 class Lens:
-    """A lens for each memory and hidden state of a network.
-
-    Args:
-        model: The network.
-        ahead: How many symbols after the next one is predicted, of each prediction.
-        weights: [units + 1, ahead, V].
-        scales: [2, units].
-    """
+    """A lens for each memory and hidden state of a network."""
 
     model: Network
-    ahead: tuple[int, ...]
-    weights: dict[str, Tensor]
-    scales: dict[str, Tensor]
+    ahead: tuple[int, ...]  # how many symbols after the next one is predicted, of each prediction
+    weights: dict[str, Tensor]  # [units + 1, ahead, V]
+    scales: dict[str, Tensor]  # [2, units]: mean and deviation
 
     def read(self, trace: xr.Dataset) -> xr.DataArray:
         """Predict from each memory of a `trace`, edited or not.
@@ -152,11 +145,7 @@ def _loss(weights: Tensor, x: Tensor, targets: Tensor) -> Tensor:
 
 @recorded("lens", trained_on=TRAINED_ON, ahead=AHEAD)
 def lens_losses(model: Network, text: Excerpt) -> pd.DataFrame:
-    """Measure what each memory predicts of a text, linearly, by a lens that was trained on the training text.
-
-    Args:
-        model: The network.
-        text: What is predicted; the lens is trained on the beginning of the same corpus's training split.
+    """Measure what each memory predicts of a text, by a lens trained on the start of the corpus's training split.
 
     Returns:
         Columns memory, ahead (characters beyond the next), and in bits a character: `lens`, `direct` (the network's

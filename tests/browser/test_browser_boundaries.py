@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from networks import TEXT, boundary_network
-from nlstm_lab.probes.boundary_chance import WINDOWS, agreement, text_truths
 
 from nlstm_lab.probes import boundaries
+from nlstm_lab.probes.boundary_scores import WINDOWS, agreement, text_truths
 from nlstm_lab.widgets import BoundaryExplorer
 
 pytestmark = pytest.mark.browser
