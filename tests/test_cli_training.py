@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nlstm_lab import cli, experiments
+from nlstm_lab import cli
 
 if TYPE_CHECKING:
     from nlstm_lab.runs import Run
@@ -109,12 +109,6 @@ def test_experiments_are_listed_with_exact_parameters_without_any_data(
 ) -> None:
     monkeypatch.setenv("NLSTM_LAB_DATA", str(tmp_path))
     monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
-    agreeing = 0
-    for row in (experiments.get(name) for name in experiments.names() if "paper" in experiments.scales(name)):
-        if printed := row.printed_parameters:
-            assert rounded_like(printed, experiments.parameters(row)) == printed, row.name
-            agreeing += 1
-    assert agreeing > 20
     line = next(line for line in told(capsys, monkeypatch, "experiments")[1].splitlines() if "ptb_char_nlstm " in line)
     assert re.split(r"  +", line.strip()) == [
         "ptb_char_nlstm",
@@ -126,15 +120,6 @@ def test_experiments_are_listed_with_exact_parameters_without_any_data(
         "smoke small paper",
         "nested_lstm.table1",
     ]
-
-
-def rounded_like(printed: str, count: int) -> str:
-    """A count as it is printed: 4,474,850 as 4.47M where "4.47M" is."""
-    if "," in printed:
-        return f"{count:,}"
-    unit = {"k": 1e3, "M": 1e6}[printed[-1]]
-    decimals = len(printed.partition(".")[2][:-1])
-    return f"{count / unit:.{decimals}f}{printed[-1]}"
 
 
 @pytest.mark.slow

@@ -16,8 +16,8 @@ EXAMPLES = sorted(
     if ">>> " in Path(module.module_finder.find_spec(module.name).origin).read_text(encoding="utf-8")
 )
 TAKE_LONG = (
-    *("activations.draw", "figures.saving", "interventions.measure", "nlstm_lab.probes", "targets.comparison"),
-    *("targets.verdicts", "timescales.measure", "together"),
+    *("figures.activations", "figures.saving", "probes.interventions", "nlstm_lab.probes", "targets.comparison"),
+    "targets.verdicts",
 )
 MET_FIRST = [
     *(getattr(lab.cells, name) for name in ("HMLSTM", "LSTM", "GRU", "RNN", "NestedLSTM", "NestedLSTMCell")),

@@ -55,10 +55,3 @@ def test_what_is_public_describes_each_argument(door: str) -> None:
         if argument not in ("self", "cls") and not is_described(argument, text)
     ]
     assert lacking == [], "describe these under Args"
-
-
-def test_an_argument_that_nothing_describes_is_noticed() -> None:
-    assert is_described("width", "    width: Inches.")
-    assert is_described("low", "    low, high: The ends.")
-    assert is_described("wanted", "Draw what is `wanted`.")
-    assert not is_described("width", "A figure of some width.")
