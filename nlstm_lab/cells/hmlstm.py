@@ -79,16 +79,8 @@ class HMLSTMCell(MultiscaleCell):
         if not finite("detector_scale", detector_scale) > 0:
             raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")
         slice_rows = int(detect_from == "preactivation" and not top)
-        super().__init__(
-            input_size,
-            hidden_size,
-            bias,
-            forget_bias=forget_bias,
-            top=top,
-            top_down=top_down,
-            further_rows=slice_rows,
-            **options,
-        )
+        options |= {"forget_bias": forget_bias, "top": top, "top_down": top_down, "further_rows": slice_rows}
+        super().__init__(input_size, hidden_size, bias, **options)
         self.boundary, self.straight_through, self.selection = boundary, straight_through, selection
         self.detect_from, self.detect_on_copy, self.threshold = detect_from, detect_on_copy, threshold
         self.gradient_limit, self.reset, self.detector_scale = gradient_limit, switch("reset", reset), detector_scale
@@ -256,26 +248,16 @@ class HMLSTM(Multiscale):
         dtype: torch.dtype | None = None,
     ) -> None:
         torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        options: Any = {"initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(
-            *torchs,
-            all_layers=all_layers,
-            boundary=boundary,
-            straight_through=straight_through,
-            selection=selection,
-            detect_from=detect_from,
-            detect_on_copy=detect_on_copy,
-            threshold=threshold,
-            layer_norm=layer_norm,
-            normalize_boundary=normalize_boundary,
-            normalize_cell=normalize_cell,
-            gradient_limit=gradient_limit,
-            top_down=top_down,
-            reset=reset,
-            detector_scale=detector_scale,
-            forget_bias=forget_bias,
-            **options,
-        )
+        options: Any = {"initialization": initialization, "device": device, "dtype": dtype, "forget_bias": forget_bias}
+        options |= {"boundary": boundary, "straight_through": straight_through, "selection": selection}
+        options |= {"detect_from": detect_from, "detect_on_copy": detect_on_copy, "threshold": threshold}
+        options |= {
+            "layer_norm": layer_norm,
+            "normalize_boundary": normalize_boundary,
+            "normalize_cell": normalize_cell,
+        }
+        options |= {"gradient_limit": gradient_limit, "top_down": top_down, "reset": reset}
+        super().__init__(*torchs, all_layers=all_layers, detector_scale=detector_scale, **options)
 
     def read_boundaries(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any, Tensor, Tensor]:
         """Read as `forward` does, and return what the detectors of every layer find, too, with gradients.

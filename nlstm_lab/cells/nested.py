@@ -222,17 +222,7 @@ class NestedLSTM(Recurrent):
         dtype: torch.dtype | None = None,
     ) -> None:
         torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        options: Any = {"initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(
-            *torchs,
-            all_layers=all_layers,
-            depth=depth,
-            candidate=candidate,
-            forget_bias=forget_bias,
-            inner_forget_bias=inner_forget_bias,
-            inner_input_bias=inner_input_bias,
-            inner_chrono=inner_chrono,
-            inner_cell=inner_cell,
-            memory=memory,
-            **options,
-        )
+        options: Any = {"initialization": initialization, "device": device, "dtype": dtype, "forget_bias": forget_bias}
+        options |= {"inner_forget_bias": inner_forget_bias, "inner_input_bias": inner_input_bias}
+        options |= {"inner_chrono": inner_chrono, "inner_cell": inner_cell, "memory": memory}
+        super().__init__(*torchs, all_layers=all_layers, depth=depth, candidate=candidate, **options)

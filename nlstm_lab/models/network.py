@@ -40,6 +40,7 @@ class Network(Module):
     """Input map, recurrent layers and readout: `outputs, state = network(inputs, state)`.
 
     Outputs are [T, B, size], or [B, size] with one prediction a sequence. The state is that of the recurrent layers.
+    Whatever reads raises MissingRun where the weights are not kept.
 
     Args:
         recurrent: The recurrent layers.
@@ -92,21 +93,13 @@ class Network(Module):
         return self.to("meta")
 
     def require_weights(self) -> None:
-        """Refuse to go on where the weights are not kept.
-
-        Raises:
-            MissingRun: They are not.
-        """
+        """Refuse to go on where the weights are not kept."""
         if self.missing_weights:
             raise MissingRun(self.missing_weights.message)
 
     @property
     def device(self) -> torch.device:
-        """Where the weights lie.
-
-        Raises:
-            MissingRun: They are not kept.
-        """
+        """Where the weights lie."""
         self.require_weights()
         return next(self.parameters()).device
 
@@ -117,20 +110,12 @@ class Network(Module):
         return getattr(last, "bias", None)
 
     def inputs(self, inputs: Tensor) -> Tensor:
-        """Return what the layers read: symbols as they are (one-hot vectors are looked up), or their embedding.
-
-        Raises:
-            MissingRun: The weights are not kept.
-        """
+        """Return what the layers read: symbols as they are (one-hot vectors are looked up), or their embedding."""
         self.require_weights()
         return inputs if self.embedding is None else self.embedding(inputs)
 
     def vectors(self, inputs: Tensor) -> Tensor:
-        """Return what gradients are taken by: `inputs`, but one-hot symbols as vectors, [..., input_size].
-
-        Raises:
-            MissingRun: The weights are not kept.
-        """
+        """Return what gradients are taken by: `inputs`, but one-hot symbols as vectors, [..., input_size]."""
         read = self.inputs(inputs)
         like = self.recurrent.cells[0].like
         return read if read.is_floating_point() else F.one_hot(read, self.recurrent.input_size).to(like.dtype)

@@ -59,7 +59,10 @@ def wrap(
     recurrent.batch_first = False
     embedding = None if embedding is None else _bare(embedding)
     known = None if vocabulary is None else _vocabulary(vocabulary)
-    network = Network(recurrent, _bare(readout), embedding, known, name=name, words=words).eval()
+    if not isinstance(readout := _bare(readout), nn.Module):
+        raise TypeError(f"readout must be a torch.nn.Module, from h to logits, not {type(readout).__name__}")
+    words = None if words is None else _texts("words", words)
+    network = Network(recurrent, readout, embedding, known, name=name, words=words).eval()
     _check_sizes(network)
     return network
 
@@ -86,17 +89,23 @@ def _vocabulary(given: Vocabulary | Sequence[str] | Mapping[str, int]) -> Vocabu
         if any(type(code) is not int for code in codes) or sorted(codes) != list(range(len(codes))):
             raise ValueError("a vocabulary's codes must be 0, 1, 2, ... without a gap")
         given = sorted(given, key=given.__getitem__)
-    symbols = given.symbols if isinstance(given, Vocabulary) else given
-    if not isinstance(symbols, Iterable):
-        raise TypeError(f"vocabulary must be the symbols in the order of their codes, not {type(symbols).__name__}")
-    for symbol in symbols:
-        if not isinstance(symbol, str):
-            way_out = " (decode bytes to a str first)" if isinstance(symbols, bytes | bytearray) else ""
-            raise TypeError(f"a vocabulary's symbols must be str, not {type(symbol).__name__} {symbol!r}{way_out}")
-    vocabulary = Vocabulary(tuple(symbols))
-    if len(set(vocabulary.symbols)) < len(vocabulary):
-        raise ValueError("a vocabulary must hold each symbol once")
-    return vocabulary
+    symbols = _texts("vocabulary", given.symbols if isinstance(given, Vocabulary) else given)
+    if len(set(symbols)) < len(symbols) or not all(symbols):
+        raise ValueError("a vocabulary must hold each symbol once, and no empty one")
+    return Vocabulary(symbols)
+
+
+def _texts(name: str, given: Any) -> tuple[str, ...]:
+    """Names in the order of their codes, one at least."""
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{name} must be str in the order of their codes, not {type(given).__name__}")
+    for text in given:
+        if not isinstance(text, str):
+            way_out = " (decode bytes to a str first)" if isinstance(given, bytes | bytearray) else ""
+            raise TypeError(f"{name} must hold str, not {type(text).__name__} {text!r}{way_out}")
+    if not tuple(given):
+        raise ValueError(f"{name} must hold one name at least, or be None")
+    return tuple(given)
 
 
 @torch.no_grad()

@@ -1,8 +1,17 @@
-"""What only some machines have."""
+"""What only some machines have, and the fast paths at every size."""
 
 import pytest
 
+from nlstm_lab.cells.fast import unrolled
 from nlstm_lab.cells.fast.compiling import lacking
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _however_small():
+    """The small layers of tests take the fast paths, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unrolled, "EAGER_FROM", 0)
+        yield
 
 
 @pytest.fixture

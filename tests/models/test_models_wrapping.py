@@ -123,6 +123,10 @@ SENT_BACK = {
     "bytes": (None, {"vocabulary": LETTERS.encode()}, TypeError, "decode bytes"),
     "truth values as codes": (None, {"vocabulary": {"a": False, "b": True}}, ValueError, "0, 1, 2"),
     "a number": (None, {"vocabulary": 8}, TypeError, "not int"),
+    "no symbol": (None, {"vocabulary": ""}, ValueError, "one name at least"),
+    "an empty symbol": (None, {"vocabulary": [*LETTERS[:7], ""]}, ValueError, "no empty one"),
+    "words that are no text": (None, {"words": [1] * 8}, TypeError, "words must hold str, not int 1"),
+    "no readout": (None, {"readout": None}, TypeError, "readout must be a torch.nn.Module"),
     "a softmax": (None, {"readout": nn.Sequential(nn.Linear(6, 8), nn.Softmax(-1))}, ValueError, "without its softmax"),
 }
 

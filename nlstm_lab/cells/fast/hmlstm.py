@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nlstm_lab.cells.base import State
 from nlstm_lab.cells.fast import compiling, is_uniform, sparse
-from nlstm_lab.cells.fast.unrolled import UNSAVED_STEPS, Plan, Stage, Tensors, Unrolled
+from nlstm_lab.cells.fast.unrolled import UNSAVED_STEPS, Plan, Stage, Tensors, Unrolled, pays
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell
 from nlstm_lab.cells.precision import product_type
 
@@ -83,7 +83,7 @@ def read(
 ) -> tuple[Tensor, list[State], Tensor | None, Tensor | None] | None:
     """All layers over all steps, x [T, B, features] or symbols [T, B]: `nlstm_lab.cells.fast.read`.
 
-    None for cells of another class, dropout, and several types or devices.
+    None for cells of another class, dropout, several types or devices, and where the readable steps are faster.
     """
     if not boundaries and (done := sparse.read(unit, x, states)) is not None:
         return *done, None, None
@@ -91,7 +91,7 @@ def read(
     if len(cells) < unit.num_layers or (unit.dropout and unit.training) or not x.numel():
         return None
     tensors = [tensor for state in states for tensor in state] + [t for cell in cells for t in cell.parameters()]
-    if not is_uniform((*tensors, cells[0].slope), x):
+    if not is_uniform((*tensors, cells[0].slope), x) or not pays(states[0][0], dtype := product_type(states[0][0])):
         return None
     count, keep = len(cells), torch.is_grad_enabled()
     trained: dict[str, Tensor] = {}
@@ -109,7 +109,7 @@ def read(
     wanted += [f"{name} {k}" for name in ("z", "z_tilde") for k in range(count)]
     sampled = [f"chance {k}" for k in range(count - 1) if cells[0].boundary == "sample"]
     constants = ("slope", *sampled) if count > 1 else ()
-    options = product_type(states[0][0]), compiling.wanted(x.device), keep
+    options = dtype, compiling.wanted(x.device), keep
     plan = Plan(tuple(stages), tuple(carried), tuple(wanted), tuple(trained), constants, *options)
     pieces = []
     for piece in [x] if keep else x.split(UNSAVED_STEPS):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nlstm_lab.cells.base import State, product
 from nlstm_lab.cells.fast import compiling
-from nlstm_lab.cells.fast.unrolled import UNSAVED_STEPS, Plan, Stage, Tensors, Unrolled
+from nlstm_lab.cells.fast.unrolled import UNSAVED_STEPS, Plan, Stage, Tensors, Unrolled, pays
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
 from nlstm_lab.cells.precision import exact_kernels, product_type
@@ -54,8 +54,11 @@ def leave(kind: Kind, product: Tensor, *tensors: Tensor) -> Tensors:
 def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """A layer of Nested LSTM cells over all steps: `nlstm_lab.cells.fast.unroll`.
 
-    None where another memory function is nested somewhere.
+    None where another memory function is nested somewhere, and where the readable steps are faster.
     """
+    dtype, keep = product_type(state[0]), torch.is_grad_enabled()
+    if not pays(state[0], dtype):
+        return None
     chain: list[Any] = [cell]
     while type(chain[-1]) is NestedLSTMCell:
         chain.append(chain[-1].memory)
@@ -77,7 +80,6 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
             stages.append(Stage(leave, kind, factor, (*takes, *(f"o {j}" for j in reversed(range(k)))), gives))
     weights = [cell.weight_hh, *(torch.cat((level.weight_ih, level.weight_hh), 1) for level in chain[1:])]
     carried = ("h", *(f"c {k}" for k in range(last + 1)))
-    dtype, keep = product_type(state[0]), torch.is_grad_enabled()
     plan = Plan(tuple(stages), carried, ("h",), tuple(trained), (), dtype, compiling.wanted(x.device), keep)
     pieces = []
     for piece in [x] if keep else x.split(UNSAVED_STEPS):

@@ -15,12 +15,14 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import product
-from nlstm_lab.cells.fast import backward_is_watched, differentiate
-from nlstm_lab.cells.fast.compiling import Runners
+from nlstm_lab.cells.fast import backward_is_watched, compiling, differentiate
 from nlstm_lab.cells.precision import exact_products, times
 
 Tensors = tuple[Tensor, ...]
 UNSAVED_STEPS = 64  # without gradients, the steps whose values are held at a time
+EAGER_FROM = (
+    10_000  # values of a layer's h [B, H] from which on an uncompiled training beats the loop of readable steps
+)
 Function = Callable[..., Tensors]
 
 
@@ -64,6 +66,12 @@ class Plan(NamedTuple):
         """The values that are kept beside their places in factors."""
         wanted = {*self.carried, *self.outputs, *(name for stage in self.stages for name in stage.takes)}
         return [name for name in self.widths() if name in wanted]
+
+
+def pays(h: Tensor, dtype: torch.dtype) -> bool:
+    """Whether a training by an exact `Unrolled` is faster than the readable steps, given h [B, H]."""
+    grads = torch.is_grad_enabled()
+    return not grads or dtype != h.dtype or compiling.wanted(h.device) or h.numel() >= EAGER_FROM
 
 
 class Tape:
@@ -136,7 +144,7 @@ class Unrolled(torch.autograd.Function):
             multiply = times(weights[s].t(), plan.dtype, B)
             static = {"function": stage.function, "kind": stage.kind, "order": tuple(k for k, _ in into)}
             steps.append((multiply, factors[s].unbind(), list(rows), tape.takes(s, trained, constants), static))
-        run, shares = Runners(plan.compile), source.unbind()
+        run, shares = compiling.Runners(plan.compile), source.unbind()
         with exact_products(source.device):
             for t in range(T):
                 for s, (multiply, factor, places, takes, static) in enumerate(steps):
@@ -180,7 +188,7 @@ class Unrolled(torch.autograd.Function):
                     d[name].append(torch.zeros_like(like))
         for name, grad in zip(plan.carried, grads[len(plan.outputs) :], strict=True):
             d[name][0].copy_(grad)
-        run = Runners(plan.compile)
+        run = compiling.Runners(plan.compile)
         with exact_products(tape.summed[0].device):
             for t in reversed(range(T)):
                 for s, stage, named, multiply, summed, takes, d_product, static in steps:
