@@ -56,13 +56,13 @@ class AutocompleteDemo(LabWidget):
     def __init__(self, networks: Mapping[str, Network | Run], text: str = "the study of gram", k: int = 5) -> None:
         if not networks:
             raise UsageError("there is nothing to compare: hand in at least one network")
-        self.k, self.completers, described = k, {}, []
-        self.made_of = {name: one for name, one in networks.items() if isinstance(one, Run)}
-        for name in in_order(networks):
-            one = networks[name]
-            self.completers[name] = Completer(one if isinstance(one, Network) else one.model(), unknown="map")
-            whole = self.completers[name].model.words is not None
-            described.append({"label": look(name).label, "colour": look(name).colour, "whole": whole})
+        self.k, self.made_of = k, {name: one for name, one in networks.items() if isinstance(one, Run)}
+        models = {name: one.model() if isinstance(one, Run) else one for name, one in networks.items()}
+        self.completers = {name: Completer(models[name], unknown="map") for name in in_order(models)}
+        described = [
+            {"label": look(name).label, "colour": look(name).colour, "whole": each.model.words is not None}
+            for name, each in self.completers.items()
+        ]
         super().__init__(text=text, at=len(text), networks=described)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:

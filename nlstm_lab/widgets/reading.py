@@ -10,10 +10,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nlstm_lab import probes
-from nlstm_lab.datasets.base import Symbols, Vocabulary
+from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures.style import look
-from nlstm_lab.models import Interface, Network
+from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import predicts_symbols
 from nlstm_lab.probes.texts import encode_leniently
 from nlstm_lab.probes.tracing import beginning
@@ -46,7 +46,7 @@ class Networks:
         if isinstance(given, Mapping):
             named = [*given.items()]
         elif isinstance(given, RunBrowser):
-            named = [(run.name, run) for run in given.chosen() if _foretells(run)]
+            named = [(run.name, run) for run in given.chosen() if run.has_weights and _reads(run.model())]
         else:
             named = [(one.name, one) for one in ([given] if isinstance(given, Run | Network) else given)]
         named = [(name, one) for name, one in named if isinstance(one, Network) or one.has_weights]
@@ -93,7 +93,7 @@ class Networks:
     def read(self, run: str, text: str) -> tuple[str, str]:
         """Change a text as `leniently` does; UsageError: it is empty, or the network predicts no characters."""
         network = self[run]
-        if network.vocabulary is None or not predicts_symbols(network):
+        if network.vocabulary is None or not _reads(network):
             raise UsageError(f"{run} does not predict the characters of a text: choose a network that does")
         return leniently(network.vocabulary, text)
 
@@ -119,13 +119,9 @@ class Networks:
         return {run.name: run.model() for run in every if run.has_weights}
 
 
-def _foretells(run: Run) -> bool:
-    """`predicts_symbols` of a run, without reading its weights."""
-    ends = Interface.from_record(run.result["interface"])
-    if ends.vocabulary is None or ends.per_sequence or not isinstance(ends.output, Symbols):
-        return False
-    symbols = ends.vocabulary.symbols
-    return ends.output.size == len(symbols) and ends.output.names in (None, symbols)
+def _reads(network: Network) -> bool:
+    """Whether it predicts the characters of a text."""
+    return network.vocabulary is not None and predicts_symbols(network)
 
 
 def leniently(vocabulary: Vocabulary, text: str, longest: int = LONGEST) -> tuple[str, str]:
