@@ -30,10 +30,10 @@ def ended(states: Iterable[str]) -> dict[str, int]:
     """Put the states of runs that differ in the epochs alone together, and count them.
 
     Args:
-        states: Such as "16 of 35 epochs, by the rule".
+        states: Such as "16 of 35 epochs, by early stopping".
 
     Returns:
-        How many runs each stands for: {"16 to 21 of 35 epochs, by the rule": 2}.
+        How many runs each stands for: {"16 to 21 of 35 epochs, by early stopping": 2}.
     """
     alike: dict[str, list[int]] = {}
     for state in states:

@@ -14,4 +14,4 @@ def ends(run: runs.Run) -> int:
 
 def state(run: runs.Run) -> str:
     """What is said of a run that ended there."""
-    return f"{ends(run)} of 8 epochs, by the rule"
+    return f"{ends(run)} of 8 epochs, by early stopping"

@@ -171,26 +171,26 @@ def test_the_command_line_says_it_and_goes_on_without_the_option(
 
 
 def test_runs_that_a_rule_has_ended_are_told_of_together() -> None:
-    states = ["24 of 150 epochs, by the rule", "2 of 4 epochs, under way", "21 of 150 epochs, by the rule"]
-    assert settings.ended(states) == {"21 to 24 of 150 epochs, by the rule": 2, "2 of 4 epochs, under way": 1}
+    states = ["24 of 150 epochs, by early stopping", "2 of 4 epochs, under way", "21 of 150 epochs, by early stopping"]
+    assert settings.ended(states) == {"21 to 24 of 150 epochs, by early stopping": 2, "2 of 4 epochs, under way": 1}
     assert not settings.ended([])
     table = runs.table("mnist_*+batch_order=fixed", "paper")
     orderings = targets.compare("nested_lstm.table3", table).frame.query("kind == 'ordering'")
-    assert orderings["setting"].str.fullmatch(r"\d+ to \d+ of 150 epochs, by the rule").all()
+    assert orderings["setting"].str.fullmatch(r"\d+ to \d+ of 150 epochs, by early stopping").all()
 
 
 @pytest.mark.slow
 def test_verdicts_and_tables_mark_what_a_rule_has_ended() -> None:
     table = runs.table("poetry_*", "paper")
     done = targets.compare("nested_lstm.table2", table)
-    assert "by the rule" not in done._repr_html_()
+    assert "by early stopping" not in done._repr_html_()
     mine = (table["experiment"] == "poetry_nlstm") & (table["seed"] == 1)
     marked = targets.compare(
-        "nested_lstm.table2", table.assign(state=table["state"].mask(mine, "16 of 120 epochs, by the rule"))
+        "nested_lstm.table2", table.assign(state=table["state"].mask(mine, "16 of 120 epochs, by early stopping"))
     )
     numbers, orderings = (marked.frame[marked.frame["kind"] == kind] for kind in ("number", "ordering"))
-    about = numbers["note"].str.contains("16 of 120 epochs, by the rule")
+    about = numbers["note"].str.contains("16 of 120 epochs, by early stopping")
     assert set(numbers.loc[about, "experiment"]) == {"poetry_nlstm"}
-    assert "16 of 120 epochs, by the rule" in marked._repr_html_()
-    assert orderings["setting"].str.contains("by the rule").sum() == orderings["subject"].str.contains("NLSTM").sum()
+    assert "16 of 120 epochs, by early stopping" in marked._repr_html_()
+    assert orderings["setting"].str.contains("early stopping").sum() == orderings["subject"].str.contains("NLSTM").sum()
     assert marked.frame["verdict"].equals(done.frame["verdict"])

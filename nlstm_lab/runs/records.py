@@ -162,9 +162,9 @@ def summary(history: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def state(result: Mapping[str, Any]) -> str:
-    """How far a run got: "done", or "16 of 35 epochs, by the rule"; a record of before there was a rule is done."""
+    """How far a run got: "done", or "16 of 35 epochs, by early stopping"; without its epochs, it is done."""
     run, epochs = result.get("epochs_run"), result.get("epochs")
-    return "done" if run == epochs else f"{run} of {epochs} epochs, by the rule"
+    return "done" if run == epochs else f"{run} of {epochs} epochs, by early stopping"
 
 
 def provenance(device: torch.device) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Run:
 
     @property
     def state(self) -> str:
-        """How far it got: "done", or "16 of 35 epochs, by the rule"."""
+        """How far it got: "done", or "16 of 35 epochs, by early stopping"."""
         return records.state(self.result)
 
     @property

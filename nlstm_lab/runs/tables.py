@@ -136,7 +136,7 @@ def describe_runs(runs: Iterable[Run]) -> str:
     parts.append("one seed" if seeds == "1" else f"{seeds} seeds")
     for state, count in ended(run.state for run in runs if run.state != "done").items():
         some = "one" if count == 1 else str(count)
-        parts.append(re.sub("(.*), by the rule", rf"{some} ended after \1 by early stopping", state))
+        parts.append(re.sub("(.*), by early stopping", rf"{some} ended after \1 by early stopping", state))
     scales = " and ".join(dict.fromkeys(run.experiment.scale for run in runs)).capitalize()
     return f"{scales} scale: {'; '.join(parts)}."
 

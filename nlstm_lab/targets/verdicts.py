@@ -46,7 +46,7 @@ class Runs:
         return self.values.get((experiment, scale, place.evaluation, metric, split), {})
 
     def how_they_ended(self, experiments: Iterable[str], scale: str, seeds: Iterable[int]) -> str:
-        """Which rules ended the runs of these experiments: "16 to 21 of 35 epochs, by the rule", or ""."""
+        """Which rules ended the runs of these experiments: "16 to 21 of 35 epochs, by early stopping", or ""."""
         runs = itertools.product(experiments, [scale], seeds)
         return "; ".join(ended(self.ended[run] for run in runs if run in self.ended))
 
