@@ -56,17 +56,6 @@ def test_a_record_is_on_the_disk_before_its_checkpoint_goes(
     assert not attempt.path.exists()
 
 
-def test_a_folder_that_cannot_be_flushed_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: int) -> None:
-        raise OSError("not here")
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    paths.flush(tmp_path)
-    (tmp_path / "file").touch()
-    with pytest.raises(OSError, match="not here"):
-        paths.flush(tmp_path / "file")
-
-
 def test_a_text_is_written_once(tmp_path: Path) -> None:
     target = tmp_path / "pages" / "here.txt"
     assert paths.write(target, "größer")
@@ -94,9 +83,3 @@ def test_a_text_that_cannot_be_written_leaves_what_was_there_and_says_the_way_ou
         paths.write(target, "after")
     assert target.read_text() == "before"
     assert os.listdir(tmp_path) == [target.name]
-
-
-@pytest.mark.parametrize("kind", ["root", "runs", "probes", "figures", "cache"])
-def test_a_folder_may_be_named_from_the_home_folder_on(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(f"NLSTM_LAB_{kind.upper()}", "~/elsewhere")
-    assert getattr(paths, kind)() == Path.home() / "elsewhere"

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.font_manager import FontProperties, findfont, get_font_names
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
@@ -20,7 +20,10 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.parameters import inches
 
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of a paper, and both
-MONO = "monospace"
+# of a reader's letters; in other scripts than DejaVu Sans Mono has, by such of these as are installed
+SCRIPTS = ("Noto Sans CJK", "Noto Sans SC", "Noto Sans JP", "Noto Sans KR", "Source Han Sans", "WenQuanYi", "PingFang",
+           "Hiragino Sans", "Microsoft YaHei", "SimHei", "Yu Gothic", "Malgun Gothic", "Arial Unicode MS")  # fmt: skip
+MONO = ["monospace", *(name for name in get_font_names() if name.startswith(SCRIPTS))]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -30,23 +30,14 @@ def test_the_second_opening_maps_what_the_first_has_built(home: Path) -> None:
 def test_other_settings_and_changed_sources_are_other_entries(home: Path) -> None:
     source = home / "source"
     source.write_bytes(b"1")
+    os.utime(source, (1e9, 1e9))
     cached("set", [source], numbers, length=3)
     with pytest.raises(AssertionError):
         cached("set", [source], never, length=4)
-    source.write_bytes(b"22")
+    source.write_bytes(b"2")  # of the same size and time
+    os.utime(source, (1e9, 1e9))
     with pytest.raises(AssertionError):
         cached("set", [source], never, length=3)
-
-
-def test_a_source_of_the_same_size_and_time_with_other_content_is_another_entry(home: Path) -> None:
-    source = home / "source"
-    for content in (b"1", b"2"):
-        source.write_bytes(content)
-        os.utime(source, (1e9, 1e9))
-        assert (
-            cached("set", [source], lambda c=content: Parsed({}, {"content": c.decode()})).facts["content"]
-            == content.decode()
-        )
 
 
 @pytest.mark.parametrize("what", ["manifest.json", "numbers.npy"])
@@ -61,14 +52,6 @@ def test_a_damaged_entry_is_built_anew(home: Path, what: str, damage: str) -> No
     np.testing.assert_array_equal(cached("set", (), numbers).arrays["numbers"], np.arange(1000))
     np.testing.assert_array_equal(cached("set", (), never).arrays["numbers"], np.arange(1000))
     assert len(list((home / "cache").iterdir())) == 1  # nothing is left over
-
-
-def test_a_failure_leaves_the_cache_as_it_was(home: Path) -> None:
-    cached("set", (), numbers)
-    with pytest.raises(AssertionError):
-        cached("set", (), never, length=4)
-    assert len(list((home / "cache").iterdir())) == 1
-    cached("set", (), never)
 
 
 def test_a_cache_that_cannot_be_written_says_where_to_turn(home: Path) -> None:

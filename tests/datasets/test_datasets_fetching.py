@@ -4,7 +4,6 @@ import gzip
 import io
 import resource
 import signal
-import socket
 import tarfile
 import threading
 from collections import Counter
@@ -128,28 +127,6 @@ def test_where_no_mirror_has_it_one_sentence_says_what_to_do(home: Path, mirror:
     assert not leftovers(home)
 
 
-def test_behind_a_firewall_nothing_hangs_and_nothing_is_left(
-    home: Path, offer: Offer, publish: Callable[..., object]
-) -> None:
-    with socket.socket() as closed:  # a port where nobody listens
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-        publish("text8", [CONTENT], {"text8": (f"http://127.0.0.1:{port}/text8",)}, store=False)
-        with pytest.raises(LabError):
-            fetch("text8", progress=False)
-    assert not leftovers(home)
-
-
-def test_a_damaged_file_is_replaced(home: Path, mirror: Mirror, offer: Offer) -> None:
-    folder = offer("/text8")
-    mirror.answers["/text8"] = CONTENT
-    folder.mkdir(parents=True)
-    (folder / "text8").write_bytes(CONTENT[:100])
-    assert registry.check("text8").state == "damaged"
-    fetch("text8", progress=False)
-    assert registry.check("text8").state == "present"
-
-
 def test_an_archive_is_downloaded_once_for_all_its_files(mirror: Mirror, publish: Callable[..., object]) -> None:
     contents = [b" one two \n", b" three \n", b" four \n"]
     names = [file.name for file in registry.get("ptb").files]
@@ -195,8 +172,3 @@ def test_a_data_folder_that_cannot_be_written_is_said(home: Path, offer: Offer) 
 def test_what_nobody_may_download_is_imported(home: Path, name: str) -> None:
     with pytest.raises(UsageError, match=f"nlstm-lab data import {name} PATH"):
         fetch(name, progress=False)
-
-
-def test_unknown_names_are_listed(home: Path) -> None:
-    with pytest.raises(UsageError, match="ptb, text8"):
-        fetch("imagenet")

@@ -52,22 +52,8 @@ def lines(count: int = 40) -> dict[str, bytes]:
     return {f"lineStrokes/a/a01-000u-{k:02}.xml": line(wander(k, 5 + k)) for k in range(1, count + 1)}
 
 
-def forms(count: int = 40) -> bytes:
-    text = "OCR:\r\n\r\nnoise\r\n\r\nCSR:\r\n\r\n" + "\r\n".join(f"line {k}" for k in range(1, count))
-    return archive({"ascii/a/a01-000u.txt": text.encode()})
-
-
-def test_points_and_strokes_are_read(publish: Publish) -> None:
-    publish("iamondb", [archive(lines(40)), forms(40)])
-    parsed = handwriting.lines()
-    assert parsed.facts["names"][:2] == ["a01-000u-01", "a01-000u-02"]
-    first = [point for stroke in wander(1, 6) for point in stroke]
-    assert parsed.arrays["points"][:6].tolist() == [list(point) for point in first]
-    assert parsed.arrays["lifted"][:6].tolist() == [0, 1, 0, 0, 0, 1]
-
-
 def test_lines_become_normalized_offsets(publish: Publish) -> None:
-    publish("iamondb", [archive(lines(40)), forms(40)])
+    publish("iamondb", [archive(lines(40)), b"transcripts"])
     task = Handwriting(batch_size=4, minimum=10).load()
     assert sum(len(chosen) for chosen in task.rows.values()) == 36  # four lines are shorter than 10 points
     assert (task.input, task.output) == (Vectors(3), Mixture(20))
@@ -87,7 +73,7 @@ def test_lines_become_normalized_offsets(publish: Publish) -> None:
 
 
 def test_a_trajectory_is_the_line_that_was_written(publish: Publish) -> None:
-    publish("iamondb", [archive(lines(40)), forms(40)])
+    publish("iamondb", [archive(lines(40)), b"transcripts"])
     task = Handwriting(batch_size=4, minimum=10).load()
     chosen = task.rows["test"][np.argsort(task.sizes[task.rows["test"]], kind="stable")]
     (batch,) = task.evaluate("test", "blocks")
@@ -100,7 +86,7 @@ def test_a_trajectory_is_the_line_that_was_written(publish: Publish) -> None:
 
 
 def test_in_the_tablets_units_a_density_is_the_normalized_one_over_the_deviations(publish: Publish) -> None:
-    publish("iamondb", [archive(lines(40)), forms(40)])
+    publish("iamondb", [archive(lines(40)), b"transcripts"])
     task = Handwriting(minimum=10).load()
     nats = [-(task.sizes[k] - 1) * np.log(task.deviation).sum() for k in task.rows["valid"]]
     assert task.raw_units_nats("valid") == pytest.approx(float(np.mean(nats)))
@@ -116,13 +102,13 @@ def test_in_the_tablets_units_a_density_is_the_normalized_one_over_the_deviation
     ],
 )
 def test_damaged_lines_are_named(publish: Publish, content: bytes) -> None:
-    publish("iamondb", [archive(lines(40) | {"lineStrokes/a/a01-000u-05.xml": content}), forms(40)])
+    publish("iamondb", [archive(lines(40) | {"lineStrokes/a/a01-000u-05.xml": content}), b"transcripts"])
     with pytest.raises(DamagedFile, match=r"a01-000u-05.xml"):
         handwriting.lines()
 
 
 def test_a_truncated_archive_is_refused(home: Path, publish: Publish) -> None:
-    publish("iamondb", [archive(lines(40)), forms(40)])
+    publish("iamondb", [archive(lines(40)), b"transcripts"])
     file = home / "data/iamondb/lineStrokes-all.tar"
     packed = gzip.compress(file.read_bytes())
     file.unlink()

@@ -26,12 +26,6 @@ def test_signals_have_their_timescales() -> None:
         assert x[:, column].std() == pytest.approx(1, abs=error)
 
 
-@pytest.mark.slow
-def test_signals_are_stationary_from_the_first_step() -> None:
-    x = signals((10.0,) * 8000, 300)
-    np.testing.assert_allclose(x.var(1)[[0, 1, 150, -1]], 1, atol=0.08)
-
-
 def test_the_nested_language_is_cut_where_it_says() -> None:
     task = NestedLanguage(size=30_000, words=24, topics=4).load()
     codes = np.concatenate(list(task.corpus.splits.values()))

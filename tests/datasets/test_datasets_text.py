@@ -98,28 +98,10 @@ def test_blocks_in_fixed_order_are_the_texts_and_a_partial_batch_may_be_dropped(
     assert (fixed.updates_per_epoch, dropped.updates_per_epoch) == (13, 12)
 
 
-def test_streams_have_no_order_of_blocks() -> None:
-    with pytest.raises(UsageError, match=r"batch_order.*last_batch"):
-        CharacterModelling(evaluation="streams", batch_order="fixed")
-
-
 def test_streams_are_entered_at_another_place_each_epoch() -> None:
     task = small("streams")
     batches = [next(iter(task.train(torch.Generator().manual_seed(seed)))) for seed in range(8)]
     assert len({tuple(batch.inputs.flatten().tolist()) for batch in batches}) > 2
-
-
-@pytest.mark.parametrize("evaluation", ["blocks", "streams"])
-def test_epochs_have_as_many_updates_as_announced(evaluation: str) -> None:
-    task = small(evaluation)
-    assert len(list(task.train(torch.Generator()))) == task.updates_per_epoch
-
-
-@pytest.mark.parametrize("evaluation", ["blocks", "streams"])
-def test_the_task_is_first_evaluated_as_it_is_trained(evaluation: str) -> None:
-    task = small(evaluation)
-    assert task.evaluations[0] == task.evaluation == evaluation
-    assert sorted(task.evaluations) == ["blocks", "streams"]
 
 
 @pytest.mark.parametrize("evaluation", ["blocks", "streams"])

@@ -113,14 +113,6 @@ def test_other_symbols_than_letters_are_refused_with_the_way_out(home: Path) -> 
     assert names == ("<eos>", "<unknown>", "of", "some", "them", "three")
 
 
-def test_a_text_of_few_words_leaves_outputs_unused(publish: Publish) -> None:
-    publish("text8", [text8()])
-    output = Autocomplete(length=20, words=9).load().output
-    assert output.names is not None
-    assert len(output.names) == output.size == 11
-    assert output.names[-3:] == ("<unused 6>", "<unused 7>", "<unused 8>")
-
-
 @pytest.mark.data
 @pytest.mark.slow
 def test_hundred_million_characters_pack_as_the_articles_did() -> None:

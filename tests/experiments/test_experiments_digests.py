@@ -76,11 +76,7 @@ def test_an_added_field_is_in_the_config_only_where_it_is_turned() -> None:
     ("name", "flag", "value", "part"),
     [
         ("mnist_lstm1", "batch_order", "fixed", "task"),
-        ("poetry_lstm2", "last_batch", "drop", "task"),
-        ("ptb_char_lstm1", "batch_order", "fixed", "task"),
         ("mnist_lstm1", "candidate_start", "identity", "model"),
-        ("ptb_char_nlstm", "inner_cell", "coupled", "model"),
-        ("ptb_char_nlstm", "warm_up", 100, "training"),
         ("ptb_char_nlstm", "output_bias_rate", 150.0, "training"),
         ("ptb_char_nlstm", "output_bias_first", 50, "training"),
     ],

@@ -96,12 +96,6 @@ def test_the_articles_parameters_come_out_part_by_part(name, part, empty):
     assert models.parameter_count(getattr(network, part)) == expected[part]
 
 
-@pytest.mark.parametrize("name", [name for name in experiments.names() if name not in PARAMETERS])
-def test_every_other_row_can_be_built_at_paper_scale(name, empty):
-    experiment = experiments.get(name, "paper")
-    assert models.parameter_count(models.build(experiment.model, ends(experiment), seed=0)) > 0
-
-
 def rounded(count: int, printed: str) -> str:
     """A count in the way of a printed one: 4.25M, 61.0k, 15,628,986."""
     if printed[-1] not in "kM":
@@ -319,20 +313,9 @@ def test_the_width_for_a_budget_is_the_widest_that_fits(name):
     assert at[0] <= budget < at[1]
 
 
-def test_a_missing_text_is_not_reported_as_a_width():
-    experiment = experiments.variant("ptb_char_lstm1", "small", corpus="nowhere.txt")
-    with pytest.raises(experiments.base.UsageError, match=r"nowhere\.txt"):
-        experiments.width_for_parameters(experiment, 1_000_000)
-
-
 def test_a_cleaned_text_is_counted_by_its_own_symbols(monkeypatch):
     loaded = SimpleNamespace(input=Symbols(27), output=Symbols(27))
     monkeypatch.setattr(CharacterModelling, "load", lambda self: loaded)
     cleaned = experiments.variant("enwik8_hmlstm", "small", normalization="text8")
     assert sizes.ends(cleaned.task) == (Symbols(27), Symbols(27))
     assert sizes.ends(experiments.get("enwik8_hmlstm", "small").task)[0].size > 200
-
-
-def test_a_budget_that_nothing_fits_is_refused():
-    with pytest.raises(experiments.base.UsageError, match="12"):
-        experiments.width_for_parameters(experiments.get("ptb_char_lstm1"), 12)
