@@ -90,12 +90,10 @@ class Corpus:
     ends: tuple[int, int, int]
     vocabulary: Vocabulary
     fingerprint: str  # sha256 of the text that was encoded
-    unseen: int = 0  # symbols of valid and test that were read as U+FFFD
 
     @property
     def splits(self) -> dict[Split, np.ndarray]:
-        starts = (0, *self.ends)
-        return {split: self.codes[starts[k] : starts[k + 1]] for k, split in enumerate(SPLITS)}
+        return dict(zip(SPLITS, np.split(self.codes, self.ends[:2]), strict=True))
 
 
 def names() -> tuple[str, ...]:
@@ -124,7 +122,7 @@ def open_corpus(source: TextSource) -> Corpus:
     facts, codes = parsed.facts, parsed.arrays["codes"]
     train, valid, test = facts["ends"]
     vocabulary = Vocabulary(tuple(facts["symbols"]))
-    return Corpus(Path(name).name, codes, (train, valid, test), vocabulary, facts["sha256"], facts["unseen"])
+    return Corpus(Path(name).name, codes, (train, valid, test), vocabulary, facts["sha256"])
 
 
 Texts = tuple[tuple[Path, ...], Callable[[], list[str]]]  # where a corpus lies, and what reads its text, or its splits
@@ -192,9 +190,7 @@ def _encode(texts: list[str], source: TextSource, own: bool) -> Parsed:
     else:
         ends = np.cumsum([len(one) for one in texts]).tolist()
     known = _counts(text[: ends[0]]) if own else _counts(text)
-    beyond = _counts(text[ends[0] :]) * (known == 0)
-    unseen = int(beyond.sum())
-    if unseen:
+    if (_counts(text[ends[0] :])[known == 0] > 0).any():
         known[ord(UNSEEN)] += 1
     symbols = np.flatnonzero(known)
     table = np.full(CODE_POINTS, np.searchsorted(symbols, ord(UNSEEN)), np.uint32)
@@ -204,7 +200,7 @@ def _encode(texts: list[str], source: TextSource, own: bool) -> Parsed:
     for start, points in _pieces(text):
         codes[start : start + len(points)] = table[points]
         digest.update(text[start : start + PIECE].encode(encoding, "surrogatepass"))
-    facts = {"symbols": [chr(symbol) for symbol in symbols], "ends": ends, "unseen": unseen}
+    facts = {"symbols": [chr(symbol) for symbol in symbols], "ends": ends}
     return Parsed({"codes": codes}, {**facts, "sha256": digest.hexdigest()})
 
 

@@ -110,11 +110,7 @@ def trajectory(points: Tensor, mean: np.ndarray, deviation: np.ndarray) -> np.nd
 
 
 def lines() -> Parsed:
-    """Every line of IAM-OnDB, from its line XMLs, parsed once.
-
-    Arrays: `points` [all points, 2] int32 (x, y), `lifted` [all points] uint8 (1 where a stroke ends), `ends` [lines]
-    int64. Facts: `names` and `sha256`.
-    """
+    """Every line of IAM-OnDB: `points` [all, 2] int32, `lifted` [all] uint8 (1 where a stroke ends), `ends` [lines]."""
     files = registry.locate("iamondb")
     return cached("iamondb", files, lambda: _parse(files[0]))
 

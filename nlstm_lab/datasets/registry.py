@@ -151,14 +151,14 @@ def check(name: str, fresh: bool = True) -> Status:
     try:
         located = locate(name)
         for file, path in zip(dataset.files, located, strict=True):
-            build = partial(_measured, file, path)
-            verify(file, path, build().facts if fresh else cached("measured", [path], build).facts)
+            known = measure(file, path) if fresh else cached("measured", [path], partial(_measured, file, path)).facts
+            verify(file, path, known)
     except MissingData as missing:
         return Status(name, "absent", str(missing))
     except LabError as error:
         return Status(name, "damaged", str(error))
-    known = all(file.sha256 or file.md5 for file in dataset.files)
-    how = "checksums agree" if known else "complete by count, no checksum is published"
+    summed = all(file.sha256 or file.md5 for file in dataset.files)
+    how = "checksums agree" if summed else "complete by count, no checksum is published"
     return Status(name, "present", f"{located[0].parent}: {how}")
 
 

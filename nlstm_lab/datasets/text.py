@@ -257,10 +257,7 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class KnownText:
-    """The first `length` symbols of a split of a language whose words and phrases are known.
-
-    Args:
-        language: The config of the language.
+    """The first `length` symbols of a split of a `language` whose words and phrases are known.
 
     >>> str(KnownText(NestedLanguage(), "valid", 9_500))
     'nested language (200000 symbols, 64 words, 8 topics, seed 0) valid 0:9500'

@@ -98,7 +98,6 @@ def test_symbols_that_training_lacks_become_one_and_are_counted(home: Path) -> N
     corpus = open_corpus(TextSource(str(home / "text.txt")))
     assert corpus.vocabulary.symbols == ("a", "b", UNSEEN)
     assert corpus.vocabulary.decode(corpus.splits["valid"]) == f"a{UNSEEN}{UNSEEN}a{UNSEEN}"
-    assert corpus.unseen == 4
 
 
 def test_text8_normalization_leaves_27_symbols(home: Path) -> None:
