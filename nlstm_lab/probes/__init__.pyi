@@ -9,7 +9,6 @@ from .boundary_scores import surprisal_since_flush as surprisal_since_flush
 from .boundary_scores import update_costs as update_costs
 from .boundary_scores import word_alignment as word_alignment
 from .completion import Completer as Completer
-from .completion import Completion as Completion
 from .completion import continued as continued
 from .death import first_updates as first_updates
 from .decoding import cell_cuts as cell_cuts
@@ -36,7 +35,6 @@ from .jacobians import persistence as persistence
 from .lags import connectivity_lags as connectivity_lags
 from .lags import gradients as gradients
 from .liveness import classes as classes
-from .patching import minimal_pairs as minimal_pairs
 from .patching import patch as patch
 from .patching import patches as patches
 from .records import ensure as ensure

@@ -101,8 +101,7 @@ def fires(data: xr.Dataset, layer: int) -> Flags:
     return np.asarray(data["z"].sel(layer=layer).values > (0.5 if threshold is None else threshold))
 
 
-def _detecting(readings: Readings) -> list[int]:
-    """The layers with a detector: all but the top one."""
+def _detecting(readings: Readings) -> list[int]:  # all layers but the top one
     return readings[0]["layer"].values[:-1].tolist()  # type: ignore[no-any-return]
 
 

@@ -31,16 +31,6 @@ def by_kind(table, column="kl"):
 
 
 @pytest.mark.slow
-def test_turning_a_boundary_moves_the_prediction(hierarchical, text):
-    told = first(hierarchical(), text, moments=20, distance=10)
-    kl = by_kind(told)
-    assert kl["withheld"].iloc[0] > 1e-4
-    assert kl["forced"].iloc[0] > 1e-4
-    assert (told["number"] == 20).all()
-    assert list(kl["withheld"].index) == list(range(10))
-
-
-@pytest.mark.slow
 def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, text):
     model = hierarchical()
     told = first(model, text, moments=1, distance=4)
@@ -86,13 +76,6 @@ def test_bad_wishes_are_refused(hierarchical, text):
         flush_effects(hierarchical(), text[:20], distance=50)
     with pytest.raises(UsageError, match="soft"):
         flush_effects(hierarchical(boundary="soft"), text)
-
-
-@pytest.mark.slow
-def test_every_layer_with_a_detector_is_turned(hierarchical, text):
-    told = flush_effects(hierarchical(), text, moments=5, distance=3)
-    assert told.groupby("layer").size().to_dict() == {1: 6, 2: 6}
-    assert told.index.tolist() == list(range(12))
 
 
 class Counted(TorchDispatchMode):
