@@ -17,9 +17,8 @@ What these arguments mean wherever they are taken:
 
 from nlstm_lab.models.config import Interface, ModelConfig
 from nlstm_lab.models.network import CELL_TYPES, Network, build, cell_type, parameter_count
-from nlstm_lab.models.readouts import MixtureDensity, OutputModule
+from nlstm_lab.models.readouts import MixtureDensity, OutputModule, Score, metrics
 from nlstm_lab.models.saving import PRETRAINED, card, digest, load, pretrained, save
-from nlstm_lab.models.scoring import Score, metrics
 from nlstm_lab.models.wrapping import wrap
 
 __all__ = [

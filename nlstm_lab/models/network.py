@@ -14,8 +14,16 @@ from nlstm_lab.cells.base import Module
 from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models.config import Interface, ModelConfig
-from nlstm_lab.models.readouts import MixtureDensity, OutputModule, PaddedEmbedding, dense, fill_tiles
-from nlstm_lab.models.scoring import MANY, Score, nats_of_many
+from nlstm_lab.models.readouts import (
+    MANY,
+    MixtureDensity,
+    OutputModule,
+    PaddedEmbedding,
+    Score,
+    dense,
+    fill_tiles,
+    nats_of_many,
+)
 
 CELL_TYPES: dict[str, type[cells.Recurrent]] = {
     "rnn": cells.RNN,

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from nlstm_lab import models, training
-from nlstm_lab.cells.memories import memories
+from nlstm_lab.cells.base import memories
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.models import Interface
 from nlstm_lab.probes.records import ensure

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nlstm_lab.cells.memories import memory_names
+from nlstm_lab.cells.base import memory_names
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network

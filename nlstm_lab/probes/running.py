@@ -11,7 +11,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from nlstm_lab.cells import Cell, Hook, Recurrent
-from nlstm_lab.cells.memories import memories
+from nlstm_lab.cells.base import memories
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.edits import BEFORE, PREACTIVATION, Edit, Edits, PlainEdit, checked, chosen, pairs, parts, whole

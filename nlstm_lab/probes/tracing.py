@@ -18,7 +18,7 @@ from PIL import Image
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from nlstm_lab.cells.memories import memories
+from nlstm_lab.cells.base import memories
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import CHUNK, WATCHED, Texts, encode_all, names, reading, state_of, symbols_of
 
@@ -58,8 +58,8 @@ def trace(
           where the network has a vocabulary.
         Dimensions:
         - time, with the coordinate `symbol`, what was read at that step (where the input is symbols);
-        - memory: `cell`, or `outer` and `inner`, ... (see `cells.memories`), with the coordinate `leaks`, true where
-          c_t = f c_{t-1} + i g; absent for a unit without memory cells;
+        - memory: `cell`, or `outer` and `inner`, ... (`cells.base.memory_names`), with the coordinate `leaks`, true
+          where c_t = f c_{t-1} + i g; absent for a unit without memory cells;
         - layer: 1, 2, ...; unit: 0, 1, ...; vocabulary: the symbols that are predicted.
         Attributes: model, run, depth (of nesting).
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.memories import memories
+from nlstm_lab.cells.base import memories
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 

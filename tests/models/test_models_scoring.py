@@ -10,7 +10,7 @@ from torch.nn import functional as F
 import nlstm_lab as lab
 from nlstm_lab.datasets.base import Batch, Symbols, Vectors
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import MixtureDensity, Network, metrics, network, scoring
+from nlstm_lab.models import MixtureDensity, Network, metrics, network, readouts
 
 
 class Readout(nn.Module):
@@ -62,14 +62,14 @@ def test_a_class_is_predicted_from_the_last_step() -> None:
 def test_a_softmax_in_pieces_is_that_of_torch(monkeypatch: pytest.MonkeyPatch, rows: int, scale: float) -> None:
     """Value, hits and every gradient, whatever is held at a time; at the larger scale some shares are nearly 0 or 1."""
     torch.manual_seed(rows)
-    monkeypatch.setitem(scoring.HELD, "cpu", rows * 11)
+    monkeypatch.setitem(readouts.HELD, "cpu", rows * 11)
     layer, hidden = nn.Linear(4, 11).double(), torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
     with torch.no_grad():
         layer.weight *= scale
     targets, mask = torch.randint(11, (7,)), torch.tensor([True, True, False, True, False, True, True])
     inputs = [layer.weight, layer.bias, hidden]
 
-    nats, hits = scoring.nats_of_many(layer, hidden, targets, mask)
+    nats, hits = readouts.nats_of_many(layer, hidden, targets, mask)
     outputs = layer(hidden)
     expected = F.cross_entropy(outputs[mask], targets[mask], reduction="sum")
     torch.testing.assert_close(nats, expected, rtol=1e-12, atol=1e-12)
@@ -78,7 +78,7 @@ def test_a_softmax_in_pieces_is_that_of_torch(monkeypatch: pytest.MonkeyPatch, r
         torch.autograd.grad(3 * nats, inputs), torch.autograd.grad(3 * expected, inputs), rtol=1e-10, atol=1e-12
     )
     with torch.no_grad():
-        read, again = scoring.nats_of_many(layer, hidden, targets, mask)
+        read, again = readouts.nats_of_many(layer, hidden, targets, mask)
     torch.testing.assert_close(read, expected, rtol=1e-12, atol=1e-12)
     assert torch.equal(again, hits)
 
@@ -87,14 +87,14 @@ def test_a_softmax_in_pieces_keeps_fp32s_accuracy() -> None:
     torch.manual_seed(0)
     layer, hidden = nn.Linear(32, 5368), torch.randn(200, 32)
     targets, mask = torch.randint(5368, (200,)), torch.ones(200, dtype=torch.bool)
-    nats, _ = scoring.nats_of_many(layer, hidden, targets, mask)
+    nats, _ = readouts.nats_of_many(layer, hidden, targets, mask)
     exact = F.cross_entropy(layer.double()(hidden.double()), targets, reduction="sum").item()
     assert nats.item() == pytest.approx(exact, rel=1e-6)
 
 
 def test_its_second_derivative_is_refused() -> None:
     layer, mask = nn.Linear(2, 3), torch.ones(5, dtype=torch.bool)
-    nats, _ = scoring.nats_of_many(layer, torch.randn(5, 2), torch.zeros(5, dtype=torch.long), mask)
+    nats, _ = readouts.nats_of_many(layer, torch.randn(5, 2), torch.zeros(5, dtype=torch.long), mask)
     with pytest.raises(UsageError):
         torch.autograd.grad(nats, layer.weight, create_graph=True)
 
@@ -102,7 +102,7 @@ def test_its_second_derivative_is_refused() -> None:
 def test_one_share_that_is_not_finite_is_seen_in_the_loss() -> None:
     layer, mask = nn.Linear(2, 3), torch.ones(2, dtype=torch.bool)
     hidden = torch.tensor([[1.0, 2.0], [float("nan"), 0.0]])
-    assert scoring.nats_of_many(layer, hidden, torch.zeros(2, dtype=torch.long), mask)[0].isnan()
+    assert readouts.nats_of_many(layer, hidden, torch.zeros(2, dtype=torch.long), mask)[0].isnan()
 
 
 @pytest.mark.parametrize("per_sequence", [False, True])

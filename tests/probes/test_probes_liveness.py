@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from nlstm_lab.cells import hooked
+from nlstm_lab.cells.base import memories
 from nlstm_lab.cells.lstm import LSTM, LSTMCell
-from nlstm_lab.cells.memories import memories
 from nlstm_lab.cells.nested import NestedLSTM
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.models import Network
