@@ -49,6 +49,8 @@ def test_what_is_set_gets_its_declared_type(shell: InteractiveShell) -> None:
     assert type(found[2]) is float
     run(shell, TYPED, "# Parameters\nseeds = 7", CHECK)
     assert shell.user_ns["seeds"] == [7]
+    run(shell, TYPED, "# Parameters\nrate = '12.7 mm'", CHECK)  # as a width may be given
+    assert shell.user_ns["rate"] == 0.5
     run(shell, TYPED, CHECK)
     assert [shell.user_ns[name] for name in ("seeds", "scale", "limit")] == [[5], "small", 3]
 

@@ -1,6 +1,5 @@
 """Figures 3 and 4: which memory stands where, through which function, in which colours."""
 
-import xml.dom.minidom
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.activations import wrap
 
 
 def drawn(figure, trace, memory):
@@ -141,19 +139,3 @@ def test_a_unit_without_memory_cells_is_refused_in_a_sentence(trace):
     hidden = trace(["h"]).rename(c="h", memory="layer").assign_attrs(model="gru")  # as a GRU's trace is
     with pytest.raises(UsageError, match=r"gru.*CellExplorer"):
         figures.cell_activations(hidden)
-
-
-def test_words_stay_whole_where_they_can():
-    text = "to be, or not to be: extraordinarily long"
-    lines = wrap(text, 8)
-    assert "".join(text[start:stop] for start, stop in lines) == text
-    assert all(0 < stop - start <= 8 for start, stop in lines)
-    assert text[slice(*lines[0])] == "to be, "
-
-
-def test_symbols_that_xml_forbids_are_drawn_in_an_svg_that_opens_and_stays(trace, folder):
-    """ESC, U+0001, U+FFFE and a lone surrogate."""
-    for _ in range(2):
-        figure = figures.cell_activations(trace(text="a\x1b\x01\ufffe\ud800 b"))
-        figures.save(figure, "my_odd_text", caption="odd: \x1b\ud800")
-    xml.dom.minidom.parse(str(folder / "my_odd_text.svg"))

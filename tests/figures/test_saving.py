@@ -5,7 +5,6 @@ import re
 import shutil
 import zlib
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,7 +14,6 @@ from PIL import Image
 
 from nlstm_lab import figures, paths
 from nlstm_lab.errors import LabError, UsageError
-from nlstm_lab.figures import saving
 
 NAME = "nlstm_fig3_cells"
 RUNS = ["ptb_char_nlstm/small-seed0", "ptb_char_nlstm/small-seed2"]
@@ -189,20 +187,6 @@ def test_a_figure_without_data_is_refused(folder):
     with pytest.raises(ValueError, match="data"):
         figures.save(plt.figure(), NAME)
     plt.close("all")
-
-
-@pytest.mark.slow
-def test_a_damaged_sidecar_is_left_out_of_the_manifest(saved):
-    (saved / "nlstm_fig9_other.json").write_text("{")
-    assert [record["name"] for record in saving.manifest()] == [NAME]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("one", [RUNS[0], SimpleNamespace(name=RUNS[0])])
-def test_a_single_run_is_taken_as_one(trace, folder, one):
-    save(draw(trace(text="to be")), runs=one)
-    (record,) = saving.manifest()
-    assert (record["runs"], record["seeds"]) == (RUNS[:1], [0])
 
 
 def test_what_xml_forbids_gives_an_svg_that_opens(folder):

@@ -4,13 +4,16 @@ from itertools import combinations
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures import style
+from nlstm_lab.figures.plotted import attach
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
 DEFICIENCIES = {
@@ -130,8 +133,17 @@ def drawn(width: float = style.COLUMN):
 @pytest.mark.parametrize(("width", "inches"), [("85 mm", 85 / 25.4), ("8.5cm", 8.5 / 2.54), ("3.25 in", 3.25), (4, 4)])
 def test_a_width_may_be_metric(width, inches):
     assert drawn(width=width) == pytest.approx(inches)
-
-
-def test_a_width_that_is_none_is_refused():
     with pytest.raises(UsageError, match="'wide'"):
         drawn(width="wide")
+
+
+def test_letters_that_dejavu_lacks_come_from_an_installed_font():
+    held = [set(get_font(findfont(name)).get_charmap()) for name in ("STIXGeneral", "DejaVu Sans")]
+    strange = chr(min(held[0] - held[1]))
+    figure, axes = figures.subplots()
+    axes[0, 0].set_title(f"a {strange}")
+    attach(figure, pd.DataFrame({"x": [1]}))
+    families = axes[0, 0].title.get_fontfamily()
+    assert families[0] == "sans-serif"
+    assert ord(strange) in get_font(findfont(families[1])).get_charmap()
+    assert axes[0, 0].xaxis.label.get_fontfamily() == ["sans-serif"]
