@@ -164,7 +164,7 @@ def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[st
         measured: `lab.probes.comparisons`, named as the claims; or by the claims' names `lab.statistics.compare`.
 
     Returns:
-        Their rows of the table.
+        Their rows, as the table has them.
 
     Raises:
         UsageError: The document has no such claim, or there is no such scale.
@@ -190,5 +190,4 @@ def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[st
             table = pd.concat([before, entered]) if len(before) else entered
             table = table.sort_values(CLAIMS[:2], ignore_index=True)
             paths.write(path, table.to_csv(index=False, lineterminator="\n"))
-    stored = measured_claims()
-    return stored[stored["claim"].isin(new["claim"]) & (stored["scale"] == scale)]
+    return new[CLAIMS].sort_values(CLAIMS[0], ignore_index=True)  # of a trial, too
