@@ -18,7 +18,7 @@ from nlstm_lab.datasets.handwriting import Handwriting
 from nlstm_lab.datasets.poetry import CHARACTERS, LINES, ChinesePoetry
 from nlstm_lab.datasets.text import CharacterModelling, NestedLanguage
 from nlstm_lab.datasets.words import Autocomplete, TextGeneration
-from nlstm_lab.experiments import Experiment, sizes
+from nlstm_lab.experiments import Experiment, base
 from nlstm_lab.runs.tables import SAME
 
 STEPS = 20  # of a drawn sequence: the rows' own have up to 649, and an update of theirs takes up to half a minute
@@ -34,7 +34,7 @@ class Drawn:
     log_frequencies = torch.empty(0)
 
     def __init__(self, experiment: Experiment, updates: int) -> None:
-        self.input, self.output = sizes.ends(experiment.task)
+        self.input, self.output = base.ends(experiment.task)
         self.per_sequence = isinstance(experiment.task, MNISTGlimpses)
         self.vocabulary: Vocabulary | None = Vocabulary(tuple(map(chr, range(ord(" "), ord(" ") + self.input.size))))
         self.batch_size: int = experiment.task.batch_size

@@ -9,8 +9,7 @@ What these arguments mean wherever they are taken:
 """
 
 from nlstm_lab.experiments import hm_rnn, madsen, nested_lstm
-from nlstm_lab.experiments.base import Experiment, Registry
-from nlstm_lab.experiments.sizes import parameters, width_for_parameters
+from nlstm_lab.experiments.base import Experiment, Registry, parameters, width_for_parameters
 from nlstm_lab.settings import SCALES, Scale
 
 _registry = Registry([*nested_lstm.ROWS, *hm_rnn.ROWS, *madsen.ROWS])

@@ -1,20 +1,28 @@
-"""What an experiment is: a row of a table as literal values, each with its source."""
+"""What an experiment is: a row of a table as literal values, each with its source; how many values it trains."""
 
-import dataclasses
 import fnmatch
 import hashlib
 import inspect
 import json
 import tomllib
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from typing import Any, NamedTuple
 
+import torch
+
+from nlstm_lab.datasets import registry
+from nlstm_lab.datasets.base import Mixture, Symbols, Vectors
 from nlstm_lab.datasets.corpora import only_beginning
+from nlstm_lab.datasets.glimpses import CLASSES, PIXELS, MNISTGlimpses
 from nlstm_lab.datasets.handwriting import Handwriting
+from nlstm_lab.datasets.poetry import ChinesePoetry
+from nlstm_lab.datasets.text import CharacterModelling
+from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask, GenerationTask, TextGeneration
 from nlstm_lab.errors import UsageError, hint
-from nlstm_lab.models import CELL_TYPES, ModelConfig
+from nlstm_lab.models import CELL_TYPES, Interface, ModelConfig, build, parameter_count
 from nlstm_lab.settings import RECORDED_AS, SCALES, Scale, check, plain
 from nlstm_lab.training import TrainingConfig
 
@@ -76,6 +84,7 @@ class Experiment:
 
 
 Rows = Mapping[str, Mapping[str, Any]]  # fields of the models, by the names of a table's rows
+WIDEST = 1 << 20  # hidden units that a network is tried with
 SOURCES = tomllib.loads(resources.files(__package__).joinpath("sources.toml").read_text("utf-8"))
 
 
@@ -106,14 +115,14 @@ def table(
     known = {
         f"{part}.{field}": source
         for name in sources
-        for part, fields in SOURCES[name].items()
-        for field, source in fields.items()
+        for part, said in SOURCES[name].items()
+        for field, source in said.items()
     }
     made = []
-    for row, fields in rows.items():
+    for row, own in rows.items():
         count = (printed_parameters or {}).get(row)
         for scale, at in scales.items():
-            model = ModelConfig(**{**at.model, **fields})
+            model = ModelConfig(**{**at.model, **own})
             made.append(Experiment(names.format(row), scale, at.task, model, at.training, printed, count, known))
     return made
 
@@ -177,8 +186,8 @@ def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
     flag = next((now for now, recorded in RECORDED_AS.items() if recorded == flag), flag)
     for section in ("task", "model", "training"):
         config = getattr(experiment, section)
-        if flag in {known.name for known in dataclasses.fields(config)}:
-            return dataclasses.replace(experiment, **changed, **{section: dataclasses.replace(config, **{flag: value})})
+        if flag in {known.name for known in fields(config)}:
+            return replace(experiment, **changed, **{section: replace(config, **{flag: value})})
     model = experiment.model
     if (recurrent := CELL_TYPES.get(model.cell_type)) is None:
         raise UsageError(
@@ -191,9 +200,7 @@ def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
             f"{experiment.name!r} has no flag {flag!r}; its cell type has {', '.join(sorted(accepted))}, and the "
             "fields of its task, model and training can be varied too"
         )
-    return dataclasses.replace(
-        experiment, **changed, model=dataclasses.replace(model, flags={**model.flags, flag: value})
-    )
+    return replace(experiment, **changed, model=replace(model, flags={**model.flags, flag: value}))
 
 
 def _parse(value: str) -> Any:
@@ -212,3 +219,72 @@ def _format(value: Any) -> str:
     if isinstance(value, str) and "+" not in value and _parse(value) == value:
         return value
     return json.dumps(value).replace("+", "" if isinstance(value, float) else "\\u002b")
+
+
+def ends(task: Any) -> tuple[Symbols | Vectors, Symbols | Mixture]:
+    """What a task's config puts into a network and asks of it: by published counts, or else by opening the text."""
+    match task:
+        case MNISTGlimpses():
+            return Vectors(PIXELS), Symbols(CLASSES)
+        case Handwriting():
+            return Vectors(3), Mixture(task.components)
+        case Autocomplete():
+            return Symbols(len(AutocompleteTask.special) + len(ALPHABET), padded=True), Symbols(task.words + 2)
+        case TextGeneration():
+            symbols = Symbols(len(GenerationTask.special) + len(ALPHABET), padded=True)
+        case ChinesePoetry():
+            symbols = Symbols(registry.get("poetry").counts["symbols"])
+        case CharacterModelling(normalization="none") if task.corpus in registry.DATASETS:
+            symbols = Symbols(registry.get(task.corpus).counts["symbols"])
+        case _:
+            loaded = task.load()
+            return loaded.input, loaded.output
+    return symbols, symbols
+
+
+def parameters(experiment: Experiment) -> int:
+    """Count the trained values of an experiment exactly, on a device that holds none.
+
+    >>> import nlstm_lab as lab
+    >>> lab.experiments.parameters(lab.experiments.get("ptb_char_nlstm"))  # table 1 prints 4.47M
+    4474850
+    """
+    config = replace(experiment.model, boundaries=())  # given boundaries are no parameters, and ask for the symbols
+    with torch.device("meta"), only_beginning(experiment.scale == "smoke"):
+        return parameter_count(build(config, Interface(*ends(experiment.task)), seed=0))
+
+
+def width_for_parameters(experiment: Experiment, budget: int) -> int:
+    """Find the widest `hidden_size` with which the experiment trains at most `budget` values: for a fair comparison.
+
+    Hand it to `variant(name, hidden_size=...)`. Widths that the cell type refuses (a clockwork RNN's must be a multiple
+    of its modules) are passed over.
+
+    Args:
+        budget: Trained values.
+
+    Raises:
+        UsageError: Even the narrowest network is too large, or a text that has to be opened is not as stated.
+        MissingData: Such a text is not on this machine.
+
+    >>> import nlstm_lab as lab
+    >>> nested = lab.experiments.parameters(lab.experiments.get("ptb_char_nlstm"))
+    >>> width_for_parameters(lab.experiments.get("ptb_char_lstm1"), nested)
+    1026
+    """
+    ends(experiment.task)  # raises what is wrong with the task, which below would count as a width that is refused
+
+    def count(width: int) -> int | None:
+        try:
+            return parameters(replace(experiment, model=replace(experiment.model, hidden_size=width)))
+        except ValueError:
+            return None
+
+    def next_count(width: int) -> int:
+        counts = (count(width + more) for more in range(64))
+        return next((known for known in counts if known is not None), budget + 1)
+
+    for width in range(bisect_right(range(1, WIDEST), budget, key=next_count), 0, -1):
+        if count(width) is not None:
+            return width
+    raise UsageError(f"no width of {experiment.name!r} has {budget:,} parameters or fewer")

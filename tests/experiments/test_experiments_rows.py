@@ -11,7 +11,7 @@ import torch
 from nlstm_lab import experiments, models, targets, training
 from nlstm_lab.datasets.base import Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.datasets.text import CharacterModelling
-from nlstm_lab.experiments import Experiment, sizes
+from nlstm_lab.experiments import Experiment, base
 from nlstm_lab.models import Interface
 
 # Typed from the documents (and, where they round, from the arithmetic that the rounding confirms).
@@ -317,5 +317,5 @@ def test_a_cleaned_text_is_counted_by_its_own_symbols(monkeypatch):
     loaded = SimpleNamespace(input=Symbols(27), output=Symbols(27))
     monkeypatch.setattr(CharacterModelling, "load", lambda self: loaded)
     cleaned = experiments.variant("enwik8_hmlstm", "small", normalization="text8")
-    assert sizes.ends(cleaned.task) == (Symbols(27), Symbols(27))
-    assert sizes.ends(experiments.get("enwik8_hmlstm", "small").task)[0].size > 200
+    assert base.ends(cleaned.task) == (Symbols(27), Symbols(27))
+    assert base.ends(experiments.get("enwik8_hmlstm", "small").task)[0].size > 200
