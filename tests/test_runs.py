@@ -102,14 +102,14 @@ def test_the_commit_is_the_packages_own(repository: Path, monkeypatch: pytest.Mo
 
 def test_the_commit_of_an_installed_package_is_unknown(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "PACKAGE", repository / "package")
-    told = records.provenance(torch.device("cpu"))
-    assert (told["commit"], told["dirty"]) == ("unknown", None)
+    outcome = records.provenance(torch.device("cpu"))
+    assert (outcome["commit"], outcome["dirty"]) == ("unknown", None)
     (repository / "pyproject.toml").write_text("")
     assert records.commit() == "unknown"  # git knows nothing of it
     git(repository, "add", ".")
     git(repository, "commit", "-m", "second")
-    told = records.provenance(torch.device("cpu"))
-    assert (told["commit"], told["dirty"]) == (git(repository, "rev-parse", "HEAD"), False)
+    outcome = records.provenance(torch.device("cpu"))
+    assert (outcome["commit"], outcome["dirty"]) == (git(repository, "rev-parse", "HEAD"), False)
 
 
 def test_the_commit_of_an_archive_in_another_repository_is_unknown(
@@ -148,8 +148,8 @@ def test_the_result_is_taken_where_validation_is_best_whatever_the_test_says() -
             ("valid", "latched_share/inner", 0.0),
         )
     ]
-    told = records.summary(pd.DataFrame(rows, columns=["epoch", "update", "split", "evaluation", "metric", "value"]))
-    assert {(row["metric"], row["split"]): (row["epoch"], row["value"]) for row in told} == {
+    outcome = records.summary(pd.DataFrame(rows, columns=["epoch", "update", "split", "evaluation", "metric", "value"]))
+    assert {(row["metric"], row["split"]): (row["epoch"], row["value"]) for row in outcome} == {
         ("bpc", "valid"): (2, 2.0),
         ("bpc", "test"): (2, 5.0),
         ("top1_accuracy_pct", "valid"): (3, 70.0),
@@ -189,9 +189,9 @@ def test_a_record_of_another_configuration_is_refused_by_the_field(
     for refused in (lambda: runs.load(NAME, 3, "smoke"), lambda: runs.ensure(NAME, 3, "smoke")):
         with pytest.raises(StaleRun, match=rf"{part}\.{field}"):
             refused()
-    for told in (runs.table, runs.recorded):
+    for listing in (runs.table, runs.recorded):
         with pytest.warns(UserWarning, match=rf"left out: .*{part}\.{field}"):
-            assert len(told("ptb_char_*")) == 0
+            assert len(listing("ptb_char_*")) == 0
     assert runs.ensure(NAME, 3, "smoke", again=True, progress=False).result["metrics"] == run.result["metrics"]
     assert runs.load(NAME, 3, "smoke")
 
@@ -248,11 +248,11 @@ def test_without_weights_only_recorded_measurements_are_returned(
     run: runs.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path / "probes"))
-    told = pd.DataFrame({"loss": [1.5]})
-    probes.ensure("losses", lambda: told, weights=run.model(), skip=0)
+    outcome = pd.DataFrame({"loss": [1.5]})
+    probes.ensure("losses", lambda: outcome, weights=run.model(), skip=0)
     (run.folder / "weights.safetensors").unlink()
     forgotten = run.model()
-    assert probes.ensure("losses", lambda: 1 / 0, weights=forgotten, skip=0).equals(told)  # type: ignore[arg-type,return-value]
+    assert probes.ensure("losses", lambda: 1 / 0, weights=forgotten, skip=0).equals(outcome)  # type: ignore[arg-type,return-value]
     text = torch.zeros(5, dtype=torch.int64)
     for measure in (
         lambda: probes.trace(forgotten, text),
@@ -315,8 +315,8 @@ def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own: Path) -> None
     with pytest.raises(StaleRun, match=r"novel\.txt.*--again"):
         runs.ensure(name, 0, "smoke")
     said: list[str] = []
-    told = sweep.sweep(sweep.matching(name, "smoke"), [range(1)], watch=lambda told, event: said.append(event))
-    assert (told.failed, "another text" in said[-1]) == (1, True)
+    outcome = sweep.sweep(sweep.matching(name, "smoke"), [range(1)], watch=lambda outcome, event: said.append(event))
+    assert (outcome.failed, "another text" in said[-1]) == (1, True)
     assert runs.load(name, 0, "smoke").result == run.result  # what is read of it needs no text
     renewed = runs.ensure(name, 0, "smoke", again=True, progress=False)
     assert renewed.result["data_sha256"] != run.result["data_sha256"]
@@ -382,11 +382,11 @@ def test_large_seeds_and_those_of_numpy_are_trained(seed: int, runs_folder: Path
 
 
 def test_what_is_not_run_is_listed_with_its_command() -> None:
-    told = runs.outlook("ptb_char_nlstm*", "small", seeds=(0, 98, 99)).set_index("experiment")
-    assert list(told.index) == ["ptb_char_nlstm", "ptb_char_nlstm_logfreq"]
-    assert list(told["seeds"]) == ["98,99", "98,99"]
-    assert told["command"].iloc[0] == "nlstm-lab sweep ptb_char_nlstm --scale small --seeds 98,99"
-    assert told["one thread"].gt(1).all()
+    outcome = runs.outlook("ptb_char_nlstm*", "small", seeds=(0, 98, 99)).set_index("experiment")
+    assert list(outcome.index) == ["ptb_char_nlstm", "ptb_char_nlstm_logfreq"]
+    assert list(outcome["seeds"]) == ["98,99", "98,99"]
+    assert outcome["command"].iloc[0] == "nlstm-lab sweep ptb_char_nlstm --scale small --seeds 98,99"
+    assert outcome["one thread"].gt(1).all()
     assert runs.outlook("ptb_char_nlstm", "small", seeds=(0,)).empty
     assert len(runs.outlook("ptb_char_nlstm", "smoke", seeds=(0,))) == 1  # recorded at another scale
     assert runs.outlook("autocomplete_nlstm_two_passes", "small", seeds=(0,)).empty  # has no such scale

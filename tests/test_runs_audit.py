@@ -23,9 +23,9 @@ def run(recorded: Callable[..., runs.Run]) -> runs.Run:
 
 @pytest.mark.slow
 def test_a_record_agrees_with_its_history_and_its_weights(run: runs.Run) -> None:
-    told = audit(run)
-    assert (told.wrong, told.lacking) == ([], "")
-    assert told.recomputed == 2 * 3 * 2  # blocks and streams; nats, accuracy and bits; validation and test
+    outcome = audit(run)
+    assert (outcome.wrong, outcome.lacking) == ([], "")
+    assert outcome.recomputed == 2 * 3 * 2  # blocks and streams; nats, accuracy and bits; validation and test
     assert audit(run, weights=False).lacking == "weights were left out"
 
 
@@ -57,9 +57,9 @@ def test_a_result_that_its_history_does_not_have_is_named(what: str, run: runs.R
 def test_a_damaged_history_is_named_and_hides_no_other(run: runs.Run) -> None:
     (run.folder / "history.csv").write_text("")
     damaged = runs.load("ptb_char_lstm1", 3, "smoke")
-    told = audit(damaged)
-    assert told.lacking == "history is damaged"
-    assert "history.csv" in told.wrong[0]
+    outcome = audit(damaged)
+    assert outcome.lacking == "history is damaged"
+    assert "history.csv" in outcome.wrong[0]
     assert from_histories([damaged]).empty
 
 
@@ -88,10 +88,10 @@ def test_the_committed_tables_follow_from_the_histories(monkeypatch, capsys) -> 
     monkeypatch.setattr(sys, "argv", ["nlstm-lab", "audit", "--no-weights"])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
-    told = capsys.readouterr().out
-    assert not stopped.value.code, told
-    assert len(told.splitlines()) == 14
-    assert told.splitlines()[-1].startswith("not checked: other epochs")
+    outcome = capsys.readouterr().out
+    assert not stopped.value.code, outcome
+    assert len(outcome.splitlines()) == 14
+    assert outcome.splitlines()[-1].startswith("not checked: other epochs")
 
 
 @pytest.mark.slow
@@ -101,8 +101,8 @@ def test_a_record_that_was_left_out_does_not_agree(run: runs.Run, monkeypatch, c
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == 1
-    assert "left out: " in (told := capsys.readouterr().out)
-    assert "smoke-seed9" in told
+    assert "left out: " in (outcome := capsys.readouterr().out)
+    assert "smoke-seed9" in outcome
 
 
 @pytest.mark.slow

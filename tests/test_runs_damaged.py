@@ -121,13 +121,13 @@ def test_a_folder_that_cannot_be_read_is_said_and_hides_no_other(
 
     monkeypatch.setattr(os, "scandir", refusing(scandir))
     monkeypatch.setattr(io, "open", refusing(open_))
-    for told in (runs.table, runs.recorded, runs.failures, runs.unfinished):
-        if where == "." and told is not runs.recorded:
+    for listing in (runs.table, runs.recorded, runs.failures, runs.unfinished):
+        if where == "." and listing is not runs.recorded:
             with pytest.raises(DamagedFile, match=f"the folder {closed} cannot be read"):
-                told()
-        elif told in (runs.table, runs.recorded):
+                listing()
+        elif listing in (runs.table, runs.recorded):
             with pytest.warns(UserWarning, match=f"left out: .*{closed}.* cannot be read"):
-                found = told()
+                found = listing()
             seeds = {one.seed for one in found} if isinstance(found, list) else set(found["seed"])
             assert seeds == ({4} if where.endswith("seed3") else set())
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from stopping import NAME, ends, state
-from test_cli_training import told
+from test_cli_training import run_command
 
 from nlstm_lab import runs, settings, targets
 from nlstm_lab.errors import LabError, UsageError
@@ -152,21 +152,21 @@ def test_where_the_checkpoint_is_gone_the_record_stays_and_says_so(ended: runs.R
 def test_the_command_line_says_it_and_goes_on_without_the_option(
     runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, output, _ = told(capsys, monkeypatch, *LINE, "--patience", "1")
+    code, output, _ = run_command(capsys, monkeypatch, *LINE, "--patience", "1")
     assert code == 0
     ended = runs.load(NAME, 1, "smoke")
     said = f"best epoch {ends(ended) - 1}, {state(ended)}"
     assert output.endswith(f"{said}\n")
-    code, repeated, _ = told(capsys, monkeypatch, *LINE, "--patience", "1")
+    code, repeated, _ = run_command(capsys, monkeypatch, *LINE, "--patience", "1")
     assert code == 0
     assert repeated.splitlines()[:-1] == output.splitlines()[:-1]
     assert "already recorded" in repeated
     assert said in repeated
     assert "--again" in repeated
-    code, output, _ = told(capsys, monkeypatch, *LINE)
+    code, output, _ = run_command(capsys, monkeypatch, *LINE)
     assert code == 0
     assert output.endswith("best epoch 8\n")
-    code, output, error = told(capsys, monkeypatch, *LINE, "--patience", "0")
+    code, output, error = run_command(capsys, monkeypatch, *LINE, "--patience", "0")
     assert (code, output, error.count("\n")) == (2, "", 1)
 
 

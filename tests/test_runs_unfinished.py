@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import stopping
 import torch
-from test_cli_training import told
+from test_cli_training import run_command
 
 from nlstm_lab import experiments, runs, targets, widgets
 from nlstm_lab.errors import MissingRun, UsageError
@@ -100,7 +100,7 @@ def test_before_its_first_checkpoint_it_has_no_history_yet(
     (partial,) = runs.unfinished()
     assert partial.history.empty
     assert math.isnan(partial.hours_left)
-    assert "no history yet" in told(capsys, monkeypatch, "runs")[1]
+    assert "no history yet" in run_command(capsys, monkeypatch, "runs")[1]
 
 
 @pytest.mark.slow
@@ -170,13 +170,13 @@ def test_the_command_lists_what_is_recorded_under_way_and_failed(
     train: Train, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)  # of a narrow terminal, where cells are folded
-    assert told(capsys, monkeypatch, "runs")[1] == "recorded: none\nunder way: none\nfailed: none\n"
+    assert run_command(capsys, monkeypatch, "runs")[1] == "recorded: none\nunder way: none\nfailed: none\n"
     train(7)
     one = runs.ensure("ptb_char_lstm2", **OPTIONS)
     broken = experiments.variant("ptb_char_lstm1", "smoke", learning_rate=1e36, clip_norm=None)
     with pytest.raises(Exception, match="loss"):
         runs.ensure(broken, 0, progress=False)
-    code, output, _ = told(capsys, monkeypatch, "runs")
+    code, output, _ = run_command(capsys, monkeypatch, "runs")
     lines = [" ".join(line.split()) for line in output.splitlines()]
     assert code == 0
     bpc = next(row["value"] for row in one.result["metrics"] if (row["metric"], row["split"]) == ("bpc", "valid"))
@@ -186,7 +186,7 @@ def test_the_command_lists_what_is_recorded_under_way_and_failed(
     assert " h gone " in lines[3]
     assert lines[4] == "failed: 1"
     assert lines[5].startswith(f"{broken.name} smoke seed 0 the loss was not finite by update")
-    assert told(capsys, monkeypatch, "runs", "mnist_*")[1].count("none") == 3
+    assert run_command(capsys, monkeypatch, "runs", "mnist_*")[1].count("none") == 3
 
 
 @pytest.mark.slow

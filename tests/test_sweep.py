@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 def swept(name: str, seeds: str, patience: int | None = None, **how: Any) -> tuple[sweep.Sweep, list[str]]:
     """How a sweep at smoke scale ended, and what it said."""
     said: list[str] = []
-    how = {"workers": 1, "watch": lambda told, event: said.append(event), **how}
+    how = {"workers": 1, "watch": lambda counts, event: said.append(event), **how}
     rows = sweep.matching(name, "smoke", patience)
     return sweep.sweep(rows, sweep.parse_seeds(seeds), device="cpu", patience=patience, **how), said
 
@@ -51,9 +51,9 @@ def test_a_killed_worker_loses_nothing(runs_folder: Path, tmp_path: Path, monkey
 
         loop._Trainer.update = waiting  # type: ignore[method-assign]
 
-    def kill_one(told: sweep.Sweep, event: str) -> None:
+    def kill_one(counts: sweep.Sweep, event: str) -> None:
         processes = [int(path.name) for path in there.iterdir()]
-        if (told.running, told.recorded) == (2, 0) and len(processes) == 2 and not gone.exists():
+        if (counts.running, counts.recorded) == (2, 0) and len(processes) == 2 and not gone.exists():
             os.kill(processes[0], signal.SIGKILL)
             gone.touch()
 
@@ -62,9 +62,9 @@ def test_a_killed_worker_loses_nothing(runs_folder: Path, tmp_path: Path, monkey
         distributed.Client(cluster) as client,
     ):
         client.run(wait_in_the_second_epoch)
-        told, _ = swept(NAME, "0-2", scheduler=cluster.scheduler_address, watch=kill_one)
+        counts, _ = swept(NAME, "0-2", scheduler=cluster.scheduler_address, watch=kill_one)
     assert gone.exists()
-    assert (told.recorded, told.running, told.failed) == (3, 0, 0)
+    assert (counts.recorded, counts.running, counts.failed) == (3, 0, 0)
     histories = [runs.load(NAME, seed, "smoke").history for seed in range(3)]
     monkeypatch.setenv("NLSTM_LAB_RUNS", str(tmp_path / "unstopped"))
     for seed, history in enumerate(histories):
@@ -79,8 +79,8 @@ def test_a_second_start_does_only_what_is_missing_and_a_failed_run_stops_no_othe
     times = {path: path.stat().st_mtime_ns for path in runs_folder.rglob("*.json")}
     rows = [experiments.get(f"{NAME}+learning_rate=1e36+clip_norm=null", "smoke"), experiments.get(NAME, "smoke")]
     said: list[str] = []
-    told = sweep.sweep(rows, [range(2)], None, 2, lambda told, event: said.append(event), device="cpu")
-    assert (told.total, told.recorded, told.failed) == (4, 2, 2)
+    counts = sweep.sweep(rows, [range(2)], None, 2, lambda counts, event: said.append(event), device="cpu")
+    assert (counts.total, counts.recorded, counts.failed) == (4, 2, 2)
     assert sum("loss" in event for event in said) == 2
     assert {path: path.stat().st_mtime_ns for path in times} == times
     monkeypatch.setattr(distributed, "Client", None)  # nothing is missing: no worker is started
@@ -91,8 +91,8 @@ def test_a_second_start_does_only_what_is_missing_and_a_failed_run_stops_no_othe
 def test_a_record_of_another_configuration_fails_and_says_why(recorded: Callable[..., runs.Run]) -> None:
     config = recorded(NAME).folder / "config.json"
     config.write_text(config.read_text().replace('"epochs": 2', '"epochs": 9'))
-    told, said = swept(NAME, "0")
-    assert (told.failed, told.recorded) == (1, 0)
+    counts, said = swept(NAME, "0")
+    assert (counts.failed, counts.recorded) == (1, 0)
     assert any("training.epochs was 9 and is 2" in event for event in said)
 
 
@@ -106,8 +106,8 @@ def test_a_rule_ends_runs_and_without_it_they_go_on(runs_folder: Path) -> None:
     checkpoint = ended.folder / ".checkpoint.pt"
     content = checkpoint.read_bytes()
     checkpoint.unlink()
-    told, said = swept(name, "1")
-    assert told.failed == 1
+    counts, said = swept(name, "1")
+    assert counts.failed == 1
     assert any("its checkpoint, which is not committed, is not here" in event for event in said)
     checkpoint.write_bytes(content)
     swept(name, "1")
@@ -155,8 +155,8 @@ def test_a_hundred_million_seeds_are_begun_at_once(runs_folder: Path, monkeypatc
     monkeypatch.setattr(sweep, "_client", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(sweep, "_train_all", train_all)
     started = time.monotonic()
-    told, said = swept(NAME, "0-99999999")
-    assert (told.total, begun) == (10**8, [0, 1, 2])
+    counts, said = swept(NAME, "0-99999999")
+    assert (counts.total, begun) == (10**8, [0, 1, 2])
     assert said[0].startswith("100,000,000 runs: ")
     assert time.monotonic() - started < 5
 
@@ -170,8 +170,8 @@ def test_a_scheduler_without_workers_is_told_and_one_that_is_gone_is_an_error(
     process = subprocess.Popen([sys.executable, *line], stderr=subprocess.DEVNULL)
     seen = []
 
-    def watch(told: sweep.Sweep, event: str) -> None:
-        seen.append(told.workers)
+    def watch(counts: sweep.Sweep, event: str) -> None:
+        seen.append(counts.workers)
         if len(seen) > 4:
             process.kill()
 
@@ -192,8 +192,8 @@ def test_an_interrupt_ends_the_workers_whatever_they_do(runs_folder: Path, monke
     workers: list[int] = []
     before = signal.getsignal(signal.SIGINT)
 
-    def interrupted(told: sweep.Sweep, event: str) -> None:
-        if told.running:
+    def interrupted(counts: sweep.Sweep, event: str) -> None:
+        if counts.running:
             workers.extend(distributed.default_client().run(os.getpid).values())
             raise KeyboardInterrupt
 

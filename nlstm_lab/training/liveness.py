@@ -70,7 +70,7 @@ def shares(network: Network, inputs: Tensor) -> dict[str, float]:
 
 
 def detectors(records: Sequence[dict[str, Any]], inputs: Tensor) -> dict[str, float]:
-    """What the boundary detectors of an HM-LSTM do on one batch, layer by layer but the top one.
+    """What the boundary detectors of an HM-LSTM, which its top layer lacks, do on one batch.
 
     boundary_rate/layer 1, the mean of z; clamped_share, of the z~ at 0 or 1, where the straight-through gradient is
     zero; explained_share, the mutual information of z and the current symbol by the entropy of z, NaN where that is 0.

@@ -65,11 +65,11 @@ def test_a_reading_is_cut_short_as_an_epoch_is(runs_folder: object, monkeypatch:
     loop = importlib.import_module("nlstm_lab.training.loop")
     read: list[int] = []
 
-    def told(network: object, batches: Iterable[object], *_: object) -> dict[str, float]:
+    def outcome(network: object, batches: Iterable[object], *_: object) -> dict[str, float]:
         read.append(len(list(batches)))
         return {"nll_nats": 1.0}
 
-    monkeypatch.setattr(loop, "evaluate", told)
+    monkeypatch.setattr(loop, "evaluate", outcome)
     for name in ("ptb_char_lstm1+epochs=1", "ptb_char_lstm1+epochs=1+batches_per_reading=1"):
         experiment = experiments.get(name, "smoke")
         task = experiment.task.load()

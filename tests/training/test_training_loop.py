@@ -61,14 +61,14 @@ def nats(net: Network, codes: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
     """Of every prediction [T, B], the streams read in one piece; and which of them count."""
     (batch,) = streams(codes, 10_000, 3)
     with torch.no_grad():
-        told = F.cross_entropy(net(batch.inputs)[0].flatten(0, 1), batch.targets.flatten(), reduction="none")
+        outcome = F.cross_entropy(net(batch.inputs)[0].flatten(0, 1), batch.targets.flatten(), reduction="none")
     counted = torch.ones_like(batch.targets, dtype=torch.bool) if batch.mask is None else batch.mask
-    return told.view(batch.targets.shape), counted
+    return outcome.view(batch.targets.shape), counted
 
 
 def truth(net: Network, codes: np.ndarray) -> float:
-    told, counted = nats(net, codes)
-    return float(told[counted].mean())
+    outcome, counted = nats(net, codes)
+    return float(outcome[counted].mean())
 
 
 def rows(fit: training.TrainingResult, split: str, metric: str) -> list[float]:
@@ -78,17 +78,17 @@ def rows(fit: training.TrainingResult, split: str, metric: str) -> list[float]:
 @pytest.mark.parametrize(("metric", "of"), [("bpc", lambda x: x / np.log(2)), ("perplexity", np.exp)])
 def test_a_reading_carries_the_state_and_says_it_in_the_documents_unit(metric: Any, of: Any) -> None:
     net = network()
-    told = evaluate(net, streams(TEXTS[0], 7, 3), CPU, metric)
-    assert told["nll_nats"] == pytest.approx(truth(net, TEXTS[0]), rel=1e-12)
-    assert told[metric] == pytest.approx(of(truth(net, TEXTS[0])), rel=1e-12)
+    outcome = evaluate(net, streams(TEXTS[0], 7, 3), CPU, metric)
+    assert outcome["nll_nats"] == pytest.approx(truth(net, TEXTS[0]), rel=1e-12)
+    assert outcome[metric] == pytest.approx(of(truth(net, TEXTS[0])), rel=1e-12)
 
 
 def test_a_reading_of_blocks_begins_cold_at_each() -> None:
     net, batches = network(), list(Cold().train(torch.Generator()))
-    told = evaluate(net, batches, CPU, "bpc")["nll_nats"]
+    outcome = evaluate(net, batches, CPU, "bpc")["nll_nats"]
     with torch.no_grad():
         alone = [F.cross_entropy(net(b.inputs)[0].flatten(0, 1), b.targets.flatten()) for b in batches]
-    assert told == pytest.approx(float(torch.stack(alone).mean()), rel=1e-12)
+    assert outcome == pytest.approx(float(torch.stack(alone).mean()), rel=1e-12)
 
 
 @pytest.mark.slow
@@ -110,21 +110,21 @@ def test_an_updates_gradient_is_that_of_the_mean_over_the_predictions_that_count
     assert len(found) == len(batches) > 1
     for batch, gradients in zip(batches, found, strict=True):
         outputs, after = net(batch.inputs, None if task is Cold else state)
-        told = F.cross_entropy(outputs.flatten(0, 1), batch.targets.flatten(), reduction="none")
+        outcome = F.cross_entropy(outputs.flatten(0, 1), batch.targets.flatten(), reduction="none")
         counted = slice(None) if batch.mask is None else batch.mask.flatten()
-        expected = torch.autograd.grad(told[counted].mean(), list(net.parameters()))
+        expected = torch.autograd.grad(outcome[counted].mean(), list(net.parameters()))
         torch.testing.assert_close(gradients, list(expected), rtol=1e-9, atol=1e-12)
         state = tuple(part.detach() for part in after)
     assert (batches[-1].mask is None) == (task is Cold)
 
 
-def looked_at(net: Network, monkeypatch: pytest.MonkeyPatch, look: Callable[[], Any]) -> set[Any]:
-    """A set that takes up what `look` tells whenever the network reads a batch."""
+def watched(net: Network, monkeypatch: pytest.MonkeyPatch, measure: Callable[[], Any]) -> set[Any]:
+    """A set that takes up what `measure` returns whenever the network reads a batch."""
     seen: set[Any] = set()
     read = net.read
 
     def noted(*given: Any) -> Any:
-        seen.add(look())
+        seen.add(measure())
         return read(*given)
 
     monkeypatch.setattr(net, "read", noted)
@@ -133,13 +133,13 @@ def looked_at(net: Network, monkeypatch: pytest.MonkeyPatch, look: Callable[[], 
 
 def test_updates_drop_and_readings_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     net = network("lstm", num_layers=2, flags={"dropout": 0.5})
-    seen = looked_at(net, monkeypatch, lambda: (net.training, torch.is_grad_enabled()))
+    seen = watched(net, monkeypatch, lambda: (net.training, torch.is_grad_enabled()))
     config = TrainingConfig(1, 0.01, updates_per_epoch=2)
     training.fit(net, Given(), config, seed=0, progress=False)  # type: ignore[arg-type]
     assert seen == {(True, True), (False, False)}
     net.train()
-    told = evaluate(net, streams(TEXTS[0], 7, 3), CPU, "bpc")
-    assert told["nll_nats"] == pytest.approx(truth(net.eval(), TEXTS[0]), rel=1e-12)
+    outcome = evaluate(net, streams(TEXTS[0], 7, 3), CPU, "bpc")
+    assert outcome["nll_nats"] == pytest.approx(truth(net.eval(), TEXTS[0]), rel=1e-12)
 
 
 def test_updates_are_taken_in_the_precision_and_readings_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_updates_are_taken_in_the_precision_and_readings_in_fp32(monkeypatch: py
     monkeypatch.setattr(PRECISION, "has_bf16", lambda device: True)
     monkeypatch.setattr(PRECISION, "_has_onednn", lambda: False)
     net = network().float()
-    seen = looked_at(net, monkeypatch, lambda: (torch.is_grad_enabled(), PRECISION.product_type(torch.ones(()))))
+    seen = watched(net, monkeypatch, lambda: (torch.is_grad_enabled(), PRECISION.product_type(torch.ones(()))))
     config = TrainingConfig(1, 0.01, updates_per_epoch=2)
     training.fit(net, Given(), config, seed=0, precision="bf16", progress=False)  # type: ignore[arg-type]
     assert seen == {(True, torch.bfloat16), (False, torch.float32)}
@@ -159,9 +159,9 @@ def test_an_epochs_training_loss_is_that_of_its_own_text_with_the_state_carried(
     net, task = network(), Given()
     fit = training.fit(net, task, TrainingConfig(3, 1e-300), seed=7, progress=False)  # type: ignore[arg-type]
     assert rows(fit, "train", "nll_nats") == pytest.approx([truth(net, text) for text in TEXTS], rel=1e-9)
-    told, counted = nats(net, TEXTS[0])
+    outcome, counted = nats(net, TEXTS[0])
     pieces = [slice(7 * a, 7 * b) for a, b in itertools.pairwise((0, 1, 2, 3, 5, 7, 10))]  # updates that are logged
-    expected = [float(told[piece][counted[piece]].mean()) for piece in pieces]
+    expected = [float(outcome[piece][counted[piece]].mean()) for piece in pieces]
     assert rows(fit, "early", "nll_nats") == pytest.approx(expected, rel=1e-9)
     assert len(set(task.seeds)) == 3
     again = Given()
@@ -187,14 +187,14 @@ def test_the_slope_of_each_epoch_is_the_schedules(monkeypatch: pytest.MonkeyPatc
 @pytest.fixture
 def losses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Losses of the epochs, in the place of what a reading of validation, then of the test set, would measure."""
-    told: list[float] = []
+    outcome: list[float] = []
     readings = itertools.count()
 
     def tell(*_: Any) -> dict[str, float]:
-        return {"nll_nats": told[next(readings) // 2]}
+        return {"nll_nats": outcome[next(readings) // 2]}
 
     monkeypatch.setattr(LOOP, "evaluate", tell)
-    return told
+    return outcome
 
 
 @pytest.mark.slow
@@ -249,11 +249,11 @@ def test_a_training_may_end_when_validation_has_not_improved(
 
 
 def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = iter([(2.0, 40.0), (1.0, 39.0), (1.5, 42.0)])
+    outcome = iter([(2.0, 40.0), (1.0, 39.0), (1.5, 42.0)])
     values = {"valid": (0.0, 0.0)}
 
     def tell(net: Any, *_: Any) -> dict[str, float]:
-        values["valid"] = next(told, values["valid"]) if next(readings) % 2 == 0 else values["valid"]
+        values["valid"] = next(outcome, values["valid"]) if next(readings) % 2 == 0 else values["valid"]
         return dict(zip(("nll_nats", "top1_accuracy_pct"), values["valid"], strict=True))
 
     readings = itertools.count()

@@ -25,9 +25,9 @@ FILES = ["config.json", "history.csv", "result.json", "weights.safetensors"]
 def measured(folder: Path) -> dict[str, Any]:
     """Everything of a record that must not depend on how often its training was stopped."""
     result = json.loads((folder / "result.json").read_text())
-    told = {key: result[key] for key in ("metrics", "best_epoch", "parameters", "data_sha256", "config_digest")}
+    outcome = {key: result[key] for key in ("metrics", "best_epoch", "parameters", "data_sha256", "config_digest")}
     contents = {name: (folder / name).read_bytes() for name in FILES if name != "result.json"}
-    return {**told, **contents}
+    return {**outcome, **contents}
 
 
 @pytest.fixture(scope="session")

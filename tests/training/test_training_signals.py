@@ -14,7 +14,7 @@ TAKEN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time that signals are told, in its only element."""
+    """The time that signals are outcome, in its only element."""
     now = [100.0]
     monkeypatch.setattr(signals.time, "monotonic", lambda: now[0])
     return now
@@ -77,13 +77,13 @@ def test_a_closed_terminal_asks_unless_nohup_ignores_it() -> None:
 
 
 def test_another_thread_takes_nothing() -> None:
-    before, told = [signal.getsignal(number) for number in TAKEN], []
+    before, outcome = [signal.getsignal(number) for number in TAKEN], []
 
     def train() -> None:
         with listening() as request:
-            told.append((request.name, [signal.getsignal(number) for number in TAKEN]))
+            outcome.append((request.name, [signal.getsignal(number) for number in TAKEN]))
 
     thread = threading.Thread(target=train)
     thread.start()
     thread.join()
-    assert told == [(None, before)]
+    assert outcome == [(None, before)]

@@ -49,12 +49,12 @@ def network(unit: str) -> Network:
 def trained(
     unit: str, batches: list[Batch], config: TrainingConfig, capture: Fake | None, epoch_of: Callable[[int], int]
 ) -> tuple[dict[str, torch.Tensor], list[torch.Tensor]]:
-    """The weights after an update with each batch, and what each told."""
+    """The weights after an update with each batch, and what each outcome."""
     net = network(unit)
     optimizer = config.make_optimizer(net)
     updater = Updater(net, config, optimizer, CPU, "fp32", 1, capture)
     torch.manual_seed(0)
-    state, told = None, []
+    state, outcome = None, []
     for update, batch in enumerate(batches):
         epoch = epoch_of(update)
         if (slope := config.slope_at(epoch)) is not None:
@@ -62,8 +62,8 @@ def trained(
         if update == 12:
             optimizer.param_groups[0]["lr"] /= 2  # as a plateau does
         values, state = updater(batch, state, update, epoch)
-        told.append(values)
-    return net.state_dict(), told
+        outcome.append(values)
+    return net.state_dict(), outcome
 
 
 ADAM = TrainingConfig(epochs=2, learning_rate=0.01)
@@ -86,10 +86,10 @@ def test_captured_updates_are_the_eager_ones(
     unit: str, batches: list[Batch], config: TrainingConfig, captures: int, eager: int
 ) -> None:
     fake = Fake()
-    expected, told = trained(unit, batches, config, None, lambda update: update // 12)
+    expected, outcome = trained(unit, batches, config, None, lambda update: update // 12)
     weights, same = trained(unit, batches, config, fake, lambda update: update // 12)
     assert all(torch.equal(weights[name], expected[name]) for name in expected)
-    assert all(map(torch.equal, same, told))
+    assert all(map(torch.equal, same, outcome))
     assert fake.captures == captures
     if captures:
         assert fake.replays >= len(batches) - WARM * 2 * captures - eager
@@ -102,14 +102,14 @@ def test_what_an_update_told_is_not_written_over_by_the_next() -> None:
         """As a graph does: every replay writes into the same tensors."""
 
         def replay() -> Any:
-            told, after = make()
-            return buffer.copy_(told), after
+            outcome, after = make()
+            return buffer.copy_(outcome), after
 
         return replay
 
     updater = Updater(net, ADAM, ADAM.make_optimizer(net), CPU, "fp32", 1, capture)
-    told = [updater(batch, None, k, 0)[0] for k, batch in enumerate(BLOCKS[:3] * 4)]
-    assert len({float(one[0]) for one in told}) == len(told)
+    outcome = [updater(batch, None, k, 0)[0] for k, batch in enumerate(BLOCKS[:3] * 4)]
+    assert len({float(one[0]) for one in outcome}) == len(outcome)
 
 
 class Synchronizations(TorchDispatchMode):
