@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,7 +125,6 @@ def _lacks(row: experiments.Experiment, seed: int, counts: Sweep, patience: int 
 
 def _train_all(client: Any, tasks: Iterator[Any], counts: Sweep, how: dict[str, Any], watch: Watch) -> None:
     """Give each worker one task at a time, until none is left."""
-    wait: Any = distributed.wait  # untyped
     futures: dict[Any, str] = {}
     while True:
         try:
@@ -141,8 +141,7 @@ def _train_all(client: Any, tasks: Iterator[Any], counts: Sweep, how: dict[str, 
         watch(counts, "")
         if not futures:
             return
-        with contextlib.suppress(TimeoutError):
-            wait([*futures], timeout=0.3, return_when="FIRST_COMPLETED")
+        time.sleep(0.3)
         for future in [future for future in futures if future.done()]:
             fault = future.exception() if future.status == "error" else None
             reason = "" if future.status == "finished" else str(fault or "the scheduler lost it; start again")

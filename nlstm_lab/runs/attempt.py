@@ -25,7 +25,7 @@ from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageE
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, command, folder_of, folders, is_known, load, or_left_out
-from nlstm_lab.settings import UNDER_WAY
+from nlstm_lab.settings import UNDER_WAY, recorded_as
 from nlstm_lab.training.state import COLUMNS, Progress, peek, writing
 
 
@@ -44,8 +44,16 @@ class Attempt:
             data: The fingerprint of what the task reads.
             again: Start anew where the one that is there was begun otherwise, which is a StaleRun else.
         """
-        config = self.path / "config.json"
-        if config.exists() and (differing := _difference(config, experiment, data)):
+        config, differing = self.path / "config.json", ""
+        if config.exists():
+            try:
+                begun = records.read(config, records.CONFIG)
+                then = begun.pop("data_sha256", data)  # older attempts lack it
+                other = "" if then == data else f"the sha256 of its data was {then!r} and is {data!r}"
+                differing = records.difference(begun, experiment) or other
+            except DamagedFile:
+                differing = "its config.json, which says what it trains, is damaged"
+        if differing:
             if not again:
                 raise StaleRun(
                     f"the unfinished attempt {self.path} cannot go on: {differing}; start anew with --again, or turn "
@@ -71,7 +79,8 @@ class Attempt:
             shutil.rmtree(replaced, ignore_errors=True)
             self.folder.rename(replaced)
         self.record.rename(self.folder)
-        records.write_result(self.folder / "result.json", result)
+        metrics = [recorded_as(row) for row in result["metrics"]]
+        records.write_json(self.folder / "result.json", {**result, "metrics": metrics})
         paths.flush(self.folder.parent)  # or a power cut could take the new name, once the checkpoint is gone
         shutil.rmtree(self.path)
 
@@ -86,17 +95,6 @@ class Attempt:
 def _copy(source: Path, target: Path) -> None:
     with paths.atomic(target) as partial:
         shutil.copyfile(source, partial)
-
-
-def _difference(file: Path, experiment: Experiment, data: str) -> str:
-    """The first thing in which what an attempt was begun with is not today's, as a sentence, or nothing."""
-    try:
-        config = records.read(file, records.CONFIG)
-    except DamagedFile:
-        return f"{file.name}, which says what it trains, is damaged"
-    then = config.pop("data_sha256", data)  # older attempts lack it
-    other = "" if then == data else f"the sha256 of its data was {then!r} and is {data!r}"
-    return records.difference(config, experiment) or other
 
 
 def check_patience(experiment: Experiment, patience: Any) -> None:

@@ -17,7 +17,7 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.errors import DamagedFile
 from nlstm_lab.experiments import Experiment
-from nlstm_lab.settings import HIGHER_IS_BETTER, RECORDED_AS, recorded_as
+from nlstm_lab.settings import HIGHER_IS_BETTER, RECORDED_AS
 from nlstm_lab.training.state import COLUMNS
 
 CURRENT = {recorded: name for name, recorded in RECORDED_AS.items()}
@@ -112,11 +112,6 @@ def _check(file: Path, content: Any, known: Mapping[str, type]) -> None:
         right = type(value) in (int, float) and math.isfinite(value) if kind is float else type(value) is kind  # type: ignore[arg-type]
         if not right:
             raise DamagedFile(f"{file} holds no {name} as a record has it; {WAY_OUT}")
-
-
-def write_result(file: Path, result: Mapping[str, Any]) -> None:
-    """Write a run's result to `file` with the names that records have."""
-    write_json(file, {**result, "metrics": [recorded_as(row) for row in result["metrics"]]})
 
 
 def difference(recorded: dict[str, Any], experiment: Experiment) -> str:

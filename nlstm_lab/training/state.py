@@ -51,12 +51,16 @@ class Progress:
 
     @classmethod
     def read(cls, saved: Any) -> "Progress":
-        """Read what `vars` of one holds; ValueError: it has other fields, or a count that is none."""
+        """Read what `vars` of one holds; ValueError or TypeError: it has other fields, counts or rows."""
         counts = ("epoch", "batch", "update", "updates", "best_epoch", "tokens")
         if not isinstance(saved, dict) or saved.keys() != {one.name for one in fields(cls)}:
             raise ValueError("its progress has other fields")
         if any(type(saved[name]) is not int or saved[name] < 0 for name in counts):
             raise ValueError("its progress has a count that is none")
+        if any([*map(type, row)] != [int, int, str, str, str, float] for row in saved["history"]):
+            raise ValueError("its history has other rows")
+        if any(len(saved[name]) != len(NOTHING) for name in ("sums", "early_sums")):
+            raise ValueError("its scores are others")
         if saved["best_epoch"] > saved["epoch"]:
             raise ValueError("its best epoch is not among those that were trained")
         return cls(**saved)

@@ -131,6 +131,7 @@ def without(state: dict[str, Any], *path: str) -> dict[str, Any]:
         (lambda state: state["progress"].update(epoch=-1), "a count that is none"),
         (lambda state: state["progress"].update(update=True), "a count that is none"),
         (lambda state: state["progress"].update(best_epoch=999), "best epoch"),
+        (lambda state: state["progress"]["history"].append((1, 2, "valid")), "other rows"),
         (lambda state: without(state, "optimizer"), "optimizer"),
         (lambda state: without(state, "setup"), "setup"),
         (lambda state: without(state, "machines"), "machines"),
