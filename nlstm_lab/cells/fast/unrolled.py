@@ -182,10 +182,12 @@ class Unrolled(torch.autograd.Function):
             wanted = tuple(name in named for name in stage.takes)
             static = {"function": stage.function, "kind": stage.kind, "wanted": wanted}
             steps.append((s, stage, named, multiply, tape.summed[s].unbind(), takes, d_products[s].unbind(), static))
-            zeros = dict(zip(stage.takes, takes[0], strict=True)), tape.split(s, tape.factors[s][0])
-            for name, like in (pair for part in zeros for pair in part.items()):  # as if one more step followed
+            # as if one more step followed, laid out as what it would send: a compiled function knows one layout
+            zeros = [*zip(stage.takes, map(torch.zeros_like, takes[0]), strict=True)]
+            zeros += tape.split(s, torch.zeros_like(tape.factors[s][0])).items()
+            for name, zero in zeros:
                 if plan.is_before(s, name):
-                    d[name].append(torch.zeros_like(like))
+                    d[name].append(zero)
         for name, grad in zip(plan.carried, grads[len(plan.outputs) :], strict=True):
             d[name][0].copy_(grad)
         run = compiling.Runners(plan.compile)
