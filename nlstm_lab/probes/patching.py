@@ -146,7 +146,7 @@ def patch(
     >>> pairs = [("the rates ha", "the rate ha", "v", "s"), ("some rates ha", "some rate ha", "v", "s")]
     >>> found = lab.probes.patch(model, pairs)
     >>> dict(found.patched.sizes), bool(found.effect.min() > 0.1)
-    ({'pair': 2, 'memory': 3, 'time': 4}, True)
+    ({'pair': 2, 'memory': 3, 'time': 3}, True)
     """
     axes = [axis for axis in AXES if axis in over]
     if isinstance(over, str) or set(over) - set(AXES):

@@ -211,6 +211,7 @@ class Unrolled(torch.autograd.Function):
                 for s, weight in weights.items()
             ]
         d_first = [torch.stack([part.to(value.dtype) for part in d[name]]).sum(0) for name, value in first.items()]
+        del steps, d_product, d_products[1:]  # a copy in full precision follows
         d_source = d_products[0].to(tape.summed[0].dtype)
         return None, d_source, None, None, None, *d_first, *d_weights, *totals.values(), *[None] * len(constants)
 
