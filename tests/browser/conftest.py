@@ -133,8 +133,10 @@ def _of_widgets(name: str) -> list[str]:
     chosen: list[str] = []
     used: set[str] = set()
     for cell in reversed(cells):
-        names = [node for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.Name)]
+        nodes = list(ast.walk(ast.parse(cell)))
+        names = [node for node in nodes if isinstance(node, ast.Name)]
         assigned = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        assigned |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
         if "lab.widgets." in cell or assigned & used:
             chosen.insert(0, cell)
             used = (used | {node.id for node in names if isinstance(node.ctx, ast.Load)}) - assigned

@@ -141,9 +141,9 @@ def test_letters_that_dejavu_lacks_come_from_an_installed_font():
     held = [set(get_font(findfont(name)).get_charmap()) for name in ("STIXGeneral", "DejaVu Sans")]
     strange = chr(min(held[0] - held[1]))
     figure, axes = figures.subplots()
-    axes[0, 0].set_title(f"a {strange}")
+    title = axes[0, 0].set_title(f"a {strange}")  # where the style has it
     attach(figure, pd.DataFrame({"x": [1]}))
-    families = axes[0, 0].title.get_fontfamily()
+    families = title.get_fontfamily()
     assert families[0] == "sans-serif"
     assert ord(strange) in get_font(findfont(families[1])).get_charmap()
     assert axes[0, 0].xaxis.label.get_fontfamily() == ["sans-serif"]

@@ -1,9 +1,11 @@
 """Studies of Madsen's article: recorded once, found again without corpus; the published arrays as records."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+import nlstm_lab as lab
 from nlstm_lab import paths, probes
 from nlstm_lab.datasets import Sequences
 from nlstm_lab.datasets.base import Symbols, Vocabulary
@@ -11,7 +13,6 @@ from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes import lags
-from nlstm_lab.probes.records import find
 
 WORDS = ("<eos>", "<unknown>", "the", "study", "grammar")
 TEXTS = [" the study of the grammar of study", " grammar the grammar and the study"]
@@ -59,9 +60,14 @@ def test_sequences_are_known_by_their_place():
 
 def test_the_published_numbers_are_those_of_the_protocols():
     """Protocol 31: mean lags of 2.2, 19.6 and 27.2 characters; 32: with nothing known the LSTM leads, then the GRU."""
-    lags = find("published_lags", source="the published article, connectivity, L2 norm")
+
+    def measure() -> pd.DataFrame:
+        raise AssertionError("the committed record is not found")
+
+    lags = lab.probes.ensure("published_lags", measure, source="the published article, connectivity, L2 norm")
     lags = lags.query("quantity == 'mean_lag' and where == 'all'").set_index("model")["value"]
     assert lags.round(1).to_dict() == {"nlstm": 2.2, "lstm": 19.6, "gru": 27.2}
-    accuracy = find("published_accuracy", source="the published article, accuracy", known=6).query("top == 1")
+    accuracy = lab.probes.ensure("published_accuracy", measure, source="the published article, accuracy", known=6)
+    accuracy = accuracy.query("top == 1")
     accuracy = accuracy.pivot(index="known", columns="model", values="accuracy_pct")
     assert (accuracy["GRU"] > accuracy["LSTM"]).tolist() == [False] + [True] * 6
