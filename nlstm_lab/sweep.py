@@ -84,7 +84,7 @@ def sweep(
         scheduler: Address of a running one, whose workers see this machine's folder of runs and data sets and have one
             thread each; None starts processes here.
         workers: How many processes; as many as there are processors, where None.
-        watch: Is told how the sweep stands after every look, and what has just happened: a line or "".
+        watch: Called after every look with how the sweep stands and what has just happened: a line or "".
         how: device, precision and patience as of `runs.ensure`; without a patience, what one has ended goes on.
 
     Raises:

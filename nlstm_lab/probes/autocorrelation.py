@@ -72,11 +72,11 @@ def spectral(x: Array) -> Array:
         return np.asarray(power.sum(0) / (len(power) - 1) / (2 * x.var(0)))
 
 
-def slow_part(told: Timescales, second: Array, steps: int) -> NDArray[np.bool_]:
+def slow_part(estimated: Timescales, second: Array, steps: int) -> NDArray[np.bool_]:
     """Whether a series of so many steps has a slow part that its window does not see; False without a number."""
-    error = np.sqrt(2 / TAPERS + 4 * (told.window + 0.5 - told.timescale) / steps)
+    error = np.sqrt(2 / TAPERS + 4 * (estimated.window + 0.5 - estimated.timescale) / steps)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.log(second / told.timescale) > SURE * error)
+        return np.asarray(np.log(second / estimated.timescale) > SURE * error)
 
 
 def _block(x: Array) -> Timescales:

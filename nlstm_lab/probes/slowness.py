@@ -152,10 +152,10 @@ def slow_parts(model: Network, text: str | Excerpt, burn_in: int = BURN_IN) -> p
     for key, frame in state_timescales(traced).groupby(["memory", "value"], sort=False):
         memory, value = map(str, key)
         x = VALUES[value](states[memory].values)
-        told = autocorrelation.Timescales(*(frame[name].to_numpy() for name in autocorrelation.Timescales._fields))
+        estimated = autocorrelation.Timescales(*(frame[name].to_numpy() for name in autocorrelation.Timescales._fields))
         second = autocorrelation.spectral(np.where(np.isfinite(x), x, 0))
-        slow = autocorrelation.slow_part(told, second, len(x))
-        frames.append(frame.assign(spectral=np.where(told.reason == "", second, np.nan), slow_part=slow))
+        slow = autocorrelation.slow_part(estimated, second, len(x))
+        frames.append(frame.assign(spectral=np.where(estimated.reason == "", second, np.nan), slow_part=slow))
     return pd.concat(frames).sort_index()[["memory", "unit", "value", "life", "timescale", "spectral", "slow_part"]]
 
 

@@ -44,10 +44,10 @@ def test_a_study_of_each_network_gets_the_seed_of_its_run():
     def study(network, text, seed=0):
         return pd.DataFrame({"text": [text] * 2, "drawn": seed, "network": network})
 
-    told = probes.gather([(run(3), "a"), (run(5, start="log_frequencies"), "b")], study, "the text")
-    assert list(told.columns) == [*RUN, "text", "drawn", "network"]
-    assert told["drawn"].tolist() == [3, 3, 5, 5]
-    assert told["start"].tolist() == ["zero", "zero", "log_frequencies", "log_frequencies"]
+    gathered = probes.gather([(run(3), "a"), (run(5, start="log_frequencies"), "b")], study, "the text")
+    assert list(gathered.columns) == [*RUN, "text", "drawn", "network"]
+    assert gathered["drawn"].tolist() == [3, 3, 5, 5]
+    assert gathered["start"].tolist() == ["zero", "zero", "log_frequencies", "log_frequencies"]
 
 
 def compared(frame, *sides):
@@ -58,9 +58,9 @@ def test_pairs_leave_out_the_seeds_that_lack_one():
     rows = [(seed, memory, value) for seed in range(5) for memory, value in (("inner", 3.0 + seed), ("outer", 1.0))]
     frame = pd.DataFrame(rows, columns=["seed", "memory", "median"])
     frame.loc[(frame["seed"] == 2) & (frame["memory"] == "inner"), "median"] = np.nan
-    told = compared(frame, {"memory": "inner"}, {"memory": "outer"})
-    assert (told.difference, told.low, told.high) == t_interval([2.0, 3.0, 5.0, 6.0])
-    assert (told.seeds, told.verdict) == (4, "holds")
+    comparison = compared(frame, {"memory": "inner"}, {"memory": "outer"})
+    assert (comparison.difference, comparison.low, comparison.high) == t_interval([2.0, 3.0, 5.0, 6.0])
+    assert (comparison.seeds, comparison.verdict) == (4, "holds")
     assert compared(frame, {"memory": "outer"}, {"memory": "inner"}).verdict == "fails"
     with pytest.raises(UsageError, match="row"):
         compared(frame, {}, {"memory": "outer"})
@@ -106,9 +106,9 @@ def test_a_study_keeps_its_rows_whatever_its_index():
         halves = [pd.DataFrame({"value": [1.0, 2.0]}), pd.DataFrame({"value": [3.0]})]
         return pd.concat(halves)  # index 0, 1, 0
 
-    told = probes.gather([(run(0), "a"), (run(1), "b")], study)
-    assert told["value"].tolist() == [1, 2, 3] * 2
-    assert told["seed"].tolist() == [0] * 3 + [1] * 3
+    gathered = probes.gather([(run(0), "a"), (run(1), "b")], study)
+    assert gathered["value"].tolist() == [1, 2, 3] * 2
+    assert gathered["seed"].tolist() == [0] * 3 + [1] * 3
 
 
 def test_a_group_without_a_name_is_a_group():

@@ -280,10 +280,10 @@ def test_plain_edits_go_through_json_and_begin_anew_in_each_reading(network, tex
 def test_a_text_is_continued_under_edits(network):
     model = network(scale=3.0)
     edits = [("inner", zero), (("h", slice(6, None)), scale(0.5))]
-    told = continued(model, "abc", 12, edits=edits, temperature=1e-6)
-    read = run(model, told[:-1], edits).logits[2:]
-    assert told[3:] == model.vocabulary.decode(read.argmax(-1))
-    assert told != continued(model, "abc", 12, temperature=1e-6)
+    generated = continued(model, "abc", 12, edits=edits, temperature=1e-6)
+    read = run(model, generated[:-1], edits).logits[2:]
+    assert generated[3:] == model.vocabulary.decode(read.argmax(-1))
+    assert generated != continued(model, "abc", 12, temperature=1e-6)
     assert continued(model, "abc", 12, 3, edits={("inner", 13): same}) == continued(model, "abc", 12, 3)
     with pytest.raises(UsageError, match="0 to 13"):
         continued(model, "abc", 12, edits={("inner", 14): zero})
