@@ -3,21 +3,18 @@
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import nlstm_lab
 from nlstm_lab import cli, experiments, paths, runs
 
-Say = tuple[int, str, str]
-
 
 @pytest.fixture
 def say(monkeypatch, capsys):
     """Run `nlstm-lab` with these words: exit code, standard output, standard error."""
 
-    def run(*words: str) -> Say:
+    def run(*words):
         monkeypatch.setattr(sys, "argv", ["nlstm-lab", *words])
         with pytest.raises(SystemExit) as stopped:
             cli.main()
@@ -28,7 +25,7 @@ def say(monkeypatch, capsys):
 
 
 @pytest.fixture
-def elsewhere(tmp_path, monkeypatch) -> Path:
+def elsewhere(tmp_path, monkeypatch):
     """Records, figures and data sets in an empty folder, with a copy of one recorded run."""
     recorded = paths.runs() / "ptb_char_nlstm" / "small-seed0"  # its weights are kept
     copy = tmp_path / "data" / "runs" / "ptb_char_nlstm" / recorded.name
@@ -39,7 +36,7 @@ def elsewhere(tmp_path, monkeypatch) -> Path:
     return copy
 
 
-def sentence(err: str) -> str:
+def sentence(err):
     assert "Traceback" not in err
     assert len(err.strip().splitlines()) == 1, err
     return err
@@ -171,5 +168,4 @@ def test_a_text_of_ones_own_trains_and_its_network_knows_its_symbols(elsewhere, 
     assert "recorded as" in capsys.readouterr().out
     experiment = experiments.variant("ptb_char_nlstm", "smoke", corpus=str(text), normalization="text8")
     vocabulary = runs.load(experiment, seed=0).model().vocabulary
-    assert vocabulary is not None
     assert "".join(vocabulary.symbols) == " abcdehmnost"

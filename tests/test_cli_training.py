@@ -3,21 +3,13 @@
 import json
 import re
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from nlstm_lab import cli
 
-if TYPE_CHECKING:
-    from nlstm_lab.runs import Run
 
-
-def run_command(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str
-) -> tuple[int, str, str]:
+def run_command(capsys, monkeypatch, *arguments):
     """Exit code, standard output and standard error of `nlstm-lab` with these arguments."""
     monkeypatch.setattr(sys, "argv", ["nlstm-lab", *arguments])
     with pytest.raises(SystemExit) as ended:
@@ -27,9 +19,7 @@ def run_command(
 
 
 @pytest.mark.slow
-def test_train_records_and_prints_what_was_measured(
-    runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_train_records_and_prints_what_was_measured(runs_folder, capsys, monkeypatch):
     line = ("train", "ptb_char_lstm1", "--scale", "smoke", "--seed", "2", "--device", "cpu")
     code, output, error = run_command(capsys, monkeypatch, *line)
     assert (code, error) == (0, "")
@@ -43,9 +33,7 @@ def test_train_records_and_prints_what_was_measured(
 
 
 @pytest.mark.slow
-def test_a_record_of_another_configuration_is_refused_and_replaced_with_again(
-    runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_of_another_configuration_is_refused_and_replaced_with_again(runs_folder, capsys, monkeypatch):
     line = ("train", "ptb_char_lstm1", "--scale", "smoke", "--device", "cpu")
     assert run_command(capsys, monkeypatch, *line)[0] == 0
     path = runs_folder / "ptb_char_lstm1" / "smoke-seed0" / "config.json"
@@ -66,12 +54,7 @@ def test_a_record_of_another_configuration_is_refused_and_replaced_with_again(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", [("--device", "tpu"), ("--device", "cuda"), ("--precision", "fp8")])
-def test_what_this_machine_lacks_is_refused_also_where_there_is_a_record(
-    given: tuple[str, str],
-    recorded: Callable[..., "Run"],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_this_machine_lacks_is_refused_also_where_there_is_a_record(given, recorded, capsys, monkeypatch):
     recorded("ptb_char_lstm1")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     for words in (("train", "ptb_char_lstm1"), ("sweep", "ptb_char_lstm1")):
@@ -81,9 +64,7 @@ def test_what_this_machine_lacks_is_refused_also_where_there_is_a_record(
 
 
 @pytest.mark.parametrize("where", [0, 1, 2])
-def test_an_error_is_a_sentence_and_with_debug_a_traceback(
-    where: int, runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_is_a_sentence_and_with_debug_a_traceback(where, runs_folder, capsys, monkeypatch):
     line = ["train", "nothing"]
     code, output, error = run_command(capsys, monkeypatch, *line)
     assert (code, output) == (2, "")
@@ -95,9 +76,7 @@ def test_an_error_is_a_sentence_and_with_debug_a_traceback(
         cli.main()
 
 
-def test_what_is_unexpected_is_one_sentence_too(
-    runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_unexpected_is_one_sentence_too(runs_folder, capsys, monkeypatch):
     from nlstm_lab import runs
 
     monkeypatch.setattr(runs, "ensure", lambda *_, **__: {}["nothing"])
@@ -106,9 +85,7 @@ def test_what_is_unexpected_is_one_sentence_too(
 
 
 @pytest.mark.slow
-def test_experiments_are_listed_with_exact_parameters_without_any_data(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_experiments_are_listed_with_exact_parameters_without_any_data(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("NLSTM_LAB_DATA", str(tmp_path))
     monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
     line = next(
@@ -128,9 +105,7 @@ def test_experiments_are_listed_with_exact_parameters_without_any_data(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("forked_workers")
-def test_a_sweep_says_how_it_stands_and_fails_where_a_run_does(
-    runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_says_how_it_stands_and_fails_where_a_run_does(runs_folder, capsys, monkeypatch):
     line = ("sweep", "ptb_char_lstm1", "--seeds", "0-1", "--scale", "smoke", "--workers", "1", "--device", "cpu")
     code, _, error = run_command(capsys, monkeypatch, *line)
     assert code == 0, error

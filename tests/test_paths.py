@@ -2,8 +2,6 @@
 
 import errno
 import os
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,13 +11,13 @@ from nlstm_lab.runs.attempt import Attempt
 
 
 @pytest.fixture
-def flushed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[os.stat_result, list[str]]]:
+def flushed(monkeypatch):
     """What has been brought to the disk, each with the names that were in its folder, or in itself, at that moment."""
-    told: list[tuple[os.stat_result, list[str]]] = []
+    told = []
     flush = paths.flush
 
-    def noted(path: Path) -> None:
-        synced: list[int] = []
+    def noted(path):
+        synced = []
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", synced.append)
             flush(path)
@@ -30,7 +28,7 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[os.stat_result, list[
     return told
 
 
-def test_a_content_is_on_the_disk_before_it_takes_its_name_and_the_name_after(flushed: Any, tmp_path: Path) -> None:
+def test_a_content_is_on_the_disk_before_it_takes_its_name_and_the_name_after(flushed, tmp_path):
     target = tmp_path / "result.json"
     with paths.atomic(target) as partial:
         partial.write_text("{}")
@@ -41,9 +39,7 @@ def test_a_content_is_on_the_disk_before_it_takes_its_name_and_the_name_after(fl
     assert after == [target.name]
 
 
-def test_a_record_is_on_the_disk_before_its_checkpoint_goes(
-    flushed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_is_on_the_disk_before_its_checkpoint_goes(flushed, tmp_path, monkeypatch):
     attempt = Attempt(tmp_path / "ptb_char_lstm1" / "smoke-seed0")
     attempt.begin(experiments.get("ptb_char_lstm1", "smoke"), "a text", again=False)
     attempt.record.mkdir()
@@ -56,7 +52,7 @@ def test_a_record_is_on_the_disk_before_its_checkpoint_goes(
     assert not attempt.path.exists()
 
 
-def test_a_text_is_written_once(tmp_path: Path) -> None:
+def test_a_text_is_written_once(tmp_path):
     target = tmp_path / "pages" / "here.txt"
     assert paths.write(target, "größer")
     before = target.stat()
@@ -67,15 +63,13 @@ def test_a_text_is_written_once(tmp_path: Path) -> None:
     assert os.listdir(target.parent) == [target.name]
 
 
-def test_a_text_that_cannot_be_written_leaves_what_was_there_and_says_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_that_cannot_be_written_leaves_what_was_there_and_says_the_way_out(tmp_path, monkeypatch):
     target = tmp_path / "here.txt"
     target.write_text("before")
     with pytest.raises(LabError, match=r"here\.txt"):
         paths.write(target / "here.txt", "after")
 
-    def full(*_: Any) -> None:
+    def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)

@@ -4,11 +4,8 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,7 +28,7 @@ KINDS = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
-def test_every_kind_of_experiment_is_trained_recorded_and_rebuilt(name: str, runs_folder: Path) -> None:
+def test_every_kind_of_experiment_is_trained_recorded_and_rebuilt(name, runs_folder):
     run = runs.ensure(name, 0, "smoke", progress=False)
     assert {row["split"] for row in run.result["metrics"]} == {"train", "valid", "test"}
     symbols = run.result["interface"]["out"]["Symbols"]["size"]
@@ -44,24 +41,23 @@ def test_every_kind_of_experiment_is_trained_recorded_and_rebuilt(name: str, run
 
 
 @pytest.mark.slow
-def test_a_run_on_words_knows_them_without_its_corpus(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_on_words_knows_them_without_its_corpus(runs_folder, monkeypatch):
     run = runs.ensure("autocomplete_gru", 0, "smoke", progress=False)
     names = run.experiment.task.load().output.names
     monkeypatch.setattr(type(run.experiment.task), "load", None)
     assert run.model().words == names
-    assert names is not None
     assert names[:3] == ("<eos>", "<unknown>", "the")
-    assert "".join(run.model().vocabulary.symbols) == "\0 abcdefghijklmnopqrstuvwxyz"  # type: ignore[union-attr]
+    assert "".join(run.model().vocabulary.symbols) == "\0 abcdefghijklmnopqrstuvwxyz"
     assert run.result["interface"]["vocabulary"] == "\0 abcdefghijklmnopqrstuvwxyz"
 
 
 @pytest.fixture
-def run(recorded: Callable[..., runs.Run]) -> runs.Run:
+def run(recorded):
     return recorded(NAME, 3)
 
 
 @pytest.mark.slow
-def test_a_record_tells_how_it_was_made(run: runs.Run) -> None:
+def test_a_record_tells_how_it_was_made(run):
     result = run.result
     assert run.name == "ptb_char_lstm1/smoke-seed3"
     assert (result["experiment"], result["scale"], result["seed"]) == (NAME, "smoke", 3)
@@ -77,13 +73,13 @@ def test_a_record_tells_how_it_was_made(run: runs.Run) -> None:
     assert result["parameters"] == sum(value.numel() for value in run.model().parameters())
 
 
-def git(folder: Path, *arguments: str) -> str:
+def git(folder, *arguments):
     line = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
     return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
+def repository(tmp_path):
     """A folder `package` in a repository with one commit."""
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")
@@ -93,14 +89,14 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_commit_is_the_packages_own(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commit_is_the_packages_own(repository, monkeypatch):
     before = records.provenance(torch.device("cpu"))
     monkeypatch.setenv("NLSTM_LAB_ROOT", str(repository))  # where runs go tells nothing of the code
     assert records.provenance(torch.device("cpu")) == before
     assert before["commit"] != git(repository, "rev-parse", "HEAD")
 
 
-def test_the_commit_of_an_installed_package_is_unknown(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commit_of_an_installed_package_is_unknown(repository, monkeypatch):
     monkeypatch.setattr(paths, "PACKAGE", repository / "package")
     outcome = records.provenance(torch.device("cpu"))
     assert (outcome["commit"], outcome["dirty"]) == ("unknown", None)
@@ -112,9 +108,7 @@ def test_the_commit_of_an_installed_package_is_unknown(repository: Path, monkeyp
     assert (outcome["commit"], outcome["dirty"]) == (git(repository, "rev-parse", "HEAD"), False)
 
 
-def test_the_commit_of_an_archive_in_another_repository_is_unknown(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commit_of_an_archive_in_another_repository_is_unknown(repository, monkeypatch):
     archive = repository / "vendored"
     (archive / "package").mkdir(parents=True)
     for name in ("pyproject.toml", "package/__init__.py"):
@@ -131,12 +125,12 @@ def test_the_commit_of_an_archive_in_another_repository_is_unknown(
 
 
 @pytest.mark.slow
-def test_the_history_is_read_back_as_it_was_written(run: runs.Run) -> None:
+def test_the_history_is_read_back_as_it_was_written(run):
     assert list(run.history.columns) == ["epoch", "update", "split", "evaluation", "metric", "value"]
     assert records.summary(run.history) == run.result["metrics"]
 
 
-def test_the_result_is_taken_where_validation_is_best_whatever_the_test_says() -> None:
+def test_the_result_is_taken_where_validation_is_best_whatever_the_test_says():
     rows = [
         (epoch, 0, split, "blocks", metric, value)
         for epoch, values in enumerate([(3.0, 9.0, 60.0), (2.0, 5.0, 50.0), (2.5, 1.0, 70.0)], 1)
@@ -157,20 +151,20 @@ def test_the_result_is_taken_where_validation_is_best_whatever_the_test_says() -
     }
 
 
-def test_a_record_is_loaded_and_not_trained_again(run: runs.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_is_loaded_and_not_trained_again(run, monkeypatch):
     monkeypatch.setattr(runs, "_train", None)
     assert runs.ensure(NAME, 3, "smoke").result == run.result
     assert runs.load(NAME, 3).result == run.result  # the only scale that is recorded
 
 
-def test_without_a_scale_the_largest_that_is_recorded_is_meant(runs_folder: Path) -> None:
+def test_without_a_scale_the_largest_that_is_recorded_is_meant(runs_folder):
     for scale in ("smoke", "small"):
         (runs_folder / NAME / f"{scale}-seed0").mkdir(parents=True)
         (runs_folder / NAME / f"{scale}-seed0" / "result.json").write_text("{}")
     assert runs.resolve(NAME, None).scale == "small"
 
 
-def test_a_run_that_nobody_recorded_names_the_command(runs_folder: Path) -> None:
+def test_a_run_that_nobody_recorded_names_the_command(runs_folder):
     with pytest.raises(MissingRun, match="`nlstm-lab train ptb_char_nlstm --scale small --seed 7`"):
         runs.load("ptb_char_nlstm", 7)
     assert runs.table().empty
@@ -180,9 +174,7 @@ def test_a_run_that_nobody_recorded_names_the_command(runs_folder: Path) -> None
 @pytest.mark.parametrize(
     ("part", "field", "value"), [("training", "epochs", 9), ("model", "unit", "gru"), ("task", "length", 50)]
 )
-def test_a_record_of_another_configuration_is_refused_by_the_field(
-    run: runs.Run, part: str, field: str, value: object
-) -> None:
+def test_a_record_of_another_configuration_is_refused_by_the_field(run, part, field, value):
     config = run.experiment.config()
     then = {**config, part: {**config[part], field: value}}
     (run.folder / "config.json").write_text(json.dumps(then))
@@ -196,7 +188,7 @@ def test_a_record_of_another_configuration_is_refused_by_the_field(
     assert runs.load(NAME, 3, "smoke")
 
 
-def test_a_field_that_came_later_counts_as_recorded_with_its_default() -> None:
+def test_a_field_that_came_later_counts_as_recorded_with_its_default():
     @dataclass(frozen=True)
     class Later(CharacterModelling):
         order: str = "as before"
@@ -220,7 +212,7 @@ def test_a_field_that_came_later_counts_as_recorded_with_its_default() -> None:
         (lambda config: config.update(scale="small"), "scale was 'small' and is 'smoke'"),
     ],
 )
-def test_the_first_field_that_is_another_is_named(change: Callable[[dict[str, Any]], Any], said: str) -> None:
+def test_the_first_field_that_is_another_is_named(change, said):
     experiment = experiments.get(NAME, "smoke")
     recorded = experiment.config()
     change(recorded)
@@ -228,9 +220,7 @@ def test_the_first_field_that_is_another_is_named(change: Callable[[dict[str, An
 
 
 @pytest.mark.slow
-def test_again_keeps_the_record_until_the_new_one_takes_its_place(
-    run: runs.Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_again_keeps_the_record_until_the_new_one_takes_its_place(run, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(runs.training, "fit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -244,15 +234,13 @@ def test_again_keeps_the_record_until_the_new_one_takes_its_place(
     assert sorted(path.name for path in run.folder.parent.iterdir()) == [".smoke-seed3.lock", "smoke-seed3"]
 
 
-def test_without_weights_only_recorded_measurements_are_returned(
-    run: runs.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_weights_only_recorded_measurements_are_returned(run, tmp_path, monkeypatch):
     monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path / "probes"))
     outcome = pd.DataFrame({"loss": [1.5]})
     probes.ensure("losses", lambda: outcome, weights=run.model(), skip=0)
     (run.folder / "weights.safetensors").unlink()
     forgotten = run.model()
-    assert probes.ensure("losses", lambda: 1 / 0, weights=forgotten, skip=0).equals(outcome)  # type: ignore[arg-type,return-value]
+    assert probes.ensure("losses", lambda: 1 / 0, weights=forgotten, skip=0).equals(outcome)
     text = torch.zeros(5, dtype=torch.int64)
     for measure in (
         lambda: probes.trace(forgotten, text),
@@ -264,7 +252,7 @@ def test_without_weights_only_recorded_measurements_are_returned(
 
 
 @pytest.mark.slow
-def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run: runs.Run) -> None:
+def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run):
     runs.ensure(f"{NAME}+forget_bias=0.0", 0, "smoke", progress=False)
     table = runs.table("ptb_char_lstm1*")
     assert not table.duplicated(["experiment", "scale", "seed", "split", "evaluation", "metric"]).any()
@@ -274,7 +262,7 @@ def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run: runs.Run)
 
 
 @pytest.mark.parametrize("file", ["my text.txt", "a+b.txt"])
-def test_a_variation_may_hold_a_path(file: str, runs_folder: Path, tmp_path: Path) -> None:
+def test_a_variation_may_hold_a_path(file, runs_folder, tmp_path):
     (tmp_path / file).write_text("a text of one's own, again and again. " * 200)
     own = experiments.variant(NAME, "smoke", corpus=f"{tmp_path}/{file}", length=20, batch_size=4)
     with pytest.raises(MissingRun) as missing:
@@ -288,18 +276,18 @@ def test_a_variation_may_hold_a_path(file: str, runs_folder: Path, tmp_path: Pat
 
 
 @pytest.fixture
-def own(runs_folder: Path, tmp_path: Path) -> Path:
+def own(runs_folder, tmp_path):
     """A text file, of which a run is begun by its path."""
     text = tmp_path / "novel.txt"
     text.write_text("a text of one's own, again and again. " * 200)
     return text
 
 
-def changed(text: Path) -> None:
+def changed(text):
     text.write_text("another one, with fewer characters. " * 200)
 
 
-def stop_before_the_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def stop_before_the_end(name, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(training.loop._Trainer, "finish", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -307,14 +295,14 @@ def stop_before_the_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own: Path) -> None:
+def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own):
     name = f"{NAME}+corpus={own}+length=20+batch_size=4"
     run = runs.ensure(name, 0, "smoke", progress=False)
     assert runs.ensure(name, 0, "smoke").result == run.result
     changed(own)
     with pytest.raises(StaleRun, match=r"novel\.txt.*--again"):
         runs.ensure(name, 0, "smoke")
-    said: list[str] = []
+    said = []
     outcome = sweep.sweep(sweep.matching(name, "smoke"), [range(1)], watch=lambda outcome, event: said.append(event))
     assert (outcome.failed, "another text" in said[-1]) == (1, True)
     assert runs.load(name, 0, "smoke").result == run.result  # what is read of it needs no text
@@ -325,7 +313,7 @@ def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own: Path) -> None
 
 
 @pytest.mark.slow
-def test_an_attempt_on_a_text_that_changed_is_not_gone_on_with(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_on_a_text_that_changed_is_not_gone_on_with(own, monkeypatch):
     name = f"{NAME}+corpus={own}+length=20+batch_size=4"
     stop_before_the_end(name, monkeypatch)
     changed(own)
@@ -336,9 +324,7 @@ def test_an_attempt_on_a_text_that_changed_is_not_gone_on_with(own: Path, monkey
 
 
 @pytest.mark.slow
-def test_an_attempt_that_does_not_tell_its_data_is_gone_on_with(
-    runs_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_attempt_that_does_not_tell_its_data_is_gone_on_with(runs_folder, monkeypatch):
     stop_before_the_end(NAME, monkeypatch)
     config = runs_folder / NAME / ".attempt-smoke-seed0" / "config.json"
     config.write_text(json.dumps(experiments.get(NAME, "smoke").config()))
@@ -364,16 +350,14 @@ def test_an_attempt_that_does_not_tell_its_data_is_gone_on_with(
         (f"{NAME}+depth", {}, "flag=value"),
     ],
 )
-def test_misuse_is_one_sentence_and_leaves_nothing(
-    runs_folder: Path, name: str, given: dict[str, object], named: str
-) -> None:
+def test_misuse_is_one_sentence_and_leaves_nothing(runs_folder, name, given, named):
     with pytest.raises(UsageError, match=named):
-        runs.ensure(name, **{"scale": "smoke", **given}, progress=False)  # type: ignore[arg-type]
+        runs.ensure(name, **{"scale": "smoke", **given}, progress=False)
     assert not list(runs_folder.glob("*/*"))
 
 
 @pytest.mark.parametrize("seed", [20261126073000, 2**63, np.int64(7)])
-def test_large_seeds_and_those_of_numpy_are_trained(seed: int, runs_folder: Path) -> None:
+def test_large_seeds_and_those_of_numpy_are_trained(seed, runs_folder):
     run = runs.ensure(NAME, seed, "smoke", progress=False)
     assert json.loads((run.folder / "result.json").read_text())["seed"] == seed
     assert runs.table()["seed"].tolist()[0] == seed
@@ -381,7 +365,7 @@ def test_large_seeds_and_those_of_numpy_are_trained(seed: int, runs_folder: Path
     assert not list(runs_folder.glob("*/.attempt*"))
 
 
-def test_what_is_not_run_is_listed_with_its_command() -> None:
+def test_what_is_not_run_is_listed_with_its_command():
     outcome = runs.outlook("ptb_char_nlstm*", "small", seeds=(0, 98, 99)).set_index("experiment")
     assert list(outcome.index) == ["ptb_char_nlstm", "ptb_char_nlstm_logfreq"]
     assert list(outcome["seeds"]) == ["98,99", "98,99"]
@@ -392,7 +376,7 @@ def test_what_is_not_run_is_listed_with_its_command() -> None:
     assert runs.outlook("autocomplete_nlstm_two_passes", "small", seeds=(0,)).empty  # has no such scale
 
 
-def test_a_notebook_is_warned_of_a_training_of_hours(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_is_warned_of_a_training_of_hours(runs_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
     monkeypatch.setattr(runs, "_train", lambda *_: None)
     said = "nlstm-lab train ptb_char_nlstm --scale paper --seed 9"

@@ -3,9 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,12 +15,12 @@ from nlstm_lab.runs.audit import audit, from_histories
 
 
 @pytest.fixture
-def run(recorded: Callable[..., runs.Run]) -> runs.Run:
+def run(recorded):
     return recorded("ptb_char_lstm1", 3)
 
 
 @pytest.mark.slow
-def test_a_record_agrees_with_its_history_and_its_weights(run: runs.Run) -> None:
+def test_a_record_agrees_with_its_history_and_its_weights(run):
     outcome = audit(run)
     assert (outcome.wrong, outcome.lacking) == ([], "")
     assert outcome.recomputed == 2 * 3 * 2  # blocks and streams; nats, accuracy and bits; validation and test
@@ -30,7 +28,7 @@ def test_a_record_agrees_with_its_history_and_its_weights(run: runs.Run) -> None
 
 
 @pytest.mark.slow
-def test_dead_cells_that_the_weights_do_not_have_are_named(run: runs.Run) -> None:
+def test_dead_cells_that_the_weights_do_not_have_are_named(run):
     rows = run.history["metric"].str.startswith("silent_share/") & (run.history["epoch"] == run.result["best_epoch"])
     assert rows.sum() == 1
     run.history.loc[rows, "value"] += 0.1
@@ -38,7 +36,7 @@ def test_dead_cells_that_the_weights_do_not_have_are_named(run: runs.Run) -> Non
     assert "its weights give ('blocks', 'silent_share/" in wrong
 
 
-RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+RESULTS = {
     "bpc": lambda result: result["metrics"][1].update(value=result["metrics"][1]["value"] * 1.00001),
     "the epoch of": lambda result: result["metrics"][1].update(epoch=1),
     "rows of its result": lambda result: result["metrics"].append(result["metrics"][0]),
@@ -47,14 +45,14 @@ RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("what", RESULTS)
-def test_a_result_that_its_history_does_not_have_is_named(what: str, run: runs.Run) -> None:
+def test_a_result_that_its_history_does_not_have_is_named(what, run):
     result = json.loads(json.dumps(run.result))
     RESULTS[what](result)
     (wrong,) = audit(replace(run, result=result), weights=False).wrong
     assert f"{result['metrics'][1]['metric']}" in wrong if what == "bpc" else what in wrong
 
 
-def test_a_damaged_history_is_named_and_hides_no_other(run: runs.Run) -> None:
+def test_a_damaged_history_is_named_and_hides_no_other(run):
     (run.folder / "history.csv").write_text("")
     damaged = runs.load("ptb_char_lstm1", 3, "smoke")
     outcome = audit(damaged)
@@ -64,7 +62,7 @@ def test_a_damaged_history_is_named_and_hides_no_other(run: runs.Run) -> None:
 
 
 @pytest.mark.slow
-def test_weights_that_give_other_scores_are_named(run: runs.Run) -> None:
+def test_weights_that_give_other_scores_are_named(run):
     file = run.folder / "weights.safetensors"
     weights = load_file(file)
     other = {name: value if value.dim() < 2 else value + 0.05 for name, value in weights.items()}
@@ -83,7 +81,7 @@ def test_weights_that_give_other_scores_are_named(run: runs.Run) -> None:
 
 
 @pytest.mark.slow
-def test_the_committed_tables_follow_from_the_histories(monkeypatch, capsys) -> None:
+def test_the_committed_tables_follow_from_the_histories(monkeypatch, capsys):
     """What needs no data: `nlstm-lab audit --no-weights`."""
     monkeypatch.setattr(sys, "argv", ["nlstm-lab", "audit", "--no-weights"])
     with pytest.raises(SystemExit) as stopped:
@@ -95,7 +93,7 @@ def test_the_committed_tables_follow_from_the_histories(monkeypatch, capsys) -> 
 
 
 @pytest.mark.slow
-def test_a_record_that_was_left_out_does_not_agree(run: runs.Run, monkeypatch, capsys) -> None:
+def test_a_record_that_was_left_out_does_not_agree(run, monkeypatch, capsys):
     shutil.copytree(run.folder, run.folder.with_name("smoke-seed9"))
     monkeypatch.setattr(sys, "argv", ["nlstm-lab", "audit", "--no-weights", "nested_lstm.table1"])
     with pytest.raises(SystemExit) as stopped:
@@ -106,7 +104,7 @@ def test_a_record_that_was_left_out_does_not_agree(run: runs.Run, monkeypatch, c
 
 
 @pytest.mark.slow
-def test_a_verdict_that_the_histories_do_not_give_is_named(tmp_path, monkeypatch, capsys) -> None:
+def test_a_verdict_that_the_histories_do_not_give_is_named(tmp_path, monkeypatch, capsys):
     table = pd.read_csv(paths.figures() / "nested_lstm_rescue.csv", keep_default_na=False)
     table.loc[0, "verdict"] = "fails" if table.loc[0, "verdict"] == "holds" else "holds"
     table.to_csv(tmp_path / "nested_lstm_rescue.csv", index=False)

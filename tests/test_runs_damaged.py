@@ -5,10 +5,8 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,11 +18,11 @@ NAME = "ptb_char_lstm1"
 
 
 @pytest.fixture
-def run(recorded: Callable[..., runs.Run]) -> runs.Run:
+def run(recorded):
     return recorded(NAME, 3)
 
 
-def test_a_flipped_bit_in_the_weights_is_detected(run: runs.Run) -> None:
+def test_a_flipped_bit_in_the_weights_is_detected(run):
     run.model()
     file = run.folder / "weights.safetensors"
     content = bytearray(file.read_bytes())
@@ -35,12 +33,12 @@ def test_a_flipped_bit_in_the_weights_is_detected(run: runs.Run) -> None:
 
 
 @pytest.mark.slow
-def test_every_committed_weight_is_that_of_its_record() -> None:
+def test_every_committed_weight_is_that_of_its_record():
     checked = [run.model() for run in runs.recorded() if run.has_weights]
     assert len(checked) > 20
 
 
-RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+RESULTS = {
     "a list": lambda result: [],
     "null": lambda result: None,
     "no metrics": lambda result: {**result, "metrics": None},
@@ -60,9 +58,7 @@ RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("make", RESULTS.values(), ids=RESULTS)
-def test_a_damaged_result_is_refused_by_name_and_hides_no_other(
-    make: Callable[[Any], Any], run: runs.Run, recorded: Callable[..., runs.Run]
-) -> None:
+def test_a_damaged_result_is_refused_by_name_and_hides_no_other(make, run, recorded):
     other = recorded("ptb_char_lstm2")
     file = run.folder / "result.json"
     file.write_text(json.dumps(make(json.loads(file.read_text()))))
@@ -77,7 +73,7 @@ def test_a_damaged_result_is_refused_by_name_and_hides_no_other(
 FAILED = {"experiment": NAME, "scale": "smoke", "seed": 0, "what": "loss", "update": 3}
 
 
-def copied(run: runs.Run, seed: int) -> Path:
+def copied(run, seed):
     folder = run.folder.with_name(f"smoke-seed{seed}")
     shutil.copytree(run.folder, folder)
     result = json.loads((folder / "result.json").read_text())
@@ -86,7 +82,7 @@ def copied(run: runs.Run, seed: int) -> Path:
 
 
 @pytest.mark.parametrize("what", ["history", "weights"])
-def test_a_seed_that_was_copied_is_refused(what: str, run: runs.Run) -> None:
+def test_a_seed_that_was_copied_is_refused(what, run):
     file = copied(run, 9) / {"history": "result.json", "weights": "history.csv"}[what]
     file.write_text(file.read_text().replace(run.result["weights_sha256"], "0" * 64) + "\n")  # the other one stays
     with pytest.raises(DamagedFile, match=r"smoke-seed9 has the history or weights of smoke-seed3"):
@@ -97,22 +93,20 @@ def test_a_seed_that_was_copied_is_refused(what: str, run: runs.Run) -> None:
 
 
 @pytest.mark.parametrize("seed", [True, -1, 2**63 + 1])
-def test_a_record_whose_seed_is_none_hides_no_other(seed: int, run: runs.Run) -> None:
+def test_a_record_whose_seed_is_none_hides_no_other(seed, run):
     copied(run, seed)  # as an earlier version could write it
     with pytest.warns(UserWarning, match=rf"left out: .*smoke-seed{seed}"):
         assert set(runs.table()["seed"]) == {3}
 
 
 @pytest.mark.parametrize("where", [".", NAME, f"{NAME}/smoke-seed3"])
-def test_a_folder_that_cannot_be_read_is_said_and_hides_no_other(
-    where: str, run: runs.Run, recorded: Callable[..., runs.Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_read_is_said_and_hides_no_other(where, run, recorded, monkeypatch):
     """As where its mode is 000, which root reads nevertheless."""
     recorded(NAME, 4)
     closed, scandir, open_ = (run.folder.parent.parent / where).resolve(), os.scandir, io.open
 
-    def refusing(real: Any) -> Any:
-        def guarded(path: Any, *arguments: Any, **options: Any) -> Any:
+    def refusing(real):
+        def guarded(path, *arguments, **options):
             if isinstance(path, str | Path) and closed in (Path(path), *Path(path).parents):
                 raise PermissionError(errno.EACCES, "Permission denied", str(path))
             return real(path, *arguments, **options)
@@ -133,7 +127,7 @@ def test_a_folder_that_cannot_be_read_is_said_and_hides_no_other(
 
 
 @pytest.mark.parametrize("content", ["[]", "null", '{"name": 3}', '"'])
-def test_a_configuration_of_another_shape_is_named(content: str, run: runs.Run) -> None:
+def test_a_configuration_of_another_shape_is_named(content, run):
     (run.folder / "config.json").write_text(content)
     with pytest.warns(UserWarning, match=r"left out: .*config\.json"):
         assert runs.table().empty
@@ -142,7 +136,7 @@ def test_a_configuration_of_another_shape_is_named(content: str, run: runs.Run) 
 
 
 @pytest.mark.parametrize("content", ["[]", json.dumps(FAILED | {"seed": 1}), json.dumps(FAILED | {"seed": True})])
-def test_a_failure_of_another_shape_or_run_is_left_out(content: str, runs_folder: Path) -> None:
+def test_a_failure_of_another_shape_or_run_is_left_out(content, runs_folder):
     folder = runs_folder / NAME / "smoke-seed0"
     folder.mkdir(parents=True)
     (folder / "failed.json").write_text(content)
@@ -151,12 +145,12 @@ def test_a_failure_of_another_shape_or_run_is_left_out(content: str, runs_folder
 
 
 @pytest.mark.parametrize("interface", [{}, {"in": 3, "out": 3, "vocabulary": None, "per_sequence": False}])
-def test_an_interface_that_is_none_is_named(interface: Any, run: runs.Run) -> None:
+def test_an_interface_that_is_none_is_named(interface, run):
     with pytest.raises(DamagedFile, match=r"result\.json does not say what the network reads"):
         replace(run, result=run.result | {"interface": interface}).model()
 
 
-HISTORIES: dict[str, Callable[[Path, str], Any]] = {
+HISTORIES = {
     "empty": lambda file, text: file.write_text(""),
     "a header alone": lambda file, text: file.write_text(text.splitlines(keepends=True)[0]),
     "cut in mid-line": lambda file, text: file.write_text(text[: len(text) // 2]),
@@ -172,7 +166,7 @@ HISTORIES: dict[str, Callable[[Path, str], Any]] = {
 
 
 @pytest.mark.parametrize("damage", HISTORIES.values(), ids=HISTORIES)
-def test_a_damaged_history_is_named(damage: Callable[[Path, str], Any], run: runs.Run) -> None:
+def test_a_damaged_history_is_named(damage, run):
     file = run.folder / "history.csv"
     damage(file, file.read_text())
     with pytest.raises(DamagedFile, match=file.name):
@@ -181,7 +175,7 @@ def test_a_damaged_history_is_named(damage: Callable[[Path, str], Any], run: run
 
 @pytest.mark.slow
 @pytest.mark.parametrize("content", ["", "[]", '{"name": "ptb_char_lstm1"}'])
-def test_an_attempt_that_does_not_say_what_it_trains_is_begun_anew_on_demand(content: str, runs_folder: Path) -> None:
+def test_an_attempt_that_does_not_say_what_it_trains_is_begun_anew_on_demand(content, runs_folder):
     attempt = runs_folder / NAME / ".attempt-smoke-seed0"
     attempt.mkdir(parents=True)
     (attempt / "config.json").write_text(content)
@@ -193,7 +187,7 @@ def test_an_attempt_that_does_not_say_what_it_trains_is_begun_anew_on_demand(con
 
 
 @pytest.mark.parametrize("path", ["/小说/" + "红楼梦" * 30 + ".txt", "/a/" + "long/" * 60 + "novel.txt"])
-def test_a_long_path_has_a_short_folder_of_its_own(path: str, runs_folder: Path) -> None:
+def test_a_long_path_has_a_short_folder_of_its_own(path, runs_folder):
     own, other = (experiments.variant(NAME, "smoke", corpus=f"{start}{path}") for start in ("/one", "/another"))
     folders = [folder_of(one, 0).parent for one in (own, other)]
     assert folders[0] != folders[1]
@@ -208,6 +202,6 @@ def test_a_long_path_has_a_short_folder_of_its_own(path: str, runs_folder: Path)
     ("field", "value"),
     [*(("name", name) for name in ("", "..", ".hidden", "../escape", "\0", "a\nb", 3)), ("scale", "../../x")],
 )
-def test_a_name_that_no_folder_may_have_is_refused(field: str, value: Any) -> None:
+def test_a_name_that_no_folder_may_have_is_refused(field, value):
     with pytest.raises(UsageError, match=field):
         replace(experiments.get(NAME, "smoke"), **{field: value})

@@ -2,9 +2,6 @@
 
 import shutil
 import signal
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from stopping import NAME, ends, state
@@ -14,11 +11,11 @@ from nlstm_lab import runs, settings, targets
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.training import loop
 
-OPTIONS: Any = {"seed": 1, "scale": "smoke", "progress": False}
+OPTIONS = {"seed": 1, "scale": "smoke", "progress": False}
 LINE = ("train", NAME, "--scale", "smoke", "--seed", "1")
 
 
-def contents(run: runs.Run) -> dict[str, Any]:
+def contents(run):
     """Everything of a record that must not depend on how it was made."""
     kept = {
         name: run.result[name] for name in ("metrics", "best_epoch", "weights_sha256", "config_digest", "epochs_run")
@@ -26,15 +23,12 @@ def contents(run: runs.Run) -> dict[str, Any]:
     return {**kept, "history": (run.folder / "history.csv").read_text()}
 
 
-Trained = Callable[[int | None], Path]
-
-
 @pytest.fixture
-def trained(runs_folder: Path, once: Callable[..., Path]) -> Trained:
+def trained(runs_folder, once):
     """A folder of runs that holds this one, with this patience; trained once in a session."""
 
-    def folder(patience: int | None) -> Path:
-        def train(folder: Path) -> None:
+    def folder(patience):
+        def train(folder):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("NLSTM_LAB_RUNS", str(folder))
                 runs.ensure(NAME, patience=patience, device="cpu", **OPTIONS)
@@ -45,7 +39,7 @@ def trained(runs_folder: Path, once: Callable[..., Path]) -> Trained:
 
 
 @pytest.fixture
-def unended(trained: Trained) -> dict[str, Any]:
+def unended(trained):
     """What the run records that no rule has ended."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NLSTM_LAB_RUNS", str(trained(None)))
@@ -53,13 +47,13 @@ def unended(trained: Trained) -> dict[str, Any]:
 
 
 @pytest.fixture
-def ended(trained: Trained, runs_folder: Path) -> runs.Run:
+def ended(trained, runs_folder):
     shutil.copytree(trained(1), runs_folder)
     return runs.load(NAME, 1, "smoke")
 
 
 @pytest.mark.slow
-def test_the_record_says_how_it_was_ended(unended: dict[str, Any], ended: runs.Run) -> None:
+def test_the_record_says_how_it_was_ended(unended, ended):
     stops = ends(ended)
     assert ended.state == state(ended)
     assert {name: ended.result[name] for name in ("patience", "epochs_run", "epochs")} == {
@@ -80,9 +74,7 @@ def test_the_record_says_how_it_was_ended(unended: dict[str, Any], ended: runs.R
 
 
 @pytest.mark.slow
-def test_without_the_rule_it_goes_on_to_where_no_rule_would_have_ended_it(
-    unended: dict[str, Any], ended: runs.Run
-) -> None:
+def test_without_the_rule_it_goes_on_to_where_no_rule_would_have_ended_it(unended, ended):
     assert runs.ensure(NAME, **OPTIONS).state == state(ended)  # what reads records trains nothing
     went_on = runs.ensure(NAME, finish=True, **OPTIONS)
     assert went_on.state == "done"
@@ -93,9 +85,7 @@ def test_without_the_rule_it_goes_on_to_where_no_rule_would_have_ended_it(
 
 
 @pytest.mark.slow
-def test_stopped_on_its_way_on_it_still_ends_there(
-    unended: dict[str, Any], ended: runs.Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_on_its_way_on_it_still_ends_there(unended, ended, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(loop._Trainer, "end_epoch", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -105,13 +95,11 @@ def test_stopped_on_its_way_on_it_still_ends_there(
 
 
 @pytest.mark.slow
-def test_a_signal_in_the_last_reading_leaves_a_checkpoint_from_which_it_can_go_on(
-    unended: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_in_the_last_reading_leaves_a_checkpoint_from_which_it_can_go_on(unended, monkeypatch):
     """The last reading is of the best epoch's weights, and what goes on are the last epoch's."""
     finish = loop._Trainer.finish
 
-    def interrupted(trainer: loop._Trainer) -> Any:
+    def interrupted(trainer):
         signal.raise_signal(signal.SIGTERM)
         return finish(trainer)
 
@@ -123,7 +111,7 @@ def test_a_signal_in_the_last_reading_leaves_a_checkpoint_from_which_it_can_go_o
 
 
 @pytest.mark.slow
-def test_a_longer_patience_goes_on_and_a_shorter_one_changes_nothing(ended: runs.Run) -> None:
+def test_a_longer_patience_goes_on_and_a_shorter_one_changes_nothing(ended):
     went_on = runs.ensure(NAME, patience=2, **OPTIONS)
     assert (went_on.state, went_on.result["patience"]) == ("done", 2)
     assert runs.ensure(NAME, patience=2, **OPTIONS).result == went_on.result
@@ -133,14 +121,14 @@ def test_a_longer_patience_goes_on_and_a_shorter_one_changes_nothing(ended: runs
 
 
 @pytest.mark.parametrize("patience", [0, -1, 9, 1.5, True, "2"])
-def test_a_patience_that_is_none_is_refused(patience: Any, runs_folder: Path) -> None:
+def test_a_patience_that_is_none_is_refused(patience, runs_folder):
     with pytest.raises(UsageError, match=r"patience.*8"):
         runs.ensure(NAME, patience=patience, **OPTIONS)
     assert not runs_folder.exists()
 
 
 @pytest.mark.slow
-def test_where_the_checkpoint_is_gone_the_record_stays_and_says_so(ended: runs.Run) -> None:
+def test_where_the_checkpoint_is_gone_the_record_stays_and_says_so(ended):
     (ended.folder / ".checkpoint.pt").unlink()
     with pytest.raises(LabError, match=r"--again.*--patience 1"):
         runs.ensure(NAME, finish=True, **OPTIONS)
@@ -149,9 +137,7 @@ def test_where_the_checkpoint_is_gone_the_record_stays_and_says_so(ended: runs.R
 
 
 @pytest.mark.slow
-def test_the_command_line_says_it_and_goes_on_without_the_option(
-    runs_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_line_says_it_and_goes_on_without_the_option(runs_folder, capsys, monkeypatch):
     code, output, _ = run_command(capsys, monkeypatch, *LINE, "--patience", "1")
     assert code == 0
     ended = runs.load(NAME, 1, "smoke")
@@ -170,7 +156,7 @@ def test_the_command_line_says_it_and_goes_on_without_the_option(
     assert (code, output, error.count("\n")) == (2, "", 1)
 
 
-def test_runs_that_a_rule_has_ended_are_told_of_together() -> None:
+def test_runs_that_a_rule_has_ended_are_told_of_together():
     states = ["24 of 150 epochs, by early stopping", "2 of 4 epochs, under way", "21 of 150 epochs, by early stopping"]
     assert settings.ended(states) == {"21 to 24 of 150 epochs, by early stopping": 2, "2 of 4 epochs, under way": 1}
     assert not settings.ended([])
@@ -180,7 +166,7 @@ def test_runs_that_a_rule_has_ended_are_told_of_together() -> None:
 
 
 @pytest.mark.slow
-def test_verdicts_and_tables_mark_what_a_rule_has_ended() -> None:
+def test_verdicts_and_tables_mark_what_a_rule_has_ended():
     table = runs.table("poetry_*", "paper")
     done = targets.compare("nested_lstm.table2", table)
     assert "by early stopping" not in done._repr_html_()

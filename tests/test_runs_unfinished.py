@@ -1,9 +1,6 @@
 """A run that is not done is seen as far as it is, and is never taken for one that is."""
 
 import math
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,17 +13,16 @@ from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.training import loop, state
 
 NAME = "ptb_char_lstm1+epochs=4"
-OPTIONS: Any = {"seed": 0, "scale": "smoke", "progress": False}
-Train = Callable[..., Path]
+OPTIONS = {"seed": 0, "scale": "smoke", "progress": False}
 
 
 @pytest.fixture
-def train(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
+def train(runs_folder, monkeypatch):
     """Go on with the run, which has three updates an epoch, and stop it after so many updates; returns its attempt."""
     sync_and_log = loop._Trainer.sync_and_log
 
-    def trained(updates: int, name: str = NAME, **options: Any) -> Path:
-        def synced(trainer: loop._Trainer) -> None:
+    def trained(updates, name=NAME, **options):
+        def synced(trainer):
             sync_and_log(trainer)
             if trainer.state.progress.update == updates:
                 trainer.state.save()
@@ -42,7 +38,7 @@ def train(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
 
 
 @pytest.mark.slow
-def test_its_history_is_the_beginning_of_that_of_the_whole_run(train: Train) -> None:
+def test_its_history_is_the_beginning_of_that_of_the_whole_run(train):
     train(8)  # in the third epoch
     (partial,) = runs.unfinished()
     assert (partial.name, partial.state) == (f"{NAME}/smoke-seed0", "2 of 4 epochs, under way")
@@ -55,7 +51,7 @@ def test_its_history_is_the_beginning_of_that_of_the_whole_run(train: Train) -> 
 
 
 @pytest.mark.slow
-def test_tables_and_histories_have_it_where_they_are_asked_for_it(train: Train) -> None:
+def test_tables_and_histories_have_it_where_they_are_asked_for_it(train):
     train(2)
     assert runs.table(partial=True).empty  # no epoch is done
     train(7)
@@ -70,7 +66,7 @@ def test_tables_and_histories_have_it_where_they_are_asked_for_it(train: Train) 
 
 
 @pytest.mark.slow
-def test_it_is_not_taken_for_one_that_is_done(train: Train) -> None:
+def test_it_is_not_taken_for_one_that_is_done(train):
     train(7)
     (partial,) = runs.unfinished()
     with pytest.raises(MissingRun, match=r"2 of 4.*`nlstm-lab train "):
@@ -82,7 +78,7 @@ def test_it_is_not_taken_for_one_that_is_done(train: Train) -> None:
 
 
 @pytest.mark.slow
-def test_a_record_counts_before_what_goes_on_from_it(train: Train) -> None:
+def test_a_record_counts_before_what_goes_on_from_it(train):
     ended = runs.ensure(stopping.NAME, 1, "smoke", patience=1, progress=False)
     assert ended.state == stopping.state(ended)
     gone_on = stopping.ends(ended) + 1
@@ -92,9 +88,7 @@ def test_a_record_counts_before_what_goes_on_from_it(train: Train) -> None:
     assert [run.state for run in runs.recorded(stopping.NAME, partial=True)] == []  # a variation, whose record counts
 
 
-def test_before_its_first_checkpoint_it_has_no_history_yet(
-    train: Train, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_before_its_first_checkpoint_it_has_no_history_yet(train, capsys, monkeypatch):
     for file in train(1).glob("checkpoint.pt*"):
         file.unlink()
     (partial,) = runs.unfinished()
@@ -104,7 +98,7 @@ def test_before_its_first_checkpoint_it_has_no_history_yet(
 
 
 @pytest.mark.slow
-def test_looking_touches_nothing_and_reads_what_was_written_before(train: Train) -> None:
+def test_looking_touches_nothing_and_reads_what_was_written_before(train):
     attempt = train(7)
     saved = torch.load(attempt / "checkpoint.pt", weights_only=True)
     saved["processes"] = [{name: saved.pop(name) for name in ("carried", "random")}]  # as older ones are
@@ -118,7 +112,7 @@ def test_looking_touches_nothing_and_reads_what_was_written_before(train: Train)
 
 
 @pytest.mark.slow
-def test_what_cannot_go_on_is_passed_over(train: Train) -> None:
+def test_what_cannot_go_on_is_passed_over(train):
     attempt = train(7)
     config = (attempt / "config.json").read_text()
     (attempt / "config.json").write_text(config.replace('"hidden_size": 20', '"hidden_size": 21'))
@@ -141,7 +135,7 @@ def test_what_cannot_go_on_is_passed_over(train: Train) -> None:
         None,
     ],
 )
-def test_a_checkpoint_of_another_version_or_seed_is_left_out_and_hides_no_other(train: Train, change: Any) -> None:
+def test_a_checkpoint_of_another_version_or_seed_is_left_out_and_hides_no_other(train, change):
     attempt = train(7)
     state = torch.load(attempt / "checkpoint.pt", weights_only=True)
     if change is None:
@@ -155,7 +149,7 @@ def test_a_checkpoint_of_another_version_or_seed_is_left_out_and_hides_no_other(
 
 
 @pytest.mark.slow
-def test_the_hours_left_are_those_of_the_updates_that_are_left(train: Train) -> None:
+def test_the_hours_left_are_those_of_the_updates_that_are_left(train):
     train(7)
     (partial,) = runs.unfinished()
     assert (partial.progress.update, partial.progress.updates % 3) == (7, 0)
@@ -166,9 +160,7 @@ def test_the_hours_left_are_those_of_the_updates_that_are_left(train: Train) -> 
 
 
 @pytest.mark.slow
-def test_the_command_lists_what_is_recorded_under_way_and_failed(
-    train: Train, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_lists_what_is_recorded_under_way_and_failed(train, capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)  # of a narrow terminal, where cells are folded
     assert run_command(capsys, monkeypatch, "runs")[1] == "recorded: none\nunder way: none\nfailed: none\n"
     train(7)
@@ -190,7 +182,7 @@ def test_the_command_lists_what_is_recorded_under_way_and_failed(
 
 
 @pytest.mark.slow
-def test_the_browser_shows_it_as_it_goes_on(train: Train) -> None:
+def test_the_browser_shows_it_as_it_goes_on(train):
     train(4)
     browser = widgets.RunBrowser("ptb_char_*")
     assert [row["state"] for row in browser.rows] == ["1 of 4 epochs, under way"]

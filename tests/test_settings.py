@@ -28,29 +28,29 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "variation"), WRONG)
-def test_what_a_field_cannot_be_is_refused_by_its_name_with_the_value(name: str, variation: str) -> None:
+def test_what_a_field_cannot_be_is_refused_by_its_name_with_the_value(name, variation):
     field, _, value = variation.partition("=")
     read = {"true": "True", "null": "None", "NaN": "nan"}.get(value, value)
     with pytest.raises(UsageError, match=rf"\b{field}\b.*{re.escape(read)}"):
         experiments.get(f"{name}+{variation}", "smoke")
 
 
-def test_it_is_refused_where_a_config_is_made_too() -> None:
+def test_it_is_refused_where_a_config_is_made_too():
     for made in (
         lambda: training.TrainingConfig(epochs=1, learning_rate=0.0),
         lambda: models.ModelConfig("lstm", hidden_size=0),
-        lambda: TextSource("ptb", normalization="Text8"),  # type: ignore[arg-type]
-        lambda: NestedLanguage(evaluation="stream"),  # type: ignore[arg-type]
+        lambda: TextSource("ptb", normalization="Text8"),
+        lambda: NestedLanguage(evaluation="stream"),
     ):
         with pytest.raises(UsageError):
             made()
 
 
 @pytest.mark.parametrize("variation", ["minimum=0", "seed=0", "learning_rate=1", "clip_norm=null"])
-def test_what_a_field_can_be_is_taken(variation: str) -> None:
+def test_what_a_field_can_be_is_taken(variation):
     assert experiments.get(f"handwriting_lstm+{variation}", "smoke").name.endswith(variation)
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numbers_of_numpy_are_numbers():
     config = dataclasses.replace(models.ModelConfig("lstm", 1), hidden_size=np.int64(3))
     assert config.hidden_size == 3

@@ -7,10 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import distributed
 import pytest
@@ -23,35 +21,35 @@ NAME = "ptb_char_lstm1"
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
-def swept(name: str, seeds: str, patience: int | None = None, **how: Any) -> tuple[sweep.Sweep, list[str]]:
+def swept(name, seeds, patience=None, **how):
     """How a sweep at smoke scale ended, and what it said."""
-    said: list[str] = []
+    said = []
     how = {"workers": 1, "watch": lambda counts, event: said.append(event), **how}
     rows = sweep.matching(name, "smoke", patience)
     return sweep.sweep(rows, sweep.parse_seeds(seeds), device="cpu", patience=patience, **how), said
 
 
 @pytest.mark.slow
-def test_a_killed_worker_loses_nothing(runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_worker_loses_nothing(runs_folder, tmp_path, monkeypatch):
     """Both workers wait in their second epoch, after a checkpoint; there one of them is killed."""
     there, gone = tmp_path / "there", tmp_path / "gone"
     there.mkdir()
 
-    def wait_in_the_second_epoch() -> None:
+    def wait_in_the_second_epoch():
         from nlstm_lab.training import loop
 
         update = loop._Trainer.update
 
-        def waiting(trainer: Any, batch: Any) -> None:
+        def waiting(trainer, batch):
             if trainer.state.progress.epoch == 1 and not gone.exists():
                 (there / str(os.getpid())).touch()
                 while not gone.exists():
                     time.sleep(0.05)
             update(trainer, batch)
 
-        loop._Trainer.update = waiting  # type: ignore[method-assign]
+        loop._Trainer.update = waiting
 
-    def kill_one(counts: sweep.Sweep, event: str) -> None:
+    def kill_one(counts, event):
         processes = [int(path.name) for path in there.iterdir()]
         if (counts.running, counts.recorded) == (2, 0) and len(processes) == 2 and not gone.exists():
             os.kill(processes[0], signal.SIGKILL)
@@ -72,13 +70,11 @@ def test_a_killed_worker_loses_nothing(runs_folder: Path, tmp_path: Path, monkey
 
 
 @pytest.mark.slow
-def test_a_second_start_does_only_what_is_missing_and_a_failed_run_stops_no_other(
-    runs_folder: Path, recorded: Callable[..., runs.Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_start_does_only_what_is_missing_and_a_failed_run_stops_no_other(runs_folder, recorded, monkeypatch):
     recorded(NAME, 0)
     times = {path: path.stat().st_mtime_ns for path in runs_folder.rglob("*.json")}
     rows = [experiments.get(f"{NAME}+learning_rate=1e36+clip_norm=null", "smoke"), experiments.get(NAME, "smoke")]
-    said: list[str] = []
+    said = []
     counts = sweep.sweep(rows, [range(2)], None, 2, lambda counts, event: said.append(event), device="cpu")
     assert (counts.total, counts.recorded, counts.failed) == (4, 2, 2)
     assert sum("loss" in event for event in said) == 2
@@ -88,7 +84,7 @@ def test_a_second_start_does_only_what_is_missing_and_a_failed_run_stops_no_othe
 
 
 @pytest.mark.slow
-def test_a_record_of_another_configuration_fails_and_says_why(recorded: Callable[..., runs.Run]) -> None:
+def test_a_record_of_another_configuration_fails_and_says_why(recorded):
     config = recorded(NAME).folder / "config.json"
     config.write_text(config.read_text().replace('"epochs": 2', '"epochs": 9'))
     counts, said = swept(NAME, "0")
@@ -97,7 +93,7 @@ def test_a_record_of_another_configuration_fails_and_says_why(recorded: Callable
 
 
 @pytest.mark.slow
-def test_a_rule_ends_runs_and_without_it_they_go_on(runs_folder: Path) -> None:
+def test_a_rule_ends_runs_and_without_it_they_go_on(runs_folder):
     name = stopping.NAME
     swept(name, "1", patience=1)
     ended = runs.load(name, 1, "smoke")
@@ -117,7 +113,7 @@ def test_a_rule_ends_runs_and_without_it_they_go_on(runs_folder: Path) -> None:
         swept(name, "2", patience=9)
 
 
-def test_experiments_that_match_and_have_the_scale() -> None:
+def test_experiments_that_match_and_have_the_scale():
     lacking = [name for name in experiments.names("autocomplete_*") if "small" not in experiments.scales(name)]
     assert [row.name for row in sweep.matching("autocomplete_*", "small")] == [
         name for name in experiments.names("autocomplete_*") if name not in lacking
@@ -135,21 +131,21 @@ def test_experiments_that_match_and_have_the_scale() -> None:
     ("text", "seeds"),
     [("0", [0]), ("0-4", [0, 1, 2, 3, 4]), ("7,0-2,1", [0, 1, 2, 7]), ("3-4,1-6,9-9", [1, 2, 3, 4, 5, 6, 9])],
 )
-def test_seeds_are_read_as_typed_each_once(text: str, seeds: list[int]) -> None:
+def test_seeds_are_read_as_typed_each_once(text, seeds):
     assert list(chain(*sweep.parse_seeds(text))) == seeds
 
 
 @pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-1", "0..4", "1,,2", str(2**63 + 1)])
-def test_seeds_that_are_none_are_refused(text: str) -> None:
+def test_seeds_that_are_none_are_refused(text):
     with pytest.raises(UsageError, match="seed"):
         sweep.parse_seeds(text)
 
 
-def test_a_hundred_million_seeds_are_begun_at_once(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hundred_million_seeds_are_begun_at_once(runs_folder, monkeypatch):
     """What is said first, and the first tasks, need no list of them all."""
-    begun: list[Any] = []
+    begun = []
 
-    def train_all(client: Any, tasks: Any, *_: Any) -> None:
+    def train_all(client, tasks, *_):
         begun.extend(seed for _, (_, seed) in zip(range(3), tasks, strict=False))
 
     monkeypatch.setattr(sweep, "_client", lambda *_: contextlib.nullcontext())
@@ -162,15 +158,13 @@ def test_a_hundred_million_seeds_are_begun_at_once(runs_folder: Path, monkeypatc
 
 
 @pytest.mark.slow
-def test_a_scheduler_without_workers_is_told_and_one_that_is_gone_is_an_error(
-    runs_folder: Path, tmp_path: Path
-) -> None:
+def test_a_scheduler_without_workers_is_told_and_one_that_is_gone_is_an_error(runs_folder, tmp_path):
     file = tmp_path / "scheduler.json"
     line = ["-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
     process = subprocess.Popen([sys.executable, *line], stderr=subprocess.DEVNULL)
     seen = []
 
-    def watch(counts: sweep.Sweep, event: str) -> None:
+    def watch(counts, event):
         seen.append(counts.workers)
         if len(seen) > 4:
             process.kill()
@@ -188,11 +182,11 @@ def test_a_scheduler_without_workers_is_told_and_one_that_is_gone_is_an_error(
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_the_workers_whatever_they_do(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    workers: list[int] = []
+def test_an_interrupt_ends_the_workers_whatever_they_do(runs_folder, monkeypatch):
+    workers = []
     before = signal.getsignal(signal.SIGINT)
 
-    def interrupted(counts: sweep.Sweep, event: str) -> None:
+    def interrupted(counts, event):
         if counts.running:
             workers.extend(distributed.default_client().run(os.getpid).values())
             raise KeyboardInterrupt
@@ -204,7 +198,7 @@ def test_an_interrupt_ends_the_workers_whatever_they_do(runs_folder: Path, monke
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_without_a_scheduler_a_sweep_is_one_sentence(runs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_scheduler_a_sweep_is_one_sentence(runs_folder, monkeypatch):
     monkeypatch.setattr(sweep, "TIMEOUT", 0.5)
     with pytest.raises(LabError, match=r"no scheduler answers at tcp://127.0.0.1:9"):
         swept(NAME, "0", scheduler="tcp://127.0.0.1:9")

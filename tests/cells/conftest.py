@@ -15,7 +15,7 @@ def _however_small():
 
 
 @pytest.fixture
-def compiler() -> None:
+def compiler():
     """Skips where inductor cannot compile; asked by the test, since the answer takes seconds of importing."""
     if what := lacking("cpu"):
         pytest.skip(f"inductor does not compile here: {what}")

@@ -1,10 +1,10 @@
 """A training that two ways of computing the same thing must share."""
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 
-def curve(unit: nn.Module, outputs: int, updates: int, carried: bool = False) -> Tensor:
+def curve(unit, outputs, updates, carried=False):
     """The training losses of a small language model in float64 that learns to say what it read two steps ago.
 
     Args:

@@ -21,7 +21,6 @@ from nlstm_lab.cells import (
     HierarchicalRNN,
     LayerNormLSTM,
     NestedLSTM,
-    Recurrent,
     fast,
 )
 
@@ -51,7 +50,7 @@ UNITS = {
 every_unit = pytest.mark.parametrize("make", UNITS.values(), ids=UNITS)
 
 
-def built(make, dtype=torch.float64, **flags) -> Recurrent:
+def built(make, dtype=torch.float64, **flags):
     """A unit away from its starting point, where biases are 0 and boundaries rare."""
     torch.manual_seed(0)
     unit = make(D, H, **{"num_layers": L, "dtype": dtype, **flags})

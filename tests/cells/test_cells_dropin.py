@@ -29,7 +29,7 @@ TORCHS = "nn.LSTM(EMBEDDED, HIDDEN, LAYERS, dropout=DROPOUT)"
 OURS = "lab.NestedLSTM(EMBEDDED, HIDDEN, LAYERS, dropout=DROPOUT, depth=2)"
 
 
-def script(path: Path, source: str):
+def script(path, source):
     path.write_text(source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)

@@ -9,7 +9,6 @@ import torch
 from curves import curve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
 
 from nlstm_lab.cells import HMLSTM, LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled
@@ -20,7 +19,7 @@ from nlstm_lab.errors import UsageError
 needs_bf16 = pytest.mark.skipif(not has_bf16(torch.device("cpu")), reason="no bf16 instructions here")
 
 
-def everything(unit: nn.Module, x: Tensor, state: tuple[Tensor, ...] | None) -> list[Tensor]:
+def everything(unit, x, state):
     """Output, final states, and the gradients of inputs, states and parameters when all of them are
     weighed."""
     leaves = [*unit.parameters(), *(state or ()), *([x] if x.requires_grad else [])]
@@ -31,12 +30,12 @@ def everything(unit: nn.Module, x: Tensor, state: tuple[Tensor, ...] | None) -> 
     return [*results, *torch.autograd.grad(loss, leaves)]
 
 
-def state_of(unit: nn.Module, batch: int) -> tuple[Tensor, ...]:
+def state_of(unit, batch):
     _, final = unit(torch.randn(1, batch, unit.input_size, dtype=torch.float64))
     return tuple(torch.randn_like(part).requires_grad_() for part in (final if isinstance(final, tuple) else (final,)))
 
 
-def difference(left: list[Tensor], right: list[Tensor]) -> float:
+def difference(left, right):
     assert len(left) == len(right)
     return max(float((a - b).detach().abs().max()) for a, b in zip(left, right, strict=True))
 

@@ -7,7 +7,7 @@ import torch
 from curves import curve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from nlstm_lab.cells import HMLSTM, precision
 from nlstm_lab.cells.fast import disabled
@@ -34,7 +34,7 @@ FLAGS = {
 }
 
 
-def made(features: int, hidden: int, spread: float = 1.0, slope: float = 1.3, dtype=DOUBLE, **flags) -> HMLSTM:
+def made(features, hidden, spread=1.0, slope=1.3, dtype=DOUBLE, **flags):
     """A unit whose boundaries, gates and norms are all of every kind."""
     if flags.get("boundary") == "soft":
         flags["selection"] = "arithmetic"
@@ -47,7 +47,7 @@ def made(features: int, hidden: int, spread: float = 1.0, slope: float = 1.3, dt
     return unit
 
 
-def everything(unit: HMLSTM, x: Tensor, state: tuple[Tensor, ...] | None) -> list[Tensor]:
+def everything(unit, x, state):
     """Output, states, z and z~, and the gradients of inputs, states and parameters when all of these are weighed."""
     leaves = [*unit.parameters(), *(state or ()), *([x] if x.requires_grad else [])]
     torch.manual_seed(5)  # of sampled boundaries

@@ -27,7 +27,7 @@ class Transcription:
     straight-through estimator really differentiates (at the point from which the offsets were taken).
     """
 
-    def __init__(self, unit: HMLSTM, slope: float = 1.0, soft: bool = False, from_hidden: bool = False):
+    def __init__(self, unit, slope=1.0, soft=False, from_hidden=False):
         self.cells = [{name: p.detach().numpy() for name, p in c.state_dict().items()} for c in unit.layers]
         self.slope, self.soft, self.from_hidden = slope, soft, from_hidden
 

@@ -57,7 +57,6 @@ def test_what_it_tells_of_every_step_is_what_the_dense_loop_records(flags):
         x = torch.randn(60, 1, 6)
         done = sparse.read_steps(unit, x, [cell.initial_state(1) for cell in unit.cells])
         records = unit.trace(x)[2]
-    assert done is not None
     assert {step.operation for layer in done[2] for step in layer} == {0, 1, 2}
     for told, record in zip(done[2], records, strict=True):
         for name in ("h", "z", "z_tilde", "operation"):

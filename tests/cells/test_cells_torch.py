@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nlstm_lab.cells import GRU, LSTM, RNN, Addition, LayerNormLSTM, NestedLSTM
 
@@ -18,7 +18,7 @@ def same(a, b):
     torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
 
 
-def outputs_and_gradients(unit: nn.Module, x: Tensor, state=None) -> list[Tensor]:
+def outputs_and_gradients(unit, x, state=None):
     """Outputs, final states and the input's gradient of a loss that weighs all of them differently."""
     x = x.clone().requires_grad_()
     output, last = unit(x, state)

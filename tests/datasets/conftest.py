@@ -3,8 +3,6 @@
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +10,7 @@ from nlstm_lab import paths
 from nlstm_lab.datasets import registry
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     if not os.environ.get("NLSTM_LAB_DATA"):
         for item in items:
             if item.get_closest_marker("data"):
@@ -20,7 +18,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     """An empty place to work in: data in `data`, the cache in `cache`."""
     monkeypatch.delenv("NLSTM_LAB_DATA", raising=False)
     monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
@@ -28,16 +26,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-Publish = Callable[..., dict[str, bytes]]
-
-
 @pytest.fixture
-def publish(home: Path, monkeypatch: pytest.MonkeyPatch) -> Publish:
+def publish(home, monkeypatch):
     """Give a data set other contents, with checksums that agree; `urls` maps a file's name to its mirrors."""
 
-    def publish_as(
-        name: str, contents: list[bytes], urls: dict[str, tuple[str, ...]] | None = None, store: bool = True
-    ) -> dict[str, bytes]:
+    def publish_as(name, contents, urls=None, store=True):
         dataset = registry.DATASETS[name]
         files = tuple(
             dataclasses.replace(

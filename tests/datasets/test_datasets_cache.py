@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,15 +10,15 @@ from nlstm_lab.datasets.registry import Parsed, cached
 from nlstm_lab.errors import LabError
 
 
-def numbers() -> Parsed:
+def numbers():
     return Parsed({"numbers": np.arange(1000)}, {"what": "numbers", "text": "ä"})
 
 
-def never() -> Parsed:
+def never():
     raise AssertionError("the cache should have been used")
 
 
-def test_the_second_opening_maps_what_the_first_has_built(home: Path) -> None:
+def test_the_second_opening_maps_what_the_first_has_built(home):
     built = cached("set", (), numbers, length=3)
     again = cached("set", (), never, length=3)
     assert isinstance(again.arrays["numbers"], np.memmap)
@@ -27,7 +26,7 @@ def test_the_second_opening_maps_what_the_first_has_built(home: Path) -> None:
     np.testing.assert_array_equal(again.arrays["numbers"], np.arange(1000))
 
 
-def test_other_settings_and_changed_sources_are_other_entries(home: Path) -> None:
+def test_other_settings_and_changed_sources_are_other_entries(home):
     source = home / "source"
     source.write_bytes(b"1")
     os.utime(source, (1e9, 1e9))
@@ -42,7 +41,7 @@ def test_other_settings_and_changed_sources_are_other_entries(home: Path) -> Non
 
 @pytest.mark.parametrize("what", ["manifest.json", "numbers.npy"])
 @pytest.mark.parametrize("damage", ["gone", "cut", "empty"])
-def test_a_damaged_entry_is_built_anew(home: Path, what: str, damage: str) -> None:
+def test_a_damaged_entry_is_built_anew(home, what, damage):
     cached("set", (), numbers)
     (file,) = (home / "cache").glob(f"set-*/{what}")
     if damage == "gone":
@@ -54,23 +53,23 @@ def test_a_damaged_entry_is_built_anew(home: Path, what: str, damage: str) -> No
     assert len(list((home / "cache").iterdir())) == 1  # nothing is left over
 
 
-def test_a_cache_that_cannot_be_written_says_where_to_turn(home: Path) -> None:
+def test_a_cache_that_cannot_be_written_says_where_to_turn(home):
     (home / "cache").write_text("a file where the folder should be")
     with pytest.raises(LabError, match="NLSTM_LAB_CACHE") as caught:
         cached("set", (), numbers)
     assert "\n" not in str(caught.value)
 
 
-def _open(barrier: object, results: object) -> None:
-    def build() -> Parsed:
-        barrier.wait()  # type: ignore[attr-defined]
+def _open(barrier, results):
+    def build():
+        barrier.wait()
         return Parsed({"numbers": np.arange(200_000)}, {})
 
-    results.put(int(cached("set", (), build).arrays["numbers"].sum()))  # type: ignore[attr-defined]
+    results.put(int(cached("set", (), build).arrays["numbers"].sum()))
 
 
 @pytest.mark.slow
-def test_two_processes_that_build_one_entry_at_once_both_have_it(home: Path) -> None:
+def test_two_processes_that_build_one_entry_at_once_both_have_it(home):
     context = multiprocessing.get_context("fork")
     barrier, results = context.Barrier(2), context.SimpleQueue()
     processes = [context.Process(target=_open, args=(barrier, results)) for _ in range(2)]

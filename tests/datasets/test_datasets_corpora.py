@@ -7,7 +7,6 @@ import lzma
 import tarfile
 import warnings
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +14,18 @@ import pytest
 
 from nlstm_lab import experiments
 from nlstm_lab.datasets import Excerpt, corpora, registry
-from nlstm_lab.datasets.corpora import UNSEEN, Corpus, LineEnds, TextSource, open_corpus
+from nlstm_lab.datasets.corpora import UNSEEN, TextSource, open_corpus
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.errors import DamagedFile, LabError, MissingData, UsageError
 
 TEXT = "Ein Faß voll Öl, 3 Euro.\n" * 40
 
 
-def spelled(corpus: Corpus) -> str:
+def spelled(corpus):
     return corpus.vocabulary.decode(np.concatenate(list(corpus.splits.values())))
 
 
-def pack_zip(path: Path, data: bytes) -> None:
+def pack_zip(path, data):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("inside.txt", data)
         archive.writestr("__MACOSX/._inside.txt", "Mac OS X")
@@ -43,7 +42,7 @@ def pack_zip(path: Path, data: bytes) -> None:
         ("under-any-name", lambda path, data: path.write_bytes(gzip.compress(data))),
     ],
 )
-def test_own_text_reads_the_same_in_any_packing(home: Path, name: str, write: Callable[[Path, bytes], object]) -> None:
+def test_own_text_reads_the_same_in_any_packing(home, name, write):
     write(home / name, TEXT.encode())
     for _ in range(2):  # the second time from the cache
         corpus = open_corpus(TextSource(str(home / name)))
@@ -53,7 +52,7 @@ def test_own_text_reads_the_same_in_any_packing(home: Path, name: str, write: Ca
         assert not corpus.codes.flags.writeable
 
 
-def test_shares_cut_the_text_in_its_order(home: Path) -> None:
+def test_shares_cut_the_text_in_its_order(home):
     (home / "text.txt").write_text(TEXT, encoding="latin-1")
     corpus = open_corpus(TextSource(str(home / "text.txt"), share=(60, 30, 10), encoding="latin-1"))
     assert [len(part) for part in corpus.splits.values()] == [600, 300, 100]
@@ -62,7 +61,7 @@ def test_shares_cut_the_text_in_its_order(home: Path) -> None:
         open_corpus(TextSource(str(home / "text.txt"), share=(90, 5, 6)))
 
 
-def test_an_edited_text_is_read_anew(home: Path) -> None:
+def test_an_edited_text_is_read_anew(home):
     file = home / "text.txt"
     file.write_text("ab" * 100)
     first = open_corpus(TextSource(str(file)))
@@ -74,9 +73,7 @@ def test_an_edited_text_is_read_anew(home: Path) -> None:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_smoke_scale_reads_the_beginning_and_says_so(
-    home: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
-) -> None:
+def test_smoke_scale_reads_the_beginning_and_says_so(home, monkeypatch, pack):
     monkeypatch.setattr(corpora, "BEGINNING", 501)  # in the middle of an ä
     file = home / ("text.txt" if pack is bytes else "text.txt.gz")
     file.write_bytes(pack(("ä" * 400 + "b" * 100_000).encode()))
@@ -93,21 +90,21 @@ def test_smoke_scale_reads_the_beginning_and_says_so(
         assert sum(map(len, own.load().corpus.splits.values())) == 200
 
 
-def test_symbols_that_training_lacks_become_one_and_are_counted(home: Path) -> None:
+def test_symbols_that_training_lacks_become_one_and_are_counted(home):
     (home / "text.txt").write_text("ab" * 45 + "axxay" + "zabab")
     corpus = open_corpus(TextSource(str(home / "text.txt")))
     assert corpus.vocabulary.symbols == ("a", "b", UNSEEN)
     assert corpus.vocabulary.decode(corpus.splits["valid"]) == f"a{UNSEEN}{UNSEEN}a{UNSEEN}"
 
 
-def test_text8_normalization_leaves_27_symbols(home: Path) -> None:
+def test_text8_normalization_leaves_27_symbols(home):
     (home / "text.txt").write_text("Some Words, 12 of them; and\nMORE.\n" * 50)
     corpus = open_corpus(TextSource(str(home / "text.txt"), normalization="text8"))
     assert set(corpus.vocabulary.symbols) <= set(" abcdefghijklmnopqrstuvwxyz")
     assert "words one two of them and more some" in spelled(corpus)
 
 
-def test_named_corpora_that_are_not_here_say_how_to_get_them(home: Path) -> None:
+def test_named_corpora_that_are_not_here_say_how_to_get_them(home):
     with pytest.raises(MissingData) as caught:
         CharacterModelling("ptb").load()
     sentence = str(caught.value)
@@ -117,7 +114,7 @@ def test_named_corpora_that_are_not_here_say_how_to_get_them(home: Path) -> None
     assert "\n" not in sentence
 
 
-def tarred(data: bytes) -> bytes:
+def tarred(data):
     packed, member = io.BytesIO(), tarfile.TarInfo("text.txt")
     member.size = len(data)
     with tarfile.open(fileobj=packed, mode="w") as archive:
@@ -156,9 +153,7 @@ WIDE = "The cat sat on the mat. " * 99
         (bz2.compress(WIDE.encode())[:-9], "utf-8", "truncated"),
     ],
 )
-def test_texts_that_cannot_be_read_are_refused_with_the_reason(
-    home: Path, data: bytes, encoding: str, sentence: str
-) -> None:
+def test_texts_that_cannot_be_read_are_refused_with_the_reason(home, data, encoding, sentence):
     (home / "text.txt").write_bytes(data)
     with pytest.raises(LabError, match=sentence) as refused:
         CharacterModelling(str(home / "text.txt"), encoding=encoding).load()
@@ -166,12 +161,12 @@ def test_texts_that_cannot_be_read_are_refused_with_the_reason(
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-8-sig", "cp1252"])
-def test_other_encodings_are_read_where_they_are_named(home: Path, encoding: str) -> None:
+def test_other_encodings_are_read_where_they_are_named(home, encoding):
     (home / "text.txt").write_text(WIDE, encoding=encoding)
     assert spelled(open_corpus(TextSource(str(home / "text.txt"), encoding=encoding))) == WIDE
 
 
-def test_a_folder_and_a_device_are_no_texts(home: Path) -> None:
+def test_a_folder_and_a_device_are_no_texts(home):
     with pytest.raises(UsageError, match="is a folder"):
         open_corpus(TextSource(str(home)))
     with pytest.raises(UsageError, match=r"/dev/null is no regular file"):
@@ -179,12 +174,12 @@ def test_a_folder_and_a_device_are_no_texts(home: Path) -> None:
 
 
 @pytest.mark.parametrize("corpus", ["ptbb", "no/such/file.txt", ""])
-def test_what_is_no_corpus_is_named(home: Path, corpus: str) -> None:
+def test_what_is_no_corpus_is_named(home, corpus):
     with pytest.raises(UsageError, match="python_docs"):
         open_corpus(TextSource(corpus))
 
 
-def test_tiny_ptb_is_read_as_its_char_files_are(publish: Callable[..., object]) -> None:
+def test_tiny_ptb_is_read_as_its_char_files_are(publish):
     line = b" mr. <unk> is N years old \n"
     publish("ptb", [line * 30, line * 6, line * 6])
     corpus = open_corpus(TextSource("ptb"))
@@ -195,9 +190,7 @@ def test_tiny_ptb_is_read_as_its_char_files_are(publish: Callable[..., object]) 
 
 
 @pytest.mark.parametrize(("kept", "line"), [("trailing", "a <unk> N \n"), ("leading", " a <unk> N\n")])
-def test_one_blank_is_kept_beside_each_line_end_where_that_is_stated(
-    publish: Callable[..., object], kept: LineEnds, line: str
-) -> None:
+def test_one_blank_is_kept_beside_each_line_end_where_that_is_stated(publish, kept, line):
     publish("ptb", [b" a <unk> N \n" * count for count in (30, 6, 6)])
     stripped, corpus = open_corpus(TextSource("ptb")), open_corpus(TextSource("ptb", line_ends=kept))
     assert spelled(corpus) == line * 42
@@ -207,7 +200,7 @@ def test_one_blank_is_kept_beside_each_line_end_where_that_is_stated(
     assert Excerpt("ptb", "valid", 11, line_ends=kept).read() == line
 
 
-def test_line_ends_are_the_penn_treebanks_alone() -> None:
+def test_line_ends_are_the_penn_treebanks_alone():
     for make in (TextSource, CharacterModelling, lambda name, **how: Excerpt(name, "valid", 10, **how)):
         with pytest.raises(UsageError, match=r"line_ends=trailing is for the corpus 'ptb' alone, not for 'text8'"):
             make("text8", line_ends="trailing")
@@ -215,7 +208,7 @@ def test_line_ends_are_the_penn_treebanks_alone() -> None:
         experiments.variant("ptb_char_lstm1", line_ends="both")
 
 
-def test_a_text_in_another_script_is_read_as_it_is_and_not_cleaned_away(home: Path) -> None:
+def test_a_text_in_another_script_is_read_as_it_is_and_not_cleaned_away(home):
     text = "".join(chr(0x4E00 + k) for k in range(1000)) * 2 + "abc"
     (home / "text.txt").write_text(text, encoding="utf-8")
     corpus = open_corpus(TextSource(str(home / "text.txt"), share=(50, 25, 25)))
@@ -225,7 +218,7 @@ def test_a_text_in_another_script_is_read_as_it_is_and_not_cleaned_away(home: Pa
         open_corpus(TextSource(str(home / "text.txt"), normalization="text8"))
 
 
-def test_a_corpus_with_a_wrong_checksum_is_refused(home: Path, publish: Callable[..., object]) -> None:
+def test_a_corpus_with_a_wrong_checksum_is_refused(home, publish):
     publish("text8", [b"a b c " * 100])
     (home / "data/text8/text8").write_bytes(b"a b d " * 100)
     with pytest.raises(DamagedFile, match="text8"):

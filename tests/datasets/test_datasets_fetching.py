@@ -7,9 +7,7 @@ import signal
 import tarfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
@@ -23,14 +21,14 @@ CONTENT = b" a text of twenty-six" * 5000
 class Mirror:
     """A server whose answers a test sets: the bytes of a path, and how many of its first answers are cut short."""
 
-    def __init__(self) -> None:
-        self.answers: dict[str, bytes] = {}
-        self.cut: Counter[str] = Counter()
-        self.asked: list[str] = []
+    def __init__(self):
+        self.answers = {}
+        self.cut = Counter()
+        self.asked = []
         mirror = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
+            def do_GET(self):
                 mirror.asked.append(self.path)
                 body = mirror.answers.get(self.path)
                 if body is None:
@@ -44,43 +42,40 @@ class Mirror:
                     body = body[: len(body) // 2]
                 self.wfile.write(body)
 
-            def log_message(self, format: str, *args: object) -> None:
+            def log_message(self, format, *args):
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def url(self, path: str) -> str:
+    def url(self, path):
         return f"http://127.0.0.1:{self.server.server_port}{path}"
 
 
 @pytest.fixture
-def mirror() -> Iterator[Mirror]:
+def mirror():
     mirror = Mirror()
     yield mirror
     mirror.server.shutdown()
     mirror.server.server_close()
 
 
-Offer = Callable[..., Path]
-
-
 @pytest.fixture
-def offer(home: Path, mirror: Mirror, publish: Callable[..., object]) -> Offer:
+def offer(home, mirror, publish):
     """text8 as CONTENT, on the mirror at the given paths; returns where it will lie."""
 
-    def offer_at(*paths: str) -> Path:
+    def offer_at(*paths):
         publish("text8", [CONTENT], {"text8": tuple(mirror.url(path) for path in paths)}, store=False)
         return home / "data" / "text8"
 
     return offer_at
 
 
-def leftovers(home: Path) -> list[str]:
+def leftovers(home):
     return [path.name for path in (home / "data").rglob("*") if path.name.startswith(".")]
 
 
-def test_a_file_is_fetched_verified_and_unpacked(home: Path, mirror: Mirror, offer: Offer) -> None:
+def test_a_file_is_fetched_verified_and_unpacked(home, mirror, offer):
     folder = offer("/text8.gz")
     mirror.answers["/text8.gz"] = gzip.compress(CONTENT)
     assert fetch("text8", progress=False) == [folder / "text8"]
@@ -91,7 +86,7 @@ def test_a_file_is_fetched_verified_and_unpacked(home: Path, mirror: Mirror, off
     assert mirror.asked == ["/text8.gz"]
 
 
-def test_a_cut_connection_starts_over(mirror: Mirror, offer: Offer) -> None:
+def test_a_cut_connection_starts_over(mirror, offer):
     offer("/text8")
     mirror.answers["/text8"] = CONTENT
     mirror.cut["/text8"] = 1
@@ -100,7 +95,7 @@ def test_a_cut_connection_starts_over(mirror: Mirror, offer: Offer) -> None:
     assert mirror.asked == ["/text8", "/text8"]
 
 
-def test_dead_and_lying_mirrors_are_passed_over(home: Path, mirror: Mirror, offer: Offer) -> None:
+def test_dead_and_lying_mirrors_are_passed_over(home, mirror, offer):
     offer("/gone", "/wrong", "/cut", "/page.gz", "/text8")
     mirror.answers["/wrong"] = CONTENT[:-1] + b"!"
     mirror.answers["/cut"] = CONTENT
@@ -113,7 +108,7 @@ def test_dead_and_lying_mirrors_are_passed_over(home: Path, mirror: Mirror, offe
     assert not leftovers(home)
 
 
-def test_where_no_mirror_has_it_one_sentence_says_what_to_do(home: Path, mirror: Mirror, offer: Offer) -> None:
+def test_where_no_mirror_has_it_one_sentence_says_what_to_do(home, mirror, offer):
     offer("/gone", "/wrong")
     mirror.answers["/wrong"] = CONTENT[:-1] + b"!"
     with pytest.raises(LabError) as caught:
@@ -127,7 +122,7 @@ def test_where_no_mirror_has_it_one_sentence_says_what_to_do(home: Path, mirror:
     assert not leftovers(home)
 
 
-def test_an_archive_is_downloaded_once_for_all_its_files(mirror: Mirror, publish: Callable[..., object]) -> None:
+def test_an_archive_is_downloaded_once_for_all_its_files(mirror, publish):
     contents = [b" one two \n", b" three \n", b" four \n"]
     names = [file.name for file in registry.get("ptb").files]
     packed = io.BytesIO()
@@ -143,7 +138,7 @@ def test_an_archive_is_downloaded_once_for_all_its_files(mirror: Mirror, publish
     assert mirror.asked == ["/simple-examples.tgz"]
 
 
-def test_a_full_disk_is_said_and_changes_nothing(home: Path, mirror: Mirror, offer: Offer) -> None:
+def test_a_full_disk_is_said_and_changes_nothing(home, mirror, offer):
     folder = offer("/text8")
     mirror.answers["/text8"] = CONTENT
     folder.mkdir(parents=True)
@@ -161,7 +156,7 @@ def test_a_full_disk_is_said_and_changes_nothing(home: Path, mirror: Mirror, off
     assert not leftovers(home)
 
 
-def test_a_data_folder_that_cannot_be_written_is_said(home: Path, offer: Offer) -> None:
+def test_a_data_folder_that_cannot_be_written_is_said(home, offer):
     offer("/text8")
     (home / "data").write_text("a file where the folder should be")
     with pytest.raises(LabError, match="NLSTM_LAB_ROOT"):
@@ -169,6 +164,6 @@ def test_a_data_folder_that_cannot_be_written_is_said(home: Path, offer: Offer) 
 
 
 @pytest.mark.parametrize("name", ["iamondb", "poetry", "enwiki2015_plain", "madsen"])
-def test_what_nobody_may_download_is_imported(home: Path, name: str) -> None:
+def test_what_nobody_may_download_is_imported(home, name):
     with pytest.raises(UsageError, match=f"nlstm-lab data import {name} PATH"):
         fetch(name, progress=False)

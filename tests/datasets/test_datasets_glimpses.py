@@ -1,7 +1,6 @@
 """MNIST in glimpses: the order of the looks, and the counts."""
 
 import struct
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,15 +10,14 @@ from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.glimpses import MNISTGlimpses, glimpses
 from nlstm_lab.errors import DamagedFile, UsageError
 
-Publish = Callable[..., dict[str, bytes]]
 SEEDED = 1
 
 
-def idx(values: np.ndarray) -> bytes:
+def idx(values):
     return struct.pack(f">I{values.ndim}I", 0x0800 | values.ndim, *values.shape) + values.tobytes()
 
 
-def digits() -> list[bytes]:
+def digits():
     random = np.random.default_rng(0)
     sizes = (12, 5)
     parts = [
@@ -29,14 +27,14 @@ def digits() -> list[bytes]:
     return [idx(array) for part in parts for array in part]
 
 
-def assemble(looks: torch.Tensor) -> torch.Tensor:
+def assemble(looks):
     """The images [B, 28, 28] back from the patches among the looks [20, B, 49] of the reading "patches"."""
     batch = looks.shape[1]
     patches = looks.reshape(2, 2, 5, batch, 49)[:, :, 1:].reshape(2, 2, 2, 2, batch, 7, 7)
     return patches.permute(4, 0, 2, 5, 1, 3, 6).reshape(batch, 28, 28)
 
 
-def test_an_image_is_twenty_glimpses_in_the_papers_order(publish: Publish) -> None:
+def test_an_image_is_twenty_glimpses_in_the_papers_order(publish):
     publish("mnist", digits())
     task = MNISTGlimpses(batch_size=4).load()
     assert {split: len(rows) for split, rows in task.rows.items()} == {"train": 10, "valid": 2, "test": 5}
@@ -52,7 +50,7 @@ def test_an_image_is_twenty_glimpses_in_the_papers_order(publish: Publish) -> No
     assert torch.equal(assemble(batch.inputs), images)
 
 
-def test_batches_in_fixed_order_are_the_files_and_a_partial_one_may_be_dropped(publish: Publish) -> None:
+def test_batches_in_fixed_order_are_the_files_and_a_partial_one_may_be_dropped(publish):
     publish("mnist", digits())
     shuffled = MNISTGlimpses(batch_size=4).load()
     fixed = MNISTGlimpses(batch_size=4, batch_order="fixed", last_batch="drop").load()
@@ -67,13 +65,13 @@ def test_batches_in_fixed_order_are_the_files_and_a_partial_one_may_be_dropped(p
     assert (fixed.updates_per_epoch, shuffled.updates_per_epoch) == (2, 3)
 
 
-def test_a_batch_that_is_never_full_is_not_dropped(publish: Publish) -> None:
+def test_a_batch_that_is_never_full_is_not_dropped(publish):
     publish("mnist", digits())
     with pytest.raises(UsageError, match=r"10.*11.*batch_size.*last_batch"):
         MNISTGlimpses(batch_size=11, last_batch="drop").load()
 
 
-def test_the_other_reading_is_four_phases_and_the_reduced_quadrant() -> None:
+def test_the_other_reading_is_four_phases_and_the_reduced_quadrant():
     images = torch.rand(3, 28, 28, generator=torch.Generator().manual_seed(0))
     looks = glimpses(images, "phases")
     square = images[:, :14, 14:]
@@ -82,7 +80,7 @@ def test_the_other_reading_is_four_phases_and_the_reduced_quadrant() -> None:
     torch.testing.assert_close(looks[9], torch.nn.functional.avg_pool2d(square, 2).reshape(3, 49))
 
 
-def test_files_that_are_no_idx_files_are_refused(publish: Publish) -> None:
+def test_files_that_are_no_idx_files_are_refused(publish):
     files = digits()
     publish("mnist", [files[0][:-1], *files[1:]])
     with pytest.raises(DamagedFile):
@@ -91,7 +89,7 @@ def test_files_that_are_no_idx_files_are_refused(publish: Publish) -> None:
 
 @pytest.mark.slow
 @pytest.mark.data
-def test_mnist_has_its_counts() -> None:
+def test_mnist_has_its_counts():
     task = MNISTGlimpses().load()
     assert {split: len(rows) for split, rows in task.rows.items()} == registry.get("mnist").counts
     batch = next(task.train(torch.Generator().manual_seed(SEEDED)))

@@ -1,6 +1,5 @@
 """Quatrains: shapes, contents and counts, on tiny originals and on the real ones."""
 
-from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
@@ -8,19 +7,17 @@ import pytest
 import torch
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Batch, Task
 from nlstm_lab.datasets.poetry import LACUNA, ChinesePoetry
 from nlstm_lab.errors import DamagedFile
 
-Publish = Callable[..., dict[str, bytes]]
 SEEDED = 1
 
 
-def epoch(task: Task) -> list[Batch]:
+def epoch(task):
     return list(task.train(torch.Generator().manual_seed(SEEDED)))
 
 
-def poem(*characters: str) -> str:
+def poem(*characters):
     verses = ["".join(characters)[k : k + 5] for k in range(0, 20, 5)]
     return "\t".join(" ".join(verse) for verse in verses)
 
@@ -29,15 +26,14 @@ FIRST = "偶寻半开梅闲倚一竿竹儿童不知春问草何故绿"
 SECOND = "白日不到处青春恰自来苔花如米小亦学牡丹开"
 
 
-def quatrains() -> list[bytes]:
+def quatrains():
     train = "\r\n".join([poem(*FIRST).replace("梅", "<R>")] * 3)
     return [train.encode(), poem(*SECOND).encode(), poem(*FIRST).encode()]
 
 
-def test_a_poem_is_one_sequence_with_19_predictions(publish: Publish) -> None:
+def test_a_poem_is_one_sequence_with_19_predictions(publish):
     publish("poetry", quatrains())
     task = ChinesePoetry(batch_size=2).load()
-    assert task.vocabulary is not None
     assert set(task.vocabulary.symbols) == {*FIRST, *SECOND, LACUNA}  # the union of all splits
     batches = epoch(task)
     assert [tuple(batch.inputs.shape) for batch in batches] == [(19, 2), (19, 1)]
@@ -47,7 +43,7 @@ def test_a_poem_is_one_sequence_with_19_predictions(publish: Publish) -> None:
     assert task.vocabulary.decode(read) == "偶寻半开□闲倚一竿竹儿童不知春问草何故绿"
 
 
-def test_the_start_may_be_a_zero_vector(publish: Publish) -> None:
+def test_the_start_may_be_a_zero_vector(publish):
     publish("poetry", quatrains())
     task, zero = ChinesePoetry().load(), ChinesePoetry(start="zero").load()
     (batch,) = epoch(zero)
@@ -58,17 +54,16 @@ def test_the_start_may_be_a_zero_vector(publish: Publish) -> None:
     assert zero.input == task.input
 
 
-def test_batches_in_fixed_order_are_the_files_and_a_partial_one_may_be_dropped(publish: Publish) -> None:
+def test_batches_in_fixed_order_are_the_files_and_a_partial_one_may_be_dropped(publish):
     poems = [FIRST[k:] + FIRST[:k] for k in range(7)]
     publish("poetry", ["\r\n".join(poem(*one) for one in poems).encode(), *quatrains()[1:]])
 
-    def read(**decisions: str) -> list[list[list[str]]]:
+    def read(**decisions):
         """Three epochs as batches of poems."""
-        task = ChinesePoetry(batch_size=3, **decisions).load()  # type: ignore[arg-type]
+        task = ChinesePoetry(batch_size=3, **decisions).load()
         generator = torch.Generator().manual_seed(SEEDED)
         epochs = [list(task.train(generator)) for _ in range(3)]
         assert {len(batches) for batches in epochs} == {task.updates_per_epoch}
-        assert task.vocabulary is not None
         whole = [[torch.cat([batch.inputs[:1], batch.targets]).T for batch in batches] for batches in epochs]
         return [[[task.vocabulary.decode(row) for row in batch] for batch in batches] for batches in whole]
 
@@ -80,14 +75,14 @@ def test_batches_in_fixed_order_are_the_files_and_a_partial_one_may_be_dropped(p
     assert len({epoch[6] for epoch in shuffled}) > 1  # another poem is left out each time
 
 
-def test_a_line_that_is_no_poem_is_refused(publish: Publish) -> None:
+def test_a_line_that_is_no_poem_is_refused(publish):
     publish("poetry", [quatrains()[0] + "\r\n春 夏".encode(), *quatrains()[1:]])
     with pytest.raises(DamagedFile, match=r"line 4.*train"):
         ChinesePoetry().load()
 
 
 @pytest.mark.data
-def test_the_quatrains_have_their_counts() -> None:
+def test_the_quatrains_have_their_counts():
     task = ChinesePoetry().load()
     sizes = {split: len(rows) for split, rows in task.rows.items()}
     seen = len(np.unique(task.poems[task.rows["train"]]))
@@ -95,5 +90,4 @@ def test_the_quatrains_have_their_counts() -> None:
     batch = next(task.train(torch.Generator().manual_seed(SEEDED)))
     assert batch.inputs.shape == batch.targets.shape == (19, 64)
     assert task.updates_per_epoch == 177
-    assert task.vocabulary is not None
     assert task.vocabulary.decode(task.poems[0]).startswith("偶寻半开梅闲倚一竿竹")

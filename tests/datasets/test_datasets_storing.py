@@ -6,7 +6,6 @@ import io
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,9 @@ from nlstm_lab.datasets.storing import import_
 from nlstm_lab.errors import DamagedFile, LabError, UsageError
 
 POEMS = [b"train", b"valid", b"test"]
-Publish = Callable[..., dict[str, bytes]]
 
 
-def tar(path: Path, members: dict[str, bytes], links: dict[str, str] | None = None) -> Path:
+def tar(path, members, links=None):
     with tarfile.open(path, "w:gz" if path.name.endswith("gz") else "w") as archive:
         for name, target in (links or {}).items():
             link = tarfile.TarInfo(name)
@@ -32,14 +30,14 @@ def tar(path: Path, members: dict[str, bytes], links: dict[str, str] | None = No
     return path
 
 
-def zipped(path: Path, members: dict[str, bytes]) -> Path:
+def zipped(path, members):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return path
 
 
-def folder(path: Path, members: dict[str, bytes]) -> Path:
+def folder(path, members):
     for name, content in members.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(content)
@@ -49,7 +47,7 @@ def folder(path: Path, members: dict[str, bytes]) -> Path:
 @pytest.mark.parametrize(
     ("make", "name"), [(tar, "data.tar.gz"), (tar, "data.tar"), (zipped, "data.zip"), (folder, "unpacked")]
 )
-def test_files_are_located_anywhere(home: Path, publish: Publish, make: Callable[..., Path], name: str) -> None:
+def test_files_are_located_anywhere(home, publish, make, name):
     files = publish("poetry", POEMS, store=False)
     place = make(home / name, {f"some/where/{file}": content for file, content in files.items()} | {"LIES": b"x"})
     assert [path.name for path in import_("poetry", place)] == ["qtrain5", "qvalid5", "qtest5"]
@@ -57,7 +55,7 @@ def test_files_are_located_anywhere(home: Path, publish: Publish, make: Callable
     assert not list((home / "data").rglob("LIES"))
 
 
-def test_packed_files_are_known_by_their_names_or_checksums_and_unpacked(home: Path, publish: Publish) -> None:
+def test_packed_files_are_known_by_their_names_or_checksums_and_unpacked(home, publish):
     contents = [b"one", b"two", b"three", b"four"]
     names = list(publish("mnist", contents, store=False))
     files = {
@@ -70,7 +68,7 @@ def test_packed_files_are_known_by_their_names_or_checksums_and_unpacked(home: P
 
 
 @pytest.mark.parametrize("name", ["qtrain5.gz", "lineStrokes-all.tar.gz"])
-def test_a_damaged_file_is_called_by_the_name_that_the_user_knows(home: Path, publish: Publish, name: str) -> None:
+def test_a_damaged_file_is_called_by_the_name_that_the_user_knows(home, publish, name):
     """And not by that of the temporary copy."""
     publish("poetry", POEMS, store=False)
     (home / name).write_bytes(gzip.compress(os.urandom(9000))[:5000])
@@ -80,7 +78,7 @@ def test_a_damaged_file_is_called_by_the_name_that_the_user_knows(home: Path, pu
     assert not [path for path in (home / "data").rglob("*") if path.is_file()]
 
 
-def test_a_folder_that_cannot_be_read_is_said(home: Path, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_read_is_said(home, publish, monkeypatch):
     publish("poetry", POEMS, store=False)
     shut = folder(home / "shut", {"poetry/qtrain5": b"train"}) / "poetry"
     monkeypatch.setenv("NLSTM_LAB_DATA", str(home / "shut"))
@@ -103,7 +101,7 @@ def test_a_folder_that_cannot_be_read_is_said(home: Path, publish: Publish, monk
         assert str(refused.value).startswith(f"{shut} cannot be read: permission denied")
 
 
-def test_a_single_file_is_taken_under_any_name(home: Path, publish: Publish) -> None:
+def test_a_single_file_is_taken_under_any_name(home, publish):
     publish("text8", [b" a text"], store=False)
     (home / "my-copy.txt").write_bytes(b" a text")
     assert import_("text8", home / "my-copy.txt") == [home / "data/text8/text8"]
@@ -112,9 +110,7 @@ def test_a_single_file_is_taken_under_any_name(home: Path, publish: Publish) -> 
 
 
 @pytest.mark.parametrize("make", [folder, lambda path, members: tar(path.with_suffix(".tar"), members)])
-def test_wrong_bytes_of_one_file_change_none_and_are_named(
-    home: Path, publish: Publish, make: Callable[..., Path]
-) -> None:
+def test_wrong_bytes_of_one_file_change_none_and_are_named(home, publish, make):
     publish("poetry", POEMS, store=False)
     place = make(home / "mine", {"qtrain5": b"train", "qvalid5": b"valid", "qtest5": b"tes!"})
     with pytest.raises(DamagedFile, match="qtest5") as refused:
@@ -123,7 +119,7 @@ def test_wrong_bytes_of_one_file_change_none_and_are_named(
     assert not [path for path in (home / "data").rglob("*") if path.is_file()]
 
 
-def test_members_that_point_outside_land_where_they_belong(home: Path, publish: Publish) -> None:
+def test_members_that_point_outside_land_where_they_belong(home, publish):
     files = publish("poetry", POEMS, store=False)
     evil = tar(home / "evil.tar", {f"../../../{name}": content for name, content in files.items()})
     before = set(home.parent.iterdir())
@@ -132,14 +128,14 @@ def test_members_that_point_outside_land_where_they_belong(home: Path, publish: 
     assert set(home.parent.iterdir()) == before
 
 
-def test_links_in_archives_are_not_followed(home: Path, publish: Publish) -> None:
+def test_links_in_archives_are_not_followed(home, publish):
     publish("text8", [b"secret"], store=False)
     (home / "secret").write_bytes(b"secret")
     with pytest.raises(UsageError):
         import_("text8", tar(home / "evil.tar", {"LIES": b"x"}, {"text8": str(home / "secret")}))
 
 
-def test_what_holds_nothing_or_is_not_there_is_said(home: Path, publish: Publish) -> None:
+def test_what_holds_nothing_or_is_not_there_is_said(home, publish):
     publish("poetry", POEMS, store=False)
     with pytest.raises(UsageError, match="qtrain5, qvalid5, qtest5"):
         import_("poetry", folder(home / "mine", {"README": b""}))
@@ -150,7 +146,7 @@ def test_what_holds_nothing_or_is_not_there_is_said(home: Path, publish: Publish
         import_("poetry", zipped(home / "large.zip", {"qtrain5": b"train" * 9}))
 
 
-def test_a_copy_that_hides_the_new_one_is_named(home: Path, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_hides_the_new_one_is_named(home, publish, monkeypatch):
     publish("text8", [b" a text"], store=False)
     folder(home / "elsewhere", {"text8/text8": b"damaged"})
     monkeypatch.setenv("NLSTM_LAB_DATA", str(home / "elsewhere"))

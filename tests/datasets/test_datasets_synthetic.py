@@ -11,11 +11,11 @@ from nlstm_lab.datasets.text import PHRASE, WITHIN, WORD, NestedLanguage
 from nlstm_lab.errors import UsageError
 
 
-def autocorrelation(x: np.ndarray, lag: int) -> float:
+def autocorrelation(x, lag):
     return float(np.mean(x[lag:] * x[:-lag]) / np.mean(x * x))
 
 
-def test_signals_have_their_timescales() -> None:
+def test_signals_have_their_timescales():
     taus = (2.0, 20.0, 200.0)
     x = signals(taus, 400_000, seed=1)
     assert x.shape == (400_000, 3)
@@ -26,7 +26,7 @@ def test_signals_have_their_timescales() -> None:
         assert x[:, column].std() == pytest.approx(1, abs=error)
 
 
-def test_the_nested_language_is_cut_where_it_says() -> None:
+def test_the_nested_language_is_cut_where_it_says():
     task = NestedLanguage(size=30_000, words=24, topics=4).load()
     codes = np.concatenate(list(task.corpus.splits.values()))
     begins = np.concatenate(list(task.boundaries.values()))
@@ -40,7 +40,7 @@ def test_the_nested_language_is_cut_where_it_says() -> None:
     # words keep to topics: phrases that share a word share their whole lexicon, and neighbours share none
     lexica = [frozenset(words[k] for k in phrase) for phrase in phrases]
     assert all(not a & b for a, b in itertools.pairwise(lexica))
-    merged: list[set[bytes]] = []
+    merged = []
     for lexicon in lexica:
         joined = [group for group in merged if group & lexicon]
         merged = [group for group in merged if not group & lexicon] + [set(lexicon).union(*joined)]
@@ -48,7 +48,7 @@ def test_the_nested_language_is_cut_where_it_says() -> None:
     assert (begins == WORD).sum() > 3 * (begins == PHRASE).sum() > 0
 
 
-def test_the_nested_language_is_a_task_and_its_seed_its_only_chance() -> None:
+def test_the_nested_language_is_a_task_and_its_seed_its_only_chance():
     first, again, other = (NestedLanguage(size=10_000, seed=seed).load() for seed in (0, 0, 1))
     assert first.fingerprint == again.fingerprint != other.fingerprint
     batch = next(first.train(torch.Generator().manual_seed(0)))

@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Batch, Ordered, Task, Vocabulary
+from nlstm_lab.datasets.base import Ordered, Vocabulary
 from nlstm_lab.datasets.corpora import Corpus
 from nlstm_lab.datasets.text import CharacterModelling, TextTask, blocks, streams
 from nlstm_lab.errors import MissingData, UsageError
 
 
-def predicted(batches: list[Batch]) -> list[tuple[int, int]]:
+def predicted(batches):
     """(input, target) of every prediction that counts."""
     pairs = []
     for batch in batches:
@@ -27,7 +27,7 @@ def predicted(batches: list[Batch]) -> list[tuple[int, int]]:
 @pytest.mark.slow
 @given(st.integers(2, 300), st.integers(1, 40), st.integers(1, 40))
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_streams_predict_every_symbol_but_the_first_exactly_once(size: int, length: int, batch_size: int) -> None:
+def test_streams_predict_every_symbol_but_the_first_exactly_once(size, length, batch_size):
     batches = list(streams(np.arange(size, dtype=np.uint16), length, batch_size))
     assert sorted(predicted(batches)) == [(k, k + 1) for k in range(size - 1)]
     assert [batch.fresh for batch in batches] == [True] + [False] * (len(batches) - 1)
@@ -36,7 +36,7 @@ def test_streams_predict_every_symbol_but_the_first_exactly_once(size: int, leng
 @pytest.mark.slow
 @given(st.integers(20, 300), st.integers(1, 20), st.integers(1, 9))
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_stream_goes_on_where_it_stopped(size: int, length: int, batch_size: int) -> None:
+def test_a_stream_goes_on_where_it_stopped(size, length, batch_size):
     batches = list(streams(np.arange(size, dtype=np.uint16), length, batch_size))
     for column in range(batches[0].inputs.shape[1]):
         masks = [b.mask[:, column] if b.mask is not None else slice(None) for b in batches]
@@ -47,9 +47,7 @@ def test_a_stream_goes_on_where_it_stopped(size: int, length: int, batch_size: i
 @pytest.mark.slow
 @given(st.integers(2, 300), st.integers(1, 40), st.integers(1, 40), st.data())
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_streams_entered_in_the_middle_are_read_whole(
-    size: int, length: int, batch_size: int, data: st.DataObject
-) -> None:
+def test_streams_entered_in_the_middle_are_read_whole(size, length, batch_size, data):
     codes = np.arange(size, dtype=np.uint16)
     batches = list(streams(codes, length, batch_size))
     first = data.draw(st.integers(0, len(batches) - 1))
@@ -60,7 +58,7 @@ def test_streams_entered_in_the_middle_are_read_whole(
     assert [k for k, batch in enumerate(turned) if batch.fresh] == sorted({0, (len(batches) - first) % len(batches)})
 
 
-def test_blocks_are_consecutive_cold_and_whole() -> None:
+def test_blocks_are_consecutive_cold_and_whole():
     codes = np.arange(47, dtype=np.uint8)
     batches = list(blocks(codes, 10, 3, np.array([2, 0, 1, 3])))
     assert [tuple(batch.inputs.shape) for batch in batches] == [(9, 3), (9, 1)]
@@ -71,13 +69,13 @@ def test_blocks_are_consecutive_cold_and_whole() -> None:
     assert sorted(predicted(batches)) == [(k, k + 1) for k in range(40) if k % 10 != 9]
 
 
-def small(evaluation: str = "blocks", length: int = 10, **decisions: str) -> TextTask:
+def small(evaluation="blocks", length=10, **decisions):
     codes = np.random.default_rng(0).integers(4, size=1000).astype(np.uint8)
     corpus = Corpus("small", codes, (900, 950, 1000), Vocabulary(("a", "b", "c", "d", "e")), "")
-    return TextTask(corpus, length, 7, evaluation, Ordered(**decisions))  # type: ignore[arg-type]
+    return TextTask(corpus, length, 7, evaluation, Ordered(**decisions))
 
 
-def test_training_blocks_are_shuffled_by_the_generator_alone() -> None:
+def test_training_blocks_are_shuffled_by_the_generator_alone():
     task = small()
     epochs = [list(task.train(torch.Generator().manual_seed(seed))) for seed in (1, 1, 2)]
     assert torch.equal(epochs[0][0].inputs, epochs[1][0].inputs)
@@ -85,7 +83,7 @@ def test_training_blocks_are_shuffled_by_the_generator_alone() -> None:
     assert sorted(predicted(epochs[0])) == sorted(predicted(epochs[2]))
 
 
-def test_blocks_in_fixed_order_are_the_texts_and_a_partial_batch_may_be_dropped() -> None:
+def test_blocks_in_fixed_order_are_the_texts_and_a_partial_batch_may_be_dropped():
     fixed, dropped = small(batch_order="fixed"), small(batch_order="fixed", last_batch="drop")
     table = torch.from_numpy(fixed.corpus.splits["train"].astype(np.int64)).view(90, 10)
     for seed in (1, 2):
@@ -98,14 +96,14 @@ def test_blocks_in_fixed_order_are_the_texts_and_a_partial_batch_may_be_dropped(
     assert (fixed.updates_per_epoch, dropped.updates_per_epoch) == (13, 12)
 
 
-def test_streams_are_entered_at_another_place_each_epoch() -> None:
+def test_streams_are_entered_at_another_place_each_epoch():
     task = small("streams")
     batches = [next(iter(task.train(torch.Generator().manual_seed(seed)))) for seed in range(8)]
     assert len({tuple(batch.inputs.flatten().tolist()) for batch in batches}) > 2
 
 
 @pytest.mark.parametrize("evaluation", ["blocks", "streams"])
-def test_log_frequencies_are_the_shares_of_the_training_targets(evaluation: str) -> None:
+def test_log_frequencies_are_the_shares_of_the_training_targets(evaluation):
     task = small(evaluation)
     counts = Counter(target for _, target in predicted(list(task.train(torch.Generator()))))
     counts[4] = 1  # "e" never occurs
@@ -113,20 +111,19 @@ def test_log_frequencies_are_the_shares_of_the_training_targets(evaluation: str)
     torch.testing.assert_close(task.log_frequencies.exp(), torch.tensor(share))
 
 
-def test_a_text_shorter_than_a_block_is_refused() -> None:
+def test_a_text_shorter_than_a_block_is_refused():
     with pytest.raises(UsageError, match=r"valid.*50.*60"):
         small(length=60)
 
 
 @pytest.mark.slow
 @pytest.mark.data
-def test_ptb_has_its_published_counts() -> None:
-    task: Task = CharacterModelling("ptb").load()
+def test_ptb_has_its_published_counts():
+    task = CharacterModelling("ptb").load()
     assert isinstance(task, TextTask)
     assert {split: len(codes) for split, codes in task.corpus.splits.items()} | {"symbols": task.input.size} == (
         registry.DATASETS["ptb"].counts
     )
-    assert task.vocabulary is not None
     assert len(set(task.vocabulary.symbols) - {"\n"}) == 49
     text = task.vocabulary.decode(task.corpus.splits["train"][:5017482:])
     assert text.startswith("aer banknote berlitz calloway")
@@ -138,16 +135,15 @@ def test_ptb_has_its_published_counts() -> None:
     assert sum(batch.targets.numel() for batch in task.evaluate("valid", "blocks")) == 3930 * 99
     assert len(predicted(list(task.evaluate("test", "streams")))) == 442_422
     for kept in ("trailing", "leading"):  # 446,184 symbols of test text, as in the lineage's code
-        longer = CharacterModelling("ptb", line_ends=kept).load()  # type: ignore[arg-type]
+        longer = CharacterModelling("ptb", line_ends=kept).load()
         sizes = {split: len(codes) for split, codes in longer.corpus.splits.items()}
         assert (sizes["valid"], sizes["test"], longer.input.size) == (396_412, 446_184, 50)
 
 
 @pytest.mark.slow
 @pytest.mark.data
-def test_the_distributed_char_files_of_ptb_hold_the_same_symbols() -> None:
+def test_the_distributed_char_files_of_ptb_hold_the_same_symbols():
     task = CharacterModelling("ptb").load()
-    assert task.vocabulary is not None
     for split, words in zip(task.corpus.splits, registry.locate("ptb"), strict=True):
         file = words.with_name(words.name.replace("ptb.", "ptb.char."))
         if not file.is_file():
@@ -159,7 +155,7 @@ def test_the_distributed_char_files_of_ptb_hold_the_same_symbols() -> None:
 @pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["text8", "enwik8", "enwiki2015_text8like", "enwiki2015_plain"])
-def test_wikipedia_texts_have_their_counts(name: str) -> None:
+def test_wikipedia_texts_have_their_counts(name):
     try:
         task = CharacterModelling(name, length=180, batch_size=128).load()
     except MissingData:

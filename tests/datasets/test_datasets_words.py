@@ -1,33 +1,29 @@
 """Sequences packed from words: every target, the split, and the counts."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Batch, Symbols, Task, split_90_5_5
+from nlstm_lab.datasets.base import Symbols, split_90_5_5
 from nlstm_lab.datasets.words import SEED, Autocomplete, TextGeneration, pack
 from nlstm_lab.errors import UsageError
 
-Publish = Callable[..., dict[str, bytes]]
 SEEDED = 1
 
 
-def epoch(task: Task) -> list[Batch]:
+def epoch(task):
     return list(task.train(torch.Generator().manual_seed(SEEDED)))
 
 
 WORDS = ["one", "two", "three", "four", "three", "two", "one", "three", "unheard"]
 
 
-def text8(repeats: int = 60) -> bytes:
+def text8(repeats=60):
     return f" {' '.join(WORDS * repeats)}".encode()
 
 
-def test_packing_is_greedy_and_leaves_out_what_never_fits() -> None:
+def test_packing_is_greedy_and_leaves_out_what_never_fits():
     text = " aa bbbb c ddddddddddd e ff"
     starts = np.array([k for k, character in enumerate(text) if character == " "])
     packed = pack(starts, len(text), 8).arrays
@@ -35,7 +31,7 @@ def test_packing_is_greedy_and_leaves_out_what_never_fits() -> None:
     assert packed["sizes"].tolist() == [8, 2, 5]
 
 
-def test_an_order_is_cut_ninety_five_five_and_nothing_is_lost() -> None:
+def test_an_order_is_cut_ninety_five_five_and_nothing_is_lost():
     order = np.random.default_rng(0).permutation(39)
     parts = split_90_5_5(order, "here are 39 lines")
     assert {split: len(part) for split, part in parts.items()} == {"train": 35, "valid": 1, "test": 3}
@@ -44,16 +40,14 @@ def test_an_order_is_cut_ninety_five_five_and_nothing_is_lost() -> None:
         split_90_5_5(order[:19], "here are 19 lines")
 
 
-def test_every_character_and_the_space_before_it_predict_their_word(publish: Publish) -> None:
+def test_every_character_and_the_space_before_it_predict_their_word(publish):
     publish("text8", [text8()])
     task = Autocomplete(length=20, words=4, batch_size=8).load()
     words = ("<eos>", "<unknown>", "three", "one", "two", "four")
     assert (task.input, task.output) == (Symbols(28, padded=True), Symbols(6, names=words))
-    assert task.vocabulary is not None
     for split in ("train", "valid", "test"):
-        for batch in task.evaluate(split, "blocks"):  # type: ignore[arg-type]
+        for batch in task.evaluate(split, "blocks"):
             assert len(batch.inputs) <= 20
-            assert batch.mask is not None
             for column in range(batch.inputs.shape[1]):
                 text = task.vocabulary.decode(batch.inputs[:, column]).rstrip("\0")
                 expected = [word for word in text.split() for _ in f" {word}"]
@@ -66,20 +60,18 @@ def test_every_character_and_the_space_before_it_predict_their_word(publish: Pub
                 )
 
 
-def test_generation_predicts_the_next_character_and_a_space_at_the_end(publish: Publish) -> None:
+def test_generation_predicts_the_next_character_and_a_space_at_the_end(publish):
     publish("text8", [text8()])
     task = TextGeneration(length=20, batch_size=8).load()
     assert (task.input, task.output) == (Symbols(29, padded=True), Symbols(29))
-    assert task.vocabulary is not None
     for batch in task.evaluate("train", "blocks"):
         for column in range(batch.inputs.shape[1]):
             text = task.vocabulary.decode(batch.inputs[:, column]).rstrip("\0")
             assert task.vocabulary.decode(batch.targets[:, column]).rstrip("\0") == f"{text[1:]} "
-            assert batch.mask is not None
             assert batch.mask[:, column].sum() == len(text)
 
 
-def test_the_split_is_the_articles_and_covers_every_sequence_once(publish: Publish) -> None:
+def test_the_split_is_the_articles_and_covers_every_sequence_once(publish):
     publish("text8", [text8()])
     task = TextGeneration(length=20, batch_size=8).load()
     rows = np.concatenate(list(task.rows.values()))
@@ -96,7 +88,7 @@ def test_the_split_is_the_articles_and_covers_every_sequence_once(publish: Publi
     assert task.updates_per_epoch == len(epoch(task)) == len(task.rows["train"]) // 8
 
 
-def test_log_frequencies_count_the_words_that_the_loss_counts(publish: Publish) -> None:
+def test_log_frequencies_count_the_words_that_the_loss_counts(publish):
     publish("text8", [text8()])
     task = Autocomplete(length=20, words=4, batch_size=8).load()
     targets = torch.cat([batch.targets[batch.mask] for batch in task.evaluate("train", "blocks")])
@@ -104,7 +96,7 @@ def test_log_frequencies_count_the_words_that_the_loss_counts(publish: Publish) 
     torch.testing.assert_close(task.log_frequencies.exp(), counts / counts.sum())
 
 
-def test_other_symbols_than_letters_are_refused_with_the_way_out(home: Path) -> None:
+def test_other_symbols_than_letters_are_refused_with_the_way_out(home):
     file = home / "text.txt"
     file.write_text("Some words, 3 of them.\n" * 99)
     with pytest.raises(UsageError, match='normalization="text8"'):
@@ -115,7 +107,7 @@ def test_other_symbols_than_letters_are_refused_with_the_way_out(home: Path) -> 
 
 @pytest.mark.data
 @pytest.mark.slow
-def test_hundred_million_characters_pack_as_the_articles_did() -> None:
+def test_hundred_million_characters_pack_as_the_articles_did():
     """On the substitute: as many sequences as the article's, to a quarter of a percent (its are from text8)."""
     for config, sequences in (
         (Autocomplete("enwiki2015_text8like"), 456_896),

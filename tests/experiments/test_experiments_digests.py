@@ -4,7 +4,6 @@ import hashlib
 import json
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,22 +24,22 @@ OLDER = {
 }
 
 
-def digest(config: dict[str, Any]) -> str:
+def digest(config):
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def test_there_are_records() -> None:
+def test_there_are_records():
     assert len(RECORDS) >= 235
 
 
 @pytest.mark.slow
-def test_a_recorded_run_has_the_config_and_the_digest_of_today() -> None:
+def test_a_recorded_run_has_the_config_and_the_digest_of_today():
     """Today's config, without what the record is too old to hold, is the recorded one, and has the recorded digest."""
     for record in RECORDS:
         check(record)
 
 
-def check(record: str) -> None:
+def check(record):
     recorded = json.loads((RUNS / record / "config.json").read_text())
     result = next(RUNS / record / name for name in ("result.json", "failed.json") if (RUNS / record / name).exists())
     experiment = experiments.get(recorded["name"], recorded["scale"])
@@ -58,7 +57,7 @@ class Later(CharacterModelling):
     shade: str = field(default="as before", metadata=ADDED)
 
 
-def test_an_added_field_is_in_the_config_only_where_it_is_turned() -> None:
+def test_an_added_field_is_in_the_config_only_where_it_is_turned():
     row = experiments.get("ptb_char_lstm1", "small")
     before = row.config()
     before["task"]["kind"] = "Later"
@@ -81,9 +80,7 @@ def test_an_added_field_is_in_the_config_only_where_it_is_turned() -> None:
         ("ptb_char_nlstm", "output_bias_first", 50, "training"),
     ],
 )
-def test_an_added_decision_is_a_variation_with_a_digest_of_its_own(
-    name: str, flag: str, value: object, part: str
-) -> None:
+def test_an_added_decision_is_a_variation_with_a_digest_of_its_own(name, flag, value, part):
     row, turned = experiments.get(name), experiments.variant(name, **{flag: value})
     assert turned.name == f"{name}+{flag}={value}"
     assert turned.digest() != row.digest()
@@ -92,13 +89,13 @@ def test_an_added_decision_is_a_variation_with_a_digest_of_its_own(
     assert {one.name for one in fields(MNISTGlimpses) if one.metadata == ADDED} == {"batch_order", "last_batch"}
 
 
-def test_an_added_decision_at_its_default_is_the_row_itself_but_for_the_name() -> None:
+def test_an_added_decision_at_its_default_is_the_row_itself_but_for_the_name():
     row, same = experiments.get("mnist_lstm1"), experiments.variant("mnist_lstm1", batch_order="shuffled")
     assert same.config() == row.config() | {"name": same.name}
 
 
 @pytest.mark.parametrize(("today", "recorded"), [("nested_lstm", "paper"), ("madsen", "tensorflow")])
-def test_an_initialization_is_recorded_by_its_old_name_and_read_by_both(today: str, recorded: str) -> None:
+def test_an_initialization_is_recorded_by_its_old_name_and_read_by_both(today, recorded):
     row = experiments.get("autocomplete_lstm", "small")
     rows = [replace(row, model=replace(row.model, flags={"initialization": name})) for name in (today, recorded)]
     assert [one.config()["model"]["flags"]["initialization"] for one in rows] == [recorded, recorded]

@@ -11,7 +11,7 @@ import torch
 from nlstm_lab import experiments, models, targets, training
 from nlstm_lab.datasets.base import Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.datasets.text import CharacterModelling
-from nlstm_lab.experiments import Experiment, base
+from nlstm_lab.experiments import base
 from nlstm_lab.models import Interface
 
 # Typed from the documents (and, where they round, from the arithmetic that the rounding confirms).
@@ -48,7 +48,7 @@ NEEDS_DATA = ("poetry", "mnist", "handwriting")
 ALL = [(name, scale) for name in experiments.names() for scale in experiments.scales(name)]
 
 
-def ends(experiment: Experiment) -> Interface:
+def ends(experiment):
     """What the data set of a row at paper scale looks like to a network, without the data set."""
     match type(experiment.task).__name__:
         case "CharacterModelling":
@@ -96,7 +96,7 @@ def test_the_articles_parameters_come_out_part_by_part(name, part, empty):
     assert models.parameter_count(getattr(network, part)) == expected[part]
 
 
-def rounded(count: int, printed: str) -> str:
+def rounded(count, printed):
     """A count in the way of a printed one: 4.25M, 61.0k, 15,628,986."""
     if printed[-1] not in "kM":
         return f"{count:,}"
@@ -108,7 +108,6 @@ def rounded(count: int, printed: str) -> str:
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_the_documents_round_the_same_count(name):
     printed = experiments.get(name, "paper").printed_parameters
-    assert printed is not None
     assert rounded(PARAMETERS[name], printed) == printed
 
 
@@ -161,7 +160,7 @@ def test_a_substitute_is_what_small_scale_reads_and_only_where_the_targets_say_s
             assert corpora["paper"] == OWN.get(substitute, corpora["paper"])
 
 
-def usual(field: dataclasses.Field) -> object:
+def usual(field):
     """What a field holds where nothing is said."""
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
@@ -229,7 +228,7 @@ def test_a_number_in_a_name_is_read_back(value, told):
 # Smoke
 
 
-def smoke(name: str) -> training.TrainingResult:
+def smoke(name):
     """Train a row at smoke scale for an epoch; of each evaluation only the first batch is read."""
     experiment = experiments.get(name, "smoke")
     schedule = dataclasses.replace(experiment.training, epochs=1)
@@ -240,7 +239,7 @@ def smoke(name: str) -> training.TrainingResult:
     return training.fit(network, task, schedule, seed=0, device=torch.device("cpu"), progress=False)
 
 
-def check(name: str) -> None:
+def check(name):
     fit = smoke(name)
     numbers = {metric: value for _, _, split, _, metric, value in fit.history if split == "valid"}
     place = experiments.get(name, "paper").printed
@@ -252,7 +251,7 @@ def check(name: str) -> None:
     assert all(math.isfinite(numbers[metric]) for metric in printed)
 
 
-def kind(name: str) -> tuple[object, ...]:
+def kind(name):
     """What of a row decides how it is trained; widths, rates and texts are others at paper scale alone."""
     row = experiments.get(name, "smoke")
     model, schedule = row.model, dataclasses.replace(row.training, learning_rate=1.0)

@@ -1,7 +1,6 @@
 """A unit of one's own is named by its class, and trains like any other."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +24,7 @@ class NoUnit:
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def module(tmp_path, monkeypatch):
     (tmp_path / "deeper_units.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(models.network, "CELL_TYPES", models.CELL_TYPES)
@@ -35,7 +34,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.slow
-def test_a_class_of_ones_own_trains(module: str, runs_folder: Path) -> None:
+def test_a_class_of_ones_own_trains(module, runs_folder):
     name = models.cell_type(f"{module}:Deeper")
     experiment = experiments.variant("ptb_char_nlstm", "smoke", cell_type=name, epochs=1)
     model = runs.ensure(experiment, progress=False).model()
@@ -44,7 +43,7 @@ def test_a_class_of_ones_own_trains(module: str, runs_folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_table_has_the_runs_of_units_that_this_process_lacks(module: str, runs_folder: Path) -> None:
+def test_the_table_has_the_runs_of_units_that_this_process_lacks(module, runs_folder):
     name = models.cell_type(f"{module}:Deeper")
     run = runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", cell_type=name, epochs=1, depth=4), progress=False)
     models.CELL_TYPES.pop(name)
@@ -52,7 +51,7 @@ def test_the_table_has_the_runs_of_units_that_this_process_lacks(module: str, ru
 
 
 @pytest.mark.slow
-def test_the_browser_passes_over_the_runs_of_units_that_this_process_lacks(module: str, runs_folder: Path) -> None:
+def test_the_browser_passes_over_the_runs_of_units_that_this_process_lacks(module, runs_folder):
     name = models.cell_type(f"{module}:Deeper")
     runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", cell_type=name, epochs=1), progress=False)
     kept = runs.ensure(experiments.variant("ptb_char_nlstm", "smoke", epochs=1), progress=False)
@@ -70,18 +69,18 @@ def test_the_browser_passes_over_the_runs_of_units_that_this_process_lacks(modul
         ("deeper_units:NoUnit", "NoUnit.*nlstm_lab.cells.Recurrent"),
     ],
 )
-def test_what_is_no_unit_is_refused(module: str, name: str, sentence: str) -> None:
+def test_what_is_no_unit_is_refused(module, name, sentence):
     with pytest.raises(UsageError, match=sentence):
         models.cell_type(name)
 
 
-def test_building_an_unknown_unit_says_how_ones_own_gets_known() -> None:
+def test_building_an_unknown_unit_says_how_ones_own_gets_known():
     ends = models.Interface(Symbols(5), Symbols(5))
     with pytest.raises(ValueError, match=r"lab\.models\.cell_type\('module:Class'\)"):
         models.build(models.ModelConfig("mine:Deeper", 4), ends, seed=0)
 
 
-def test_a_workspace_holds_runs_probes_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workspace_holds_runs_probes_and_figures(tmp_path, monkeypatch):
     monkeypatch.setenv("NLSTM_LAB_ROOT", str(tmp_path))
     for name in ("RUNS", "PROBES", "FIGURES"):
         monkeypatch.setenv(f"NLSTM_LAB_{name}", "before")  # and is restored afterwards

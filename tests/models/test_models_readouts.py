@@ -8,11 +8,11 @@ from scipy.stats import bernoulli, multivariate_normal
 from nlstm_lab.models import MixtureDensity, OutputModule
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
+def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def test_output_module_is_equations_11_and_12() -> None:
+def test_output_module_is_equations_11_and_12():
     torch.manual_seed(0)
     module = OutputModule(hidden_size=4, num_layers=3, embedding_size=5, outputs=6).double()
     for parameter in module.parameters():
@@ -30,7 +30,7 @@ def test_output_module_is_equations_11_and_12() -> None:
     np.testing.assert_allclose(module(torch.from_numpy(h)).detach().numpy(), expected, atol=1e-12)
 
 
-def test_mixture_density_is_that_of_scipy_with_the_parameters_of_graves_equations_18_to_22() -> None:
+def test_mixture_density_is_that_of_scipy_with_the_parameters_of_graves_equations_18_to_22():
     """From the raw outputs alone: nothing here asks `split`."""
     torch.manual_seed(1)
     n, density = 3, MixtureDensity(components=3)
@@ -48,7 +48,7 @@ def test_mixture_density_is_that_of_scipy_with_the_parameters_of_graves_equation
         np.testing.assert_allclose(nats, -np.log(p), rtol=1e-9)
 
 
-def test_no_point_is_infinitely_likely_nor_its_gradient_infinite() -> None:
+def test_no_point_is_infinitely_likely_nor_its_gradient_infinite():
     """Deviations at their floor and correlations at their bound: finite density, finite gradient."""
     density = MixtureDensity(components=2)
     for extreme in (-1e4, 1e4):
@@ -56,11 +56,10 @@ def test_no_point_is_infinitely_likely_nor_its_gradient_infinite() -> None:
         nats = density(raw, torch.tensor([[0.0, 0.0, 1.0]]))
         nats.sum().backward()
         assert nats.isfinite().all()
-        assert raw.grad is not None
         assert raw.grad.isfinite().all()
 
 
-def test_what_lies_at_the_floor_of_the_deviations_is_reported() -> None:
+def test_what_lies_at_the_floor_of_the_deviations_is_reported():
     """Two components of weights 1/4 and 3/4, the second with one deviation far below the smallest allowed."""
     density = MixtureDensity(components=2)
     low = np.log(density.SIGMA_RANGE[0])
@@ -73,7 +72,7 @@ def test_what_lies_at_the_floor_of_the_deviations_is_reported() -> None:
     assert density.at_floor(raw).item() == 0
 
 
-def test_samples_follow_the_density() -> None:
+def test_samples_follow_the_density():
     """Means and correlation of many samples are those of a single component."""
     density = MixtureDensity(components=1)
     raw = torch.tensor([0.0, 1.0, -2.0, 0.0, 0.7, 1.2, 0.0])  # weight, means, log deviations, correlation, pen

@@ -1,10 +1,8 @@
 """Nats, hits and their gradients against torch's own functions, in one piece and in several."""
 
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
 import nlstm_lab as lab
@@ -16,22 +14,22 @@ from nlstm_lab.models import MixtureDensity, Network, metrics, network, readouts
 class Readout(nn.Module):
     """Passes on what it is given."""
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(self, hidden):
         return hidden
 
 
 class Given(nn.Module):
     """A unit whose hidden states are its input."""
 
-    def forward(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def forward(self, inputs, state):
         return inputs, state
 
 
-def test_the_articles_accuracy_counts_what_the_loss_masks() -> None:
+def test_the_articles_accuracy_counts_what_the_loss_masks():
     """Protocol 30: of seven targets two are padding (0) and one is unknown (1); the loss sees the other four."""
     targets = torch.tensor([[2], [3], [1], [2], [3], [0], [0]])
     outputs = F.one_hot(torch.tensor([2, 3, 2, 2, 2, 2, 2]), 4).double().unsqueeze(1)
-    score, _ = Network(Given(), Readout()).score(Batch(outputs, targets, targets > 1))  # type: ignore[arg-type]
+    score, _ = Network(Given(), Readout()).score(Batch(outputs, targets, targets > 1))
     found = metrics([float(part) for part in score], "nll_nats")
     assert found["top1_accuracy_pct"] == pytest.approx(100 * 3 / 4)
     assert found["top1_accuracy_unmasked_pct"] == pytest.approx(100 * 3 / 7)
@@ -39,19 +37,19 @@ def test_the_articles_accuracy_counts_what_the_loss_masks() -> None:
     assert found["nll_nats"] == pytest.approx(float(nats[[0, 1, 3, 4]].mean()))
 
 
-def test_a_lines_likelihood_is_the_sum_over_its_points_and_the_score_their_mean_over_lines() -> None:
+def test_a_lines_likelihood_is_the_sum_over_its_points_and_the_score_their_mean_over_lines():
     torch.manual_seed(0)
     density, sizes = MixtureDensity(2), (4, 2, 3)
     raw, points = torch.randn(4, 3, density.size), torch.rand(4, 3, 3).round()
     mask = torch.arange(4)[:, None] < torch.tensor(sizes)
-    score, _ = Network(Given(), Readout(), density=density).score(Batch(raw, points, mask))  # type: ignore[arg-type]
+    score, _ = Network(Given(), Readout(), density=density).score(Batch(raw, points, mask))
     told = metrics([float(part) for part in score], "log_likelihood_nats")
     lines = [-float(density(raw[:n, k], points[:n, k]).sum()) for k, n in enumerate(sizes)]
     assert told["log_likelihood_nats"] == pytest.approx(sum(lines) / 3, rel=1e-5)
     assert told["nll_nats"] == pytest.approx(-sum(lines) / 9, rel=1e-5)
 
 
-def test_a_class_is_predicted_from_the_last_step() -> None:
+def test_a_class_is_predicted_from_the_last_step():
     ends = lab.models.Interface(Vectors(3), Symbols(4), per_sequence=True)
     model, x = lab.models.build(lab.models.ModelConfig("lstm", 5), ends, seed=0), torch.randn(6, 2, 3)
     torch.testing.assert_close(model(x)[0], model.readout(model.recurrent(x)[0][-1]))
@@ -59,7 +57,7 @@ def test_a_class_is_predicted_from_the_last_step() -> None:
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 100])
 @pytest.mark.parametrize("scale", [0.1, 30.0])
-def test_a_softmax_in_pieces_is_that_of_torch(monkeypatch: pytest.MonkeyPatch, rows: int, scale: float) -> None:
+def test_a_softmax_in_pieces_is_that_of_torch(monkeypatch, rows, scale):
     """Value, hits and every gradient, whatever is held at a time; at the larger scale some shares are nearly 0 or 1."""
     torch.manual_seed(rows)
     monkeypatch.setitem(readouts.HELD, "cpu", rows * 11)
@@ -83,7 +81,7 @@ def test_a_softmax_in_pieces_is_that_of_torch(monkeypatch: pytest.MonkeyPatch, r
     assert torch.equal(again, hits)
 
 
-def test_a_softmax_in_pieces_keeps_fp32s_accuracy() -> None:
+def test_a_softmax_in_pieces_keeps_fp32s_accuracy():
     torch.manual_seed(0)
     layer, hidden = nn.Linear(32, 5368), torch.randn(200, 32)
     targets, mask = torch.randint(5368, (200,)), torch.ones(200, dtype=torch.bool)
@@ -92,14 +90,14 @@ def test_a_softmax_in_pieces_keeps_fp32s_accuracy() -> None:
     assert nats.item() == pytest.approx(exact, rel=1e-6)
 
 
-def test_its_second_derivative_is_refused() -> None:
+def test_its_second_derivative_is_refused():
     layer, mask = nn.Linear(2, 3), torch.ones(5, dtype=torch.bool)
     nats, _ = readouts.nats_of_many(layer, torch.randn(5, 2), torch.zeros(5, dtype=torch.long), mask)
     with pytest.raises(UsageError):
         torch.autograd.grad(nats, layer.weight, create_graph=True)
 
 
-def test_one_share_that_is_not_finite_is_seen_in_the_loss() -> None:
+def test_one_share_that_is_not_finite_is_seen_in_the_loss():
     layer, mask = nn.Linear(2, 3), torch.ones(2, dtype=torch.bool)
     hidden = torch.tensor([[1.0, 2.0], [float("nan"), 0.0]])
     assert readouts.nats_of_many(layer, hidden, torch.zeros(2, dtype=torch.long), mask)[0].isnan()
@@ -107,9 +105,7 @@ def test_one_share_that_is_not_finite_is_seen_in_the_loss() -> None:
 
 @pytest.mark.parametrize("per_sequence", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
-def test_a_network_of_many_outputs_scores_as_one_of_few(
-    monkeypatch: pytest.MonkeyPatch, per_sequence: bool, masked: bool
-) -> None:
+def test_a_network_of_many_outputs_scores_as_one_of_few(monkeypatch, per_sequence, masked):
     """The same sums, state and gradients whether its predictions are held all at once or not."""
     ends = lab.models.Interface(Symbols(9), Symbols(9), per_sequence=per_sequence)
     model = lab.models.build(lab.models.ModelConfig("nlstm", 5), ends, seed=0).double()
@@ -126,7 +122,7 @@ def test_a_network_of_many_outputs_scores_as_one_of_few(
     torch.testing.assert_close(found[0], found[1], rtol=1e-10, atol=1e-12)
 
 
-def test_a_readout_without_a_bias_scores_as_one_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_readout_without_a_bias_scores_as_one_of_few(monkeypatch):
     model = lab.models.wrap(nn.LSTM(9, 5), readout=nn.Linear(5, 9, bias=False))
     batch = Batch(torch.randint(9, (6, 4)), torch.randint(9, (6, 4)))
     expected, _ = model.score(batch)

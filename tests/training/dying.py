@@ -4,9 +4,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from forking import command_line
 
@@ -14,7 +12,7 @@ from nlstm_lab import runs, training
 from nlstm_lab.training import TrainingConfig, loop
 
 
-def train(name: str, moment: str | None = None) -> None:
+def train(name, moment=None):
     """Train at smoke scale, with a checkpoint after every update, until `moment`."""
     loop.SAVE_EVERY = 0.0
     if moment is not None:
@@ -22,11 +20,11 @@ def train(name: str, moment: str | None = None) -> None:
     runs.ensure(name, 0, "smoke", device="cpu", progress=False)
 
 
-def train_and_say(trained: Path, name: str) -> None:
+def train_and_say(trained, name):
     """`train`, which adds a line to the file `trained` when a training begins."""
     fit = training.fit
 
-    def said(*arguments: Any, **named: Any) -> Any:
+    def said(*arguments, **named):
         with trained.open("a") as file:
             file.write(f"{name}\n")
         return fit(*arguments, **named)
@@ -35,7 +33,7 @@ def train_and_say(trained: Path, name: str) -> None:
     train(name)
 
 
-def signalled(number: int, moment: str, *arguments: str) -> None:
+def signalled(number, moment, *arguments):
     """`nlstm-lab` with these arguments, which sends itself a signal before its fifth update, or evaluation."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as in a terminal: under nohup it is ignored
     owner, name = {"update": (TrainingConfig, "step"), "evaluation": (loop, "evaluate")}[moment]
@@ -43,22 +41,16 @@ def signalled(number: int, moment: str, *arguments: str) -> None:
     command_line(*arguments)
 
 
-def die(*_: Any, **__: Any) -> Any:
+def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(60)  # the signal is on its way
 
 
-def _before(
-    owner: Any,
-    name: str,
-    call: int,
-    condition: Callable[..., bool] = lambda *_: True,
-    then: Callable[[], None] = die,
-) -> None:
+def _before(owner, name, call, condition=lambda *_: True, then=die):
     """Die, or do another thing, when `owner.name` is called for the `call`-th time with arguments that are meant."""
     original, calls = getattr(owner, name), [0]
 
-    def wrapped(*arguments: Any, **named: Any) -> Any:
+    def wrapped(*arguments, **named):
         if condition(*arguments):
             calls[0] += 1
             if calls[0] == call:
@@ -68,11 +60,11 @@ def _before(
     setattr(owner, name, wrapped)
 
 
-def _half_a_checkpoint() -> None:
+def _half_a_checkpoint():
     original = Path.write_bytes
     written = [0]
 
-    def write_bytes(path: Path, content: Any) -> int:
+    def write_bytes(path, content):
         if path.name.startswith(".checkpoint.pt."):
             written[0] += 1
             if written[0] == 5:
@@ -80,10 +72,10 @@ def _half_a_checkpoint() -> None:
                 die()
         return original(path, content)
 
-    Path.write_bytes = write_bytes  # type: ignore[method-assign, assignment]
+    Path.write_bytes = write_bytes
 
 
-MOMENTS: dict[str, Callable[[], None]] = {
+MOMENTS = {
     "at the second update": lambda: _before(TrainingConfig, "step", 2),
     "in the second epoch": lambda: _before(TrainingConfig, "step", 6),
     "in an evaluation": lambda: _before(loop, "evaluate", 2),

@@ -1,7 +1,6 @@
 """One update, as the configuration states it."""
 
 import importlib
-from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.training import TrainingConfig
 
 
-def network(gradient: float) -> nn.Linear:
+def network(gradient):
     """Three weights, each with the same gradient."""
     made = nn.Linear(3, 1, bias=False)
     nn.init.zeros_(made.weight)
@@ -24,17 +23,16 @@ def network(gradient: float) -> nn.Linear:
 
 
 @pytest.mark.parametrize("gradient", [0.1, 10.0])
-def test_the_gradient_is_clipped_to_the_norm(gradient: float) -> None:
+def test_the_gradient_is_clipped_to_the_norm(gradient):
     config = TrainingConfig(epochs=1, learning_rate=0.5, optimizer="rmsprop", clip_norm=1.0)
     made = network(gradient)
     norm = config.step(made, config.make_optimizer(made))
     assert float(norm) == pytest.approx(gradient * 3**0.5)
-    assert made.weight.grad is not None
     assert float(made.weight.grad.norm()) == pytest.approx(min(1.0, gradient * 3**0.5), rel=1e-5)
 
 
 @pytest.mark.parametrize("limit", [0.01, 100.0])
-def test_the_update_is_clipped_to_the_norm(limit: float) -> None:
+def test_the_update_is_clipped_to_the_norm(limit):
     free = TrainingConfig(epochs=1, learning_rate=0.5, clip_norm=None)
     clipped = TrainingConfig(epochs=1, learning_rate=0.5, clip_norm=limit, clip="update")
     one, other = network(10.0), network(10.0)
@@ -44,7 +42,7 @@ def test_the_update_is_clipped_to_the_norm(limit: float) -> None:
     torch.testing.assert_close(other.weight, one.weight * min(1.0, limit / length))
 
 
-def test_the_slope_rises_with_the_epoch_up_to_its_ceiling() -> None:
+def test_the_slope_rises_with_the_epoch_up_to_its_ceiling():
     config = TrainingConfig(epochs=1, learning_rate=1.0, slope=(5.0, 0.04))
     assert [config.slope_at(epoch) for epoch in (0, 1, 50, 200)] == [1.0, 1.04, 3.0, 5.0]
     assert TrainingConfig(epochs=1, learning_rate=1.0).slope_at(3) is None
@@ -53,7 +51,7 @@ def test_the_slope_rises_with_the_epoch_up_to_its_ceiling() -> None:
     assert lower.holds_rates(0) is False
 
 
-def test_rates_are_held_for_so_many_epochs() -> None:
+def test_rates_are_held_for_so_many_epochs():
     held = TrainingConfig(epochs=4, learning_rate=1.0, rate_lengths=(6.0, 30.0), rate_epochs=2)
     assert [held.holds_rates(epoch) for epoch in range(4)] == [True, True, False, False]
     assert replace(held, rate_epochs=None).holds_rates(3)
@@ -61,11 +59,11 @@ def test_rates_are_held_for_so_many_epochs() -> None:
         TrainingConfig(epochs=4, learning_rate=1.0, rate_lengths=(1.0,))
 
 
-def test_a_reading_is_cut_short_as_an_epoch_is(runs_folder: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reading_is_cut_short_as_an_epoch_is(runs_folder, monkeypatch):
     loop = importlib.import_module("nlstm_lab.training.loop")
-    read: list[int] = []
+    read = []
 
-    def outcome(network: object, batches: Iterable[object], *_: object) -> dict[str, float]:
+    def outcome(network, batches, *_):
         read.append(len(list(batches)))
         return {"nll_nats": 1.0}
 
@@ -81,10 +79,10 @@ def test_a_reading_is_cut_short_as_an_epoch_is(runs_folder: object, monkeypatch:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("updates", [1, 2])
-def test_only_long_trainings_are_compiled(updates: int, runs_folder: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_long_trainings_are_compiled(updates, runs_folder, monkeypatch):
     updating = importlib.import_module("nlstm_lab.training.updating")
     monkeypatch.setattr(updating, "COMPILED_FROM", 2)
-    asked: list[bool] = []
+    asked = []
     monkeypatch.setattr(updating, "compiled", lambda on: asked.append(on) or nullcontext())
     experiment = experiments.get(f"ptb_char_nlstm+epochs=1+updates_per_epoch={updates}", "smoke")
     task = experiment.task.load()
@@ -93,24 +91,23 @@ def test_only_long_trainings_are_compiled(updates: int, runs_folder: object, mon
     assert asked == [updates >= 2] * updates
 
 
-def test_rmsprop_forgets_by_its_decay() -> None:
+def test_rmsprop_forgets_by_its_decay():
     config, made = TrainingConfig(1, 0.5, optimizer="rmsprop", decay=0.75, clip_norm=None), network(10.0)
     config.step(made, config.make_optimizer(made))
     torch.testing.assert_close(made.weight.data, torch.full((1, 3), -0.5 / 0.25**0.5))
 
 
-def test_where_the_update_is_clipped_the_gradient_is_not() -> None:
+def test_where_the_update_is_clipped_the_gradient_is_not():
     config, made = TrainingConfig(1, 0.5, clip_norm=1.0, clip="update"), network(10.0)
     config.step(made, config.make_optimizer(made))
-    assert made.weight.grad is not None
     assert (made.weight.grad == 10.0).all()
 
 
-def test_the_backward_of_an_update_is_exact_too() -> None:
+def test_the_backward_of_an_update_is_exact_too():
     task = NestedLanguage(size=2_000, words=8, topics=2, length=10, batch_size=2).load()
     made = models.build(models.ModelConfig("lstm", hidden_size=3), models.Interface.of(task), seed=0)
     switch, seen = torch.backends.cudnn.rnn, []
-    made.readout.weight.register_hook(lambda _: seen.append(switch.fp32_precision))  # type: ignore[union-attr, operator]
+    made.readout.weight.register_hook(lambda _: seen.append(switch.fp32_precision))
     config = TrainingConfig(1, 0.01, updates_per_epoch=1, batches_per_reading=1)
     training.fit(made, task, config, seed=0, progress=False)
     assert seen == ["ieee"]
@@ -119,11 +116,11 @@ def test_the_backward_of_an_update_is_exact_too() -> None:
 class Apart(nn.Module):
     """A weight and an output bias, a value each, with the gradient of the loss weight + bias."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.weight, self.output_bias = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
 
-    def moved(self, config: TrainingConfig, updates: int) -> tuple[float, float]:
+    def moved(self, config, updates):
         """How far weight and bias have come, in learning rates of `config`."""
         optimizer = config.make_optimizer(self)
         for update in range(updates):
@@ -145,27 +142,25 @@ class Apart(nn.Module):
         ({"warm_up": 4, "output_bias_rate": 2.0}, 8.5, 17),
     ],
 )
-def test_adam_moves_weight_and_output_bias_as_far_as_their_rates_say(
-    settings: dict[str, float], weight: float, bias: float
-) -> None:
+def test_adam_moves_weight_and_output_bias_as_far_as_their_rates_say(settings, weight, bias):
     """Of a constant gradient every step of Adam is one learning rate long."""
-    config = TrainingConfig(1, 0.01, clip_norm=None, **settings)  # type: ignore[arg-type]
+    config = TrainingConfig(1, 0.01, clip_norm=None, **settings)
     assert Apart().moved(config, 10) == pytest.approx((weight, bias), rel=1e-4)
     assert Apart().moved(replace(config, clip="update"), 10) == pytest.approx((weight, bias), rel=1e-4)
 
 
-def test_sgd_follows_the_gradient_and_radam_moves_less_than_adam_at_first() -> None:
+def test_sgd_follows_the_gradient_and_radam_moves_less_than_adam_at_first():
     assert Apart().moved(TrainingConfig(1, 0.01, optimizer="sgd", clip_norm=None), 10) == pytest.approx((10, 10))
     moved, _ = Apart().moved(TrainingConfig(1, 0.01, optimizer="radam", clip_norm=None), 20)
     assert 0 < moved < 20
 
 
-def test_an_output_bias_that_is_not_there_cannot_be_trained_apart() -> None:
+def test_an_output_bias_that_is_not_there_cannot_be_trained_apart():
     with pytest.raises(UsageError, match="output_bias"):
         TrainingConfig(1, 0.01, output_bias_rate=2.0).make_optimizer(network(1.0))
 
 
-def test_the_rates_stay_where_a_plateau_left_them() -> None:
+def test_the_rates_stay_where_a_plateau_left_them():
     config = TrainingConfig(1, 0.01, warm_up=10, output_bias_rate=5.0)
     made = Apart()
     optimizer = config.make_optimizer(made)

@@ -65,7 +65,6 @@ def test_the_ratio_loss_is_least_at_its_rate():
     )
     ratio_loss(z, z_tilde, (2.0, 8.0)).backward()
     assert z.grad is None
-    assert z_tilde.grad is not None
     # too few boundaries for N = 2: more of z~ lowers the loss; too many for N = 8: less does
     assert z_tilde.grad[:, 0].max() < 0 < z_tilde.grad[:, 1].min()
     assert not z_tilde.grad[:, 2].any()

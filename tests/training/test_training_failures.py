@@ -5,9 +5,7 @@ import resource
 import shutil
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -23,13 +21,11 @@ from nlstm_lab.training.updating import device_faults
 NAME = "ptb_char_lstm1"
 
 
-def records(folder: Path) -> list[Path]:
+def records(folder):
     return list(folder.glob("*/*/result.json"))
 
 
-def fit(
-    file: Path | None, name: str = NAME, network: models.Network | None = None, **options: object
-) -> training.TrainingResult:
+def fit(file, name=NAME, network=None, **options):
     experiment = experiments.get(name, "smoke")
     task = experiment.task.load()
     network = network or models.build(experiment.model, models.Interface.of(task), seed=0)
@@ -40,13 +36,11 @@ def fit(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("module", "name", "call"), [(checkpoint, "save", 2), (runs, "save_file", 1)])
-def test_a_disk_that_fills_keeps_what_was_trained(
-    module: Any, name: str, call: int, runs_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fills_keeps_what_was_trained(module, name, call, runs_folder, monkeypatch):
     """A limit on the size of files, which the second checkpoint, or the record's weights, exceed."""
     original, calls = getattr(module, name), itertools.count(1)
 
-    def limited(*arguments: object) -> None:
+    def limited(*arguments):
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000 if next(calls) == call else before[0], before[1]))
         try:
@@ -61,16 +55,13 @@ def test_a_disk_that_fills_keeps_what_was_trained(
             runs.ensure(NAME, 0, "smoke", progress=False)
     assert not records(runs_folder)
     kept = checkpoint.load(runs_folder / NAME / ".attempt-smoke-seed0" / "checkpoint.pt")
-    assert kept is not None
     assert kept["progress"]["epoch"] == (1 if name == "save" else 2)
     if name == "save_file":
         monkeypatch.setattr(training.TrainingConfig, "step", None)  # nothing is trained again
     assert runs.ensure(NAME, 0, "smoke", progress=False).result["best_epoch"] == 2
 
 
-def test_a_folder_that_cannot_be_written_is_said_before_anything_is_trained(
-    runs_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_written_is_said_before_anything_is_trained(runs_folder, monkeypatch, tmp_path):
     """A file in the folder's place, which stops even root."""
     monkeypatch.setattr(training.TrainingConfig, "step", None)
     runs_folder.mkdir()
@@ -84,7 +75,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_anything_is_trained(
 
 
 @pytest.fixture(scope="module")
-def finished(folders: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, training.TrainingResult]:
+def finished(folders, tmp_path_factory):
     """A folder with the last two checkpoints of a training, and what it measured."""
     folder = tmp_path_factory.mktemp("finished")
     with pytest.MonkeyPatch.context() as patch:
@@ -95,9 +86,7 @@ def finished(folders: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "empty", "foreign", "both", "flipped"])
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
-    damage: str, finished: tuple[Path, training.TrainingResult], runs_folder: Path, tmp_path: Path
-) -> None:
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(damage, finished, runs_folder, tmp_path):
     before, whole = finished
     file = Path(shutil.copytree(before, tmp_path / "attempt")) / "checkpoint.pt"
     content = file.read_bytes()
@@ -113,7 +102,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
         assert checkpoint.load(file) is not None  # written anew
 
 
-def without(state: dict[str, Any], *path: str) -> dict[str, Any]:
+def without(state, *path):
     *parents, last = path
     for name in parents:
         state = state[name]
@@ -138,9 +127,9 @@ def without(state: dict[str, Any], *path: str) -> dict[str, Any]:
     ],
 )
 def test_a_checkpoint_of_another_version_is_refused_and_stays(
-    change: Callable[[dict[str, Any]], Any], said: str, finished: tuple[Path, Any], runs_folder: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    change, said, finished, runs_folder, tmp_path,
+    monkeypatch
+):  # fmt: skip
     file = Path(shutil.copytree(finished[0], tmp_path / "attempt")) / "checkpoint.pt"
     state = torch.load(file, weights_only=True)
     change(state)
@@ -165,7 +154,7 @@ def test_a_checkpoint_of_another_version_is_refused_and_stays(
         (RuntimeError("a fault of ours"), "cpu", "^a fault of ours$"),
     ],
 )  # fmt: skip
-def test_a_device_that_is_full_or_fails_is_one_sentence(error: Exception, device: str, said: str) -> None:
+def test_a_device_that_is_full_or_fails_is_one_sentence(error, device, said):
     faults = device_faults(torch.device(device), lambda: "no state was saved before it", 16)
     with pytest.raises((LabError, RuntimeError), match=said) as caught, faults:
         raise error
@@ -183,15 +172,13 @@ def test_a_device_that_is_full_or_fails_is_one_sentence(error: Exception, device
         ("ptb_char_lstm1+epochs=true", "epochs must be a whole number"),
     ],
 )
-def test_numbers_that_are_none_leave_nothing_behind(name: str, said: str, runs_folder: Path) -> None:
+def test_numbers_that_are_none_leave_nothing_behind(name, said, runs_folder):
     with pytest.raises(UsageError, match=said):
         runs.ensure(name, 0, "smoke", progress=False)
     assert not runs_folder.exists()
 
 
-def test_a_gpu_that_is_not_there_is_said_before_anything_is_read(
-    runs_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_that_is_not_there_is_said_before_anything_is_read(runs_folder, monkeypatch):
     monkeypatch.setattr(experiments.Experiment, "load", None)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(UsageError, match="there is no device cuda here; use --device cpu"):
@@ -199,10 +186,10 @@ def test_a_gpu_that_is_not_there_is_said_before_anything_is_read(
     assert not runs_folder.exists()
 
 
-def test_a_checkpoint_never_runs_code(tmp_path: Path) -> None:
+def test_a_checkpoint_never_runs_code(tmp_path):
     class Harm:
-        def __reduce__(self) -> tuple[object, tuple[str]]:
-            return (Path.touch, (tmp_path / "harm",))  # type: ignore[return-value]
+        def __reduce__(self):
+            return (Path.touch, (tmp_path / "harm",))
 
     checkpoint.save(tmp_path / "checkpoint.pt", {"network": Harm()})
     with pytest.warns(UserWarning, match="checkpoint"):
@@ -210,33 +197,28 @@ def test_a_checkpoint_never_runs_code(tmp_path: Path) -> None:
     assert not (tmp_path / "harm").exists()
 
 
-def test_an_unreadable_checkpoint_is_an_error_and_stays(tmp_path: Path) -> None:
+def test_an_unreadable_checkpoint_is_an_error_and_stays(tmp_path):
     (tmp_path / "checkpoint.pt").mkdir()
     with pytest.raises(LabError, match="checkpoint"):
         checkpoint.load(tmp_path / "checkpoint.pt")
 
 
 @pytest.mark.slow
-def test_an_exploding_gradient_stops_the_training_and_keeps_the_state_before_it(
-    runs_folder: Path, tmp_path: Path
-) -> None:
+def test_an_exploding_gradient_stops_the_training_and_keeps_the_state_before_it(runs_folder, tmp_path):
     experiment = experiments.get(NAME, "smoke")
     network = models.build(experiment.model, models.Interface.of(experiment.task.load()), seed=0)
     calls = itertools.count(1)
-    network.readout.bias.register_hook(lambda gradient: gradient * (1e39 if next(calls) == 5 else 1.0))  # type: ignore[operator,union-attr]
+    network.readout.bias.register_hook(lambda gradient: gradient * (1e39 if next(calls) == 5 else 1.0))
     file = tmp_path / "checkpoint.pt"
     with pytest.raises(TrainingFailed, match=r"gradient.*update 5"):
         fit(file, network=network)
     state = checkpoint.load(file)
-    assert state is not None
     assert state["progress"]["update"] == 4
     assert all(value.isfinite().all() for value in state["network"].values())
 
 
 @pytest.mark.slow
-def test_a_run_that_explodes_is_recorded_as_failed_until_one_succeeds(
-    runs_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_explodes_is_recorded_as_failed_until_one_succeeds(runs_folder, monkeypatch):
     infinite = training.TrainingConfig.step
     with monkeypatch.context() as patch:
         calls = itertools.count(1)
@@ -257,16 +239,14 @@ def test_a_run_that_explodes_is_recorded_as_failed_until_one_succeeds(
     assert sorted(path.name for path in (runs_folder / NAME).iterdir()) == [".smoke-seed0.lock", "smoke-seed0"]
 
 
-def test_a_validation_loss_that_is_not_finite_stops_the_training(
-    runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_validation_loss_that_is_not_finite_stops_the_training(runs_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(training.loop, "evaluate", lambda *_: {"nll_nats": float("nan"), "bpc": float("nan")})
     with pytest.raises(TrainingFailed, match="valid loss"):
         fit(tmp_path / "checkpoint.pt")
 
 
 @pytest.mark.slow
-def test_a_second_process_on_the_same_run_says_that_it_waits_and_goes_on(runs_folder: Path, tmp_path: Path) -> None:
+def test_a_second_process_on_the_same_run_says_that_it_waits_and_goes_on(runs_folder, tmp_path):
     said = tmp_path / "said"
     line = ("train", NAME, "--scale", "smoke", "--device", "cpu")
     with paths.locked(runs_folder / NAME / "smoke-seed0", ""):
@@ -282,7 +262,7 @@ def test_a_second_process_on_the_same_run_says_that_it_waits_and_goes_on(runs_fo
 
 
 @pytest.mark.slow
-def test_many_processes_on_one_run_train_it_once(runs_folder: Path, tmp_path: Path) -> None:
+def test_many_processes_on_one_run_train_it_once(runs_folder, tmp_path):
     trained = tmp_path / "trained"
     processes = [started(train_and_say, trained, NAME) for _ in range(4)]
     for process in processes:

@@ -2,10 +2,7 @@
 
 import importlib
 import itertools
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +10,14 @@ import torch
 from torch.nn import functional as F
 
 from nlstm_lab import experiments, models, training
-from nlstm_lab.datasets.base import Batch, Symbols
+from nlstm_lab.datasets.base import Symbols
 from nlstm_lab.datasets.text import blocks, streams
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Interface, ModelConfig, Network
+from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.training import TrainingConfig, evaluate
 
-LOOP: Any = importlib.import_module("nlstm_lab.training.loop")  # what the package calls so is its function
-PRECISION: Any = importlib.import_module("nlstm_lab.cells.precision")  # likewise
+LOOP = importlib.import_module("nlstm_lab.training.loop")  # what the package calls so is its function
+PRECISION = importlib.import_module("nlstm_lab.cells.precision")  # likewise
 CPU = torch.device("cpu")
 TEXTS = [np.random.default_rng(k).integers(5, size=201).astype(np.uint8) for k in range(3)]
 
@@ -33,14 +30,14 @@ class Given:
     log_frequencies = torch.full((5,), 0.2).log()
     fingerprint = "given"
 
-    def __init__(self) -> None:
-        self.seeds: list[int] = []
+    def __init__(self):
+        self.seeds = []
 
-    def train(self, generator: torch.Generator) -> Iterator[Batch]:
+    def train(self, generator):
         self.seeds.append(generator.initial_seed())
         return iter(list(streams(TEXTS[(len(self.seeds) - 1) % 3], 7, 3)))
 
-    def evaluate(self, split: str, evaluation: str) -> Iterator[Batch]:
+    def evaluate(self, split, evaluation):
         return iter(list(streams(TEXTS[0], 7, 3)))
 
 
@@ -49,15 +46,15 @@ class Cold(Given):
 
     updates_per_epoch = 4
 
-    def train(self, generator: torch.Generator) -> Iterator[Batch]:
+    def train(self, generator):
         return blocks(TEXTS[0][:196], 7, 7, np.arange(28))
 
 
-def network(unit: str = "nlstm", **more: Any) -> Network:
-    return models.build(ModelConfig(unit, 6, **more), Interface.of(Given()), seed=0).double()  # type: ignore[arg-type]
+def network(unit="nlstm", **more):
+    return models.build(ModelConfig(unit, 6, **more), Interface.of(Given()), seed=0).double()
 
 
-def nats(net: Network, codes: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+def nats(net, codes):
     """Of every prediction [T, B], the streams read in one piece; and which of them count."""
     (batch,) = streams(codes, 10_000, 3)
     with torch.no_grad():
@@ -66,24 +63,24 @@ def nats(net: Network, codes: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
     return outcome.view(batch.targets.shape), counted
 
 
-def truth(net: Network, codes: np.ndarray) -> float:
+def truth(net, codes):
     outcome, counted = nats(net, codes)
     return float(outcome[counted].mean())
 
 
-def rows(fit: training.TrainingResult, split: str, metric: str) -> list[float]:
+def rows(fit, split, metric):
     return [value for _, _, where, _, name, value in fit.history if (where, name) == (split, metric)]
 
 
 @pytest.mark.parametrize(("metric", "of"), [("bpc", lambda x: x / np.log(2)), ("perplexity", np.exp)])
-def test_a_reading_carries_the_state_and_says_it_in_the_documents_unit(metric: Any, of: Any) -> None:
+def test_a_reading_carries_the_state_and_says_it_in_the_documents_unit(metric, of):
     net = network()
     outcome = evaluate(net, streams(TEXTS[0], 7, 3), CPU, metric)
     assert outcome["nll_nats"] == pytest.approx(truth(net, TEXTS[0]), rel=1e-12)
     assert outcome[metric] == pytest.approx(of(truth(net, TEXTS[0])), rel=1e-12)
 
 
-def test_a_reading_of_blocks_begins_cold_at_each() -> None:
+def test_a_reading_of_blocks_begins_cold_at_each():
     net, batches = network(), list(Cold().train(torch.Generator()))
     outcome = evaluate(net, batches, CPU, "bpc")["nll_nats"]
     with torch.no_grad():
@@ -93,19 +90,17 @@ def test_a_reading_of_blocks_begins_cold_at_each() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [Given, Cold])
-def test_an_updates_gradient_is_that_of_the_mean_over_the_predictions_that_count(
-    task: type[Given], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_updates_gradient_is_that_of_the_mean_over_the_predictions_that_count(task, monkeypatch):
     """The last batch of the streams has a mask; a stream goes on from the batch before, a block begins cold."""
-    found: list[list[torch.Tensor]] = []
+    found = []
     net = network()
 
-    def noted(config: TrainingConfig, net: Network, optimizer: Any, update: int) -> torch.Tensor:
-        found.append([parameter.grad.clone() for parameter in net.parameters()])  # type: ignore[union-attr]
+    def noted(config, net, optimizer, update):
+        found.append([parameter.grad.clone() for parameter in net.parameters()])
         return torch.zeros(())
 
     monkeypatch.setattr(TrainingConfig, "step", noted)
-    training.fit(net, task(), TrainingConfig(1, 0.01), seed=0, progress=False)  # type: ignore[arg-type]
+    training.fit(net, task(), TrainingConfig(1, 0.01), seed=0, progress=False)
     batches, state = list(task().train(torch.Generator())), None
     assert len(found) == len(batches) > 1
     for batch, gradients in zip(batches, found, strict=True):
@@ -118,12 +113,12 @@ def test_an_updates_gradient_is_that_of_the_mean_over_the_predictions_that_count
     assert (batches[-1].mask is None) == (task is Cold)
 
 
-def watched(net: Network, monkeypatch: pytest.MonkeyPatch, measure: Callable[[], Any]) -> set[Any]:
+def watched(net, monkeypatch, measure):
     """A set that takes up what `measure` returns whenever the network reads a batch."""
-    seen: set[Any] = set()
+    seen = set()
     read = net.read
 
-    def noted(*given: Any) -> Any:
+    def noted(*given):
         seen.add(measure())
         return read(*given)
 
@@ -131,33 +126,33 @@ def watched(net: Network, monkeypatch: pytest.MonkeyPatch, measure: Callable[[],
     return seen
 
 
-def test_updates_drop_and_readings_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_updates_drop_and_readings_do_not(monkeypatch):
     net = network("lstm", num_layers=2, flags={"dropout": 0.5})
     seen = watched(net, monkeypatch, lambda: (net.training, torch.is_grad_enabled()))
     config = TrainingConfig(1, 0.01, updates_per_epoch=2)
-    training.fit(net, Given(), config, seed=0, progress=False)  # type: ignore[arg-type]
+    training.fit(net, Given(), config, seed=0, progress=False)
     assert seen == {(True, True), (False, False)}
     net.train()
     outcome = evaluate(net, streams(TEXTS[0], 7, 3), CPU, "bpc")
     assert outcome["nll_nats"] == pytest.approx(truth(net.eval(), TEXTS[0]), rel=1e-12)
 
 
-def test_updates_are_taken_in_the_precision_and_readings_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_updates_are_taken_in_the_precision_and_readings_in_fp32(monkeypatch):
     """By torch's own products, which need no bf16 instructions."""
     monkeypatch.setattr(PRECISION, "has_bf16", lambda device: True)
     monkeypatch.setattr(PRECISION, "_has_onednn", lambda: False)
     net = network().float()
     seen = watched(net, monkeypatch, lambda: (torch.is_grad_enabled(), PRECISION.product_type(torch.ones(()))))
     config = TrainingConfig(1, 0.01, updates_per_epoch=2)
-    training.fit(net, Given(), config, seed=0, precision="bf16", progress=False)  # type: ignore[arg-type]
+    training.fit(net, Given(), config, seed=0, precision="bf16", progress=False)
     assert seen == {(True, torch.bfloat16), (False, torch.float32)}
 
 
 @pytest.mark.slow
-def test_an_epochs_training_loss_is_that_of_its_own_text_with_the_state_carried() -> None:
+def test_an_epochs_training_loss_is_that_of_its_own_text_with_the_state_carried():
     """At a learning rate at which the network stays what it is."""
     net, task = network(), Given()
-    fit = training.fit(net, task, TrainingConfig(3, 1e-300), seed=7, progress=False)  # type: ignore[arg-type]
+    fit = training.fit(net, task, TrainingConfig(3, 1e-300), seed=7, progress=False)
     assert rows(fit, "train", "nll_nats") == pytest.approx([truth(net, text) for text in TEXTS], rel=1e-9)
     outcome, counted = nats(net, TEXTS[0])
     pieces = [slice(7 * a, 7 * b) for a, b in itertools.pairwise((0, 1, 2, 3, 5, 7, 10))]  # updates that are logged
@@ -165,32 +160,32 @@ def test_an_epochs_training_loss_is_that_of_its_own_text_with_the_state_carried(
     assert rows(fit, "early", "nll_nats") == pytest.approx(expected, rel=1e-9)
     assert len(set(task.seeds)) == 3
     again = Given()
-    training.fit(network(), again, TrainingConfig(3, 1e-300), seed=8, progress=False)  # type: ignore[arg-type]
+    training.fit(network(), again, TrainingConfig(3, 1e-300), seed=8, progress=False)
     assert not set(again.seeds) & set(task.seeds)
 
 
 @pytest.mark.slow
-def test_the_slope_of_each_epoch_is_the_schedules(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[float] = []
+def test_the_slope_of_each_epoch_is_the_schedules(monkeypatch):
+    seen = []
     step = TrainingConfig.step
 
-    def noted(config: TrainingConfig, net: Any, *more: Any) -> torch.Tensor:
+    def noted(config, net, *more):
         seen.append(net.recurrent.slope)
         return step(config, net, *more)
 
     monkeypatch.setattr(TrainingConfig, "step", noted)
     config = TrainingConfig(3, 0.01, slope=(1.5, 0.4))
-    training.fit(network("hmlstm", num_layers=2), Given(), config, seed=0, progress=False)  # type: ignore[arg-type]
+    training.fit(network("hmlstm", num_layers=2), Given(), config, seed=0, progress=False)
     assert seen[::10] == pytest.approx([1.0, 1.4, 1.5])
 
 
 @pytest.fixture
-def losses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def losses(monkeypatch):
     """Losses of the epochs, in the place of what a reading of validation, then of the test set, would measure."""
-    outcome: list[float] = []
+    outcome = []
     readings = itertools.count()
 
-    def tell(*_: Any) -> dict[str, float]:
+    def tell(*_):
         return {"nll_nats": outcome[next(readings) // 2]}
 
     monkeypatch.setattr(LOOP, "evaluate", tell)
@@ -198,70 +193,66 @@ def losses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.slow
-def test_the_weights_that_are_kept_are_the_best_epochs(losses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_weights_that_are_kept_are_the_best_epochs(losses, monkeypatch):
     losses += [3.0, 2.0, 2.5]
-    ends: list[dict[str, torch.Tensor]] = []
+    ends = []
     for name in ("end_epoch", "finish"):
         done = getattr(LOOP._Trainer, name)
 
-        def noted(trainer: Any, done: Any = done) -> Any:
+        def noted(trainer, done=done):
             result = done(trainer)
             ends.append({key: value.clone() for key, value in trainer.network.state_dict().items()})
             return result
 
         monkeypatch.setattr(LOOP._Trainer, name, noted)
-    fit = training.fit(network(), Given(), TrainingConfig(3, 0.01), seed=0, progress=False)  # type: ignore[arg-type]
+    fit = training.fit(network(), Given(), TrainingConfig(3, 0.01), seed=0, progress=False)
     assert fit.best_epoch == 2
     assert all(torch.equal(value, ends[1][name]) for name, value in fit.weights.items())
     assert all(torch.equal(value, ends[1][name]) for name, value in ends[3].items())  # the last reading is theirs
     assert not all(torch.equal(value, ends[2][name]) for name, value in fit.weights.items())
 
 
-def test_the_learning_rate_is_divided_where_validation_does_not_fall_below_the_epoch_before(
-    losses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_learning_rate_is_divided_where_validation_does_not_fall_below_the_epoch_before(losses, monkeypatch):
     """The third epoch is worse than the best one, and no plateau; the fourth is as good as the third, and is one."""
     losses += [2.0, 3.0, 2.5, 2.5, 1.0]
-    rates: list[float] = []
+    rates = []
     step = TrainingConfig.step
 
-    def noted(config: TrainingConfig, net: Any, optimizer: torch.optim.Optimizer, update: int) -> torch.Tensor:
+    def noted(config, net, optimizer, update):
         rates.append(optimizer.param_groups[0]["lr"])
         return step(config, net, optimizer, update)
 
     monkeypatch.setattr(TrainingConfig, "step", noted)
     config = TrainingConfig(5, 0.01, divide_on_plateau=2.0, updates_per_epoch=1)
-    fit = training.fit(network(), Given(), config, seed=0, progress=False)  # type: ignore[arg-type]
+    fit = training.fit(network(), Given(), config, seed=0, progress=False)
     assert rates == pytest.approx([0.01, 0.01, 0.005, 0.005, 0.0025])
     assert fit.best_epoch == 5
 
 
 @pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (3, 5), (4, 7), (None, 7)])
-def test_a_training_may_end_when_validation_has_not_improved(
-    patience: int | None, epochs: int, losses: list[float]
-) -> None:
+def test_a_training_may_end_when_validation_has_not_improved(patience, epochs, losses):
     """Epochs 1, 2 and 6 improve on all before; the third, as good as the second, does not."""
     losses += [3.0, 2.0, 2.0, 2.5, 2.2, 1.0, 1.5]
     config = TrainingConfig(7, 0.01, updates_per_epoch=1)
-    fit = training.fit(network(), Given(), config, seed=0, patience=patience, progress=False)  # type: ignore[arg-type]
+    fit = training.fit(network(), Given(), config, seed=0, patience=patience, progress=False)
     assert (fit.epochs, fit.best_epoch) == (epochs, 2 if epochs < 6 else 6)
     assert max(epoch for epoch, *_ in fit.history) == epochs
 
 
-def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch):
     outcome = iter([(2.0, 40.0), (1.0, 39.0), (1.5, 42.0)])
     values = {"valid": (0.0, 0.0)}
 
-    def tell(net: Any, *_: Any) -> dict[str, float]:
+    def tell(net, *_):
         values["valid"] = next(outcome, values["valid"]) if next(readings) % 2 == 0 else values["valid"]
         return dict(zip(("nll_nats", "top1_accuracy_pct"), values["valid"], strict=True))
 
     readings = itertools.count()
     monkeypatch.setattr(LOOP, "evaluate", tell)
     config = TrainingConfig(3, 0.01, updates_per_epoch=1, select_by="error")
-    assert training.fit(network(), Given(), config, seed=0, progress=False).best_epoch == 3  # type: ignore[arg-type]
+    assert training.fit(network(), Given(), config, seed=0, progress=False).best_epoch == 3
     with pytest.raises(UsageError, match="select_by must be loss or error"):
-        TrainingConfig(3, 0.01, select_by="accuracy")  # type: ignore[arg-type]
+        TrainingConfig(3, 0.01, select_by="accuracy")
     with pytest.raises(UsageError, match="select_by=error"):
         experiments.variant("handwriting_lstm", select_by="error")
 
@@ -277,12 +268,12 @@ def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch: pytest
         ({"network": {"initial_state": "learned"}}, "weights of another network"),
     ],
 )
-def test_a_checkpoint_of_another_training_is_left_alone(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+def test_a_checkpoint_of_another_training_is_left_alone(tmp_path, change, said):
     file = tmp_path / "checkpoint.pt"
 
-    def go(config: TrainingConfig = TrainingConfig(1, 0.01), **more: Any) -> Any:  # noqa: B008
+    def go(config=TrainingConfig(1, 0.01), **more):  # noqa: B008
         net, options = network(**more.pop("network", {})), {"seed": 0, "checkpoint": file, "progress": False, **more}
-        return training.fit(net, Given(), config, **options)  # type: ignore[arg-type]
+        return training.fit(net, Given(), config, **options)
 
     go()
     before = file.read_bytes()
@@ -293,13 +284,13 @@ def test_a_checkpoint_of_another_training_is_left_alone(tmp_path: Path, change: 
 
 
 @pytest.mark.slow
-def test_a_plateau_and_the_best_epoch_are_known_after_a_stop(losses: list[float], tmp_path: Path) -> None:
+def test_a_plateau_and_the_best_epoch_are_known_after_a_stop(losses, tmp_path):
     losses += [2.0, 3.0, 2.5]
     one = TrainingConfig(1, 0.01, divide_on_plateau=2.0)
-    options: Any = {"seed": 0, "checkpoint": tmp_path / "checkpoint.pt", "progress": False}
-    training.fit(network(), Given(), one, **options)  # type: ignore[arg-type]
+    options = {"seed": 0, "checkpoint": tmp_path / "checkpoint.pt", "progress": False}
+    training.fit(network(), Given(), one, **options)
     file = options["checkpoint"]
-    fit = training.fit(network(), Given(), replace(one, epochs=2), **options)  # type: ignore[arg-type]
+    fit = training.fit(network(), Given(), replace(one, epochs=2), **options)
     assert fit.best_epoch == 1
     assert torch.load(file, weights_only=True)["optimizer"]["param_groups"][0]["lr"] == 0.005
 
@@ -308,12 +299,10 @@ ELSEWHERE = {"processor": "another", "threads": 4, "instructions": "AVX2", "cuda
 
 
 @pytest.mark.slow
-def test_each_machine_is_named_once_and_going_on_on_another_warns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: Any
-) -> None:
-    def trained(epochs: int) -> training.TrainingResult:
+def test_each_machine_is_named_once_and_going_on_on_another_warns(tmp_path, monkeypatch, recwarn):
+    def trained(epochs):
         file = tmp_path / "checkpoint.pt"
-        return training.fit(network(), Given(), TrainingConfig(epochs, 0.01), seed=0, checkpoint=file, progress=False)  # type: ignore[arg-type]
+        return training.fit(network(), Given(), TrainingConfig(epochs, 0.01), seed=0, checkpoint=file, progress=False)
 
     first = trained(2)
     assert [one["threads"] for one in first.machines] == [torch.get_num_threads()]

@@ -3,9 +3,6 @@
 import json
 import random
 import signal
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from dying import MOMENTS, signalled, train
@@ -18,11 +15,10 @@ from nlstm_lab import runs
 NAME = "ptb_char_lstm2+evaluation=streams+dropout=0.5+divide_on_plateau=2.0"
 LONG = "ptb_char_lstm1+epochs=10"
 
-Measured = dict[str, dict[str, Any]]  # by name
 FILES = ["config.json", "history.csv", "result.json", "weights.safetensors"]
 
 
-def measured(folder: Path) -> dict[str, Any]:
+def measured(folder):
     """Everything of a record that must not depend on how often its training was stopped."""
     result = json.loads((folder / "result.json").read_text())
     outcome = {key: result[key] for key in ("metrics", "best_epoch", "parameters", "data_sha256", "config_digest")}
@@ -31,10 +27,10 @@ def measured(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def unstopped(folders: dict[str, str], once: Callable[..., Path]) -> Measured:
+def unstopped(folders, once):
     """What trainings that nobody stops measure, by name."""
 
-    def make(folder: Path) -> None:
+    def make(folder):
         with pytest.MonkeyPatch.context() as patch:
             for name, value in {**folders, "NLSTM_LAB_RUNS": str(folder)}.items():
                 patch.setenv(name, value)
@@ -48,7 +44,7 @@ def unstopped(folders: dict[str, str], once: Callable[..., Path]) -> Measured:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_killed_run_ends_like_one_that_was_not(moment: str, runs_folder: Path, unstopped: Measured) -> None:
+def test_a_killed_run_ends_like_one_that_was_not(moment, runs_folder, unstopped):
     process = started(train, NAME, moment)
     process.join()
     assert process.exitcode == -signal.SIGKILL
@@ -64,7 +60,7 @@ def test_a_killed_run_ends_like_one_that_was_not(moment: str, runs_folder: Path,
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_it_ends_all_the_same(runs_folder: Path, unstopped: Measured) -> None:
+def test_killed_again_and_again_it_ends_all_the_same(runs_folder, unstopped):
     exits = []
     while 0 not in exits and len(exits) < 20:
         process = started(train, NAME, "at the second update")
@@ -75,7 +71,7 @@ def test_killed_again_and_again_it_ends_all_the_same(runs_folder: Path, unstoppe
 
 
 @pytest.mark.soak
-def test_killed_at_any_moment_it_ends_all_the_same(runs_folder: Path, unstopped: Measured) -> None:
+def test_killed_at_any_moment_it_ends_all_the_same(runs_folder, unstopped):
     """The processes do nothing but train, so that every kill meets a training."""
     moments, exits = random.Random(0), list[int | None]()
     while 0 not in exits:
@@ -92,9 +88,7 @@ def test_killed_at_any_moment_it_ends_all_the_same(runs_folder: Path, unstopped:
 @pytest.mark.parametrize(
     ("number", "moment"), [(signal.SIGINT, "update"), (signal.SIGTERM, "evaluation"), (signal.SIGHUP, "update")]
 )
-def test_a_signal_saves_and_says_how_to_go_on(
-    number: signal.Signals, moment: str, runs_folder: Path, tmp_path: Path, unstopped: Measured
-) -> None:
+def test_a_signal_saves_and_says_how_to_go_on(number, moment, runs_folder, tmp_path, unstopped):
     line = ("train", LONG, "--scale", "smoke", "--device", "cpu")
     process = started(signalled, number, moment, *line, output=tmp_path / "said")
     process.join()
@@ -115,7 +109,7 @@ def test_a_signal_saves_and_says_how_to_go_on(
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_history_and_another_seed_another(runs_folder: Path) -> None:
+def test_the_same_seed_gives_the_same_history_and_another_seed_another(runs_folder):
     first = runs.ensure(NAME, 0, "smoke", device="cpu", progress=False)
     before = measured(first.folder)
     second = runs.ensure(NAME, 0, "smoke", device="cpu", progress=False, again=True)

@@ -2,7 +2,6 @@
 
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,7 +12,7 @@ TAKEN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def clock(monkeypatch):
     """The time that signals are outcome, in its only element."""
     now = [100.0]
     monkeypatch.setattr(signals.time, "monotonic", lambda: now[0])
@@ -21,7 +20,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture(autouse=True)
-def usual() -> Iterator[None]:
+def usual():
     """Handlers as in a terminal: in the background SIGINT may be ignored, and under nohup SIGHUP is."""
     before = {signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler)}
     before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -30,7 +29,7 @@ def usual() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def test_the_first_signal_asks_and_its_echo_is_nothing(clock: list[float]) -> None:
+def test_the_first_signal_asks_and_its_echo_is_nothing(clock):
     with listening() as request:
         assert request.name is None
         signal.raise_signal(signal.SIGTERM)
@@ -40,7 +39,7 @@ def test_the_first_signal_asks_and_its_echo_is_nothing(clock: list[float]) -> No
         assert request.name == "SIGTERM"
 
 
-def test_a_later_signal_acts_as_it_always_does(clock: list[float]) -> None:
+def test_a_later_signal_acts_as_it_always_does(clock):
     with listening() as request:
         signal.raise_signal(signal.SIGTERM)
         clock[0] += 1.1 * signals.ECHO
@@ -49,10 +48,10 @@ def test_a_later_signal_acts_as_it_always_does(clock: list[float]) -> None:
         assert request.name == "SIGTERM"
 
 
-def test_the_handlers_are_put_back_whatever_came() -> None:
+def test_the_handlers_are_put_back_whatever_came():
     before = [signal.getsignal(number) for number in TAKEN]
 
-    def fails() -> None:
+    def fails():
         with listening():
             assert [signal.getsignal(number) for number in TAKEN] != before
             signal.raise_signal(signal.SIGINT)
@@ -63,7 +62,7 @@ def test_the_handlers_are_put_back_whatever_came() -> None:
     assert [signal.getsignal(number) for number in TAKEN] == before
 
 
-def test_a_closed_terminal_asks_unless_nohup_ignores_it() -> None:
+def test_a_closed_terminal_asks_unless_nohup_ignores_it():
     with listening() as request:
         signal.raise_signal(signal.SIGHUP)
         assert request.name == "SIGHUP"
@@ -76,10 +75,10 @@ def test_a_closed_terminal_asks_unless_nohup_ignores_it() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_another_thread_takes_nothing() -> None:
+def test_another_thread_takes_nothing():
     before, outcome = [signal.getsignal(number) for number in TAKEN], []
 
-    def train() -> None:
+    def train():
         with listening() as request:
             outcome.append((request.name, [signal.getsignal(number) for number in TAKEN]))
 

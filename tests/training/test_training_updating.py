@@ -1,9 +1,7 @@
 """Updates as graphs: around a capture that runs eagerly, everything is as without one; and no update waits."""
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +9,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nlstm_lab import models
-from nlstm_lab.datasets.base import Batch, Symbols
+from nlstm_lab.datasets.base import Symbols
 from nlstm_lab.datasets.text import blocks, streams
-from nlstm_lab.models import Interface, ModelConfig, Network
+from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.training import TrainingConfig
 from nlstm_lab.training.state import State, make_capturable
 from nlstm_lab.training.updating import WARM, Updater
@@ -27,28 +25,26 @@ BLOCKS = list(blocks(CODES, 7, 8, np.arange(30))) * 5  # the last of each four i
 class Fake:
     """The calls of a capture, run eagerly: nothing happens before the first replay; counts both."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.captures = self.replays = 0
 
-    def __call__(self, make: Callable[[], Any]) -> Callable[[], Any]:
+    def __call__(self, make):
         self.captures += 1
 
-        def replay() -> Any:
+        def replay():
             self.replays += 1
             return make()
 
         return replay
 
 
-def network(unit: str) -> Network:
+def network(unit):
     layers = 2 if unit in ("lstm", "hmlstm") else 1
     flags = {"dropout": 0.3} if unit == "lstm" else {}
     return models.build(ModelConfig(unit, 6, layers, flags=flags), Interface(Symbols(5), Symbols(5)), seed=0)
 
 
-def trained(
-    unit: str, batches: list[Batch], config: TrainingConfig, capture: Fake | None, epoch_of: Callable[[int], int]
-) -> tuple[dict[str, torch.Tensor], list[torch.Tensor]]:
+def trained(unit, batches, config, capture, epoch_of):
     """The weights after an update with each batch, and what each outcome."""
     net = network(unit)
     optimizer = config.make_optimizer(net)
@@ -58,7 +54,7 @@ def trained(
     for update, batch in enumerate(batches):
         epoch = epoch_of(update)
         if (slope := config.slope_at(epoch)) is not None:
-            net.recurrent.slope = slope  # type: ignore[assignment]
+            net.recurrent.slope = slope
         if update == 12:
             optimizer.param_groups[0]["lr"] /= 2  # as a plateau does
         values, state = updater(batch, state, update, epoch)
@@ -82,9 +78,7 @@ ADAM = TrainingConfig(epochs=2, learning_rate=0.01)
         ("hmlstm", STREAMS, replace(ADAM, rate_lengths=(6.0,)), 0, 0),
     ],
 )
-def test_captured_updates_are_the_eager_ones(
-    unit: str, batches: list[Batch], config: TrainingConfig, captures: int, eager: int
-) -> None:
+def test_captured_updates_are_the_eager_ones(unit, batches, config, captures, eager):
     fake = Fake()
     expected, outcome = trained(unit, batches, config, None, lambda update: update // 12)
     weights, same = trained(unit, batches, config, fake, lambda update: update // 12)
@@ -95,13 +89,13 @@ def test_captured_updates_are_the_eager_ones(
         assert fake.replays >= len(batches) - WARM * 2 * captures - eager
 
 
-def test_what_an_update_told_is_not_written_over_by_the_next() -> None:
+def test_what_an_update_told_is_not_written_over_by_the_next():
     net, buffer = network("nlstm"), torch.zeros(7, dtype=torch.float64)
 
-    def capture(make: Callable[[], Any]) -> Callable[[], Any]:
+    def capture(make):
         """As a graph does: every replay writes into the same tensors."""
 
-        def replay() -> Any:
+        def replay():
             outcome, after = make()
             return buffer.copy_(outcome), after
 
@@ -115,11 +109,11 @@ def test_what_an_update_told_is_not_written_over_by_the_next() -> None:
 class Synchronizations(TorchDispatchMode):
     """Notes the operations that make a processor wait for a GPU, or that cannot be captured."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.seen: list[str] = []
+        self.seen = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if func.overloadpacket.__name__ in ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal"):
             self.seen.append(str(func))
         return func(*args, **(kwargs or {}))
@@ -127,7 +121,7 @@ class Synchronizations(TorchDispatchMode):
 
 @pytest.mark.parametrize("unit", ["lstm", "nlstm", "gru", "hmlstm"])
 @pytest.mark.parametrize("clip", ["gradient", "update"])
-def test_no_update_waits_for_the_device(unit: str, clip: Any) -> None:
+def test_no_update_waits_for_the_device(unit, clip):
     net, config = network(unit), replace(ADAM, optimizer="rmsprop", clip=clip)  # Adam's fused step is one operation
     updater, state = Updater(net, config, config.make_optimizer(net), CPU, "fp32", 1), None
     with Synchronizations() as watched:
@@ -137,7 +131,7 @@ def test_no_update_waits_for_the_device(unit: str, clip: Any) -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop", "radam", "sgd"])
-def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu_and_the_other_way(optimizer: Any) -> None:
+def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu_and_the_other_way(optimizer):
     """The step counts of a capturable optimizer lie beside the parameters; its saved groups say so."""
     config, gpu = replace(ADAM, optimizer=optimizer), torch.device("cuda")
     net = network("nlstm")
