@@ -1,4 +1,4 @@
-"""Executing notebooks with papermill, several side by side, those that changed.
+"""Executing the notebooks that changed, with papermill, several side by side.
 
 Papermill checks no types, warns of unknown names, and leaves an output that claims success when a kernel dies. Here a
 wrong parameter is refused before anything runs, and an output is stored when its last cell has run, or not at all.
@@ -130,8 +130,8 @@ def resolve(wanted: str) -> str:
 def plan(wanted: Sequence[str] = (), given: Mapping[str, Any] | None = None, replace: bool = False) -> list[Job]:
     """The notebooks to execute (all, or by number, name or path), each with those of `given` that it knows.
 
-    Values may be text, as on the command line. replace: as `Job` has it. UsageError: a notebook or a parameter that
-    nobody knows, or a value that is not of the parameter's type.
+    Values may be text, as on the command line. UsageError: a notebook or a parameter that nobody knows, or a value
+    that is not of the parameter's type.
     """
     chosen, given = list(dict.fromkeys(map(resolve, wanted))) or names(), given or {}
     if not chosen:
@@ -255,8 +255,7 @@ def kernel_spec(job: Job) -> "KernelSpec":
     # kernels would lock one history file; the interrupt before its end is no error of an idle kernel
     spec = get_kernel_dict(extra_arguments=["--HistoryManager.enabled=False", "--log-level=CRITICAL"])
     environment = {name: os.environ.get(name, "1") for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-    on_path = filter(None, (str(paths.PACKAGE.parent), os.environ.get("PYTHONPATH")))
-    environment |= {"PYTHONPATH": os.pathsep.join(on_path)}
-    environment |= {"NLSTM_LAB_PAGES": str(paths.executed() / "widgets" / job.name)}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(paths.PACKAGE.parent), os.environ.get("PYTHONPATH"))))
+    environment["NLSTM_LAB_PAGES"] = str(paths.executed() / "widgets" / job.name)
     environment |= {"NLSTM_LAB_REPLACE": "1"} if job.replace else {}
     return KernelSpec(**{**spec, "argv": [sys.executable, *spec["argv"][1:]], "env": environment})

@@ -41,19 +41,19 @@ def declared(notebook: "NotebookNode") -> dict[str, Any]:
 
 def convert(name: str, kind: Any, value: Any) -> Any:
     """`value`, or what it says as text (`0,1` or `[0, 1]` for a list), in the declared type, or UsageError."""
-    declared = kind.__name__ if isinstance(kind, type) else str(kind)
     try:
-        return TypeAdapter(kind).validate_python(_said(kind, value), strict=True)
+        return TypeAdapter(kind).validate_python(_read(kind, value), strict=True)
     except ValidationError as error:
-        raise UsageError(f"{name} must be {declared}, not {value!r}") from error
+        kind = kind.__name__ if isinstance(kind, type) else kind
+        raise UsageError(f"{name} must be {kind}, not {value!r}") from error
 
 
-def _said(kind: Any, value: Any) -> Any:
+def _read(kind: Any, value: Any) -> Any:
     if get_origin(kind) is list:
         items = value.strip("[] ").split(",") if isinstance(value, str) else value
         items = items if isinstance(items, list | tuple) else [items]
         items = [item.strip(" '\"") if isinstance(item, str) else item for item in items]
-        return [_said(get_args(kind)[0], item) for item in items if item != ""]
+        return [_read(get_args(kind)[0], item) for item in items if item != ""]
     if kind is str:  # papermill takes 1984 for a number
         return str(value) if isinstance(value, bool | int | float) else value
     if kind is float and isinstance(value, str) and value.strip()[-2:] in UNITS:
@@ -107,8 +107,7 @@ def _shell() -> Any:
 def _injected(shell: Any) -> list[str]:
     """The names that papermill gave a value, in a cell of its own."""
     cells = [cell for cell in shell.user_ns.get("In", []) if cell.startswith("# Parameters\n")]  # as it begins one
-    assigned = (one for one in ast.parse("\n".join(cells)).body if isinstance(one, ast.Assign))
-    return [ast.unparse(one.targets[0]) for one in assigned]
+    return [ast.unparse(one.targets[0]) for one in ast.parse("\n".join(cells)).body if isinstance(one, ast.Assign)]
 
 
 def current() -> dict[str, Any]:
@@ -125,8 +124,7 @@ def changed(made_with: Mapping[str, Any]) -> dict[str, Any]:
     if not made_with or os.environ.get("NLSTM_LAB_REPLACE"):
         return {}
     now = current()
-    names = [name for name in {**made_with, **now} if made_with.get(name) != now.get(name)]
-    return {name: now.get(name) for name in names}
+    return {name: now.get(name) for name in {**made_with, **now} if made_with.get(name) != now.get(name)}
 
 
 def is_trial(target: Path, made_with: list[dict[str, Any]]) -> bool:

@@ -16,7 +16,7 @@ EXAMPLES = sorted(
     if ">>> " in Path(module.module_finder.find_spec(module.name).origin).read_text(encoding="utf-8")
 )
 TAKE_LONG = (
-    *("figures.activations", "figures.saving", "probes.interventions", "nlstm_lab.probes", "targets.comparison"),
+    *("figures.activations", "figures.saving", "probes.interventions", "nlstm_lab.probes", "targets.rendering"),
     "targets.verdicts",
 )
 MET_FIRST = [

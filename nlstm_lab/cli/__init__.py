@@ -8,15 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from nlstm_lab.cli import data, figures, runs, training
+from nlstm_lab.cli import data, making, tables
 from nlstm_lab.errors import LabError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(data.app, name="data")
-for command in (data.doctor, training.train, training.sweep, runs.runs, runs.experiments, runs.audit):
+for command in (data.doctor, making.train, making.sweep, tables.runs, tables.experiments, tables.audit, making.figures):
     app.command()(command)
-app.command()(figures.figures)
-app.command()(figures.table)
+app.command()(tables.table)
 
 
 def _version(asked: bool) -> None:

@@ -60,9 +60,9 @@ def check(
 def doctor() -> None:
     """Say what works here (folders, records, GPU, compiler, data, browser) and what each lack costs."""
     rows, broken = [], []
-    for name, check in (("folder", folder), ("records", records), ("torch", accelerator), ("data", data_sets)):
+    for name, look in (("folder", folder), ("records", records), ("torch", accelerator), ("data", data_sets)):
         try:
-            rows.append((name, check()))
+            rows.append((name, look()))
         except Exception as error:  # whatever it is, the reader is to know it
             rows.append((name, f"fails: {type(error).__name__}: {error}"))
             broken.append(name)
@@ -74,23 +74,20 @@ def doctor() -> None:
 
 
 def folder() -> str:
-    """Whether runs, figures and the cache can be written."""
     for target in (paths.runs(), paths.figures(), paths.cache()):
         tempfile.TemporaryFile(dir=next(each for each in (target, *target.parents) if each.exists())).close()
     return f"runs and figures go to {paths.root()}"
 
 
 def records() -> str:
-    """Whether the committed records are whole, and of today's experiments."""
     from nlstm_lab import runs
 
-    table = runs.table()
-    count = len(table[["experiment", "scale", "seed"]].drop_duplicates())
-    return f"{count} runs of {table.experiment.nunique()} experiments, all current" if count else "none in this folder"
+    table = runs.table()[["experiment", "scale", "seed"]].drop_duplicates()
+    recorded = f"{len(table)} runs of {table['experiment'].nunique()} experiments, all current"
+    return recorded if len(table) else "none in this folder"
 
 
 def accelerator() -> str:
-    """The GPU, and whether the pointwise loops can be compiled."""
     import torch
 
     from nlstm_lab.cells.fast.compiling import lacking
@@ -102,7 +99,6 @@ def accelerator() -> str:
 
 
 def data_sets() -> str:
-    """The data sets that are here, and those that are absent or damaged."""
     from nlstm_lab.datasets import registry
 
     states = registry.status()

@@ -1,13 +1,27 @@
-"""How the command line shows a table: as wide as the terminal; in a pipe or a file, a line for each row."""
+"""`nlstm-lab experiments`, `runs`, `table`, `audit`: what can be trained and is recorded; how tables are printed."""
 
 import os
 import sys
+import time
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
+from nlstm_lab.errors import UsageError
+from nlstm_lab.settings import METRICS
+
+if TYPE_CHECKING:
+    from nlstm_lab.runs import PartialRun, Run
+
+Pattern = Annotated[str, typer.Argument(help="Experiments by a shell pattern in quotes, such as 'ptb_char_*'.")]
 UNBROKEN = 10_000  # characters: what a program reads is not folded
+UNCHECKED = "other epochs than the best in histories, probe records, the printed numbers themselves"
+ROW = ["kind", "subject", "setting", "metric", "split", "says"]  # what a row of a table is about
 
 
 def console(stderr: bool = False) -> Console:
@@ -18,9 +32,161 @@ def console(stderr: bool = False) -> Console:
 
 def show(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table; cells that are too wide are folded. Rows may be shorter than the heads."""
-    table = Table(box=None, pad_edge=False, show_header=any(heads))
-    for head in heads:
-        table.add_column(head, overflow="fold")
+    table = Table(*heads, box=None, pad_edge=False, show_header=any(heads))
+    for column in table.columns:
+        column.overflow = "fold"
     for row in rows:
         table.add_row(*row)
     console().print(table)
+
+
+def experiments(pattern: Pattern = "*") -> None:
+    """List the experiments: task, cell type, sizes, parameters beside the printed ones, scales, printed table."""
+    from nlstm_lab.experiments import get, names, parameters, scales
+
+    rows = []
+    for name in names(pattern):
+        largest = get(name, scales(name)[-1])
+        model, corpus = largest.model, getattr(largest.task, "corpus", "")
+        task, size = f"{type(largest.task).__name__} {corpus}".rstrip(), f"{model.num_layers} x {model.hidden_size}"
+        printed = largest.printed_parameters or "", " ".join(scales(name)), largest.printed or ""
+        rows.append((name, task, model.cell_type, size, f"{parameters(largest):,}", *printed))
+    if not rows:
+        raise UsageError(f"no experiment matches {pattern!r}: see nlstm-lab experiments for those there are")
+    show(("name", "task", "cell type", "layers x units", "parameters", "printed", "scales", "row of"), rows)
+
+
+def runs(
+    pattern: Pattern = "*",
+    scale: Annotated[str | None, typer.Option(help="smoke, small or paper; all where none is named.")] = None,
+) -> None:
+    """List the runs that are recorded, those that are under way or were stopped, and those that failed.
+
+    Scores are the best on validation. Hours left are those to the last epoch, at the pace so far.
+    """
+    from nlstm_lab import runs as records
+
+    table = records.table(pattern, scale)
+    valid = table[table["split"] == "valid"]
+    listed = {
+        "recorded": [_recorded(rows) for _, rows in valid.groupby(["experiment", "scale"], sort=False)],
+        "under way": [_partial(run) for run in records.unfinished(pattern, scale)],
+        "failed": [
+            [experiment, at, f"seed {seed}", f"the {what} was not finite by update {update}"]
+            for experiment, at, seed, what, update in records.failures(pattern, scale).to_numpy()
+        ],
+    }
+    for title, lines in listed.items():
+        typer.echo(f"{title}: {len(lines) or 'none'}")
+        if lines:
+            show([""] * max(map(len, lines)), lines)
+
+
+def _metric(names: Any) -> str:
+    """The metric by which a run is listed; "" where it has none."""
+    return next((name for name in METRICS if name in set(names)), "")
+
+
+def _recorded(rows: Any) -> list[str]:
+    metric = _metric(rows["metric"])
+    runs_of = rows[rows["metric"] == metric].drop_duplicates("seed").sort_values("seed")
+    ended = [f"seed {run.seed}: {run.state}" for run in runs_of.itertuples() if run.state != "done"]
+    seeds, scores = ", ".join(map(str, runs_of["seed"])), ", ".join(f"{score:.4g}" for score in runs_of["value"])
+    return [rows["experiment"].iloc[0], rows["scale"].iloc[0], f"seed {seeds}", f"{metric} {scores}", *ended]
+
+
+def _partial(run: "PartialRun") -> list[str]:
+    name = [run.experiment.name, run.experiment.scale, f"seed {run.seed}"]
+    if not run.saved:
+        return [*name, "no history yet"]
+    best = {row["metric"]: row for row in run.result["metrics"] if row["split"] == "valid"}
+    metric, left = _metric(best), run.hours_left
+    return [
+        *name,
+        run.state.partition(",")[0],
+        f"{metric} {best[metric]['value']:.4g} (epoch {best[metric]['epoch']})" if best else "no score yet",
+        f"{run.progress.seconds / 3600:.1f} h gone",
+        f"{left:.1f} h left" if left == left else "hours left unknown",
+        f"saved {(time.time() - run.saved) / 60:.0f} min ago",
+    ]
+
+
+def table() -> None:
+    """Every printed number and claim beside ours, with its verdict; in a pipe or a file as Markdown."""
+    from rich.markdown import Markdown
+
+    from nlstm_lab import probes, runs, targets
+
+    block = targets.readme_block(targets.verdicts(runs.table(), probes.measured_claims()))
+    if sys.stdout.isatty():
+        console().print(Markdown(block.replace("<br>", " ")))
+    else:
+        typer.echo(block)
+
+
+def audit(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TABLES]...", help="Such as nested_lstm.table1; all when none is named."),
+    ] = None,
+    weights: Annotated[bool, typer.Option(help="Evaluate the committed weights anew, which takes minutes.")] = True,
+) -> None:
+    """Recompute tables: every result from its history, every score from committed weights, every verdict from both.
+
+    A line a table says what was recomputed, and what could not be for lack of weights or data; records that are
+    damaged, misplaced or copied from another seed are named. Exit code 1 where something does not agree. The last line
+    says what is not checked.
+    """
+    from nlstm_lab import runs, targets
+    from nlstm_lab.runs.audit import audit as recompute
+
+    documents = [targets.load(name) for name in targets.DOCUMENTS]
+    places = {f"{document.name}.{place.name}": place for document in documents for place in document.places.values()}
+    with warnings.catch_warnings(record=True) as left_out:
+        warnings.simplefilter("always")
+        table = runs.table()
+    wrong, done = [str(one.message) for one in left_out], {}
+    for target in names or places:
+        if target not in places:
+            raise UsageError(f"there is no table {target!r}; there are {', '.join(places)}")
+        rows = [*places[target].numbers, *places[target].orderings]
+        named = {name for row in rows for name in (row.experiment, row.better, row.worse)}
+        named |= {f"{name}+corpus={places[target].substitute}" for name in named}
+        chosen = table[table["experiment"].isin(named)][["experiment", "seed", "scale"]].drop_duplicates()
+        recorded = [runs.load(str(name), int(seed), str(scale)) for name, seed, scale in chosen.itertuples(index=False)]
+        for run in recorded:
+            if run.name not in done:  # a row of two tables is recomputed once
+                done[run.name] = recompute(run, weights)
+        audited = [done[run.name] for run in recorded]
+        verdicts, differences = _verdicts(target, recorded)
+        differences = [sentence for one in audited for sentence in one.wrong] + differences
+        scores = sum(one.recomputed for one in audited)
+        line = [f"{len(audited)} results from histories", f"{scores} scores from weights", f"{verdicts} verdicts"]
+        lacking = Counter(one.lacking for one in audited if one.lacking)
+        line += [f"{count} without scores ({why})" for why, count in lacking.items()]
+        typer.echo(f"{target}: {', '.join(line)}: {'DOES NOT AGREE' if differences else 'agrees'}")
+        wrong += differences
+    for sentence in dict.fromkeys(wrong):
+        typer.echo(f"  {sentence}")
+    typer.echo(f"not checked: {UNCHECKED}")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _verdicts(target: str, recorded: "list[Run]") -> tuple[int, list[str]]:
+    """How many verdicts follow from the histories, and those that the committed table has otherwise."""
+    import pandas as pd
+
+    from nlstm_lab import paths, targets
+    from nlstm_lab.runs.audit import from_histories
+
+    frame = targets.compare(target, from_histories(recorded)).frame
+    file = paths.figures() / f"{target.replace('.', '_')}.csv"
+    if not file.is_file():
+        return len(frame), []
+    theirs = pd.read_csv(file, keep_default_na=False).set_index(ROW)["verdict"].to_dict()
+    return len(frame), [
+        f"{file.name} says {theirs.get(tuple(row), '')!r} of {row[1]} ({row[3]}, {row[4]}), its histories {ours!r}"
+        for *row, ours in frame[[*ROW, "verdict"]].itertuples(index=False)
+        if theirs.get(tuple(row)) != ours
+    ]

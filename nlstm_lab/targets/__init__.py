@@ -10,9 +10,8 @@ What these arguments mean wherever they are taken:
     target: A table of a document, such as "nested_lstm.table1".
 """
 
-from nlstm_lab.targets.comparison import Comparison, compare
 from nlstm_lab.targets.entries import DOCUMENTS, load
-from nlstm_lab.targets.rendering import booktabs, readme_block, report, shown
+from nlstm_lab.targets.rendering import Comparison, booktabs, compare, readme_block, report, shown
 from nlstm_lab.targets.verdicts import printed_numbers, verdicts
 
 __all__ = [

@@ -19,7 +19,6 @@ DOCUMENTS = ("nested_lstm", "hm_rnn", "madsen")
 CITED, NOT_RUN = "cited", "not run"  # cited: by a document from others
 Kind = Literal["number", "from memory", "reference", "ordering", "claim"]
 Split = Literal["valid", "test"]
-Printed = Decimal  # with the digits of the document
 
 
 @checked_dataclass(frozen=True)
@@ -87,7 +86,7 @@ class PrintedRow(Entry):
     """A row of a printed table; further keys are its metrics, each with a number for every split."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    __pydantic_extra__: dict[str, dict[Split, Printed]] = Field(init=False)
+    __pydantic_extra__: dict[str, dict[Split, Decimal]] = Field(init=False)
 
     model: str
     experiment: str | None = None
@@ -97,14 +96,25 @@ class PrintedRow(Entry):
     parameters: str = ""
     from_memory: StrictBool = False  # its cell is blank in our copy, and the value the published one as remembered
 
-    @property
-    def label(self) -> str:
-        """What the row is called."""
-        return f"{self.model} ({self.cites})" if self.cites else f"{self.model} {self.layers} × {self.units}"
-
-    @property
-    def kind(self) -> Kind:
-        return "reference" if not self.experiment else "from memory" if self.from_memory else "number"
+    def of(self, place: "Place", metric: str, split: str, value: Decimal) -> Row:
+        """One of its numbers."""
+        return Row(
+            place.document,
+            place.name,
+            place.where,
+            "reference" if not self.experiment else "from memory" if self.from_memory else "number",
+            anchor=bool(self.experiment) and not self.from_memory,
+            subject=f"{self.model} ({self.cites})" if self.cites else f"{self.model} {self.layers} × {self.units}",
+            note=self.note,
+            experiment=self.experiment or "",
+            parameters=self.parameters,
+            setting="as printed",
+            metric=metric,
+            split=split,
+            printed=float(value),
+            as_printed=str(value),
+            verdict=NOT_RUN if self.experiment else CITED,
+        )
 
 
 class Sentence(Entry):
@@ -124,7 +134,7 @@ class Claim(Entry):
     says: str
     measure: str
     above: float | None = None  # below the whole interval, where the claim holds
-    printed: Printed | None = None
+    printed: Decimal | None = None
     tolerance: Tolerance | None = None
     ours: StrictBool = False
     counted_with: str = ""  # the claim whose number this one is, too; it is counted there alone
@@ -152,16 +162,7 @@ class Place(Entry):
     def numbers(self) -> tuple[Row, ...]:
         """Every number of the table, row by row; then those of the rescued rows, which are not printed."""
         printed = [
-            replace(
-                self._row(row.kind, row.label, row.note, metric, split),
-                anchor=row.kind == "number",
-                experiment=row.experiment or "",
-                parameters=row.parameters,
-                setting="as printed",
-                printed=float(value),
-                as_printed=str(value),
-                verdict=NOT_RUN if row.experiment else CITED,
-            )
+            row.of(self, metric, split, value)
             for row in self.rows
             for metric, by_split in (row.model_extra or {}).items()
             for split, value in by_split.items()
@@ -182,15 +183,13 @@ class Place(Entry):
                 printed = [Decimal(row.as_printed) for row in pair if row and row.as_printed]
                 margin = printed[0] - printed[1] if len(printed) == 2 else Decimal("nan")
                 margin = margin if metric in HIGHER_IS_BETTER else -margin
-                row = self._row("ordering", " better than ".join(labels), said.note, metric, split)
-                row = replace(row, anchor=split in (said.splits or self.splits), own=self.ours, says=said.says)
-                row = replace(row, printed=float(margin), as_printed="" if margin.is_nan() else str(margin))
-                orderings.append(replace(row, better=better, worse=worse))
+                where: Any = {"document": self.document, "place": self.name, "where": self.where, "kind": "ordering"}
+                where |= {"metric": metric, "split": split, "better": better, "worse": worse, "own": self.ours}
+                anchor, subject = split in (said.splits or self.splits), " better than ".join(labels)
+                row = Row(**where, anchor=anchor, subject=subject, says=said.says, note=said.note)
+                as_printed = "" if margin.is_nan() else str(margin)
+                orderings.append(replace(row, printed=float(margin), as_printed=as_printed))
         return tuple(orderings)
-
-    def _row(self, kind: Kind, subject: str, note: str, metric: str, split: str) -> Row:
-        row = Row(self.document, self.name, self.where, kind, subject=subject)
-        return replace(row, note=note, metric=metric, split=split)
 
 
 class Document(Entry):
@@ -225,24 +224,16 @@ def load(name: str) -> Document:
         raise UsageError(f"there are no targets of {name!r}; there are those of {', '.join(DOCUMENTS)}")
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-    except FileNotFoundError as error:
-        raise DamagedFile(f"{path} is missing: restore it with git, or work in a clone of the repository") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DamagedFile(f"{path} cannot be read as TOML ({error}); restore it from the repository") from error
-    try:
-        return Document.model_validate({**_resolved(name, read), "name": name})
+        for key, place in read.get("places", {}).items():
+            place |= {"document": name, "name": key}
+        for claim in read.get("claims", ()):  # a tolerance is named
+            if "tolerance" in claim:
+                claim["tolerance"] = read.get("tolerances", {}).get(claim["tolerance"], claim["tolerance"])
+        return Document.model_validate({**read, "name": name})
     except ValidationError as error:
         first = error.errors()[0]
         where = " ".join(map(str, first["loc"]))
         raise DamagedFile(f"{path}: {where}: {first['msg']}; correct it, or restore it from the repository") from error
-
-
-def _resolved(document: str, read: dict[str, Any]) -> dict[str, Any]:
-    """The file's tables, each place with its name and each claim with the tolerance that it names."""
-    places = {name: {**place, "document": document, "name": name} for name, place in read.get("places", {}).items()}
-    known = read.get("tolerances", {})
-    claims = [
-        {**claim, "tolerance": known.get(claim["tolerance"], claim["tolerance"])} if "tolerance" in claim else claim
-        for claim in read.get("claims", ())
-    ]
-    return {**read, "places": places, "claims": claims}
+    except (OSError, ValueError, TypeError, AttributeError) as error:  # absent, no UTF-8, no TOML, no tables
+        why = getattr(error, "strerror", None) or error
+        raise DamagedFile(f"{path} cannot be read as TOML ({why}): restore it with git, or work in a clone") from error

@@ -1,15 +1,23 @@
-"""Verdicts as text: the rows of a table for readers, in LaTeX for a paper, and all of them in Markdown."""
+"""Verdicts as text: a printed table beside ours, for readers and in LaTeX for a paper; all tables in Markdown."""
 
+import html
+import json
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from nlstm_lab import parameters, paths
+from nlstm_lab.errors import UsageError
 from nlstm_lab.runs.records import commit
 from nlstm_lab.statistics import holm
 from nlstm_lab.targets.entries import NOT_RUN, load
-from nlstm_lab.targets.verdicts import ENOUGH, SMALLER, UNJUDGED, discriminations, printed_numbers
+from nlstm_lab.targets.verdicts import ENOUGH, SMALLER, UNJUDGED, Runs, discriminations, frame, judge, printed_numbers
+
+MADE_WITH = "% made with "  # how the last line of a LaTeX table begins
 
 OURS = "ours [95 % interval]"
 RIGHT = ("parameters", "printed", OURS, "seeds")  # columns of a LaTeX table whose numbers end at the right
@@ -28,6 +36,70 @@ READING = (
     "about. A row with several comparisons shows the smallest difference (“smallest”) and counts the verdicts."
 )
 Cells = list[dict[Hashable, Any]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of a document beside our runs.
+
+    Args:
+        title, note: What stands above and below it.
+        frame: One row a number (and ordering), metric and split, with the columns of `entries.Row`.
+    """
+
+    target: str
+    title: str
+    note: str
+    frame: pd.DataFrame
+
+    def save(self) -> list[Path]:
+        """Write `<document>_<table>.csv` (every column) and `.tex` (for a paper) among the figures.
+
+        They go into `workspaces/figures` where other parameters made those that are there.
+
+        Returns:
+            Both paths.
+        """
+        tex = paths.figures() / f"{self.target.replace('.', '_')}.tex"
+        _, named, made_with = _text(tex).rstrip().rpartition(f"\n{MADE_WITH}")
+        tex = parameters.output_path(tex, json.loads(made_with) if named else {})
+        lines = [*below(self.frame), f"made with {json.dumps(parameters.current(), ensure_ascii=False)}"]
+        made, before = booktabs(self.frame) + "".join(f"% {line}\n" for line in lines), _text(tex)
+        same = before.partition("\n")[2] == made.partition("\n")[2]  # but for the commit that made it first
+        paths.write(tex, before if same else made)
+        csv = tex.with_suffix(".csv")
+        paths.write(csv, self.frame.to_csv(index=False, float_format="%.7g", lineterminator="\n"))
+        return [csv, tex]
+
+    def _repr_html_(self) -> str:
+        table = shown(self.frame).to_html(index=False, border=0, escape=True)
+        remarks = [self.note] * bool(self.note) + below(self.frame)
+        return f"<h4>{html.escape(self.title)}</h4>{table}" + "".join(f"<p>{html.escape(one)}</p>" for one in remarks)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def compare(target: str, table: pd.DataFrame) -> Comparison:
+    """Set a printed table beside our runs.
+
+    Raises:
+        UsageError: No document has that table, or the frame is no table of runs.
+
+    >>> import nlstm_lab as lab
+    >>> comparison = lab.targets.compare("nested_lstm.table1", lab.runs.table("ptb_char_*"))
+    >>> comparison.frame.as_printed.tolist()[:2]
+    ['1.489', '1.451']
+    """
+    name, _, place = target.partition(".")
+    document = load(name)
+    if place not in document.places:
+        known = ", ".join(f"{name}.{known}" for known in document.places)
+        raise UsageError(f"there is no target {target!r}; there are {known}")
+    entries = document.places[place]
+    title = f"{document.title} ({document.authors} {document.year}), {entries.where}: {entries.caption}"
+    return Comparison(target, title, entries.note, frame(judge(entries, Runs(table))))
 
 
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -84,21 +156,21 @@ def booktabs(verdicts: pd.DataFrame) -> str:
 
 
 def below(verdicts: pd.DataFrame) -> list[str]:
-    """What stands below a table: what its tolerances distinguish, then its notes."""
+    """What its tolerances distinguish, then its notes."""
     return [f"{one}." for one in discriminations(verdicts)] + _notes(verdicts)
 
 
 def _notes(verdicts: pd.DataFrame) -> list[str]:
-    """What must be known of rows, which have a dagger: a note and the rows that it is about."""
+    """The notes that a dagger refers to, each with the rows that it is about."""
     return [
         f"† {note} ({'; '.join(dict.fromkeys(about['where'] + ', ' + about['subject']))})."
         for note, about in verdicts[verdicts["note"].ne("")].groupby("note", sort=False)
     ]
 
 
-def report(frame: pd.DataFrame) -> str:
+def report(verdicts: pd.DataFrame) -> str:
     """Write the whole frame of `verdicts` as a small Markdown table, with the commands that run what lacks runs."""
-    counted = frame[frame["anchor"]]
+    counted = verdicts[verdicts["anchor"]]
     few = counted["verdict"].eq("inconclusive") & counted["seeds"].lt(ENOUGH)
     counted = counted.assign(verdict=counted["verdict"].mask(few, "few"))
     lines = ["| | on | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 2) + "|"]
@@ -148,16 +220,16 @@ def _rest(lacking: pd.DataFrame) -> str:
     )
 
 
-def readme_block(frame: pd.DataFrame) -> str:
+def readme_block(verdicts: pd.DataFrame) -> str:
     """Write the whole frame of `verdicts` as Markdown: for each document its numbers and its claims.
 
     A table of which nothing was run takes one line. Cells show validation / test where both are printed. Below a
     document's numbers stands how often another row's number would also match, and what is not printed in our copy.
     """
-    frame = frame.assign(digits=_digits(frame))
+    verdicts = verdicts.assign(digits=_digits(verdicts))
     lines = [READING, ""]
-    for name in dict.fromkeys(frame["document"]):
-        document, mine = load(name), frame[(frame["document"] == name) & ~frame["own"]]
+    for name in dict.fromkeys(verdicts["document"]):
+        document, mine = load(name), verdicts[(verdicts["document"] == name) & ~verdicts["own"]]
         lines += [f"**{document.title}** ({document.authors}, {document.year})", ""]
         lines += ["| where | row | printed | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|---|"]
         lines += _numbers(mine[mine["kind"] == "number"])
@@ -167,8 +239,8 @@ def readme_block(frame: pd.DataFrame) -> str:
         remarks = [f"{document.places[one.place].where}, {one}." for one in discriminations(mine) if one.ours[1]]
         remarks += _notes(mine[(mine["seeds"] > 0) & mine["kind"].isin(["number", "from memory"])])
         lines += ["", *("\n\n".join(remarks).splitlines()), "", *_statements(mine), ""]
-    if frame["own"].any():
-        lines += ["**Questions of our own**", "", *_statements(frame[frame["own"]]), ""]
+    if verdicts["own"].any():
+        lines += ["**Questions of our own**", "", *_statements(verdicts[verdicts["own"]]), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

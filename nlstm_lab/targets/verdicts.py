@@ -36,10 +36,8 @@ class Runs:
         self.ended = {tuple(run): state for *run, state in states.itertuples(index=False) if state != "done"}
         for (experiment, _, seed), state in self.ended.items():
             if state.endswith(UNDER_WAY):
-                raise UsageError(
-                    f"{experiment} with seed {seed} is not done ({state}), so no verdict rests on it: "
-                    "hand in lab.runs.table(...) without partial=True"
-                )
+                name = f"{experiment} with seed {seed}"
+                raise UsageError(f"{name} is not done ({state}): hand in lab.runs.table(...) without partial=True")
 
     def get(self, experiment: str, place: Place, metric: str, split: str, scale: str) -> dict[int, float]:
         """Values by seed, read by the table's evaluation."""
@@ -76,8 +74,7 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
     the largest scale with three seeds, which the row names (a substitute text comes after the document's own).
 
     Args:
-        claims: What probes measured, one row a claim ("nested_lstm.inner_slower_than_outer") and scale, with the
-            columns of `verdicts.CLAIMS`.
+        claims: `lab.probes.measured_claims()`.
 
     Raises:
         UsageError: A frame lacks a column or has a row twice, or a claim is not registered.
@@ -92,8 +89,7 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
     check_claims(claims, documents)
     runs, rows = Runs(table), list[Row]()
     for document in documents:
-        for place in document.places.values():
-            rows += judge(place, runs)
+        rows += [row for place in document.places.values() for row in judge(place, runs)]
         rows += [_claim(document.name, claim, claims) for claim in document.claims]
     return frame(rows)
 
@@ -182,11 +178,11 @@ def _number(place: Place, row: Row, runs: Runs) -> Row:
 
 
 def _ordering(place: Place, row: Row, runs: Runs) -> Row:
-    measured = []
-    for scale, text, suffix in _evidence(place):
-        pair = [runs.get(name + suffix, place, row.metric, row.split, scale) for name in (row.better, row.worse)]
-        if all(pair):
-            measured.append((scale, text, pair))
+    measured = [
+        (scale, text, [runs.get(name + end, place, row.metric, row.split, scale) for name in (row.better, row.worse)])
+        for scale, text, end in _evidence(place)
+    ]
+    measured = [one for one in measured if all(one[2])]
     if not measured:
         return row
     enough = [one for one in measured if min(map(len, one[2])) >= ENOUGH]

@@ -1,13 +1,18 @@
-"""`nlstm-lab train` and `nlstm-lab sweep`."""
+"""`nlstm-lab train`, `sweep` and `figures`: what makes records, and pictures of them."""
 
+import os
 import sys
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nlstm_lab import paths
 from nlstm_lab.cli import tables
+from nlstm_lab.errors import LabError, UsageError
 
 if TYPE_CHECKING:
+    from nlstm_lab.execute import Job
     from nlstm_lab.sweep import Sweep
 
 Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (as printed).")]
@@ -39,7 +44,6 @@ def train(
     A run that --patience has ended goes on to its last epoch when the command is given without it.
     """
     from nlstm_lab import experiments, runs
-    from nlstm_lab.errors import LabError
 
     given = {"corpus": corpus, "normalization": normalization, "encoding": encoding}
     own = {key: value for key, value in given.items() if value}
@@ -60,7 +64,7 @@ def train(
 
 
 def sweep(
-    pattern: Annotated[str, typer.Argument(help="Experiments by a shell pattern in quotes, such as 'ptb_char_*'.")],
+    pattern: tables.Pattern,
     seeds: Annotated[str, typer.Option(help="Such as 0-4 or 0,2,5.")] = "0",
     scale: Scale = "small",
     scheduler: Annotated[
@@ -96,4 +100,60 @@ def sweep(
 
         ended = sweeps.sweep(rows, wanted, scheduler, workers, watch, **how)
     if ended.failed:
+        raise typer.Exit(1)
+
+
+def figures(
+    notebooks: Annotated[
+        list[str] | None, typer.Argument(help="Notebooks by number, name or path; all when none is named.")
+    ] = None,
+    parameters: Annotated[
+        list[str] | None, typer.Option("--parameter", "-p", help="name=value, for the notebooks that have it.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Execute also what has not changed since.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace committed figures that were drawn with other parameters.")
+    ] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Notebooks at a time; one a processor.")] = None,
+    timeout: Annotated[int, typer.Option(min=1, help="Seconds that one cell may take.")] = 600,
+) -> None:
+    """Execute the notebooks that changed; each draws its figures from committed records.
+
+    A figure that is committed is replaced by one of the same parameters; others go to `workspaces/figures`.
+    Exit code 0 when every notebook is executed or unchanged, 1 when one failed, 2 for misuse, 130 after Ctrl-C.
+    """
+    from tqdm import tqdm
+
+    from nlstm_lab import execute
+
+    if wrong := [one for one in parameters or [] if "=" not in one]:
+        raise UsageError(f"a parameter is written name=value, not {wrong[0]!r}")
+    jobs = execute.plan(notebooks or [], dict(one.split("=", 1) for one in parameters or []), replace)
+    workers, began = min(workers or os.cpu_count() or 1, len(jobs)), time.time_ns()
+    with tqdm(total=sum(len(job.code) for job in jobs), unit="cell", leave=False, disable=None) as bar:
+
+        def tell(job: "Job") -> None:
+            if job.status == "runs":
+                bar.set_postfix_str(job.name, refresh=False)
+                bar.update()
+            else:
+                values = "".join(f" {name}={value}" for name, value in job.parameters.items())
+                took = f", {job.seconds:.0f} s" if job.seconds else ""
+                bar.write(f"{job.name}: {job.status}{took}{values}", file=sys.stdout)
+                bar.update(len(job.code) if job.status == "unchanged" else 0)
+
+        bar.refresh()
+        try:
+            execute.execute_all(jobs, workers=workers, timeout=timeout, everything=everything, tell=tell)
+        finally:
+            bar.close()
+            stand = [job.status for job in jobs]
+            typer.echo(", ".join(f"{stand.count(status)} {status}" for status in dict.fromkeys(stand)))
+    errors = [job.error for job in jobs if job.error]
+    for error in errors:
+        typer.echo(f"nlstm-lab: {error}", err=True)
+    drawn = {path.stem for path in paths.trials().glob("[!.]*") if path.stat().st_mtime_ns >= began} - {"manifest"}
+    if drawn:
+        typer.echo(f"with other parameters than those committed: {', '.join(sorted(drawn))}, in {paths.trials()}")
+    if errors:
         raise typer.Exit(1)
