@@ -1,7 +1,8 @@
 """Where things lie. No other module knows a directory.
 
 In a checkout everything lies there; an installed package (a wheel) reads and writes in the working folder instead.
-`NLSTM_LAB_ROOT` names another folder for all of it, `NLSTM_LAB_DATA` one more place to look for data sets.
+`NLSTM_LAB_ROOT` names another folder for all of it, `NLSTM_LAB_DATA` one more place to look for data sets, and
+`NLSTM_LAB_RUNS`, `_PROBES` and `_FIGURES` another one for these.
 """
 
 import contextlib
@@ -10,8 +11,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -28,9 +28,29 @@ def root() -> Path:
     return _given("ROOT") or (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd())
 
 
-def data() -> Path:
-    """Data sets that were fetched or imported (ignored by git), beside the committed records."""
-    return root() / "data"
+def _given(name: str) -> Path | None:
+    given = os.environ.get(f"NLSTM_LAB_{name}")
+    return Path(given).expanduser() if given else None
+
+
+def _folder(place: str) -> Callable[[], Path]:
+    return lambda: root() / place
+
+
+def _own(kind: str) -> Callable[[], Path]:
+    return lambda: _given(kind) or root() / OWN[kind]
+
+
+runs = _own("RUNS")  # committed records of training: <experiment>/<scale>-seed<k>/
+probes = _own("PROBES")  # committed records of expensive probes
+figures = _own("FIGURES")
+data = _folder("data")  # data sets that were fetched or imported (ignored by git), beside the committed records
+targets = _folder("data/targets")  # what the papers print, as TOML
+bench = _folder("data/bench")  # committed records of `benchmarks/`, one for each machine
+notebooks = _folder("notebooks")  # their stripped sources
+executed = _folder("executed")  # executed copies of the notebooks, kept for reading (ignored by git)
+workspaces = _folder("workspaces")  # where trials keep what they make (ignored by git)
+trials = _folder("workspaces/figures")  # figures and tables with other parameters than the committed ones
 
 
 def data_folders() -> list[Path]:
@@ -42,51 +62,6 @@ def data_folders() -> list[Path]:
 def cache() -> Path:
     """Parsed data sets: `$NLSTM_LAB_CACHE`, or `nlstm_lab` in the user's cache folder."""
     return _given("CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nlstm_lab"
-
-
-def runs() -> Path:
-    """Committed records of training: `data/runs/<experiment>/<scale>-seed<k>/`; `$NLSTM_LAB_RUNS` overrides it."""
-    return _given("RUNS") or root() / OWN["RUNS"]
-
-
-def probes() -> Path:
-    """Committed records of expensive probes; `$NLSTM_LAB_PROBES` overrides it."""
-    return _given("PROBES") or root() / OWN["PROBES"]
-
-
-def figures() -> Path:
-    """Where figures are written; `$NLSTM_LAB_FIGURES` overrides it."""
-    return _given("FIGURES") or root() / OWN["FIGURES"]
-
-
-def targets() -> Path:
-    """What the papers print, as TOML."""
-    return data() / "targets"
-
-
-def notebooks() -> Path:
-    """The stripped sources of the notebooks."""
-    return root() / "notebooks"
-
-
-def executed() -> Path:
-    """Executed copies of the notebooks, kept for reading (ignored by git)."""
-    return root() / "executed"
-
-
-def bench() -> Path:
-    """Committed records of `benchmarks/`, one for each machine."""
-    return data() / "bench"
-
-
-def workspaces() -> Path:
-    """Where trials keep what they make (ignored by git)."""
-    return root() / "workspaces"
-
-
-def trials() -> Path:
-    """Figures and tables that were made with other parameters than the committed ones."""
-    return workspaces() / "figures"
 
 
 def workspace(name: str = "own") -> Path:
@@ -107,7 +82,7 @@ def redirected() -> list[str]:
     return [f"NLSTM_LAB_{kind}" for kind, at in given.items() if at and at.resolve() != (root() / OWN[kind]).resolve()]
 
 
-@contextmanager
+@contextlib.contextmanager
 def atomic(target: Path) -> Iterator[Path]:
     """A temporary path beside `target` that takes its name when the block ends well, and is removed when it does not.
 
@@ -127,7 +102,7 @@ def atomic(target: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-@contextmanager
+@contextlib.contextmanager
 def locked(target: Path, waiting: str) -> Iterator[None]:
     """Hold the lock of `target`, which ends with this process; a second one says that it is `waiting`, and waits."""
     writable(target.parent)
@@ -187,9 +162,3 @@ def flush(path: Path) -> None:
             os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _given(name: str) -> Path | None:
-    """The folder that an environment variable of this project names, where there is one."""
-    given = os.environ.get(f"NLSTM_LAB_{name}")
-    return Path(given).expanduser() if given else None

@@ -27,18 +27,18 @@ def status(context: typer.Context) -> None:
 @app.command()
 def fetch(name: Name) -> None:
     """Download a data set and verify it."""
-    from nlstm_lab.datasets import storing
+    from nlstm_lab.datasets import registry
 
-    for path in storing.fetch(name):
+    for path in registry.fetch(name):
         typer.echo(f"{name}: {path}")
 
 
 @app.command("import")
 def import_(name: Name, path: Annotated[Path, typer.Argument(help="A file, an archive or a folder of yours.")]) -> None:
     """Take a copy of a data set that you already have."""
-    from nlstm_lab.datasets import storing
+    from nlstm_lab.datasets import registry
 
-    for taken in storing.import_(name, path):
+    for taken in registry.import_(name, path):
         typer.echo(f"{name}: {taken}")
 
 

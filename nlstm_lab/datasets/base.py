@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -98,11 +99,7 @@ class Mixture:
 
 
 def split_90_5_5(order: np.ndarray, counted: str) -> dict[Split, np.ndarray]:
-    """Cut a shuffled order [n] into 90/5/5.
-
-    Raises:
-        UsageError: There are less than 20; the message begins with what was `counted`.
-    """
+    """Cut a shuffled order [n] into 90/5/5. UsageError: n is below 20; the message begins with what was `counted`."""
     if len(order) < 20:
         raise UsageError(f"{counted}, too few to split 90/5/5")
     train, valid = int(len(order) * 0.9), int(len(order) * 0.05)
@@ -130,7 +127,7 @@ class Task(Protocol):
 
     @property
     def log_frequencies(self) -> Tensor:
-        """[output size]: the natural log of each target's share of the training targets."""
+        """[output size]: the natural log of each target's share of the training targets, one that never comes as 1."""
         ...
 
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
@@ -149,7 +146,7 @@ def consecutive(sizes: Sequence[int]) -> dict[Split, np.ndarray]:
 
 @dataclass(frozen=True, kw_only=True)
 class Ordered:
-    """Which training sequences an epoch reads, and in which order, as a task's config says it.
+    """Which training sequences an epoch reads, and in which order.
 
     Args:
         batch_order: "shuffled" is a new order in every epoch, "fixed" that of the data in all of them.
@@ -178,6 +175,7 @@ class ColdTask:
     """
 
     metric: Metric
+    output: Any
     vocabulary: Vocabulary | None = None
     per_sequence = False
     evaluations: tuple[Evaluation, ...] = ("blocks",)
@@ -192,6 +190,16 @@ class ColdTask:
                 f"{rest} training sequences fill no batch of {batch_size}: choose a smaller batch_size, or "
                 'last_batch="keep"'
             )
+
+    @cached_property
+    def log_frequencies(self) -> Tensor:
+        if isinstance(self.output, Mixture):  # a density has no symbols
+            return torch.empty(0)
+        counts = torch.zeros(self.output.size, dtype=torch.int64)
+        for _, targets, mask, _ in self.evaluate("train", self.evaluations[0]):
+            counts += torch.bincount(targets.flatten() if mask is None else targets[mask], minlength=len(counts))
+        seen = counts.clamp(min=1).numpy()  # numpy's logarithm, as recorded initializations have it
+        return torch.from_numpy(np.log(seen / seen.sum())).float()
 
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
         rows = self.rows["train"]
@@ -209,9 +217,3 @@ class ColdTask:
     def batch(self, rows: np.ndarray) -> Batch:
         """These sequences side by side."""
         raise NotImplementedError
-
-
-def log_shares(counts: np.ndarray) -> Tensor:
-    """The natural logarithm of each count's share, float32; a count of zero is taken as one."""
-    seen = np.maximum(counts, 1)
-    return torch.from_numpy(np.log(seen / seen.sum())).float()

@@ -4,7 +4,6 @@ The vocabulary of a named corpus are all its symbols (published parameter counts
 those of the training split, and U+FFFD for whatever valid and test have besides.
 """
 
-import codecs
 import hashlib
 import re
 import stat
@@ -21,7 +20,7 @@ import numpy as np
 
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import SPLITS, Split, Vocabulary
-from nlstm_lab.datasets.registry import Parsed, cached
+from nlstm_lab.datasets.files import Parsed, cached, decode, read
 from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.settings import ADDED, check, held
 
@@ -29,18 +28,11 @@ Normalization = Literal["none", "text8"]
 LineEnds = Literal["stripped", "trailing", "leading"]
 Shares = tuple[int, int, int]
 
+NAMED = ("ptb", "text8", "enwik8", "enwiki2015_text8like", "enwiki2015_plain")
 UNSEEN = "\N{REPLACEMENT CHARACTER}"
 DIGITS = (b"zero", b"one", b"two", b"three", b"four", b"five", b"six", b"seven", b"eight", b"nine")
 PIECE = 1 << 22  # characters that are encoded at a time
 CODE_POINTS = 0x110000
-MARKS = {  # UTF-32-LE first: it begins as UTF-16-LE does
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-    codecs.BOM_UTF8: "utf-8",
-}
-OTHERS = "cp1252 (Western Europe), cp1251 (Russian), gb18030 (Chinese), shift_jis (Japanese) or utf-16-le"
 BEGINNING = 1 << 20  # bytes of a reader's own text that a run at smoke scale reads
 
 _only_beginning: ContextVar[bool] = ContextVar("only_beginning", default=False)
@@ -98,7 +90,7 @@ class Corpus:
 
 def names() -> tuple[str, ...]:
     """The corpora that have a name."""
-    return (*_NAMED, "python_docs")
+    return (*NAMED, "python_docs")
 
 
 def open_corpus(source: TextSource) -> Corpus:
@@ -115,7 +107,7 @@ def open_corpus(source: TextSource) -> Corpus:
     settings: dict[str, Any] = {name: getattr(source, name) for name in ("normalization", "share", "encoding")}
     if source.line_ends != "stripped":  # or entries of before would be made anew
         settings["line_ends"] = source.line_ends
-    if own and _only_beginning.get() and len(registry.read(files[0], length=BEGINNING + 1)) > BEGINNING:
+    if own and _only_beginning.get() and len(read(files[0], length=BEGINNING + 1)) > BEGINNING:
         warnings.warn(f"smoke scale reads the first {BEGINNING:,} bytes of {source.corpus} alone", stacklevel=4)
         settings["beginning"] = BEGINNING
     parsed = cached("corpus", files, lambda: _encode(texts(), source, own), corpus="" if own else name, **settings)
@@ -129,22 +121,30 @@ Texts = tuple[tuple[Path, ...], Callable[[], list[str]]]  # where a corpus lies,
 
 
 def _named(source: TextSource) -> Texts:
-    name = source.corpus
-    return registry.locate(name), lambda: _NAMED[name](registry.contents(name), source.line_ends)
+    """Symbols are bytes, shown as Unicode's first 256 characters; of the Penn Treebank the three word files."""
+    ends = source.line_ends
+    before, after = " " * (ends == "leading"), " " * (ends == "trailing")
+
+    def texts() -> list[str]:
+        files = [data.decode("latin-1") for data in registry.contents(source.corpus)]
+        if source.corpus != "ptb":
+            return files
+        return ["".join(f"{before}{line.strip()}{after}\n" for line in split.splitlines()) for split in files]
+
+    return registry.locate(source.corpus), texts
 
 
 def _own(source: TextSource) -> Texts:
     path = Path(source.corpus).expanduser()
     try:
-        kind = path.stat().st_mode if source.corpus else None
+        kind = path.stat().st_mode
     except (OSError, ValueError) as error:
         what = error.strerror if isinstance(error, PermissionError) else f"there is no {str(path.absolute())!r}"
         raise UsageError(f"{source.corpus!r} is no corpus ({', '.join(names())}) and no text file: {what}") from error
-    if kind is None:
-        raise UsageError(f"a corpus has a name ({', '.join(names())}) or is the path of a text file, not ''")
-    if not stat.S_ISREG(kind):
-        raise UsageError(f"{path} is {'a folder: name a text file in it' if path.is_dir() else 'no regular file'}")
-    return (path,), lambda: [_decode(path, source.encoding, _only_beginning.get())]
+    if not stat.S_ISREG(kind) or not source.corpus:
+        what = f"a folder: name a text file in it, or a corpus ({', '.join(names())})"
+        raise UsageError(f"{path} is {what if path.is_dir() else 'no regular file'}")
+    return (path,), lambda: [decode(path, source.encoding, BEGINNING if _only_beginning.get() else None)]
 
 
 def _topics() -> Texts:
@@ -196,7 +196,7 @@ def _encode(texts: list[str], source: TextSource, own: bool) -> Parsed:
     table = np.full(CODE_POINTS, np.searchsorted(symbols, ord(UNSEEN)), np.uint32)
     table[symbols] = np.arange(len(symbols))
     codes = np.empty(len(text), np.min_scalar_type(len(symbols) - 1))
-    digest, encoding = hashlib.sha256(), "latin-1" if source.corpus in _NAMED else "utf-8"
+    digest, encoding = hashlib.sha256(), "latin-1" if source.corpus in NAMED else "utf-8"
     for start, points in _pieces(text):
         codes[start : start + len(points)] = table[points]
         digest.update(text[start : start + PIECE].encode(encoding, "surrogatepass"))
@@ -216,72 +216,3 @@ def _counts(text: str) -> np.ndarray:
     for _, points in _pieces(text):
         counts += np.bincount(points, minlength=CODE_POINTS)
     return counts
-
-
-def _decode(path: Path, encoding: str, cut: bool) -> str:
-    """The text of a file, or of its beginning; UsageError: a sentence that says which bytes are no such text."""
-    try:
-        "".encode(encoding)
-        decoder = codecs.getincrementaldecoder(encoding)()
-    except (LookupError, UnicodeError, ValueError):  # unknown, or (as base64) no encoding of texts
-        raise UsageError(f"there is no text encoding {encoding!r}") from None
-    data = registry.read(path, length=BEGINNING + 1 if cut else None)
-    whole = len(data) <= BEGINNING or not cut  # or its last character may be half of one
-    data = data if whole else data[:BEGINNING]
-    named, marked = codecs.lookup(encoding).name, next((MARKS[mark] for mark in MARKS if data.startswith(mark)), None)
-    wide = None if marked else _without_mark(data)
-    if data[257:262] == b"ustar":
-        raise UsageError(f"{path} is a tar archive: unpack it, and name a text file of it")
-    if wide and named != wide:
-        raise UsageError(f"{path} is {wide[:6].upper()} without a byte order mark: name it with --encoding {wide}")
-    if named in ("utf-16", "utf-32") and not marked:
-        raise UsageError(f"{path} has no byte order mark: try --encoding {named}-le or {named}-be")
-    try:
-        text: str = decoder.decode(data, final=whole)
-    except UnicodeError as error:
-        place, reason = getattr(error, "start", 0), getattr(error, "reason", str(error))
-        if place and len(data) - place < 4 and reason in ("unexpected end of data", "truncated data"):
-            raise UsageError(
-                f"{path} ends within a character (byte {data[place]:#04x} at {place}): it was cut; take away its last "
-                f"{len(data) - place} byte(s), or get it whole"
-            ) from None
-        if marked or 0 not in data:
-            raise UsageError(
-                f"{path} is not {encoding} text (byte {data[place]:#04x} at {place}): name its own encoding, "
-                f"{f'--encoding {marked}' if marked else f'such as --encoding {OTHERS}'}"
-            ) from None
-        text = "\0"
-    if "\0" in text:
-        raise UsageError(f"{path} is no text: it holds the byte 0x00 (at {data.index(0)})")
-    return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
-
-
-def _without_mark(data: bytes) -> str | None:
-    """Which UTF-16 or UTF-32 it is, by where its bytes are zero: half of them are in English, and more in UTF-32."""
-    size = min(len(data), BEGINNING) // 4
-    first, second, third, fourth = (data[k : 4 * size : 4].count(0) / max(size, 1) for k in range(4))
-    if min(third, fourth) > 0.9 or min(first, second) > 0.9:
-        return "utf-32-le" if first < 0.1 else "utf-32-be" if fourth < 0.1 else None
-    even, odd = (first + third) / 2, (second + fourth) / 2
-    return "utf-16-le" if odd > 0.4 and even < 0.1 else "utf-16-be" if even > 0.4 and odd < 0.1 else None
-
-
-def _ptb(files: list[bytes], line_ends: LineEnds) -> list[str]:
-    """The word files, a newline after each sentence; an unknown word stays `<unk>`, as in the char files."""
-    before, after = " " * (line_ends == "leading"), " " * (line_ends == "trailing")
-    lines = [data.decode("ascii").splitlines() for data in files]
-    return ["".join(f"{before}{line.strip()}{after}\n" for line in split) for split in lines]
-
-
-def _bytes(files: list[bytes], _: LineEnds) -> list[str]:
-    """One file whose symbols are its bytes, shown as the first 256 characters of Unicode."""
-    return [files[0].decode("latin-1")]
-
-
-_NAMED: dict[str, Callable[[list[bytes], LineEnds], list[str]]] = {
-    "ptb": _ptb,
-    "text8": _bytes,
-    "enwik8": _bytes,
-    "enwiki2015_text8like": _bytes,
-    "enwiki2015_plain": _bytes,
-}

@@ -1,7 +1,6 @@
 """MNIST in glimpses: twenty looks of 7 x 7 pixels, a digit to name at the end (Nested LSTMs, section 4.4)."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -9,8 +8,8 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import Batch, ColdTask, Ordered, Symbols, Vectors, consecutive, log_shares
-from nlstm_lab.datasets.registry import Parsed, cached
+from nlstm_lab.datasets.base import Batch, ColdTask, Ordered, Symbols, Vectors, consecutive
+from nlstm_lab.datasets.files import Parsed, cached
 from nlstm_lab.errors import DamagedFile
 
 QUADRANT, GLIMPSE = 14, 7
@@ -56,10 +55,6 @@ class GlimpseTask(ColdTask):
         sizes = trained - (valid := min(VALIDATION, trained // 6)), valid, parsed.facts["tested"]
         super().__init__(consecutive(sizes), config.batch_size, config)
         self.input, self.output = Vectors(PIXELS), Symbols(CLASSES)
-
-    @cached_property
-    def log_frequencies(self) -> Tensor:
-        return log_shares(np.bincount(self.labels[self.rows["train"]], minlength=CLASSES))
 
     def batch(self, rows: np.ndarray) -> Batch:
         images = torch.from_numpy(self.images[rows]).float() / 255

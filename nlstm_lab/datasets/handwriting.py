@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Batch, ColdTask, Evaluation, Mixture, Split, Vectors, split_90_5_5
-from nlstm_lab.datasets.registry import Parsed, cached
+from nlstm_lab.datasets.files import Parsed, cached, members
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.settings import check
 
@@ -50,7 +50,6 @@ class HandwritingTask(ColdTask):
 
     metric = "log_likelihood_nats"
     input = Vectors(3)
-    log_frequencies = torch.empty(0)  # a density has no symbols
 
     def __init__(self, config: Handwriting) -> None:
         parsed = lines()
@@ -117,7 +116,7 @@ def lines() -> Parsed:
 
 def _parse(archive: Path) -> Parsed:
     found = {}
-    for name, data in registry.members(archive):
+    for name, data in members(archive):
         if LINE.fullmatch(Path(name).name) is None:
             raise DamagedFile(f"{archive}: {name} is not named after a form and a line; get the archive again")
         found[Path(name).stem] = _line(data, name)

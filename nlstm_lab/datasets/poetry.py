@@ -1,17 +1,14 @@
 """Chinese quatrains: four lines of five characters, read as one sequence of twenty (Nested LSTMs, section 4.3)."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn.functional import one_hot
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import SPLITS, Batch, ColdTask, Ordered, Symbols, Vocabulary, consecutive, log_shares
-from nlstm_lab.datasets.registry import Parsed, cached
+from nlstm_lab.datasets.base import SPLITS, Batch, ColdTask, Ordered, Symbols, Vocabulary, consecutive
+from nlstm_lab.datasets.files import Parsed, cached
 from nlstm_lab.errors import DamagedFile
 
 REPLACED = "<R>"  # what the data's authors wrote for a character that they took out
@@ -53,17 +50,13 @@ class PoetryTask(ColdTask):
         self.vocabulary = Vocabulary(tuple(parsed.facts["symbols"]))
         self.input = self.output = Symbols(len(self.vocabulary))
 
-    @cached_property
-    def log_frequencies(self) -> Tensor:
-        targets = self.poems[self.rows["train"], 1 if self.config.start == "none" else 0 :]
-        return log_shares(np.bincount(targets.ravel(), minlength=self.output.size))
-
     def batch(self, rows: np.ndarray) -> Batch:
         poems = torch.from_numpy(self.poems[rows].astype(np.int64)).T.contiguous()
         if self.config.start == "none":
             return Batch(poems[:-1], poems[1:])
-        vectors = one_hot(poems[:-1], self.output.size).float()
-        return Batch(torch.cat([torch.zeros_like(vectors[:1]), vectors]), poems)
+        vectors = torch.zeros(*poems.shape, self.output.size)
+        vectors[1:].scatter_(2, poems[:-1, :, None], 1)
+        return Batch(vectors, poems)
 
 
 def _parse(files: list[bytes]) -> Parsed:

@@ -1,40 +1,30 @@
-"""What is known about each data set (`records.toml`), where it lies here, what it holds, and parsed copies of it."""
+"""What is known about each data set (`records.toml`), where it lies here, what it holds, and how it comes here.
 
-import bz2
-import gzip
-import hashlib
-import io
-import json
-import lzma
+What is downloaded or imported is verified first, and takes its place at once or not at all.
+"""
+
+import os
+import re
 import stat
 import tarfile
+import tempfile
 import tomllib
 import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from hashlib import md5, sha256
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal, NamedTuple
-
-import numpy as np
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urldefrag, urlparse
 
 from nlstm_lab import paths
+from nlstm_lab.datasets.files import CHUNK, PACKINGS, Parsed, cached, members, opened, read
 from nlstm_lab.errors import DamagedFile, LabError, MissingData, UsageError, hint
 
-PACKINGS = ("", ".gz", ".xz", ".zip", ".bz2")
-PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open, b"BZh": bz2.open}  # by the first bytes
-REFUSED = {
-    b"\x28\xb5\x2f\xfd": "is packed by zstd: unpack it first (unzstd)",
-    b"7z\xbc\xaf\x27\x1c": "is packed by 7-Zip: unpack it first",
-    b"Rar!\x1a\x07": "is packed by RAR: unpack it first",
-    b"%PDF-": "is a PDF: save its text first (pdftotext)",
-}
-CHUNK = 1 << 22
-SWOLLEN, RATIO = 1 << 26, 100  # bytes, and times its packed size, up to which a file may unpack to
-FORMAT = 1  # raised when what an entry of the cache holds changes
+TIMEOUT = 30  # seconds without an answer of a mirror
+LARGEST = 1 << 30  # bytes of a file whose size is not known
 
 
 @dataclass(frozen=True)
@@ -98,43 +88,47 @@ def find(file: File) -> Path | None:
 def locate(name: str) -> tuple[Path, ...]:
     """Where the files of a data set lie, in their order. MissingData: one lacks; the message names the ways out."""
     dataset = get(name)
-    found = []
+    found = {file.path: find(file) for file in dataset.files}
     for file in dataset.files:
-        if (path := find(file)) is None:
+        if found[file.path] is None:
             fetch = f"get it with `nlstm-lab data fetch {name}`, " if file.urls else ""
             raise MissingData(
                 f"{dataset.title} is not on this machine ({file.path} is missing): {fetch}take a copy of yours "
                 f"with `nlstm-lab data import {name} PATH`, or let NLSTM_LAB_DATA name the folder that has it"
             )
-        found.append(path)
-    return tuple(found)
+    return tuple(path for path in found.values() if path)
 
 
 def contents(name: str) -> list[bytes]:
     """The content of each file of a data set. DamagedFile: one is not what was published."""
-    everything = []
-    for file, path in zip(get(name).files, locate(name), strict=True):
-        everything.append(read(path))
-        verify(file, path, digests(io.BytesIO(everything[-1])))
+    everything = [read(path) for path in locate(name)]
+    for file, path, content in zip(get(name).files, locate(name), everything, strict=True):
+        verify(file, content, str(path))
     return everything
 
 
-def verify(file: File, origin: Path | str, measured: Mapping[str, str | int]) -> None:
-    """Compare what was measured of a content with the record. DamagedFile: they differ; the message says in what."""
+def measure(file: File, source: Path | bytes, origin: str = "") -> dict[str, Any]:
+    """Size and checksums of a content, or its number of members where that is all that is known."""
+    if file.members is not None:
+        return {"members": sum(1 for _ in members(source, origin=origin))}
+    size, digests = 0, (sha256(), md5(usedforsecurity=False))
+    with opened(source, origin) as stream:
+        while piece := stream.read(CHUNK):
+            size += len(piece)
+            for digest in digests:
+                digest.update(piece)
+    return {"size": size, **{digest.name: digest.hexdigest() for digest in digests}}
+
+
+def verify(file: File, source: Path | bytes, origin: str = "", known: Mapping[str, Any] | None = None) -> None:
+    """DamagedFile: a content (which a message calls `origin`), or what is `known` of it, is not as in the record."""
+    measured = known or measure(file, source, origin)
     for what in ("size", "sha256", "md5", "members"):
         if (expected := getattr(file, what)) is not None and measured[what] != expected:
             raise DamagedFile(
-                f"{origin} is not {file.name} as it was published ({what} {measured[what]}, expected {expected}); "
-                "remove it and get it again"
+                f"{origin or source!s} is not {file.name} as it was published ({what} {measured[what]}, expected "
+                f"{expected}); remove it and get it again"
             )
-
-
-def measure(file: File, path: Path) -> dict[str, str | int]:
-    """Size and checksums of a content, or its number of members where that is all that is known."""
-    if file.members is not None:
-        return {"members": sum(1 for _ in members(path))}
-    with opened(path) as stream:
-        return digests(stream)
 
 
 class Status(NamedTuple):
@@ -151,8 +145,7 @@ def check(name: str, fresh: bool = True) -> Status:
     try:
         located = locate(name)
         for file, path in zip(dataset.files, located, strict=True):
-            known = measure(file, path) if fresh else cached("measured", [path], partial(_measured, file, path)).facts
-            verify(file, path, known)
+            verify(file, path, known=None if fresh else _remembered(file, path))
     except MissingData as missing:
         return Status(name, "absent", str(missing))
     except LabError as error:
@@ -162,147 +155,177 @@ def check(name: str, fresh: bool = True) -> Status:
     return Status(name, "present", f"{located[0].parent}: {how}")
 
 
+def _remembered(file: File, path: Path) -> Mapping[str, Any]:
+    """What was measured of a file, until it changes."""
+    return cached("measured", [path], lambda: Parsed({}, measure(file, path))).facts
+
+
 def status() -> list[Status]:
-    """The state of every data set; contents are hashed once and remembered until a file changes."""
+    """The state of every data set."""
     return [check(name, fresh=False) for name in DATASETS]
-
-
-def _measured(file: File, path: Path) -> "Parsed":
-    return Parsed({}, measure(file, path))
 
 
 def combined(files: Iterable[bytes]) -> str:
     """One fingerprint of several contents, in their order."""
-    digest = hashlib.sha256()
+    digest = sha256()
     for data in files:
         digest.update(data)
     return digest.hexdigest()
 
 
-def digests(stream: IO[bytes]) -> dict[str, str | int]:
-    """`size` in bytes, `sha256` and `md5` of a stream, in pieces."""
-    size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
-    while piece := stream.read(CHUNK):
-        size += len(piece)
-        sha256.update(piece)
-        md5.update(piece)
-    return {"size": size, "sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
+def import_(name: str, path: Path) -> list[Path]:
+    """Take over a data set's files from a file, an archive (tar, zip) or a folder, all of those found there or none.
+
+    They are known by their names, or by their checksums, and stored unpacked.
+
+    Args:
+        name: Of the data set.
+        path: The file, archive or folder.
+
+    Returns:
+        Where they were put.
+
+    Raises:
+        UsageError: Nothing is found.
+        DamagedFile: One is not what was published.
+    """
+    dataset, path = get(name), path.expanduser()
+    if not (path.is_file() or path.is_dir()):
+        raise UsageError(f"{path} is no regular file" if path.exists() else f"there is nothing at {path}")
+    if not (placed := _take(path, dataset.files, alone=len(dataset.files) == 1)):
+        wanted = ", ".join(file.name for file in dataset.files)
+        raise UsageError(f"{path} holds none of the files of {dataset.title}: {wanted} (plain, .gz, .xz, .bz2 or .zip)")
+    return placed
+
+
+def _take(path: Path, files: Sequence[File], alone: bool) -> list[Path]:
+    """Store the files that are there; alone: a single file is the one that is wanted, whatever it is called."""
+    placed: dict[str, Path] = {}
+    with _saying_why(paths.data()), ExitStack() as verified:  # all of them take their places when it ends
+        for name, origin, data in _candidates(path, files, alone):
+            left = [file for file in files if file.path not in placed]
+            alike = [one for one in left if one.sha256 == sha256(data).hexdigest()]
+            whatever = left[:1] if alone and origin == str(path) else []
+            if file := next(iter((*_named(name, left), *alike, *whatever)), None):
+                verify(file, data, origin)
+                placed[file.path] = paths.data() / file.path
+                verified.enter_context(paths.atomic(placed[file.path])).write_bytes(data)
+    for file in files:
+        if target := placed.get(file.path):
+            for packing in PACKINGS[1:]:
+                (paths.data() / f"{file.path}{packing}").unlink(missing_ok=True)
+            if (first := find(file)) is not None and first != target:  # it hides the new one
+                verify(file, first)
+    return [placed[file.path] for file in files if file.path in placed]
+
+
+def _candidates(path: Path, files: Sequence[File], alone: bool) -> Iterator[tuple[str, str, bytes]]:
+    """What may be one of the files, by its name or size: its name, what a message calls it, and its content."""
+    sizes = [file.size for file in files if file.sha256]
+    largest = 2 * max(file.size or LARGEST for file in files)  # of a member, which is read into memory
+
+    def wanted(name: str, size: int) -> bool:
+        found = size in sizes or bool(_named(PurePosixPath(name).name, files))
+        if found and size > largest and not path.is_dir():
+            raise DamagedFile(f"{name} in {path} is far larger ({size:,} bytes) than any file that was published")
+        return found
+
+    def unreadable(error: OSError) -> None:
+        raise LabError(f"{error.filename} cannot be read: {paths.reason(error)}") from error
+
+    if path.is_dir():
+        for folder, folders, names in os.walk(path, onerror=unreadable):
+            folders.sort()
+            for one in (Path(folder, name) for name in sorted(names)):
+                if one.is_file() and wanted(one.name, one.stat().st_size):
+                    yield one.name, str(one), read(one)
+    elif not _named(path.name, files) and (tarfile.is_tarfile(path) or zipfile.is_zipfile(path)):
+        for name, data in members(path, wanted):
+            origin = f"{name} in {path}"
+            yield PurePosixPath(name).name, origin, read(data, origin)
+    elif alone or _named(path.name, files) or path.stat().st_size in sizes:
+        yield path.name, str(path), read(path)
+
+
+def _named(name: str, files: Sequence[File]) -> list[File]:
+    """The files of this name, whatever they are packed in, and whether its parts are set off by a dot or a hyphen."""
+
+    def plain(name: str) -> str:
+        return re.sub(r"[^a-z0-9]", "", name.lower())
+
+    packed = {plain(name.lower().removesuffix(packing)) for packing in PACKINGS}
+    return [file for file in files if plain(file.name) in packed]
 
 
 @contextmanager
-def opened(source: Path | bytes, origin: str = "") -> Iterator[IO[bytes]]:
-    """The unpacked bytes of a file, or of a content that a message calls `origin`; packed as its first bytes say.
-
-    LabError: it cannot be read. DamagedFile: it is truncated, or a zip of more than one file.
-    """
-    origin = origin or str(source)
+def _saying_why(target: Path) -> Iterator[None]:
+    """Turn a failed write to `target` into one sentence."""
     try:
-        file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+        yield
     except OSError as error:
-        raise LabError(f"{origin} cannot be read: {paths.reason(error)}") from error
-    try:
-        with file:
-            head = file.read(8)
-            file.seek(0)
-            if refused := [what for magic, what in REFUSED.items() if head.startswith(magic)]:
-                raise LabError(f"{origin} {refused[0]}")
-            if head.startswith(b"PK\x03\x04"):
-                with zipfile.ZipFile(file) as archive:
-                    inside = [one for one in archive.infolist() if not one.is_dir() and not _leftover(one.filename)]
-                    if len(inside) != 1:
-                        raise DamagedFile(f"{origin} holds {len(inside)} files where exactly one was expected")
-                    with archive.open(inside[0]) as stream:
-                        yield stream
-            else:
-                unpack = next((PACKED[magic] for magic in PACKED if head.startswith(magic)), None)
-                with unpack(file, "rb") if unpack else file as stream:
-                    yield stream
-    except (EOFError, OSError, lzma.LZMAError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
-        if isinstance(error, LabError) or (isinstance(error, OSError) and error.errno):  # of who reads, or writes
+        if isinstance(error, LabError) or error.errno is None:
             raise
-        raise DamagedFile(f"{origin} is truncated, damaged or encrypted ({error}); get it again") from error
-
-
-def read(source: Path | bytes, origin: str = "", length: int | None = None) -> bytes:
-    """The first `length` bytes of what `opened` gives, or all. DamagedFile: far more than it is packed in."""
-    origin = origin or str(source)
-    packed = len(source) if isinstance(source, bytes) else source.stat().st_size
-    whole = io.BytesIO()
-    with opened(source, origin) as stream:
-        if length is not None:
-            return stream.read(length)
-        while piece := stream.read(CHUNK):
-            whole.write(piece)
-            if whole.tell() > max(SWOLLEN, RATIO * packed):
-                raise DamagedFile(f"{origin} unpacks to more than {RATIO} times its size, as no data do")
-    return whole.getvalue()
-
-
-def members(path: Path, wanted: Callable[[str, int], object] = lambda name, size: True) -> Iterator[tuple[str, bytes]]:
-    """Name and content of the files in a zip or tar archive that are `wanted(name, size)`.
-
-    Links are left out, and nothing is extracted to disk. DamagedFile: it is no archive, or a truncated one.
-    """
-    try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                for entry in archive.infolist():
-                    plain = not entry.is_dir() and not stat.S_ISLNK(entry.external_attr >> 16)
-                    if plain and not _leftover(entry.filename) and wanted(entry.filename, entry.file_size):
-                        yield entry.filename, archive.read(entry)
-        else:
-            with opened(path) as file, tarfile.open(fileobj=file, mode="r|") as tar:
-                for member in tar:
-                    if member.isfile() and not _leftover(member.name) and wanted(member.name, member.size):
-                        yield member.name, tar.extractfile(member).read()  # type: ignore[union-attr]  # it is a file
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
-        raise DamagedFile(f"{path} is no archive, or a truncated or encrypted one ({error}); get it again") from error
-
-
-def _leftover(name: str) -> bool:
-    """Whether macOS put it into an archive beside each file."""
-    parts = PurePosixPath(name).parts
-    return "__MACOSX" in parts or not parts or parts[-1].startswith("._") or parts[-1] == ".DS_Store"
-
-
-class Parsed(NamedTuple):
-    """Named arrays (memory-mapped when they come from the cache) and facts about them that JSON can hold."""
-
-    arrays: Mapping[str, np.ndarray]
-    facts: Mapping[str, Any]
-
-
-def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed], /, **settings: object) -> Parsed:
-    """What `build` returns, from the cache where sources (path, size, every time of change) and settings agree.
-
-    An entry is a folder of arrays and a manifest, which is written last.
-    """
-    known = ("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")  # a ctime, unlike an mtime, cannot be set back
-    stats = [[str(path.resolve()), *(getattr(path.stat(), name) for name in known)] for path in sources]
-    text = json.dumps([FORMAT, stats, settings], sort_keys=True)
-    entry = paths.cache() / f"{entry_name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    if (found := _load(entry)) is not None:
-        return found
-    parsed = build()
-    manifest = {"arrays": list(parsed.arrays), "facts": dict(parsed.facts)}
-    try:
-        for name, array in parsed.arrays.items():
-            with paths.atomic(entry / f"{name}.npy") as partial, partial.open("wb") as file:
-                np.save(file, array, allow_pickle=False)
-        with paths.atomic(entry / "manifest.json") as partial:
-            partial.write_text(json.dumps(manifest, ensure_ascii=False, indent=1), "utf-8")
-    except OSError as error:
         raise LabError(
-            f"the cache {entry.parent} cannot be written ({error.strerror}); name another folder in NLSTM_LAB_CACHE"
+            f"{target} cannot be written ({paths.reason(error)}); nothing there was changed; NLSTM_LAB_ROOT can name "
+            "another folder"
         ) from error
-    return _load(entry) or parsed
 
 
-def _load(entry: Path) -> Parsed | None:
-    """The entry, or None where there is none or a damaged one."""
+def fetch(name: str, progress: bool = True) -> list[Path]:
+    """Download what a data set lacks on this machine; what was there stays until a verified file replaces it.
+
+    Args:
+        name: Of the data set.
+        progress: Show a progress bar.
+
+    Returns:
+        The files that were put in place.
+
+    Raises:
+        UsageError: The set may not be downloaded; the message says how it is had.
+        LabError: No mirror has it, and the message says what each answered; or the disk is full.
+    """
+    dataset, folder = get(name), paths.data()
+    if not all(file.urls for file in dataset.files):
+        raise UsageError(
+            f"{dataset.title} cannot be fetched: it is {dataset.how}, with `nlstm-lab data import {name} PATH`"
+        )
+    with _saying_why(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as aside:
+            return [_fetch(dataset, file, Path(aside), progress) for file in dataset.files if not _sound(file)]
+
+
+def _sound(file: File) -> bool:
     try:
-        manifest = json.loads((entry / "manifest.json").read_text(encoding="utf-8"))
-        arrays = {name: np.load(entry / f"{name}.npy", mmap_mode="r") for name in manifest["arrays"]}
-        return Parsed(arrays, manifest["facts"])
-    except (OSError, ValueError, KeyError, TypeError, EOFError):
-        return None
+        if (path := find(file)) is not None:
+            verify(file, path)
+        return path is not None
+    except DamagedFile:
+        return False
+
+
+def _fetch(dataset: Dataset, file: File, folder: Path, progress: bool) -> Path:
+    """The file from the first mirror that has it as it was published; an archive is downloaded once."""
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel("WARNING")  # it would announce each file
+    downloader = pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT, chunk_size=1 << 16)
+    failures = {}
+    for url in (*file.urls, *file.urls):  # each once more when all have failed: a connection may have been cut
+        address, _ = urldefrag(url)
+        download = folder / Path(urlparse(address).path).name
+        try:
+            pooch.retrieve(address, known_hash=None, fname=download.name, path=folder, downloader=downloader)
+            if placed := _take(download, [file], alone=True):
+                return placed[0]
+            raise DamagedFile(f"what came holds no {file.name}")
+        except (requests.RequestException, DamagedFile) as error:
+            download.unlink(missing_ok=True)
+            told = isinstance(error, requests.HTTPError | DamagedFile)
+            failures[address] = str(error).replace(str(download), "what came") if told else type(error).__name__
+    raise LabError(
+        f"no mirror had {file.name} of {dataset.title} ({'; '.join(f'{one}: {why}' for one, why in failures.items())});"
+        f" behind a firewall download it elsewhere and take it over with `nlstm-lab data import {dataset.name} PATH`"
+    )

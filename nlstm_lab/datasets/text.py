@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import sha256
 from string import ascii_lowercase
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from nlstm_lab.datasets.base import (
     SHUFFLED,
@@ -20,14 +18,12 @@ from nlstm_lab.datasets.base import (
     Split,
     Symbols,
     Vocabulary,
-    log_shares,
 )
 from nlstm_lab.datasets.corpora import Corpus, LineEnds, TextSource, names, open_corpus
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import check
 
 EVALUATION_STREAMS = 32  # parallel pieces in which a split is read with the state carried
-COUNTED = 1 << 24  # symbols that are counted at a time
 WITHIN, WORD, PHRASE = 0, 1, 2  # what begins at a character of the language whose boundaries are known
 
 
@@ -85,20 +81,6 @@ class TextTask(ColdTask):
         self.input = self.output = Symbols(len(corpus.vocabulary))
         if evaluation == "streams":
             self.updates_per_epoch = -(-_stream_length(corpus.ends[0], batch_size) // length)
-
-    @cached_property
-    def log_frequencies(self) -> Tensor:
-        """[symbols]; a symbol that is never a target counts as seen once, so that every logarithm is finite."""
-        codes = self.corpus.splits["train"]
-        counts = np.zeros(self.output.size, np.int64)
-        if self.evaluation == "blocks":
-            table = cut(codes, self.length)
-            codes, counts = table.reshape(-1), counts - np.bincount(table[:, 0], minlength=len(counts))
-        else:
-            codes = codes[1:]
-        for start in range(0, len(codes), COUNTED):
-            counts += np.bincount(codes[start : start + COUNTED], minlength=len(counts))
-        return log_shares(counts)
 
     def train(self, generator: torch.Generator) -> Iterator[Batch]:
         if self.evaluation == "blocks":

@@ -4,15 +4,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from nlstm_lab.datasets.base import Batch, ColdTask, Ordered, Split, Symbols, Vocabulary, log_shares, split_90_5_5
+from nlstm_lab.datasets.base import Batch, ColdTask, Ordered, Split, Symbols, Vocabulary, split_90_5_5
 from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, names, open_corpus
-from nlstm_lab.datasets.registry import Parsed, cached
+from nlstm_lab.datasets.files import Parsed, cached
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import check
 
@@ -20,7 +18,6 @@ SEED = 450849059  # of the article's code, for its split
 ALPHABET = " abcdefghijklmnopqrstuvwxyz"
 PADDING, UNKNOWN = "\0", "\N{REPLACEMENT CHARACTER}"
 SPACE = 0  # in the flat text; the tasks put their special symbols before it
-COUNTED = 4096  # sequences that are counted at a time
 PIECE = 1 << 20  # words that are cut out at a time
 RANKED = 2**16 - 1  # most frequent words that have a code of their own
 
@@ -103,13 +100,6 @@ class PackedTask(ColdTask, ABC):
         self.vocabulary = Vocabulary((*self.special, *ALPHABET))
         self.input = Symbols(len(self.vocabulary), padded=True)
         self.output = Symbols(self.input.size)
-
-    @cached_property
-    def log_frequencies(self) -> Tensor:
-        counts = np.zeros(self.output.size, np.int64)
-        for batch in self.read("train", np.sort(self.rows["train"]), COUNTED):
-            counts += np.bincount(batch.targets[batch.mask].numpy(), minlength=len(counts))
-        return log_shares(counts)
 
     def batch(self, rows: np.ndarray) -> Batch:
         firsts, sizes = self.firsts[rows], self.sizes[rows]

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from nlstm_lab.datasets.registry import Parsed, cached
+from nlstm_lab.datasets.files import Parsed, cached
 from nlstm_lab.errors import LabError
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from nlstm_lab import experiments
-from nlstm_lab.datasets import Excerpt, corpora, registry
+from nlstm_lab.datasets import Excerpt, corpora, files
 from nlstm_lab.datasets.corpora import UNSEEN, TextSource, open_corpus
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.errors import DamagedFile, LabError, MissingData, UsageError
@@ -149,7 +149,7 @@ WIDE = "The cat sat on the mat. " * 99
         ("春夏秋冬".encode("gb18030") * 99, "utf-8", r"gb18030 \(Chinese\)"),
         (b"\x89PNG\r\n\x1a\n\0\0" * 99, "utf-8", "no text: it holds the byte 0x00"),
         (tarred(WIDE.encode()), "utf-8", "is a tar archive"),
-        (gzip.compress(b"a" * (registry.SWOLLEN + 1)), "utf-8", "unpacks to more than 100 times"),
+        (gzip.compress(b"a" * (files.SWOLLEN + 1)), "utf-8", "unpacks to more than 100 times"),
         (bz2.compress(WIDE.encode())[:-9], "utf-8", "truncated"),
     ],
 )

@@ -69,7 +69,7 @@ def test_the_real_files_are_what_was_published():
 def test_training_needs_no_pooch_and_listing_needs_no_torch():
     lines = (
         "import sys; sys.modules['pooch'] = sys.modules['requests'] = None",
-        "from nlstm_lab.datasets import registry, storing",
+        "from nlstm_lab.datasets import registry",
         "assert 'torch' not in sys.modules",
         "from nlstm_lab.datasets import text",
     )

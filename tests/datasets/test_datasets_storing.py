@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.storing import import_
+from nlstm_lab.datasets.registry import import_
 from nlstm_lab.errors import DamagedFile, LabError, UsageError
 
 POEMS = [b"train", b"valid", b"test"]

@@ -1,0 +1,209 @@
+"""The bytes of files and archives, however they are packed; texts from bytes; a cache of what was parsed."""
+
+import bz2
+import codecs
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from nlstm_lab import paths
+from nlstm_lab.errors import DamagedFile, LabError, UsageError
+
+PACKINGS = ("", ".gz", ".xz", ".zip", ".bz2")
+PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open, b"BZh": bz2.open}  # by the first bytes
+REFUSED = {
+    b"\x28\xb5\x2f\xfd": "is packed by zstd: unpack it first (unzstd)",
+    b"7z\xbc\xaf\x27\x1c": "is packed by 7-Zip: unpack it first",
+    b"Rar!\x1a\x07": "is packed by RAR: unpack it first",
+    b"%PDF-": "is a PDF: save its text first (pdftotext)",
+}
+CHUNK = 1 << 22
+SWOLLEN, RATIO = 1 << 26, 100  # bytes, and times its packed size, up to which a file may unpack to
+MARKS = {  # UTF-32-LE first: it begins as UTF-16-LE does
+    **{codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"},
+    **{codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8: "utf-8"},
+}
+OTHERS = "cp1252 (Western Europe), cp1251 (Russian), gb18030 (Chinese), shift_jis (Japanese) or utf-16-le"
+FORMAT = 1  # raised when what an entry of the cache holds changes
+
+
+@contextmanager
+def opened(source: Path | bytes, origin: str = "") -> Iterator[IO[bytes]]:
+    """The unpacked bytes of a file, or of a content that a message calls `origin`; packed as its first bytes say.
+
+    LabError: it cannot be read. DamagedFile: it is truncated, or a zip of more than one file.
+    """
+    origin = origin or str(source)
+    try:
+        file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+    except OSError as error:
+        raise LabError(f"{origin} cannot be read: {paths.reason(error)}") from error
+    try:
+        with file:
+            head = file.read(8)
+            file.seek(0)
+            if refused := [what for magic, what in REFUSED.items() if head.startswith(magic)]:
+                raise LabError(f"{origin} {refused[0]}")
+            if head.startswith(b"PK\x03\x04"):
+                with zipfile.ZipFile(file) as archive:
+                    inside = [one for one in archive.infolist() if not one.is_dir() and not _leftover(one.filename)]
+                    if len(inside) != 1:
+                        raise DamagedFile(f"{origin} holds {len(inside)} files where exactly one was expected")
+                    with archive.open(inside[0]) as stream:
+                        yield stream
+            else:
+                unpack = next((PACKED[magic] for magic in PACKED if head.startswith(magic)), None)
+                with unpack(file, "rb") if unpack else file as stream:
+                    yield stream
+    except (EOFError, OSError, lzma.LZMAError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+        if isinstance(error, LabError) or (isinstance(error, OSError) and error.errno):  # of who reads, or writes
+            raise
+        raise DamagedFile(f"{origin} is truncated, damaged or encrypted ({error}); get it again") from error
+
+
+def read(source: Path | bytes, origin: str = "", length: int | None = None) -> bytes:
+    """The first `length` bytes of what `opened` gives, or all. DamagedFile: far more than it is packed in."""
+    packed = len(source) if isinstance(source, bytes) else source.stat().st_size
+    whole = io.BytesIO()
+    with opened(source, origin) as stream:
+        if length is not None:
+            return stream.read(length)
+        while piece := stream.read(CHUNK):
+            whole.write(piece)
+            if whole.tell() > max(SWOLLEN, RATIO * packed):
+                raise DamagedFile(f"{origin or source!s} unpacks to more than {RATIO} times its size, as no data do")
+    return whole.getvalue()
+
+
+def members(
+    source: Path | bytes, wanted: Callable[[str, int], object] = lambda name, size: True, origin: str = ""
+) -> Iterator[tuple[str, bytes]]:
+    """Name and content of the files in a zip or tar archive that are `wanted(name, size)`.
+
+    Links are left out, and nothing is extracted to disk. DamagedFile: it is no archive, or a truncated one.
+    """
+    file: Any = io.BytesIO(source) if isinstance(source, bytes) else source
+    try:
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
+                for entry in archive.infolist():
+                    plain = not entry.is_dir() and not stat.S_ISLNK(entry.external_attr >> 16)
+                    if plain and not _leftover(entry.filename) and wanted(entry.filename, entry.file_size):
+                        yield entry.filename, archive.read(entry)
+        else:
+            with opened(source, origin) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as tar:
+                for member in tar:
+                    if member.isfile() and not _leftover(member.name) and wanted(member.name, member.size):
+                        yield member.name, tar.extractfile(member).read()  # type: ignore[union-attr]  # it is a file
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+        what = f"{origin or source!s} is no archive, or a truncated or encrypted one"
+        raise DamagedFile(f"{what} ({error}); get it again") from error
+
+
+def _leftover(name: str) -> bool:
+    """Whether macOS put it into an archive beside each file."""
+    parts = PurePosixPath(name).parts
+    return "__MACOSX" in parts or not parts or parts[-1].startswith("._") or parts[-1] == ".DS_Store"
+
+
+def decode(path: Path, encoding: str, length: int | None = None) -> str:
+    """The text of a file, or of its first `length` bytes. UsageError: which bytes are no such text."""
+    try:
+        "".encode(encoding)
+        decoder = codecs.getincrementaldecoder(encoding)()
+    except (LookupError, UnicodeError, ValueError):  # unknown, or (as base64) no encoding of texts
+        raise UsageError(f"there is no text encoding {encoding!r}") from None
+    data = read(path, length=None if length is None else length + 1)
+    whole = length is None or len(data) <= length  # or its last character may be half of one
+    data = data[:length]
+    named, marked = codecs.lookup(encoding).name, next((MARKS[mark] for mark in MARKS if data.startswith(mark)), None)
+    wide = None if marked else _without_mark(data)
+    if data[257:262] == b"ustar":
+        raise UsageError(f"{path} is a tar archive: unpack it, and name a text file of it")
+    if wide and named != wide:
+        raise UsageError(f"{path} is {wide[:6].upper()} without a byte order mark: name it with --encoding {wide}")
+    if named in ("utf-16", "utf-32") and not marked:
+        raise UsageError(f"{path} has no byte order mark: try --encoding {named}-le or {named}-be")
+    try:
+        text: str = decoder.decode(data, final=whole)
+    except UnicodeError as error:
+        place, reason = getattr(error, "start", 0), getattr(error, "reason", str(error))
+        if place and len(data) - place < 4 and reason in ("unexpected end of data", "truncated data"):
+            raise UsageError(
+                f"{path} ends within a character (byte {data[place]:#04x} at {place}): it was cut; take away its last "
+                f"{len(data) - place} byte(s), or get it whole"
+            ) from None
+        if marked or 0 not in data:
+            raise UsageError(
+                f"{path} is not {encoding} text (byte {data[place]:#04x} at {place}): name its own encoding, "
+                f"{f'--encoding {marked}' if marked else f'such as --encoding {OTHERS}'}"
+            ) from None
+        text = "\0"
+    if "\0" in text:
+        raise UsageError(f"{path} is no text: it holds the byte 0x00 (at {data.index(0)})")
+    return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+
+
+def _without_mark(data: bytes) -> str | None:
+    """Which UTF-16 or UTF-32 it is, by where its bytes are zero: half of them are in English, and more in UTF-32."""
+    size = min(len(data), CHUNK) // 4
+    first, second, third, fourth = (data[k : 4 * size : 4].count(0) / max(size, 1) for k in range(4))
+    if min(third, fourth) > 0.9 or min(first, second) > 0.9:
+        return "utf-32-le" if first < 0.1 else "utf-32-be" if fourth < 0.1 else None
+    even, odd = (first + third) / 2, (second + fourth) / 2
+    return "utf-16-le" if odd > 0.4 and even < 0.1 else "utf-16-be" if even > 0.4 and odd < 0.1 else None
+
+
+class Parsed(NamedTuple):
+    """Named arrays (memory-mapped when they come from the cache) and facts about them that JSON can hold."""
+
+    arrays: Mapping[str, np.ndarray]
+    facts: Mapping[str, Any]
+
+
+def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed], /, **settings: object) -> Parsed:
+    """What `build` returns, from the cache where sources (path, size, every time of change) and settings agree.
+
+    An entry is a folder of arrays and a manifest, which is written last.
+    """
+    known = ("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")  # a ctime, unlike an mtime, cannot be set back
+    stats = [[str(path.resolve()), *(getattr(path.stat(), name) for name in known)] for path in sources]
+    text = json.dumps([FORMAT, stats, settings], sort_keys=True)
+    entry = paths.cache() / f"{entry_name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    if (found := _load(entry)) is not None:
+        return found
+    parsed = build()
+    manifest = json.dumps({"arrays": list(parsed.arrays), "facts": parsed.facts}, ensure_ascii=False, indent=1)
+    try:
+        for name, array in parsed.arrays.items():
+            with paths.atomic(entry / f"{name}.npy") as partial, partial.open("wb") as file:
+                np.save(file, array, allow_pickle=False)
+        with paths.atomic(entry / "manifest.json") as partial:
+            partial.write_text(manifest, "utf-8")
+    except OSError as error:
+        raise LabError(
+            f"the cache {entry.parent} cannot be written ({error.strerror}); name another folder in NLSTM_LAB_CACHE"
+        ) from error
+    return _load(entry) or parsed
+
+
+def _load(entry: Path) -> Parsed | None:
+    """The entry, or None where there is none or a damaged one."""
+    try:
+        manifest = json.loads((entry / "manifest.json").read_text(encoding="utf-8"))
+        arrays = {name: np.load(entry / f"{name}.npy", mmap_mode="r") for name in manifest["arrays"]}
+        return Parsed(arrays, manifest["facts"])
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
+        return None
