@@ -1,6 +1,4 @@
 from .attributing import attribution as attribution
-from .baselines import shuffled as shuffled
-from .baselines import untrained as untrained
 from .boundary_scores import boundary_information as boundary_information
 from .boundary_scores import flush_effects as flush_effects
 from .boundary_scores import length_counts as length_counts
@@ -8,8 +6,6 @@ from .boundary_scores import segment_scores as segment_scores
 from .boundary_scores import surprisal_since_flush as surprisal_since_flush
 from .boundary_scores import update_costs as update_costs
 from .boundary_scores import word_alignment as word_alignment
-from .completion import Completer as Completer
-from .completion import continued as continued
 from .death import first_updates as first_updates
 from .decoding import cell_cuts as cell_cuts
 from .decoding import contents as contents
@@ -23,9 +19,6 @@ from .edits import put as put
 from .edits import scale as scale
 from .edits import zero as zero
 from .forgetting import retention as retention
-from .handwriting import pen as pen
-from .handwriting import write as write
-from .handwriting import written as written
 from .input_gradients import connectivity as connectivity
 from .interventions import ablations as ablations
 from .interventions import intervene as intervene
@@ -45,6 +38,8 @@ from .seeds import gather as gather
 from .seeds import intervals as intervals
 from .seeds import measured_claims as measured_claims
 from .seeds import record_claims as record_claims
+from .seeds import shuffled as shuffled
+from .seeds import untrained as untrained
 from .segmentation import boundaries as boundaries
 from .slowness import gates_and_persistence as gates_and_persistence
 from .slowness import medians as medians
@@ -58,5 +53,10 @@ from .texts import mapped as mapped
 from .tracing import trace as trace
 from .unit_statistics import passages as passages
 from .unit_statistics import units as units
+from .words import Completer as Completer
 from .words import context_accuracy as context_accuracy
 from .words import repetition as repetition
+from .writing import continued as continued
+from .writing import pen as pen
+from .writing import write as write
+from .writing import written as written

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from string import punctuation
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,20 +40,14 @@ MOMENTS, DISTANCE = 60, 20  # at which a FLUSH is turned, and predictions after 
 KINDS = {"withheld": 1.0, "forced": 0.0}  # what z was before it was turned
 
 
-class Agreement(NamedTuple):
-    """NaN where nothing was found (precision) or nothing is true (recall)."""
-
-    precision: float
-    recall: float
-    f1: float
-
-
-def agreement(predicted: Sequence[Flags], true: Sequence[Flags], within: Window = (0, 0)) -> Agreement:
-    """How well boundaries meet the true ones of the same texts, each matched with one at most."""
+def agreement(predicted: Sequence[Flags], true: Sequence[Flags], within: Window = (0, 0)) -> tuple[float, float, float]:
+    """Precision, recall and F1 of boundaries against the true ones of the same texts, each matched with one at most;
+    NaN where nothing was found, or nothing is true."""
     hits = sum(matched(mine, theirs, within) for mine, theirs in zip(predicted, true, strict=True))
     fired, there = (int(sum(flags.sum() for flags in many)) for many in (predicted, true))
-    precision, recall = hits / fired if fired else math.nan, hits / there if there else math.nan
-    return Agreement(precision, recall, 2 * hits / (fired + there) if fired + there else math.nan)
+    parts = ((hits, fired), (hits, there), (2 * hits, fired + there))
+    precision, recall, f1 = (part / whole if whole else math.nan for part, whole in parts)
+    return precision, recall, f1
 
 
 def matched(predicted: Flags, true: Flags, within: Window = (0, 0)) -> int:
@@ -105,20 +99,19 @@ def _detecting(readings: Readings) -> list[int]:  # all layers but the top one
     return readings[0]["layer"].values[:-1].tolist()  # type: ignore[no-any-return]
 
 
-def rivals(
-    fired: Sequence[Flags], surprise: Sequence[NDArray[np.floating[Any]]], seed: int = 0
-) -> dict[str, list[list[Flags]]]:
+def rivals(fired: Sequence[Flags], surprise: Sequence[NDArray[Any]], seed: int = 0) -> dict[str, list[list[Flags]]]:
     """Detectors that fire as often as the network's: at random, periodically, and where least was expected."""
     generator = np.random.default_rng(seed)
     random = [[generator.permutation(flags) for flags in fired] for _ in range(DRAWS)]
     periodic = [[_periodic(flags, generator.random()) for flags in fired] for _ in range(DRAWS)]
+    knowing_nothing = {"random": random, "periodic": periodic}
     if all(np.isnan(one).all() for one in surprise):
-        return {"random": random, "periodic": periodic}
+        return knowing_nothing
     bits = np.concatenate([np.nan_to_num(one, nan=-np.inf) for one in surprise])
     chosen = np.zeros(len(bits), bool)
     chosen[np.argsort(-bits, kind="stable")[: int(sum(flags.sum() for flags in fired))]] = True
     ends = np.cumsum([len(one) for one in surprise])[:-1]
-    return {"random": random, "periodic": periodic, "surprise": [np.split(chosen, ends)]}
+    return knowing_nothing | {"surprise": [np.split(chosen, ends)]}
 
 
 def _periodic(flags: Flags, phase: float) -> Flags:
@@ -140,7 +133,7 @@ def judged(readings: Readings, truths: Truths, windows: Mapping[str, Window] = W
                 scores = np.array([agreement(one, true, within) for one in drawn]).mean(0)
                 about = {"layer": layer, "truth": truth, "within": window, "detector": detector}
                 shares = {"rate": np.concatenate(drawn[0]).mean(), "base": np.concatenate(true).mean()}
-                rows.append(about | shares | dict(zip(Agreement._fields, scores, strict=True)))
+                rows.append(about | shares | dict(zip(("precision", "recall", "f1"), scores, strict=True)))
     return pd.DataFrame(rows)
 
 
@@ -150,22 +143,6 @@ def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
     apart = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
     there = joint > 0
     return float((joint[there] * np.log2(joint[there] / apart[there])).sum())
-
-
-def information(readings: Readings, truths: Truths, seed: int = 0) -> pd.DataFrame:
-    """The bits a step that z of every layer with a detector and a truth share, one row a layer and truth; beside them
-    what the same boundaries in another order share, what the current symbol does, and the truth's own entropy."""
-    generator, rows = np.random.default_rng(seed), []
-    symbols = np.concatenate([reading["symbol"].values for reading in readings])
-    for layer in _detecting(readings):
-        z = np.concatenate([fires(reading, layer) for reading in readings])
-        for name in truths[0]:
-            true = np.concatenate([of_text[name] for of_text in truths])
-            row = {"layer": layer, "truth": name, "bits": mutual_information(z, true)}
-            row["shuffled"] = mutual_information(generator.permutation(z), true)
-            row["symbol"], row["entropy"] = mutual_information(symbols, true), mutual_information(true, true)
-            rows.append(row | {"rate": z.mean(), "base": true.mean()})
-    return pd.DataFrame(rows)
 
 
 def beyond_symbol(readings: Readings, truth: Sequence[Flags], seed: int = 0) -> tuple[float, float]:
@@ -182,38 +159,9 @@ def beyond_symbol(readings: Readings, truth: Sequence[Flags], seed: int = 0) -> 
     return given, by_chance
 
 
-def lengths(readings: Readings, truths: Truths) -> pd.DataFrame:
-    """How long whole segments are: one row a series ("layer 1", or a truth's name) and length, with their `count`."""
-    named = {f"layer {layer}": [fires(reading, layer) for reading in readings] for layer in _detecting(readings)}
-    named |= {name: [of_text[name] for of_text in truths] for name in truths[0]}
-    rows: list[tuple[str, int, int]] = []
-    for series, texts in named.items():
-        found = np.unique(np.concatenate([np.diff(np.flatnonzero(flags)) for flags in texts]), return_counts=True)
-        rows += [(series, int(length), int(count)) for length, count in zip(*found, strict=True)]
-    return pd.DataFrame(rows, columns=["series", "length", "count"])
-
-
-def since_flush(readings: Readings) -> pd.DataFrame:
-    """The surprise of what comes next against the steps since a layer's last FLUSH: layer, since, bits, count."""
-    frames = []
-    for layer, one in product(_detecting(readings), readings):
-        flushed = one["operation"].sel(layer=layer).values == OPERATIONS.index("FLUSH")
-        steps = np.arange(len(flushed))
-        last = np.maximum.accumulate(np.where(flushed, steps, -1))
-        since = np.where(last < 0, -1, steps - last)[:-1]
-        frames.append(pd.DataFrame({"layer": layer, "since": since, "bits": one["surprise"].values[1:]}))
-    table = pd.concat(frames).query("0 <= since <= @LONGEST")
-    return table.groupby(["layer", "since"])["bits"].agg(bits="mean", count="size").reset_index()
-
-
 @recorded("boundary_scores", by=["seed"], piece=PIECE)
 def segment_scores(model: Network, text: Excerpt | KnownText | Lines, seed: int = 0) -> pd.DataFrame:
-    """Judge boundaries by what a text ends, or by the pen's being lifted, beside detectors that know nothing.
-
-    Returns:
-        One row a layer, truth, window (`within`) and detector: rate and base (boundaries and true ones a step),
-        precision, recall and f1.
-    """
+    """Judge boundaries by what ends in a text, or by the lifted pen, beside detectors that know nothing: `judged`."""
     return judged(*_readings(model, text), seed=seed)
 
 
@@ -225,7 +173,17 @@ def boundary_information(model: Network, text: Excerpt | KnownText, seed: int = 
         One row a layer and truth: bits; beside them what the same boundaries `shuffled` share, what the current
         `symbol` does, and the truth's own `entropy`; rate and base.
     """
-    return information(*_readings(model, text)[:2], seed)
+    (readings, truths, _), generator, table = _readings(model, text), np.random.default_rng(seed), []
+    symbols = np.concatenate([reading["symbol"].values for reading in readings])
+    for layer in _detecting(readings):
+        z = np.concatenate([fires(reading, layer) for reading in readings])
+        for name in truths[0]:
+            true = np.concatenate([of_text[name] for of_text in truths])
+            row = {"layer": layer, "truth": name, "bits": mutual_information(z, true)}
+            row["shuffled"] = mutual_information(generator.permutation(z), true)
+            row["symbol"], row["entropy"] = mutual_information(symbols, true), mutual_information(true, true)
+            table.append(row | {"rate": z.mean(), "base": true.mean()})
+    return pd.DataFrame(table)
 
 
 @recorded("word_alignment", by=["seed"], piece=PIECE)
@@ -266,25 +224,41 @@ def update_costs(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
 
 @recorded("segment_lengths", piece=PIECE)
 def length_counts(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
-    """Count how long segments are, beside those that the truths make: series, length, count."""
-    return lengths(*_readings(model, text)[:2])
+    """Count how long whole segments are: series ("layer 1", or a truth's name), length, count."""
+    readings, truths, _ = _readings(model, text)
+    named = {f"layer {layer}": [fires(reading, layer) for reading in readings] for layer in _detecting(readings)}
+    named |= {name: [of_text[name] for of_text in truths] for name in truths[0]}
+    table: list[tuple[str, int, int]] = []
+    for series, texts in named.items():
+        found = np.unique(np.concatenate([np.diff(np.flatnonzero(flags)) for flags in texts]), return_counts=True)
+        table += [(series, int(length), int(count)) for length, count in zip(*found, strict=True)]
+    return pd.DataFrame(table, columns=["series", "length", "count"])
 
 
 @recorded("since_flush", piece=PIECE)
 def surprisal_since_flush(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
     """Measure the surprisal of what comes next against the steps since a FLUSH: layer, since, bits, count."""
-    return since_flush(_readings(model, text)[0])
+    readings, frames = _readings(model, text)[0], []
+    for layer, one in product(_detecting(readings), readings):
+        flushed = one["operation"].sel(layer=layer).values == OPERATIONS.index("FLUSH")
+        steps = np.arange(len(flushed))
+        last = np.maximum.accumulate(np.where(flushed, steps, -1))
+        since = np.where(last < 0, -1, steps - last)[:-1]
+        frames.append(pd.DataFrame({"layer": layer, "since": since, "bits": one["surprise"].values[1:]}))
+    table = pd.concat(frames).query("0 <= since <= @LONGEST")
+    return table.groupby(["layer", "since"])["bits"].agg(bits="mean", count="size").reset_index()
 
 
-def _readings(model: Network, text: Excerpt | KnownText | Lines) -> tuple[Readings, Truths, Mapping[str, Window]]:
+Read = tuple[Readings, Truths, Mapping[str, Window]]
+
+
+def _readings(model: Network, text: Excerpt | KnownText | Lines) -> Read:
     """Pieces of a text, or lines, as the network reads them, their truths, and the windows to judge within."""
     return _read_once(model, digest(model), text)
 
 
 @lru_cache(maxsize=16)  # every measurement of a network, with its weights as they are now, reads the same
-def _read_once(
-    model: Network, weights: str, place: Excerpt | KnownText | Lines
-) -> tuple[Readings, Truths, Mapping[str, Window]]:
+def _read_once(model: Network, weights: str, place: Excerpt | KnownText | Lines) -> Read:
     if isinstance(place, Lines):
         lines = place.read()
         truths = [{"pen-ups": line[:, 2].numpy() > 0} for line in lines]
@@ -313,35 +287,32 @@ def flush_effects(
         (equation 2), and nothing comes down (equation 6); forced, z was 0 and is made 1.
 
     Raises:
-        UsageError: The network's boundaries are not decided by a step function, it does not predict the symbols that it
-            reads, there is no moment or distance, or the text is too short for the distance.
+        UsageError: No step function decides on boundaries, the network does not predict the symbols that it reads, or
+            the text is too short.
     """
-    if moments < 1 or distance < 1:
-        raise UsageError(f"moments and distance must be positive, not {moments} and {distance}")
     text = read(text)
     data = boundaries(model, text)
     if data.attrs["boundary"] != "step":
         raise UsageError(f"a step function must decide on a withheld FLUSH; here it is {data.attrs['boundary']}")
     codes = encode_symbols(model, text)
-    if len(codes) < distance + 3:
-        raise UsageError(f"{distance} predictions after a FLUSH need a text of {distance + 3} characters at least")
+    if min(moments, distance) < 1 or len(codes) < distance + 3:
+        raise UsageError(f"moments and distance must be positive, and the text of {distance + 3} characters or more")
     frames = []
     for layer, (kind, was) in product(data["layer"].values[:-1].tolist(), KINDS.items()):
         before = fires(data, layer)[: len(codes) - distance - 1]  # z_{t-1}, t - 1 = 0, 1, ...
         possible = np.flatnonzero(before == was) + 1
         chosen = possible[np.linspace(0, len(possible) - 1, min(moments, len(possible))).astype(int)].tolist()
         pieces = []
-        for k in range(0, len(chosen), ROWS):
+        for some in (chosen[k : k + ROWS] for k in range(0, len(chosen), ROWS)):
             with reading(model):
-                state = states_at(model, codes, chosen[k : k + ROWS])
-                other = rows(state, range(len(chosen[k : k + ROWS])))
+                state = states_at(model, codes, some)
+                other = rows(state, range(len(some)))
                 other[2][layer - 1] = 1 - other[2][layer - 1]
-                x, targets = continuations(codes, chosen[k : k + ROWS], distance)
+                x, targets = continuations(codes, some, distance)
                 pieces.append(effect(predictions(model, x, state), predictions(model, x, other), targets))
-        loss, turned, kl = (
-            np.concatenate(column, 1).mean(1) if pieces else np.full(distance, np.nan)
-            for column in (zip(*pieces, strict=True) if pieces else [()] * 3)
-        )
+        unknown = np.full((distance, 1), np.nan)
+        pieces = pieces or [(unknown, unknown, unknown)]
+        loss, turned, kl = (np.concatenate(column, 1).mean(1) for column in zip(*pieces, strict=True))
         columns = {"distance": range(distance), "kl": kl, "loss_increase": turned - loss}
         frames.append(pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), **columns}))
     return pd.concat(frames, ignore_index=True)

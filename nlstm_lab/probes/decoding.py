@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.baselines import untrained
 from nlstm_lab.probes.interventions import spread, unit_ablations
 from nlstm_lab.probes.reading import BURN_IN, names, seen, skipped
 from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.probes.seeds import untrained
 from nlstm_lab.probes.tracing import trace
 
 Array = NDArray[Any]
@@ -48,13 +48,11 @@ def labels(text: str) -> pd.DataFrame:
     """Label each character of a text by properties that a reader knows when it has been read.
 
     Returns:
-        One row a character:
-        - position_in_word: which letter of its word it is, from 1; 0 outside words;
-        - since_space: number of characters since the last white space, 0 on it;
-        - in_quotation: between two double quotation marks of a line (straight, or two accents or apostrophes in a row);
-        - in_bracket: after an opening bracket that no closing one has matched;
-        - word_class: of the last word that is complete: 'function' (a closed list), 'number' (it has a digit, or is the
-          N that stands for one), 'ing', 'ed', 'ly' by its ending, else 'other' (as before the first).
+        One row a character: position_in_word, which letter of its word it is, from 1, 0 outside words; since_space,
+        characters since the last white space, 0 on it; in_quotation, between two double quotation marks of a line
+        (straight, or two accents or apostrophes in a row); in_bracket, after an opening bracket that no closing one has
+        matched; word_class, of the last word that is complete: 'function' (a closed list), 'number' (it has a digit, or
+        is the N that stands for one), 'ing', 'ed', 'ly' by its ending, else 'other' (as before the first).
     """
     steps = np.arange(len(text))
     opened = np.cumsum([(character in OPENING) - (character in CLOSING) for character in text])
@@ -76,8 +74,7 @@ def labels(text: str) -> pd.DataFrame:
 def decode(trace: xr.Dataset, text: str, wanted: tuple[str, ...] = (*NUMBERS, *CLASSES)) -> pd.DataFrame:
     """Measure how well each property of the text is decoded from each memory, linearly.
 
-    The probe reads tanh c of all of a memory's cells, or a hidden state. It is fitted on the first part of the text and
-    judged on the last `HELD_OUT`.
+    A probe reads tanh c of all of a memory's cells, or a hidden state; it is judged on the last `HELD_OUT` of the text.
 
     Args:
         text: The text that was traced.
@@ -98,16 +95,14 @@ def decode(trace: xr.Dataset, text: str, wanted: tuple[str, ...] = (*NUMBERS, *C
     >>> scores.metric.tolist(), scores.memory.tolist()
     (['r_squared', 'r_squared', 'r_squared'], ['outer', 'inner', 'h'])
     """
-    if "symbol" in trace.coords and trace.symbol.dtype.kind not in "UO":
-        raise UsageError("the trace is of codes, not of characters: trace a network with a vocabulary")
-    if len(text) != trace.sizes["time"] or ("symbol" in trace.coords and "".join(trace.symbol.values) != text):
+    symbols = trace["symbol"].values.astype(str).tolist() if "symbol" in trace.coords else [*text]
+    if len(text) != trace.sizes["time"] or symbols != [*text]:
         raise UsageError("the text is not the one that was traced: its characters must be the trace's symbols")
     if unknown := set(wanted) - {*NUMBERS, *CLASSES}:
         raise UsageError(f"properties are {', '.join((*NUMBERS, *CLASSES))}, not {unknown.pop()!r}")
-    known, split = labels(text), int(len(text) * (1 - HELD_OUT))
+    known, split, rows = labels(text), int(len(text) * (1 - HELD_OUT)), []
     if split < 1:
         raise UsageError(f"a text of {len(text)} characters is too short: a probe is fitted on its first part")
-    rows = []
     for memory, states in seen(trace).items():
         x = _standardized(states.astype(np.float64), split)
         for name in wanted:
@@ -203,14 +198,13 @@ def _class(word: str) -> str:
 
 
 def contents(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int = 0) -> pd.DataFrame:
-    """Decode linearly what each memory, and each hidden state, holds of a text (`decode`).
+    """Decode linearly what each memory, and each hidden state, holds of a text.
 
     Returns:
-        The columns of `decode`, and `condition`: "trained", and "untrained" for the same network with its parameters
-        drawn anew from `seed`.
+        The columns of `decode`, and `condition`: "trained" or "untrained", its parameters drawn anew from `seed`.
     """
-    both = {"trained": True, "untrained": False}
-    frames = [_contents(model, text, yes, burn_in, seed).assign(condition=name) for name, yes in both.items()]
+    both = (("trained", True), ("untrained", False))
+    frames = [_contents(model, text, yes, burn_in, seed).assign(condition=name) for name, yes in both]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -229,8 +223,8 @@ def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
         text: What is read; a cell is given what it holds as far into the second half.
 
     Returns:
-        Columns memory, unit, `kl` and `loss_increase`: means over `MOMENTS` moments, spread evenly over the text's
-        first half, and as many predictions after each, in nats.
+        Columns memory, unit, `kl` and `loss_increase`: in nats, means over `MOMENTS` moments that are spread over the
+        text's first half, and as many predictions after each.
 
     Raises:
         UsageError: The text ends before a half has moments behind its start.

@@ -19,8 +19,8 @@ from tqdm.auto import tqdm
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import texts as wording
-from nlstm_lab.probes.completion import likeliest
 from nlstm_lab.probes.reading import evaluating
+from nlstm_lab.probes.words import likeliest
 
 Mode = Literal["l2", "gradient_x_input"]
 Read = tuple[Tensor, ...]  # what the unit is called with, [S, features] each, or [n, S, features] side by side

@@ -19,14 +19,16 @@ from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets import Sequences
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.baselines import untrained
 from nlstm_lab.probes.input_gradients import connectivity
 from nlstm_lab.probes.reading import encode, evaluating, reading
 from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.probes.seeds import untrained
 from nlstm_lab.statistics import bootstrap
 
 LAGS = 100  # characters back in a lag profile
 PLACES = 10  # positions of each text whose connectivity stands for all
+DISTANCE = 100  # characters that a gradient comes back
+SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 counts as
 KEYS = ["where", "quantity", "lag"]
 Array = NDArray[np.float64]
 
@@ -45,15 +47,8 @@ def positions(data: xr.Dataset) -> pd.DataFrame:
 
 
 def profile(data: xr.Dataset, lags: int = LAGS) -> Array:
-    """Take the share of each position's connectivity at lags 0 to `lags`.
-
-    Args:
-        data: `connectivity` of one text.
-        lags: Distances in characters.
-
-    Returns:
-        [positions, lags + 1], rows as in `positions`; NaN at lags that reach beyond the start of the text.
-    """
+    """The share of the connectivity at lags 0 to `lags` of each of `positions`, [positions, lags + 1]; NaN beyond the
+    start of the text."""
     kept, distance = np.isin(data["time"], positions(data)["time"]), _lags(data)
     values = np.abs(data["connectivity"].values)[kept]
     last = distance[kept, 0]  # the place in the window: the lag of its first character
@@ -73,17 +68,14 @@ def measure(data: xr.Dataset, lags: int = LAGS) -> pd.DataFrame:
     rows, shares = positions(data), profile(data, lags)
     start = (rows["known"] == 0).to_numpy()
     frames = []
-    for where, chosen in (("all", np.full(len(rows), True)), ("word start", start), ("within word", ~start)):
-        if not chosen.any():
-            continue
-        scalars = rows.loc[chosen, ["mean_lag", "share_in_word"]].mean()
-        some = np.isfinite(shares[chosen]).any(0)
-        frames.append(pd.DataFrame({"where": where, "quantity": scalars.index, "lag": np.nan, "value": scalars.values}))
-        along = {"lag": np.flatnonzero(some).astype(float), "value": np.nanmean(shares[chosen][:, some], axis=0)}
-        frames.append(pd.DataFrame({"where": where, "quantity": "share_at_lag", **along}))
-    if not frames:
-        raise UsageError("nothing can be measured: no position of the text has a target that the network predicts")
-    return pd.concat(frames, ignore_index=True)
+    for where, chosen in (("all", start | ~start), ("word start", start), ("within word", ~start)):
+        if chosen.any():
+            scalars = rows.loc[chosen, ["mean_lag", "share_in_word"]].mean().rename_axis("quantity")
+            along = np.flatnonzero(np.isfinite(shares[chosen]).any(0))
+            shown = {"lag": along.astype(float), "value": np.nanmean(shares[chosen][:, along], axis=0)}
+            frames.append(scalars.reset_index(name="value").assign(where=where, lag=np.nan))
+            frames.append(pd.DataFrame(shown).assign(where=where, quantity="share_at_lag"))
+    return pd.concat(frames, ignore_index=True)[[*KEYS, "value"]]
 
 
 @recorded("lags", by=["seed", "places"])
@@ -93,8 +85,7 @@ def connectivity_lags(
     """Measure how far the connectivity of the true word reaches, in its L2 norm.
 
     Args:
-        model: The network that reads.
-        texts: What it reads, each from a zero state; one without a word that it knows counts for nothing.
+        texts: What is read, each from a zero state; one without a word that the network knows counts for nothing.
         seed: Of the positions that are drawn.
         places: So many positions of each text stand for all.
         lags: Distances in characters.
@@ -106,9 +97,9 @@ def connectivity_lags(
     Raises:
         UsageError: Nothing can be measured.
     """
-    several, draw = read(texts), np.random.default_rng(seed)
-    at = [sorted(draw.permutation(len(text))[:places].tolist()) for text in several]
-    measured = [connectivity(model, text, at=chosen) for text, chosen in zip(several, at, strict=True)]
+    draw = np.random.default_rng(seed)
+    some = ((text, sorted(draw.permutation(len(text))[:places].tolist())) for text in read(texts))
+    measured = (connectivity(model, text, at=chosen) for text, chosen in some)
     frames = [measure(data, lags) for data in measured if len(positions(data))]
     if not frames:
         raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
@@ -116,10 +107,6 @@ def connectivity_lags(
     for key, group in pd.concat(frames).groupby(KEYS, dropna=False, sort=False):
         rows.append([*key, *bootstrap(group["value"], resamples=1000), len(group)])
     return pd.DataFrame(rows, columns=[*KEYS, "value", "low", "high", "texts"])
-
-
-DISTANCE = 100  # characters that a gradient comes back
-SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 counts as
 
 
 def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, seed: int = 0) -> pd.DataFrame:
@@ -138,20 +125,18 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, 
     x = inputs.double().repeat_interleave(projections, dim=1)
     caches = [Cache() for _ in unit.cells]
     with evaluating(unit), torch.enable_grad():
-        read = [step.requires_grad_() for step in x.unbind()]
-        output, _ = unit.run(torch.stack(read), [cell.initial_state(x.shape[1]) for cell in unit.cells], caches)
+        steps = [step.requires_grad_() for step in x.unbind()]
+        output, _ = unit.run(torch.stack(steps), [cell.initial_state(x.shape[1]) for cell in unit.cells], caches)
         directions = torch.randn(output[-1].shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-        nodes = [*read, *(h for cache in caches for h in cache.values["h"])]
+        nodes = [*steps, *(h for cache in caches for h in cache.values["h"])]
         gradients = torch.autograd.grad((output[-1] * directions.to(device)).sum(), nodes, materialize_grads=True)
     squares = torch.stack([gradient.square().sum(-1) for gradient in gradients])  # [layers and input x T, B x v]
-    norms = squares.view(len(caches) + 1, len(read), number, projections).mean(-1).sqrt().cpu().numpy()
+    norms = squares.view(len(caches) + 1, len(steps), number, projections).mean(-1).sqrt().cpu().numpy()
     values = np.log10(np.maximum(norms, SMALLEST))[:, ::-1]
-    index = pd.MultiIndex.from_product(
-        [["input", *(f"layer {k + 1}" for k in range(len(caches)))], range(len(read)), range(number)],
-        names=["where", "lag", "text"],
-    )
-    frame = pd.DataFrame({"value": values.ravel()}, index=index).reset_index()
-    return frame.assign(quantity="log10_gradient")[["text", "where", "quantity", "lag", "value"]]
+    where = ["input", *(f"layer {k + 1}" for k in range(len(caches)))]
+    index = pd.MultiIndex.from_product([where, range(len(steps)), range(number)], names=["where", "lag", "text"])
+    frame = index.to_frame(index=False).assign(quantity="log10_gradient", value=values.ravel())
+    return frame[["text", *KEYS, "value"]]
 
 
 def gradients(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -> pd.DataFrame:
@@ -161,9 +146,8 @@ def gradients(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -
         texts: Several texts, of which the first `DISTANCE` characters are read.
 
     Returns:
-        Columns where ("input", "layer 1", ...), quantity ("log10_gradient"), lag (the distance), and `value`, the mean
-        over texts of log10 of the norm; condition "trained", and "as initialized" for the same network with its
-        parameters drawn anew from `seed`.
+        Columns where ("input", "layer 1", ...), quantity ("log10_gradient"), lag (the distance), `value`, the mean over
+        texts of log10 of the norm, and condition: "trained", or "as initialized", its parameters drawn anew.
     """
     both = {"as initialized": False, "trained": True}
     frames = [_gradients(model, texts, trained, seed).assign(condition=name) for name, trained in both.items()]

@@ -1,14 +1,19 @@
-"""One measurement of many runs, what may be said of it over their seeds, and the claims that it decides.
+"""What a measurement is held against: other seeds, an untrained network, a shuffled text; and the claims it decides.
 
 What was measured of the documents' claims is one small committed table, `data/probes/claims.csv`.
 """
 
+import copy
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
+import torch
+from torch import nn
 
 from nlstm_lab import parameters, paths
 from nlstm_lab.errors import UsageError
@@ -24,17 +29,67 @@ NETWORK = RUN[:-1]  # with the seed: which network a row is of
 MADE_WITH = "made_with"  # the column of the parameters that a claim was measured with, as JSON
 
 
+def untrained(model: Network, seed: int = 0) -> Network:
+    """Copy `model` with every parameter drawn anew from `seed`, each part by its own `reset_parameters`.
+
+    Raises:
+        UsageError: A part has no `reset_parameters`, or a weight is still the trained one after it: one that is
+            computed (weight norm, pruning, a parametrization) is to be made a plain parameter first.
+    """
+    fresh = copy.deepcopy(model)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for module in (fresh.recurrent, fresh.embedding, fresh.readout):
+            if module is not None:
+                _reset(module)
+    trained = dict(model.named_parameters())
+    for name, weight in fresh.named_parameters():
+        old = trained[name]
+        matrix = not old.is_meta and old.dim() > 1 and old.unique().numel() > 2
+        if matrix and torch.equal(old, weight):
+            raise UsageError(f"{name} is not drawn anew by `reset_parameters`, so the network would stay trained in it")
+    return fresh
+
+
+def _reset(module: nn.Module) -> None:
+    """Reset `module`, or, if it cannot do that itself, its children."""
+    if (reset := getattr(module, "reset_parameters", None)) is not None:
+        reset()
+        return
+    if next(module.parameters(recurse=False), None) is not None or hasattr(module, "_packed_params"):
+        raise UsageError(f"{type(module).__name__} has parameters but no `reset_parameters`, so it cannot be reset")
+    for child in module.children():
+        _reset(child)
+
+
+def shuffled(text: str, by: Literal["characters", "words"], seed: int = 0) -> str:
+    """Put the characters, or the words and the same white space between them, in an order without meaning.
+
+    Args:
+        by: What is shuffled: "characters" or "words".
+    """
+    if by not in ("characters", "words"):
+        raise UsageError(f"a text is shuffled by 'characters' or by 'words', not by {by!r}")
+    pieces = list(text) if by == "characters" else re.split(r"(\s+)", text)
+    # between words is white space; at an end it leaves an empty piece there
+    moved = [k for k in range(0, len(pieces), 1 if by == "characters" else 2) if pieces[k]]
+    order = np.random.default_rng(seed).permutation(len(moved))
+    for place, piece in zip(moved, [pieces[moved[k]] for k in order], strict=True):
+        pieces[place] = piece
+    return "".join(pieces)
+
+
 def gather(
     networks: Iterable[tuple[Run, Network]], measure: Callable[..., pd.DataFrame], *arguments: Any, **options: Any
 ) -> pd.DataFrame:
     """Measure every run's network: `measure(network, *arguments, **options)`.
 
+    A measure that has a parameter `seed` is given the run's, so that untrained networks and shuffled texts differ.
+
     Args:
-        networks: `[(run, run.model()) for run in runs]`. A measure that has a parameter `seed` is given the run's, so
-            that untrained networks and shuffled texts differ between the seeds as trained networks do.
+        networks: `[(run, run.model()) for run in runs]`.
         measure: Returns a frame.
-        arguments: Passed to `measure` after the network.
-        options: Options of `measure`.
+        arguments, options: Passed to `measure` after the network.
 
     Returns:
         The frames one under another, with RUN's columns in front.
@@ -138,11 +193,7 @@ def _of_seeds(frame: pd.DataFrame, column: str, described: Mapping[str, Any]) ->
 
 
 def measured_claims() -> pd.DataFrame:
-    """Read every claim that was measured, as `targets.verdicts` takes it.
-
-    Returns:
-        The columns of `targets.verdicts.CLAIMS`.
-    """
+    """Read every claim that was measured: the columns of `targets.verdicts.CLAIMS`."""
     return _stored()[CLAIMS]
 
 
@@ -164,7 +215,7 @@ def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[st
         measured: `lab.probes.comparisons`, named as the claims; or by the claims' names `lab.statistics.compare`.
 
     Returns:
-        Their rows, as the table has them.
+        Their rows in the table.
 
     Raises:
         UsageError: The document has no such claim, or there is no such scale.

@@ -42,8 +42,7 @@ def boundaries(
 
     Args:
         text: Characters, codes [T], points of the pen [T, 3], or an excerpt, which is read from a record.
-        threshold: None reads the network as it was trained; a number lets z be z~ > threshold (equation 9) however it
-            was trained.
+        threshold: A number lets z be z~ > threshold (equation 9) however it was trained; None reads as it was trained.
         slope: Of the hard sigmoid, instead of the network's own.
         watch: Called with the share that is read, now and then; may raise to end the reading.
 
@@ -52,8 +51,7 @@ def boundaries(
         `z`, 1 where a segment ends (soft ones between 0 and 1; 0 in the top layer, which has no detector); `z_tilde`,
         the detector's value before the threshold; `operation`, codes of `OPERATIONS`; `norm`, the Euclidean norm of h;
         and (time) `surprise`: -log2 p of what was read, in bits (of the density, for points), NaN at the first step
-        and where the network predicts something else. Attributes: model, run, boundary ("step", "sample", "soft" or
-        "given"), threshold and slope (None where given), hidden_size.
+        and where the network predicts something else. Attributes: `described`.
 
     Raises:
         UsageError: The network has no detectors or cannot read the text; the threshold is outside (0, 1), or the slope
@@ -68,20 +66,18 @@ def boundaries(
     if isinstance(text, Excerpt) and threshold is slope is None:  # known by its place: the record holds its symbols
         table = ensure("boundaries", lambda: rows_of(boundaries(model, text.read())), weights=model, text=str(text))
         return from_rows(table, described(model, None, None, run or model.name))
-    (dataset,) = together(model, [read(text)], threshold=threshold, slope=slope, run=run, watch=watch)
-    return dataset
+    return together(model, [read(text)], threshold, slope, run, watch)[0]
 
 
 def together(
     model: Network,
     texts: Sequence[Text],
-    *,
     threshold: float | None = None,
     slope: float | None = None,
     run: str = "",
     watch: Callable[[float], None] | None = None,
 ) -> list[xr.Dataset]:
-    """`boundaries` of several texts, read side by side, each from a zero state; they may differ in length."""
+    """`boundaries` of several texts of any lengths, read side by side, each from a zero state."""
     attributes = described(model, threshold, slope, run)
     model.require_weights()
     coded = [encode(model, text) for text in texts]
@@ -100,7 +96,7 @@ def together(
             chunks.append(values)
             if foretells and len(next_ones):
                 nats.append(model.nats(model.readout(output[: len(next_ones)]), next_ones).float().cpu())
-            elif len(next_ones):
+            else:
                 nats.append(torch.full(next_ones.shape[:2], float("nan")))
     arrays = {name: torch.cat([chunk[name] for chunk in chunks]).cpu().numpy() for name in LAYERWISE}
     if attributes["boundary"] == "given":
@@ -132,7 +128,8 @@ def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str,
 
 
 def described(model: Network, threshold: float | None, slope: float | None, run: str) -> dict[str, Any]:
-    """The attributes of such a dataset; UsageError as `boundaries` raises it."""
+    """The attributes of such a dataset: model, run, hidden_size, boundary ("step", "sample", "soft" or "given"),
+    threshold and slope (None where given); UsageError as `boundaries` raises it."""
     unit, named = model.recurrent, model.name or "this network"
     if threshold is not None and not 0 < threshold < 1:
         raise UsageError(f"the threshold of z must lie between 0 and 1, both excluded, not at {threshold}")
@@ -146,12 +143,10 @@ def described(model: Network, threshold: float | None, slope: float | None, run:
             raise UsageError(f"{named} has no detectors, its boundaries are given: it takes no threshold and no slope")
         return attributes | {"boundary": "given", "threshold": None, "slope": None}
     cell = _cells(unit)[0]
+    attributes |= {"boundary": cell.boundary, "threshold": cell.threshold}
+    attributes |= {} if threshold is None else {"boundary": "step", "threshold": threshold}
     own = None if model.missing_weights else unit.slope
-    return attributes | {
-        "boundary": cell.boundary if threshold is None else "step",
-        "threshold": cell.threshold if threshold is None else threshold,
-        "slope": own if slope is None else slope,
-    }
+    return attributes | {"slope": own if slope is None else slope}
 
 
 def _cells(unit: Recurrent) -> list[HMLSTMCell]:
@@ -175,15 +170,13 @@ def _set(model: Network, threshold: float | None, slope: float | None) -> Iterat
             cell.boundary, cell.threshold, cell.slope = own
 
 
-def _of_layer(name: str, layer: dict[str, Any]) -> Tensor:
+def _of_layer(name: str, layer: dict[str, Tensor]) -> Tensor:
     """What one layer's record says, [T, B]; of a layer whose boundaries are given the operation without its FLUSHes."""
     if name == "norm":
         return cast(Tensor, torch.linalg.vector_norm(layer["h"].float(), dim=-1))
-    if name == "operation":
-        code: Tensor = layer["operation" if name in layer else "active"]  # not active is COPY's 0, active UPDATE's 1
-        return code.to(torch.int8)
-    value: Tensor = layer[name if name in layer else "z"]
-    return value.float()
+    if name == "operation":  # not active is COPY's 0, active UPDATE's 1
+        return layer["operation" if name in layer else "active"].to(torch.int8)
+    return layer[name if name in layer else "z"].float()
 
 
 def _dataset(
@@ -200,18 +193,17 @@ def _dataset(
 def plain(data: xr.Dataset) -> dict[str, Any]:
     """`boundaries` as plain JSON values, for a browser: the attributes, `symbols` (None for points) and `surprise`
     (None where there is none), and `layers`, the lowest first: layer, z, z_tilde, operation (its name) and norm."""
+
+    def rounded(values: Any) -> list[float | None]:
+        return [None if math.isnan(value) else round(value, DIGITS) for value in values.values.tolist()]
+
     layers = []
     for number in data["layer"].values.tolist():
         one = data.sel(layer=number)
-        values = {name: _rounded(one[name].values) for name in ("z", "z_tilde", "norm")}
-        operations = [OPERATIONS[code] for code in one["operation"].values]
-        layers.append({"layer": number, **values, "operation": operations})
+        values = {name: rounded(one[name]) for name in ("z", "z_tilde", "norm")}
+        layers.append({"layer": number, **values, "operation": [OPERATIONS[code] for code in one["operation"].values]})
     symbols = data["symbol"].values.tolist() if "symbol" in data.coords else None
-    return {**data.attrs, "symbols": symbols, "surprise": _rounded(data["surprise"].values), "layers": layers}
-
-
-def _rounded(values: Any) -> list[float | None]:
-    return [None if math.isnan(value) else round(value, DIGITS) for value in values.tolist()]
+    return {**data.attrs, "symbols": symbols, "surprise": rounded(data["surprise"]), "layers": layers}
 
 
 def updates(model: Network, data: xr.Dataset) -> pd.DataFrame:
@@ -230,9 +222,8 @@ def updates(model: Network, data: xr.Dataset) -> pd.DataFrame:
         kept = number - (anew if data.attrs["boundary"] == "given" else 0)
         stands = int((acts[:-1] & ~acts[1:]).sum()) * (rows - 4 * units) * units  # of a new h, at its first COPY
         counts = {"layer": k + 1, "steps": steps, "updates": number, "flushes": anew}
-        counts["sparse"] = heard * below + kept * own + anew * above + stands
-        counts["dense"] = steps * (below + own + above)
-        table.append(counts | {"stack": steps * 4 * units * (cell.input_size + units)})
+        costs = {"sparse": heard * below + kept * own + anew * above + stands, "dense": steps * (below + own + above)}
+        table.append(counts | costs | {"stack": steps * 4 * units * (cell.input_size + units)})
     return pd.DataFrame(table)
 
 

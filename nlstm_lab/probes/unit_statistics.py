@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.baselines import shuffled, untrained
 from nlstm_lab.probes.decoding import labels
 from nlstm_lab.probes.edits import whole
 from nlstm_lab.probes.reading import BURN_IN, Text, hidden_states, memory_states, seen, skipped
 from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.probes.seeds import shuffled, untrained
 from nlstm_lab.probes.texts import free_text
 from nlstm_lab.probes.tracing import trace
 
@@ -41,7 +41,6 @@ def unit_labels(text: str) -> dict[str, NDArray[np.bool_]]:
     """
     known = labels(text)
     place = known["position_in_word"].to_numpy()
-    signs = [not (character.isalnum() or character.isspace()) for character in text]
     holds = {
         "space": [character == " " for character in text],
         "line end": [character == "\n" for character in text],
@@ -50,7 +49,7 @@ def unit_labels(text: str) -> dict[str, NDArray[np.bool_]]:
         "late in a word": place > 5,
         "vowel": [character in "aeiou" for character in text],
         "number": [character.isdigit() or character == "N" for character in text],
-        "sign": signs,
+        "sign": [not (character.isalnum() or character.isspace()) for character in text],
         "in a quotation": known["in_quotation"],
         "in <unk>": known["in_bracket"],
         "after a function word": known["word_class"] == "function",
@@ -64,7 +63,6 @@ def units(model: Network, text: Text | Excerpt, burn_in: int = BURN_IN, seed: in
 
     Args:
         text: Characters, an excerpt, or codes [T] or vectors [T, features], which have no labels.
-        burn_in: Steps at the start that are left out.
         seed: Of the untrained network and of the shuffled text.
 
     Returns:
@@ -105,16 +103,14 @@ def passages(
     """Find where a unit is highest and lowest along a text.
 
     Args:
-        model: A network of characters.
         text: None for `free_text()`.
         memory: A memory or hidden state; None for the innermost or highest memory.
         unit: Its number.
-        k: Passages of each kind, none of which overlap.
+        k: Passages of each kind, none of which overlap; those of one value are spread over the text.
 
     Returns:
         One row a passage: `extreme` ("highest" or "lowest"), `place` (step), `value` (tanh c, or h), `before`, `symbol`
-        and `after`, the text around; and `ties`, how many steps of the text have that value. Passages of one value are
-        spread over the text.
+        and `after`, the text around; and `ties`, how many steps of the text have that value.
 
     Raises:
         UsageError: There is no such memory or unit, or the text is shorter than a passage.
@@ -133,9 +129,8 @@ def passages(
         raise UsageError(f"memory must be one of {', '.join(map(repr, every | hidden))}, not {memory!r}")
     (unit,) = whole(unit, traced.sizes["unit"], "unit must be one of")
     if k < 1 or traced.sizes["time"] < BEFORE + AFTER:
-        raise UsageError(
-            f"k must be 1 or more and the text of {BEFORE + AFTER} steps or more, not {k} and {len(traced.time)}"
-        )
+        least = f"k must be 1 or more and the text of {BEFORE + AFTER} steps or more"
+        raise UsageError(f"{least}, not {k} and {len(traced.time)}")
     values = (every | hidden)[memory][:, unit].astype(np.float64)
     symbols = [str(symbol) for symbol in traced["symbol"].values] if "symbol" in traced.coords else [""] * len(values)
     found = []
@@ -175,23 +170,18 @@ def _course(values: Array, burn_in: int) -> dict[str, Any]:
     values = values.astype(np.float64)
     low, high = float(values[burn_in:].min()), float(values[burn_in:].max())
     counts = np.histogram(values[burn_in:], BINS, (low, max(high, low + 1e-6)))[0]
+    histogram = "".join("abcdefghij"[int(9 * count / counts.max() + 0.5)] for count in counts)
     places = [*_places(values, burn_in), *_places(-values, burn_in)]
     share = (values - low) / (high - low) if high > low else np.zeros_like(values)
     digits = np.rint(np.clip(share, 0, 1) * (len(DIGITS) - 1)).astype(int)
+    courses = " ".join("".join(DIGITS[k] for k in digits[at - BEFORE : at + AFTER]) for at in places)
     moved = np.flatnonzero(np.abs(values - values[-1]) > STILL)
-    return {
-        "low": low,
-        "high": high,
-        "histogram": "".join("abcdefghij"[int(9 * count / counts.max() + 0.5)] for count in counts),
-        "still_since": int(moved[-1]) + 1 if len(moved) else 0,
-        "places": " ".join(map(str, places)),
-        "courses": " ".join("".join(DIGITS[k] for k in digits[at - BEFORE : at + AFTER]) for at in places),
-    }
+    course = {"low": low, "high": high, "histogram": histogram, "still_since": int(moved[-1]) + 1 if len(moved) else 0}
+    return course | {"places": " ".join(map(str, places)), "courses": courses}
 
 
 def _places(values: Array, burn_in: int, count: int = PASSAGES, spread: bool = False) -> list[int]:
-    """The steps of the highest values, apart from each other and from the ends; those of one value (a saturated unit's)
-    in the order of the text, or spread over it."""
+    """The steps of the highest values, apart from each other and from the ends; equal ones in order, or spread."""
     first, last = max(burn_in, BEFORE), len(values) - AFTER
     order = np.argsort(-values[first:last], kind="stable")
     if spread:
@@ -210,16 +200,9 @@ def _places(values: Array, burn_in: int, count: int = PASSAGES, spread: bool = F
 
 @recorded("counterparts")
 def counterparts(models: list[Network], text: Excerpt) -> pd.DataFrame:
-    """Match each unit with the one of the same memory in each other network that goes with it most, recorded.
-
-    Args:
-        models: Networks of one kind, such as the seeds of an experiment.
-        text: What they read, of which the first `BASELINE` characters count.
-
-    Returns:
-        Columns network and other (positions in `models`), memory, unit, `counterpart` and `r`, the correlation.
-    """
-    traces = [trace(model, read(text)[:BASELINE], predictions=False) for model in models]
+    """Match each unit with the one of the same memory in each other network that goes with it most, on `BASELINE`
+    characters: network and other (positions in `models`), memory, unit, `counterpart` and `r`, the correlation."""
+    traces = (trace(model, read(text)[:BASELINE], predictions=False) for model in models)
     every = [{name: _standardized(x[BURN_IN:]) for name, x in values_of(traced).items()} for traced in traces]
     frames = []
     for one, states in enumerate(every):

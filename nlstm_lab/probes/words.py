@@ -1,25 +1,111 @@
-"""What is known of a word while it is written: how often it is suggested, and when."""
+"""Which words a network suggests while a text is written: how often the right one, when, and for any text."""
 
+import re
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nlstm_lab.datasets import Sequences
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.completion import likeliest_codes
+from nlstm_lab.probes import texts as wording
 from nlstm_lab.probes.reading import reading
 from nlstm_lab.probes.records import read, recorded
-from nlstm_lab.probes.texts import LONGEST, Words, encode_leniently, outputs_of, vocabulary_of, words_of
 
 TOPS = 3  # suggestions that may hold the word
 SHORTEST = 4  # characters of a word whose repetition is looked at
 BATCH = 32  # texts side by side
+REMEMBERED = 256  # prefixes whose states a Completer keeps
 Array = NDArray[Any]
+
+
+class Completion(NamedTuple):
+    """A `word` (or character) and its `probability` among everything that the network predicts."""
+
+    word: str
+    probability: float
+
+
+class Completer:
+    """Complete words while somebody types: `completer(text)` reads only what is new since an earlier call.
+
+    Of a long text the last words within 200 characters are read, from a zero state. Where reading starts moves on by
+    half of that, so that it seldom moves. The network must not change meanwhile: a new one needs a new Completer.
+
+    Args:
+        unknown: What happens to characters outside the vocabulary: "refuse" or "map".
+
+    Raises:
+        UsageError: The network does not predict at every character.
+
+    >>> import nlstm_lab as lab
+    >>> completer = Completer(lab.runs.load("autocomplete_gru", scale="small").model())
+    >>> [word for word, probability in completer("the united stat")][:2]
+    ['states', 'state']
+    """
+
+    def __init__(self, model: Network, *, unknown: wording.Unknown = "refuse") -> None:
+        self.model, self.unknown = model, unknown
+        self.vocabulary = wording.vocabulary_of(model)
+        self._read: OrderedDict[str, tuple[Tensor, Any]] = OrderedDict()  # h of the last step and the state
+
+    def __call__(self, text: str, k: int = 3) -> list[Completion]:
+        """The `k` likeliest words for what is being typed, likeliest first: `text` is any prefix, also an empty one.
+
+        The article's sequences begin with a space: one is put before a text without.
+        """
+        if k < 1:
+            raise UsageError(f"k must be a positive number of words, not {k}")
+        text = wording.composed(text, self.unknown)
+        if not text or (self.model.words is not None and not text.startswith(" ")):
+            text = f" {text}"
+        half = wording.LONGEST // 2
+        start = max(-(-(len(text) - wording.LONGEST) // half) * half, 0)
+        if start:  # a space far behind would leave little to read; how far may not depend on what is typed
+            start = max(text.find(" ", start, start + half // 2 + 1), start)
+        with reading(self.model):
+            logits = self.model.readout(self._hidden(text[start:]))
+        (suggestions,) = likeliest(logits, wording.outputs_of(self.model, logits.shape[-1]), k)
+        return suggestions
+
+    def _hidden(self, text: str) -> Tensor:
+        """h after the last character, [1, hidden_size], reading on from the longest prefix that was read before."""
+        known = next((n for n in range(len(text), 0, -1) if text[:n] in self._read), 0)
+        hidden, state = self._read.get(text[:known], (None, None))
+        if known < len(text):
+            codes, _ = wording.encode_leniently(self.vocabulary, text[known:], self.unknown)
+            read = (tensor.unsqueeze(1) for tensor in wording.unit_input(self.model, codes))
+            output, state = self.model.recurrent(*read, state)
+            hidden = output[-1]
+        assert hidden is not None  # a text has at least one character
+        self._read[text] = hidden, state
+        self._read.move_to_end(text)
+        if len(self._read) > REMEMBERED:
+            self._read.popitem(last=False)
+        return hidden
+
+
+def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tensor, Tensor]:
+    """The `k` highest of scores [..., outputs] and their codes, [..., k] each; <eos> and <unknown> are no words."""
+    no_words = torch.tensor(
+        [code for code, name in enumerate(names) if re.fullmatch("<.+>", name)], device=scores.device
+    )
+    scores = scores.index_fill(-1, no_words.long(), -torch.inf)
+    values, indices = scores.topk(min(k, len(names) - len(no_words)), dim=-1)
+    return values, indices
+
+
+def likeliest(logits: Tensor, names: Sequence[str], k: int) -> list[list[Completion]]:
+    """For every row of logits [T, outputs] the `k` likeliest words."""
+    values, codes = likeliest_codes(torch.softmax(logits.double(), -1), names, k)
+    rows = zip(codes.tolist(), values.tolist(), strict=True)
+    return [[Completion(names[code], p) for code, p in zip(*row, strict=True)] for row in rows]
 
 
 @recorded("context_accuracy")
@@ -34,20 +120,19 @@ def context_accuracy(model: Network, texts: Sequence[str] | Sequences) -> pd.Dat
         accuracy_unmasked_pct (over all words, as the article counts: an unknown word is never right) and the numbers of
         both: counted, all.
     """
-    texts = read(texts)
-    longest = max(map(len, texts), default=0) + 1  # a word may be known whole, where no space is before it
+    several = read(texts)
+    longest = max(map(len, several), default=0) + 1  # a word may be known whole, where no space is before it
     hits, counted, everything = np.zeros((TOPS, longest)), np.zeros(longest, int), np.zeros(longest, int)
-    for said, is_word, hit in _readings(model, texts):
-        right = hit.cumsum(1).T  # among the first, the first two, ...
-        for top in range(TOPS):
-            hits[top] += np.bincount(said.known, right[top], longest)
+    for said, is_word, hit in _readings(model, several):
+        for top, right in enumerate(hit.cumsum(1).T):  # among the first, the first two, ...
+            hits[top] += np.bincount(said.known, right, longest)
         counted += np.bincount(said.known[is_word], minlength=longest)
         everything += np.bincount(said.known, minlength=longest)
     known = np.flatnonzero(counted)
-    places = pd.MultiIndex.from_product([range(1, TOPS + 1), known], names=["top", "known"])
-    frame = pd.DataFrame({"accuracy_pct": (100 * hits / np.maximum(counted, 1))[:, known].ravel()}, index=places)
-    frame["accuracy_unmasked_pct"] = (100 * hits / np.maximum(everything, 1))[:, known].ravel()
-    return frame.assign(counted=np.tile(counted[known], TOPS), all=np.tile(everything[known], TOPS)).reset_index()
+    frame = pd.MultiIndex.from_product([range(1, TOPS + 1), known], names=["top", "known"]).to_frame(index=False)
+    for name, of in (("accuracy_pct", counted), ("accuracy_unmasked_pct", everything)):
+        frame[name] = (100 * hits / np.maximum(of, 1))[:, known].ravel()
+    return frame.assign(counted=np.tile(counted[known], TOPS), all=np.tile(everything[known], TOPS))
 
 
 @recorded("repetition")
@@ -76,23 +161,23 @@ def repetition(model: Network, texts: Sequence[str] | Sequences) -> pd.DataFrame
     return pd.DataFrame(rows, columns=["text", "word", "first", "second"])
 
 
-def _readings(model: Network, texts: Sequence[str]) -> Iterator[tuple[Words, Array, Array]]:
+def _readings(model: Network, texts: Sequence[str]) -> Iterator[tuple[wording.Words, Array, Array]]:
     """A text's words, whether the network knows each position's [T], and where it is suggested [T, TOPS]."""
-    names, vocabulary = model.words, vocabulary_of(model)
-    if names is None:
+    vocabulary = wording.vocabulary_of(model)
+    if model.words is None:
         raise UsageError(f"{model.name or 'this network'} predicts no words: take one that does")
-    if not texts or not all(0 < len(text) <= LONGEST for text in texts):
-        raise UsageError(f"at least one text is needed, and each of 1 to {LONGEST} characters")
-    codes, device = {name: code for code, name in enumerate(names)}, model.device
+    if not texts or not all(0 < len(text) <= wording.LONGEST for text in texts):
+        raise UsageError(f"at least one text is needed, and each of 1 to {wording.LONGEST} characters")
+    codes = {name: code for code, name in enumerate(model.words)}
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
-        # what comes after a text's end changes nothing before it
-        inputs = torch.nn.utils.rnn.pad_sequence([encode_leniently(vocabulary, text)[0] for text in batch]).to(device)
-        with reading(model):
-            logits = model(inputs)[0]
-            top = likeliest_codes(logits, outputs_of(model, logits.shape[-1]), TOPS)[1].cpu().numpy()
+        encoded = [wording.encode_leniently(vocabulary, text)[0] for text in batch]
+        with reading(model):  # what comes after a text's end changes nothing before it
+            logits = model(torch.nn.utils.rnn.pad_sequence(encoded).to(model.device))[0]
+            names = wording.outputs_of(model, logits.shape[-1])
+            top = likeliest_codes(logits, names, TOPS)[1].cpu().numpy()
         for column, text in enumerate(batch):
-            said = words_of(text)
+            said = wording.words_of(text)
             true = np.array([codes.get(word, -1) for word in said.word])
             hit = top[: len(text), column] == true[:, None]
             # of fewer words than `TOPS` there is no further one that may be right

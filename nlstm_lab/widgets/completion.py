@@ -12,8 +12,8 @@ from nlstm_lab.figures.plots import subplots
 from nlstm_lab.figures.plotted import LIVE, attach
 from nlstm_lab.figures.style import MONO, PAGE, in_order, look
 from nlstm_lab.models import Network
-from nlstm_lab.probes.completion import Completer
 from nlstm_lab.probes.texts import LONGEST, encode_leniently
+from nlstm_lab.probes.words import Completer
 from nlstm_lab.runs import Run
 from nlstm_lab.widgets.base import LabWidget, Step
 

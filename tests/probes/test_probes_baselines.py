@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.baselines import shuffled, untrained
+from nlstm_lab.probes.seeds import shuffled, untrained
 
 TEXT = "the cat  sat on\nthe mat, and the dog did not"
 

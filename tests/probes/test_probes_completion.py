@@ -9,7 +9,8 @@ from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import texts
-from nlstm_lab.probes.completion import Completer, continued
+from nlstm_lab.probes.words import Completer
+from nlstm_lab.probes.writing import continued
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")

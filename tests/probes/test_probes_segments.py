@@ -53,11 +53,11 @@ def test_a_perfect_detector_gets_1_and_a_shifted_one_only_with_tolerance():
     assert agreement([true], [true]) == (1, 1, 1)
     late = shifted.sum() / true.sum()  # one may have been shifted out
     assert agreement([shifted], [true], (0, 1)) == (1, late, pytest.approx(2 * late / (1 + late)))
-    assert agreement([shifted], [true], (1, 0)).f1 < 0.6
+    assert agreement([shifted], [true], (1, 0))[2] < 0.6
     nothing = np.zeros(500, bool)
-    told = agreement([nothing], [true])
-    assert np.isnan(told.precision)
-    assert (told.recall, told.f1) == (0, 0)
+    precision, recall, f1 = agreement([nothing], [true])
+    assert np.isnan(precision)
+    assert (recall, f1) == (0, 0)
     with pytest.raises(UsageError, match=r"500.*400"):
         agreement([true], [true[:400]])
 
@@ -65,8 +65,8 @@ def test_a_perfect_detector_gets_1_and_a_shifted_one_only_with_tolerance():
 def test_boundaries_are_never_matched_across_texts():
     last, first = np.array([0, 0, 1], bool), np.array([1, 0, 0], bool)
     nothing = np.zeros(3, bool)
-    assert agreement([last, nothing], [nothing, first], (1, 1)).f1 == 0
-    assert agreement([np.r_[last, nothing]], [np.r_[nothing, first]], (1, 1)).f1 == 1
+    assert agreement([last, nothing], [nothing, first], (1, 1))[2] == 0
+    assert agreement([np.r_[last, nothing]], [np.r_[nothing, first]], (1, 1))[2] == 1
 
 
 def test_detectors_that_know_nothing_get_what_chance_must_give():
@@ -128,24 +128,36 @@ def test_information_is_entropy_at_most_and_nothing_at_least():
     )
 
 
-def test_lengths_and_steps_since_a_flush():
+@pytest.fixture
+def measured(monkeypatch):
+    """A recorded measurement of readings and truths that are given."""
+
+    def made(measure, readings, truths):
+        monkeypatch.setattr(segments, "_readings", lambda model, text: (readings, truths, segments.WINDOWS))
+        return measure(None, "")
+
+    return made
+
+
+def test_lengths_and_steps_since_a_flush(measured):
     z = np.zeros((10, 1))
     z[[1, 4, 6]] = 1
     operation = np.ones((10, 2))
     operation[[2, 5, 7], 0] = 2
     operation[[0, 2, 3], 1] = 0
     found = reading(z, operation, surprise=np.array([np.nan, *range(1, 10)]))
-    lengths = segments.lengths([found, found], [{"words": np.array([0, 1] * 5, bool)}] * 2)
+    truths = [{"words": np.array([0, 1] * 5, bool)}] * 2
+    lengths = measured(segments.length_counts, [found, found], truths)
     assert lengths.values.tolist() == [["layer 1", 2, 2], ["layer 1", 3, 2], ["words", 2, 8]]
-    since = segments.since_flush([found]).set_index("since")
+    since = measured(segments.surprisal_since_flush, [found], truths[:1]).set_index("since")
     assert since["count"].tolist() == [3, 3, 1]
     assert since["bits"].tolist() == [(3 + 6 + 8) / 3, (4 + 7 + 9) / 3, 5]
 
 
-def test_the_symbol_of_a_space_tells_all_of_it_and_shuffled_boundaries_nothing():
+def test_the_symbol_of_a_space_tells_all_of_it_and_shuffled_boundaries_nothing(measured):
     true = np.arange(600) % 6 == 0
     found = reading((true | (np.arange(600) % 2 == 0))[:, None])
     found = found.assign_coords(symbol=("time", np.where(true, " ", "a")))
-    bits = segments.information([found], [{"spaces": true}]).iloc[0]
+    bits = measured(segments.boundary_information, [found], [{"spaces": true}]).iloc[0]
     assert bits["symbol"] == pytest.approx(bits["entropy"])
     assert bits["shuffled"] < 0.01 < bits["bits"] < bits["entropy"]

@@ -10,9 +10,8 @@ from scipy.signal import lfilter
 from nlstm_lab import probes
 from nlstm_lab.cells.lstm import LSTM
 from nlstm_lab.errors import UsageError
-from nlstm_lab.probes import autocorrelation
-from nlstm_lab.probes.autocorrelation import estimate
-from nlstm_lab.probes.slowness import gate_timescales, state_timescales
+from nlstm_lab.probes import slowness
+from nlstm_lab.probes.slowness import estimate, gate_timescales, state_timescales
 
 T = 20_000
 
@@ -109,7 +108,7 @@ def test_the_window_closes_too_early_on_strong_anticorrelation_as_the_docstring_
     for phi, result in ((-0.2, 0.34), (-0.3, 0.23), (-0.4, 0.10)):
         x = lfilter([1.0], [1.0, -phi], noise, axis=0)
         assert estimate(x).timescale.mean() == pytest.approx(result, abs=0.015)
-        assert f"{0.5 + phi / (1 - phi):.3f}".lstrip("0") in (autocorrelation.__doc__ or "")
+        assert f"{0.5 + phi / (1 - phi):.3f}".lstrip("0") in (slowness.__doc__ or "")
 
 
 def gathered(seed, *cells):
