@@ -120,15 +120,17 @@ def test_padding_and_packing_change_nothing(make):
     lengths = [2, T, 2, 4]
     x = torch.randn(T, len(lengths), D, dtype=torch.float64)
     state = run(unit, torch.randn(3, len(lengths), D, dtype=torch.float64))[1]
-    packed, last = run(unit, pack_padded_sequence(x, lengths, enforce_sorted=False), state)
+    sequences = pack_padded_sequence(x, lengths, enforce_sorted=False)
+    packed, last = run(unit, sequences, state)
+    assert all(torch.equal(one, other) for one, other in zip(packed[1:], sequences[1:], strict=True))
     output, got = pad_packed_sequence(packed)
     assert got.tolist() == lengths
     padded, _last = run(unit, x, state)
     for b, length in enumerate(lengths):
-        alone, alone_last = run(unit, x[:length, b], rows(unit, state, b))
-        close(output[:length, b], alone)
-        close(padded[:length, b], alone)
-        close(rows(unit, last, b), alone_last)
+        row, row_last = run(unit, x[:length, b], rows(unit, state, b))
+        close(output[:length, b], row)
+        close(padded[:length, b], row)
+        close(rows(unit, last, b), row_last)
         assert not output[length:, b].any()
 
 
@@ -144,7 +146,7 @@ def test_a_sequence_may_be_cut_and_its_state_carried(make):
 
 
 @every_unit
-def test_batch_first_turns_input_output_and_trace_alone(make):
+def test_batch_first_turns_input_and_output(make):
     unit = built(make)
     turned = built(make, batch_first=True)
     x = torch.randn(T, B, D, dtype=torch.float64)
@@ -201,9 +203,8 @@ def test_trace_names_every_gate_and_state_and_changes_nothing(make):
         memory = layer
         while "memory" in memory:
             memory = memory.pop("memory")
-            assert all(
-                tensor.shape == (T, B, H) for name, tensor in memory.items() if name not in ("memory", "preactivation")
-            )
+            inner = (tensor.shape for name, tensor in memory.items() if name not in ("memory", "preactivation"))
+            assert set(inner) == {(T, B, H)}
         assert all(tensor.shape[:2] == (T, B) for tensor in layer.values())
 
 
@@ -241,11 +242,10 @@ def test_functional_call_and_function_transforms(make):
     x = torch.randn(T, B, D, dtype=torch.float64)
     weights = {name: parameter.detach() for name, parameter in unit.named_parameters()}
 
+    beside = [(x[..., : L - 1] > 0).cumprod(-1)] if make is HierarchicalRNN else []
+
     def loss(weights):
-        if make is HierarchicalRNN:
-            beside = (x, (x[..., : L - 1] > 0).cumprod(-1))
-            return torch.func.functional_call(unit, weights, beside)[0].square().sum()
-        return torch.func.functional_call(unit, weights, (x,))[0].square().sum()
+        return torch.func.functional_call(unit, weights, (x, *beside))[0].square().sum()
 
     gradients = torch.func.grad(loss)(weights)
     run(unit, x)[0].square().sum().backward()
@@ -280,11 +280,11 @@ def test_the_seed_decides_the_parameters(make):
 def test_a_function_of_symbols_can_be_vectorized():
     unit = built(LSTM)
     texts = torch.randint(D, (3, T))
-    together = torch.func.vmap(lambda text: unit(text)[0])(texts)
-    close(together, torch.stack([unit(text)[0] for text in texts]))
+    all_at_once = torch.func.vmap(lambda text: unit(text)[0])(texts)
+    close(all_at_once, torch.stack([unit(text)[0] for text in texts]))
 
 
-def test_dropout_acts_between_layers_in_training_alone():
+def test_dropout_acts_between_layers_only_in_training():
     with pytest.warns(UserWarning, match="dropout"):
         LSTM(D, H, dropout=0.5)
     for make in (LSTM, HMLSTM):

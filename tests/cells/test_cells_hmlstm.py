@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from nlstm_lab.cells import HMLSTM, HMLSTMCell, LayerNormLSTMCell, LSTMCell, Operation
 
@@ -107,70 +109,6 @@ def test_the_unrolled_unit_is_the_equations(flags):
         assert middle == set(itertools.product((0.0, 1.0), repeat=3))  # below now, own before, own now
 
 
-@pytest.mark.parametrize("selection", ["arithmetic", "hard"])
-@pytest.mark.parametrize(("z_below", "z_last", "z_now"), [*itertools.product((0.0, 1.0), repeat=3)])
-def test_a_step_in_each_of_the_eight_combinations(z_below, z_last, z_now, selection):
-    torch.manual_seed(2)
-    cell = HMLSTMCell(D, H, selection=selection, dtype=DOUBLE)
-    with torch.no_grad():
-        cell.bias[-1] = 20 if z_now else -20
-    cell.requires_grad_(False)
-    x, h, c, h_above = (torch.randn(n, dtype=DOUBLE) for n in (D, H, H, H))
-    z = torch.tensor(z_last, dtype=DOUBLE)
-    got_h, got_c, got_z = cell(x, (h, c, z), torch.tensor(z_below, dtype=DOUBLE), h_above)
-    s = cell.weight_hh @ h + z_last * (cell.weight_th @ h_above) + z_below * (cell.weight_ih @ x) + cell.bias
-    i, f, g, o = s[: 4 * H].chunk(4)
-    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
-    if z_last:  # FLUSH
-        c_new = i * g
-    elif z_below:  # UPDATE
-        c_new = f * c + i * g
-    else:  # COPY
-        assert torch.equal(got_c, c)
-        assert torch.equal(got_h, h)
-        c_new = None
-    if c_new is not None:
-        torch.testing.assert_close(got_c, c_new, rtol=0, atol=1e-12)
-        torch.testing.assert_close(got_h, o * c_new.tanh(), rtol=0, atol=1e-12)
-    assert got_z.item() == z_now
-
-
-@pytest.mark.parametrize("selection", ["arithmetic", "hard"])
-def test_without_boundaries_upper_layers_keep_their_states_bit_for_bit(selection):
-    unit = random_unit(selection=selection)
-    with torch.no_grad():
-        for cell in unit.layers[:-1]:
-            cell.weight_ih[-1] = cell.weight_hh[-1] = cell.weight_th[-1] = 0
-            cell.bias[-1] = -1
-    h, c, z = (
-        torch.randn(L, B, H, dtype=DOUBLE),
-        torch.randn(L, B, H, dtype=DOUBLE),
-        torch.zeros(L, B, dtype=DOUBLE),
-    )
-    output, (h_n, c_n, z_n), layers = unit.trace(torch.randn(T, B, D, dtype=DOUBLE), (h, c, z))
-    assert not z_n.any()
-    assert all((layer["operation"] == Operation.COPY).all() for layer in layers[1:])
-    assert (layers[0]["operation"] == Operation.UPDATE).all()
-    assert torch.equal(h_n[1:], h[1:])
-    assert torch.equal(c_n[1:], c[1:])
-    assert torch.equal(output[:, :, H:], torch.cat([h[1], h[2]], -1).expand(T, B, 2 * H))
-
-
-@pytest.mark.parametrize("selection", ["arithmetic", "hard"])
-@pytest.mark.parametrize("z_below", [0.0, 1.0])
-def test_flush_ignores_the_old_cell_but_not_the_old_hidden_state(selection, z_below):
-    cell = HMLSTMCell(D, H, selection=selection, dtype=DOUBLE)
-    x, h, c, above = (torch.randn(B, n, dtype=DOUBLE) for n in (D, H, H, H))
-    ended, below = torch.ones(B, dtype=DOUBLE), torch.full((B,), z_below, dtype=DOUBLE)
-    once = cell(x, (h, c, ended), below, above)
-    other_c = cell(x, (h, torch.randn_like(c), ended), below, above)
-    other_h = cell(x, (torch.randn_like(h), c, ended), below, above)
-    assert all(torch.equal(a, b) for a, b in zip(once, other_c, strict=True))
-    assert not torch.isclose(once[0], other_h[0]).any()
-    other_above = cell(x, (h, c, ended), below, torch.randn_like(above))
-    assert not torch.isclose(once[0], other_above[0]).any()
-
-
 @pytest.mark.parametrize("layer_norm", [False, True])
 def test_update_is_an_lstm_step(layer_norm):
     flags = {"layer_norm": True, "normalize_cell": True} if layer_norm else {}
@@ -235,6 +173,11 @@ def test_straight_through_gradient_of_the_unit_is_that_of_the_function_it_stands
     assert reached > 30
 
 
+def test_it_has_the_rows_that_its_equations_give():
+    lowest, middle, top = (4 * H + 1) * (D + H + H + 1), (4 * H + 1) * (3 * H + 1), 4 * H * (2 * H + 1)
+    assert sum(parameter.numel() for parameter in HMLSTM(D, H, 3).parameters()) == lowest + middle + top
+
+
 def test_hard_selection_passes_no_gradient_through_the_choice():
     gradients = {}
     for selection in ("arithmetic", "hard"):
@@ -247,3 +190,140 @@ def test_hard_selection_passes_no_gradient_through_the_choice():
         gradients[selection] = 0 if z_last.grad is None else z_last.grad.abs().sum().item()
     assert gradients["hard"] == 0
     assert gradients["arithmetic"] > 0
+
+
+# The choices: sampling, slope, threshold, norms; and what holds whichever are taken.
+
+
+def test_sampling_follows_the_seed_and_its_probability():
+    torch.manual_seed(0)
+    cell = HMLSTMCell(1, 2, boundary="sample", dtype=DOUBLE)
+    with torch.no_grad():
+        cell.weight_ih[-1], cell.bias[-1] = 0, -0.4  # z~ = .3
+    rows = torch.zeros(20_000, 1, dtype=DOUBLE)
+    z = cell(rows)[2]
+    assert set(z.tolist()) == {0.0, 1.0}
+    assert z.mean().item() == pytest.approx(0.3, abs=4 * (0.3 * 0.7 / 20_000) ** 0.5)
+
+    unit = HMLSTM(D, H, L, boundary="sample")
+    x, outputs = torch.randn(T, B, D), []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        outputs.append(unit(x)[0])
+    assert torch.equal(outputs[0], outputs[1])
+    assert not torch.equal(outputs[0], outputs[2])
+
+
+@pytest.mark.slow
+def test_slope_is_set_for_every_layer_and_saved():
+    unit = HMLSTM(D, H, L, boundary="soft")
+    x = torch.randn(T, B, D)
+    before = unit(x)[0]
+    assert unit.slope == 1
+    unit.slope = 3.0
+    before.sum().backward()  # an old graph is left alone
+    after = unit(x)[0]
+    assert not torch.equal(before, after)
+    again = HMLSTM(D, H, L, boundary="soft")
+    again.load_state_dict(unit.state_dict())
+    assert again.slope == 3
+    assert torch.equal(again(x)[0], after)
+    with pytest.raises(ValueError, match=r"slope.*0"):
+        unit.slope = 0
+
+
+def test_threshold_and_detection_on_copy():
+    always = HMLSTMCell(D, H, threshold=0.0)
+    with torch.no_grad():
+        always.weight_ih[-1], always.bias[-1] = 0, -0.9  # z~ = .05
+    assert always(torch.randn(B, D))[2].tolist() == [1] * B
+    z_below = torch.tensor([0.0, 1.0])
+    for detect_on_copy, expected in ((True, [1, 1]), (False, [0, 1])):
+        cell = HMLSTMCell(D, H, detect_on_copy=detect_on_copy)
+        with torch.no_grad():
+            cell.bias[-1] = 20
+        assert cell(torch.randn(2, D), z_below=z_below)[2].tolist() == expected
+
+
+def test_of_soft_boundaries_the_operation_is_noted_by_the_threshold():
+    torch.manual_seed(0)
+    unit = HMLSTM(D, H, L, boundary="soft", threshold=0.4)
+    for parameter in unit.parameters():
+        torch.nn.init.normal_(parameter)
+    layers, z_below, seen = unit.trace(torch.randn(T, B, D))[2], torch.ones(T, B), set()
+    for layer in layers:
+        z_last = torch.cat([torch.zeros(1, B), layer["z"][:-1]])
+        unflushed = torch.where(z_below > 0.4, Operation.UPDATE, Operation.COPY)
+        assert torch.equal(layer["operation"], torch.where(z_last > 0.4, Operation.FLUSH, unflushed))
+        seen |= set(layer["operation"].unique().tolist())
+        z_below = layer["z"]
+    assert seen == set(Operation)
+
+
+def test_layer_norm_does_not_touch_the_detector_by_default():
+    torch.manual_seed(0)
+    x = torch.randn(50, D, dtype=DOUBLE)
+    for normalized in (False, True):
+        cell = HMLSTMCell(D, H, boundary="soft", layer_norm=True, normalize_boundary=normalized, dtype=DOUBLE)
+        z = cell(x)[2]
+        louder = HMLSTMCell(D, H, boundary="soft", layer_norm=True, normalize_boundary=normalized, dtype=DOUBLE)
+        louder.load_state_dict(cell.state_dict())
+        with torch.no_grad():
+            louder.weight_ih.mul_(3)
+        s = x @ cell.weight_ih[-1] if not normalized else None
+        if normalized:  # the norm hides how loud the input is, but for epsilon
+            torch.testing.assert_close(louder(x)[2], z, rtol=0, atol=1e-4)
+        else:
+            torch.testing.assert_close(z, ((s + 1) / 2).clamp(0, 1))
+            assert not torch.allclose(louder(x)[2], z, atol=0.01)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    steps=st.integers(1, 8),
+    rows=st.integers(1, 3),
+    layers=st.integers(1, 4),
+    units=st.integers(1, 5),
+    seed=st.integers(0, 2**16),
+    selection=st.sampled_from(["arithmetic", "hard"]),
+    detect_from=st.sampled_from(["preactivation", "hidden"]),
+    boundary=st.sampled_from(["step", "sample"]),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+)
+def test_operations_are_what_the_boundaries_say(steps, rows, layers, units, seed, dtype, **flags):
+    torch.manual_seed(seed)
+    unit = HMLSTM(3, units, layers, dtype=dtype, **flags)
+    for parameter in unit.parameters():
+        torch.nn.init.normal_(parameter, std=2)
+    output, last, trace = unit.trace(torch.randn(steps, rows, 3, dtype=dtype))
+    assert output.dtype == dtype
+    assert [tuple(part.shape) for part in last] == [(layers, rows, units)] * 2 + [(layers, rows)]
+    z_below = torch.ones(steps, rows, dtype=dtype)
+    for layer in trace:
+        z = layer["z"]
+        assert ((z == 0) | (z == 1)).all()
+        z_last = torch.cat([torch.zeros(1, rows, dtype=dtype), z[:-1]])
+        expected = torch.where(z_last == 1, Operation.FLUSH, torch.where(z_below == 1, 1, 0))
+        assert torch.equal(layer["operation"], expected)
+        for name in ("h", "c"):
+            before = torch.cat([torch.zeros(1, rows, units, dtype=dtype), layer[name][:-1]])
+            copied = (expected == Operation.COPY).unsqueeze(-1)
+            assert torch.equal(layer[name] * copied, before * copied)  # bit for bit
+        z_below = z
+    assert not trace[-1]["z"].any()
+
+
+@pytest.mark.slow
+def test_the_gradients_limit_holds_at_every_step_and_changes_nothing_else():
+    x = torch.randn(T, B, D, dtype=DOUBLE)
+    gradients = {}
+    for limit in (None, 1e9, 1e-3):
+        torch.manual_seed(0)
+        unit = HMLSTM(D, H, L, gradient_limit=limit, dtype=DOUBLE)
+        output = unit(x)[0]
+        output.square().sum().backward()
+        gradients[limit] = output.detach(), unit.layers[0].bias.grad
+    assert torch.equal(gradients[None][0], gradients[1e-3][0])
+    assert torch.equal(gradients[None][1], gradients[1e9][1])
+    # a bias collects the pre-activation's gradient from every step and sequence
+    assert gradients[1e-3][1].abs().max() <= T * B * 1e-3 < gradients[None][1].abs().max()

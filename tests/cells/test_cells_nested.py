@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from nlstm_lab.cells import GRU, LSTM, RNN, GRUCell, LayerNormLSTMCell, LSTMCell, NestedLSTM, NestedLSTMCell
-from nlstm_lab.cells.clockwork import ClockworkRNNCell
 from nlstm_lab.cells.fast import disabled
+from nlstm_lab.cells.lstm import GuardedLSTMCell
 
 T, B, D, H = 6, 3, 5, 4
 
@@ -111,10 +111,6 @@ def test_any_cell_can_be_nested():
     nested = random_unit(memory=functools.partial(NestedLSTMCell, depth=2, memory=LayerNormLSTMCell))
     assert nested.layers[0].depth == 3
     assert nested(torch.randn(T, B, D, dtype=torch.float64))[1][1].shape == (1, 3, B, H)
-    assert nested.layers[0].memory is not random_unit(num_layers=2, memory=LSTMCell).layers[1].memory
-
-
-def test_layers_do_not_share_a_memory():
     unit = NestedLSTM(D, H, num_layers=2, memory=LSTMCell)
     assert unit.layers[0].memory is not unit.layers[1].memory
 
@@ -124,14 +120,13 @@ def test_gates_start_at_their_biases_and_matrices_as_the_paper_says():
     for cell in unit.layers:
         assert cell.bias.view(4, H).mean(1).tolist() == [0, 2, 0, 0]
         assert cell.memory.bias.view(4, H).mean(1).tolist() == [0, -1, 0, 0]
-        for block in (
-            *cell.weight_hh.split(H),
-            *cell.memory.weight_ih.split(H),
-            *cell.memory.weight_hh.split(H),
-        ):
-            torch.testing.assert_close(block @ block.t(), torch.eye(H))
+        for matrix in (cell.weight_hh, cell.memory.weight_ih, cell.memory.weight_hh):
+            for block in matrix.split(H):
+                torch.testing.assert_close(block @ block.t(), torch.eye(H))
     for block in unit.layers[1].weight_ih.split(H):  # it takes a hidden state, not the input vector
         torch.testing.assert_close(block @ block.t(), torch.eye(H))
+    input_bias = NestedLSTM(D, H, inner_input_bias=-1.0, inner_forget_bias=2.0).layers[0].memory.bias
+    assert input_bias.view(4, H).mean(1).tolist() == [-1, 2, 0, 0]
     first = unit.layers[0].weight_ih
     assert first.abs().max() <= (6 / (D + H)) ** 0.5
     assert NestedLSTM(D, H, initialization="torch", forget_bias=0.0).layers[0].bias.abs().max() <= H**-0.5
@@ -157,23 +152,6 @@ def test_madsens_cells_start_every_gate_of_a_kernel_within_one_bound():
     assert gru.bias.view(3, h).mean(1).tolist() == [1, 1, 0]
 
 
-@pytest.mark.parametrize(
-    ("flags", "error", "message"),
-    [
-        ({"depth": 0}, ValueError, "depth.*0"),
-        ({"depth": 1.5}, TypeError, "depth.*1.5"),
-        ({"candidate": "relu"}, ValueError, "candidate.*'relu'"),
-        ({"initialization": "he"}, ValueError, "initialization"),
-        ({"memory": torch.nn.Linear}, TypeError, "memory.*Linear"),
-        ({"memory": lambda d, h: LSTMCell(d, h + 1)}, ValueError, "memory.*hidden_size"),
-        ({"memory": ClockworkRNNCell}, ValueError, "memory.*hidden_size"),
-    ],
-)
-def test_refusals(flags, error, message):
-    with pytest.raises(error, match=message):
-        NestedLSTM(D, H, **flags)
-
-
 def test_the_candidates_recurrent_matrix_may_start_at_the_identity_and_nothing_else_changes():
     found = []
     for flags in ({}, {"candidate_start": "identity"}):
@@ -186,5 +164,78 @@ def test_the_candidates_recurrent_matrix_may_start_at_the_identity_and_nothing_e
             assert not torch.equal(g, torch.eye(4))
             value = torch.cat([i, f, torch.eye(4), o])
         assert torch.equal(found[1][name], value), name
-    with pytest.raises(ValueError, match=r"candidate_start.*'zero'"):
-        LSTMCell(5, 4, candidate_start="zero")
+
+
+# Guards of the inner memory, against the equations and at their edges.
+
+every_guard = pytest.mark.parametrize("guard", ["coupled", "refined", "clipped", "normalized"])
+
+
+def expected(guard, rows, c):
+    """One step's h and c [B, H] in NumPy, from pre-activations in the order of the cell's gates."""
+    blocks = np.split(rows, rows.shape[1] // H, axis=1)
+    g, o = np.tanh(blocks[-2]), sigmoid(blocks[-1])
+    if guard == "coupled":
+        f = sigmoid(blocks[0])
+        i = 1 - f
+    elif guard == "refined":  # Gu et al. 2020: g_t = r (1 - (1 - f)^2) + (1 - r) f^2
+        r, f = sigmoid(blocks[0]), sigmoid(blocks[1])
+        f = r * (1 - (1 - f) ** 2) + (1 - r) * f**2
+        i = 1 - f
+    else:
+        i, f = sigmoid(blocks[0]), sigmoid(blocks[1])
+    c = f * c + i * g
+    if guard == "clipped":
+        c = np.clip(c, -1, 1)
+    if guard == "normalized":
+        c = (c - c.mean(1, keepdims=True)) / np.sqrt(c.var(1, keepdims=True) + 1e-5)
+    return o * np.tanh(c), c
+
+
+@every_guard
+def test_a_step_is_the_equations(guard):
+    torch.manual_seed(0)
+    cell = GuardedLSTMCell(D, H, guard=guard, dtype=torch.float64)
+    x, h, c = (torch.randn(B, size, dtype=torch.float64) for size in (D, H, H))
+    c = 3 * c  # some beyond the bound
+    rows = (x @ cell.weight_ih.t() + h @ cell.weight_hh.t() + cell.bias).detach().numpy()
+    for ours, theirs in zip(cell(x, (h, c)), expected(guard, rows, c.numpy()), strict=True):
+        np.testing.assert_allclose(ours.detach().numpy(), theirs, rtol=1e-12)
+    weights = [cell.weight_ih, cell.weight_hh, cell.bias]
+    assert torch.autograd.gradcheck(lambda *_: cell(x, (h, c)), weights)
+
+
+@every_guard
+def test_where_every_gate_is_pinned_a_guarded_memory_does_not_count_and_the_lstm_does(guard):
+    x = torch.randn(50, 2, D)
+    ends = []
+    for inner_cell in (guard, "lstm"):
+        torch.manual_seed(0)
+        unit = NestedLSTM(D, H, inner_cell=inner_cell)
+        torch.nn.init.constant_(unit.layers[0].memory.bias, 20.0)  # every gate and the candidate at 1
+        ends.append(unit(x)[1][1][0, 1].abs().max().item())
+    assert ends[0] <= 2 < 40 < ends[1]  # of four units a normalized one is at most 2 away from their mean
+
+
+@pytest.fixture
+def empty(monkeypatch):
+    """Large matrices need no values where biases are looked at."""
+    for name in ("orthogonal_", "xavier_uniform_"):
+        monkeypatch.setattr(torch.nn.init, name, lambda tensor, *_, **__: tensor)
+
+
+def test_ur_gates_start_at_uniform_timescales_and_opposite_refinements(empty):
+    cell = GuardedLSTMCell(D, 2000, guard="refined")
+    refine, forget = cell.bias[:2000], cell.bias[2000:4000]
+    assert torch.equal(refine, -forget)
+    shares = torch.sigmoid(forget).sort().values
+    torch.testing.assert_close(shares, torch.linspace(0, 1, 2000), atol=0.05, rtol=0)
+
+
+def test_chrono_biases_are_logarithms_of_uniform_times(empty):
+    memory = NestedLSTM(D, 2000, inner_chrono=101).layers[0].memory
+    i, f, g, o = memory.bias.view(4, 2000)
+    assert torch.equal(i, -f)
+    assert not g.any()
+    assert not o.any()
+    torch.testing.assert_close(f.exp().sort().values, torch.linspace(1, 100, 2000), atol=5.0, rtol=0)

@@ -4,26 +4,65 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, ClockworkRNN, LayerNormLSTM, NestedLSTM
+from nlstm_lab.cells import (
+    GRU,
+    HMLSTM,
+    LSTM,
+    RNN,
+    ClockworkRNN,
+    ClockworkRNNCell,
+    HierarchicalRNN,
+    LayerNormLSTM,
+    LSTMCell,
+    NestedLSTM,
+)
+from nlstm_lab.cells.lstm import GuardedLSTMCell
 
 T, B, D, H, L = 6, 3, 5, 4, 2
 
-BAD_SIZES = [
+SIZES = [
     ({"input_size": 0}, ValueError, "input_size.*0"),
     ({"hidden_size": -1}, ValueError, "hidden_size.*-1"),
     ({"hidden_size": 2.0}, TypeError, "hidden_size.*float 2.0"),
     ({"num_layers": 0}, ValueError, "num_layers.*0"),
     ({"num_layers": True}, TypeError, "num_layers.*bool True"),
-    ({"dropout": 1.5}, ValueError, "dropout.*1.5"),
+    *(({"dropout": value}, ValueError, f"dropout.*{value}") for value in (True, "a", None, -0.1, 1.5)),
     ({"initialization": "he"}, ValueError, "initialization"),
+]
+FLAGS = [
+    *((make, *row) for make in (LSTM, NestedLSTM, HMLSTM) for row in SIZES),
+    (LSTM, {"candidate_start": "zero"}, ValueError, "candidate_start.*'zero'"),
+    (NestedLSTM, {"depth": 0}, ValueError, "depth.*0"),
+    (NestedLSTM, {"depth": 1.5}, TypeError, "depth.*1.5"),
+    (NestedLSTM, {"candidate": "relu"}, ValueError, "candidate.*'relu'"),
+    (NestedLSTM, {"memory": torch.nn.Linear}, TypeError, "memory.*Linear"),
+    (NestedLSTM, {"memory": lambda d, h: LSTMCell(d, h + 1)}, ValueError, "memory.*hidden_size"),
+    (NestedLSTM, {"memory": ClockworkRNNCell}, ValueError, "memory.*hidden_size"),
+    (NestedLSTM, {"inner_cell": "gru"}, ValueError, "inner_cell"),
+    (NestedLSTM, {"inner_cell": "clipped", "depth": 3}, ValueError, "inner_cell"),
+    (NestedLSTM, {"inner_cell": "clipped", "inner_chrono": 100}, ValueError, "inner_chrono"),
+    (NestedLSTM, {"inner_chrono": 2}, ValueError, "inner_chrono"),
+    (NestedLSTM, {"inner_chrono": 100, "depth": 1}, ValueError, "inner_chrono"),
+    (NestedLSTM, {"inner_input_bias": 1.0, "memory": GuardedLSTMCell}, ValueError, "inner_input_bias"),
+    (HMLSTM, {"boundary": "maybe"}, ValueError, "boundary.*'maybe'"),
+    (HMLSTM, {"straight_through": "no"}, ValueError, "straight_through"),
+    (HMLSTM, {"selection": "soft"}, ValueError, "selection"),
+    (HMLSTM, {"detect_from": "x"}, ValueError, "detect_from"),
+    (HMLSTM, {"boundary": "soft", "selection": "hard"}, ValueError, "selection"),
+    (HMLSTM, {"normalize_boundary": True}, ValueError, "normalize_boundary.*layer_norm"),
+    (HMLSTM, {"threshold": 1.0}, ValueError, "threshold.*1.0"),
+    (ClockworkRNN, {"periods": (1, 2, 4)}, ValueError, "hidden_size.*4"),
+    (ClockworkRNN, {"periods": (2, 1)}, ValueError, "periods"),
+    (ClockworkRNN, {"periods": ()}, ValueError, "periods"),
+    (ClockworkRNN, {"periods": (0, 1)}, ValueError, "periods.*0"),
+    (ClockworkRNN, {"periods": (1.5, 2)}, TypeError, "periods.*1.5"),
 ]
 
 
-@pytest.mark.parametrize(("flags", "error", "message"), BAD_SIZES)
-@pytest.mark.parametrize("make", [LSTM, NestedLSTM, HMLSTM])
-def test_refusals_of_sizes(make, flags, error, message):
+@pytest.mark.parametrize(("make", "flags", "error", "message"), FLAGS)
+def test_refusals_of_flags(make, flags, error, message):
     with pytest.raises(error, match=message):
-        make(**{"input_size": D, "hidden_size": H, "num_layers": L, **flags})
+        make(**{"input_size": D, "hidden_size": H, **flags})
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "1"])
@@ -86,6 +125,20 @@ def test_refusals_of_states():
         GRU(D, H, num_layers=L)(x[:, 0], h)
     with pytest.raises(ValueError, match=r"\[3, 4\].*\[4\]"):
         LSTM(D, H).layers[0](x[0], (h[0], h[0, 0]))
+
+
+def test_refusals_of_boundaries():
+    x = torch.zeros(T, B, D)
+    cases = [
+        (x, None, TypeError, "boundaries.*NoneType"),
+        (x, torch.zeros(T, B, 3), ValueError, r"boundaries.*\[6, 3, 2\].*\[6, 3, 3\]"),
+        (x, torch.full((T, B, 2), 0.5), ValueError, "boundaries"),
+        (x, torch.tensor([0, 1]).expand(T, B, 2), ValueError, "boundaries"),
+        (pack_padded_sequence(x, [T] * B), torch.zeros(T, B, 2), TypeError, "boundaries.*Tensor"),
+    ]
+    for input, boundaries, error, message in cases:
+        with pytest.raises(error, match=message):
+            HierarchicalRNN(D, H, 3)(input, boundaries)
 
 
 @pytest.mark.parametrize("make", [RNN, LSTM, GRU, LayerNormLSTM, ClockworkRNN, NestedLSTM, HMLSTM])
