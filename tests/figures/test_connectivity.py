@@ -8,8 +8,7 @@ from matplotlib.patches import Circle
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.connectivity import connectivity_sentence
-from nlstm_lab.figures.gradients import unrolled_networks
+from nlstm_lab.figures import connectivity_sentence, unrolled_networks
 
 TEXT = " the study of grammar"
 

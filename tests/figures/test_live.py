@@ -13,7 +13,7 @@ import xarray as xr
 from IPython.core.interactiveshell import InteractiveShell
 
 from nlstm_lab import execute, figures, paths, probes
-from nlstm_lab.figures.connectivity import connectivity_sentence
+from nlstm_lab.figures import connectivity_sentence
 
 TEXT = "to be or not to be"
 

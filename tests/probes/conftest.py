@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from nlstm_lab.cells.lstm import LSTM
-from nlstm_lab.cells.nested import NestedLSTM
+from nlstm_lab.cells import LSTM, NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.models import Network
 

@@ -11,8 +11,7 @@ import xarray as xr
 from torch import nn
 
 from nlstm_lab import probes, runs
-from nlstm_lab.cells.hierarchical import HierarchicalRNN
-from nlstm_lab.cells.hmlstm import HMLSTM
+from nlstm_lab.cells import HMLSTM, HierarchicalRNN
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import MissingRun, UsageError
@@ -143,21 +142,6 @@ def test_a_browser_and_a_record_get_the_same(hierarchical, text):
     assert from_rows(rows_of(found), described(model, None, None, "")).identical(found)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"threshold": 0.0},
-        {"threshold": 1.0},
-        {"threshold": math.nan},
-        {"slope": 0.0},
-        {"slope": math.inf},
-    ],
-)
-def test_bad_wishes_are_refused(hierarchical, text, options):
-    with pytest.raises(UsageError, match=next(iter(options))):
-        probes.boundaries(hierarchical(), text, **options)
-
-
 def test_a_network_without_weights_is_refused(hierarchical, text):
     network = hierarchical().drop_weights("0123", "the weights are not kept")
     with pytest.raises(MissingRun):
@@ -171,17 +155,6 @@ def test_a_record_is_read_without_the_weights():
     without = probes.boundaries(run.model().drop_weights(kept, "the weights are not kept"), excerpt)
     assert without.attrs["slope"] is None
     assert without.assign_attrs(slope=whole.attrs["slope"]).identical(whole)
-
-
-def test_networks_without_detectors_are_refused(network, text):
-    with pytest.raises(UsageError):
-        probes.boundaries(network(), text)
-    with pytest.raises(UsageError):
-        probes.boundaries(network(HMLSTM, num_layers=1), text)
-    with pytest.raises(UsageError):
-        probes.boundaries(network(HMLSTM, num_layers=2), "")
-    with pytest.raises(UsageError, match="'Z'"):
-        probes.boundaries(network(HMLSTM, num_layers=2), "Z")
 
 
 @pytest.mark.slow

@@ -4,13 +4,12 @@ import pytest
 import torch
 from torch import nn
 
+from nlstm_lab import probes
 from nlstm_lab.cells import HMLSTM, NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Network
-from nlstm_lab.probes import texts
-from nlstm_lab.probes.words import Completer
-from nlstm_lab.probes.writing import continued
+from nlstm_lab.models import MixtureDensity, Network
+from nlstm_lab.probes import Completer, continued, texts
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
@@ -59,13 +58,6 @@ def test_a_text_beyond_the_window_is_read_from_a_space(monkeypatch):
     assert complete(model, text) == complete(model, text[31:])
 
 
-def test_a_long_text_without_a_space_is_read_from_within_the_window(monkeypatch):
-    monkeypatch.setattr(texts, "LONGEST", 20)
-    characters, text = network(words=ALPHABET.symbols), "abcdefg" * 8
-    assert complete(characters, text) == complete(characters, text[40:])
-    assert complete(characters, text) != complete(characters, text[50:])
-
-
 def test_a_word_that_is_long_does_not_push_everything_before_it_out_of_the_window(monkeypatch):
     """Each text beyond the window is read a quarter of the window at least, and mostly where the one before was."""
     monkeypatch.setattr(texts, "LONGEST", 20)
@@ -90,21 +82,6 @@ def test_typing_forth_and_back_gives_what_a_fresh_reading_does(monkeypatch):
             assert one.word == other.word
             assert one.probability == pytest.approx(other.probability, abs=1e-12)
     assert model.training
-
-
-def test_it_refuses_in_a_sentence():
-    with pytest.raises(UsageError, match="'z'"):
-        complete(network(), "z")
-    with pytest.raises(UsageError):
-        complete(network(), "a", k=0)
-    short = network()
-    short.words = WORDS[:5]
-    with pytest.raises(UsageError, match=r"6.*5"):
-        complete(short, "a")
-    once = network()
-    once.per_sequence = True
-    with pytest.raises(UsageError):
-        complete(once, "a")
 
 
 def test_a_keystroke_reads_the_new_character_alone():
@@ -143,11 +120,6 @@ def test_what_is_no_character_is_never_drawn():
     with torch.no_grad():
         model.readout.bias.copy_(torch.tensor([50.0, 0, 0]))
     assert "\0" not in continued(model, " a", 20)
-    model.words = WORDS
-    with pytest.raises(UsageError):
-        continued(model, " a", 20)
-    with pytest.raises(UsageError):
-        continued(network(words=ALPHABET.symbols), " a", 0)
 
 
 @pytest.mark.slow
@@ -168,3 +140,33 @@ def test_an_accent_that_is_typed_on_its_own_belongs_to_its_letter():
     plain = complete(network(), " fac")
     assert [each.word for each in result] == [each.word for each in plain]
     assert [each.probability for each in result] == pytest.approx([each.probability for each in plain])
+
+
+@pytest.fixture
+def writer():
+    torch.manual_seed(0)
+    density = MixtureDensity(3)
+    return Network(HMLSTM(3, 6, 2), nn.Linear(6, density.size), density=density, name="writer")
+
+
+@pytest.mark.slow
+def test_writing_is_reproducible_and_starts_from_nothing(writer):
+    line = probes.write(writer, 50, seed=3)
+    assert line.shape == (50, 3)
+    assert not line[0].any()
+    assert set(line[:, 2].tolist()) <= {0.0, 1.0}
+    assert torch.equal(line, probes.write(writer, 50, seed=3))
+    assert not torch.equal(line, probes.write(writer, 50, seed=4))
+
+
+@pytest.mark.slow
+def test_a_colder_network_strays_less(writer):
+    spread = [probes.write(writer, 400, temperature)[1:, :2].std() for temperature in (0.1, 1.0, 4.0)]
+    assert spread[0] < spread[1] < spread[2]
+
+
+def test_one_point_and_no_warmth_are_refused(writer):
+    with pytest.raises(UsageError, match="points"):
+        probes.write(writer, 1)
+    with pytest.raises(UsageError, match="temperature"):
+        probes.write(writer, temperature=0)

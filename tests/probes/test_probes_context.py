@@ -7,9 +7,8 @@ from torch import nn
 
 from nlstm_lab.cells import RNN
 from nlstm_lab.datasets.base import Vocabulary
-from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.words import context_accuracy, repetition
+from nlstm_lab.probes import context_accuracy, repetition
 
 ALPHABET = Vocabulary(("\0", *" abcdef"))
 WORDS = ("<eos>", "<unknown>", "ab", "ad", "fade", "a")
@@ -71,17 +70,6 @@ def test_it_does_not_hang_on_what_is_read_beside() -> None:
     many = context_accuracy(network(TABLE), TEXTS * 40)
     few = context_accuracy(network(TABLE), TEXTS)
     pd.testing.assert_frame_equal(many.drop(columns=["counted", "all"]), few.drop(columns=["counted", "all"]))
-
-
-def test_texts_and_words_are_needed() -> None:
-    with pytest.raises(UsageError):
-        context_accuracy(network(TABLE), [])
-    with pytest.raises(UsageError, match="200"):
-        context_accuracy(network(TABLE), [" ab" * 99])
-    nameless = network(TABLE)
-    nameless.words = None
-    with pytest.raises(UsageError):
-        context_accuracy(nameless, TEXTS)
 
 
 def test_a_word_that_comes_twice_is_looked_at_twice() -> None:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.decoding import _r_squared, decode, labels
 
 SENTENCE = 'the man (who "walked 7 miles") is slowly going home. '
@@ -116,10 +115,6 @@ def test_what_cannot_be_decoded_says_why(planted):
     assert told.reason["in_bracket", "inner"] == "the text does not vary in this"
     assert told.reason["word_class", "outer"] == "the memory does not move"
     assert told.reason["word_class", "h"] == "not finite"
-    with pytest.raises(UsageError):
-        decode(trace, text)
-    with pytest.raises(UsageError, match="'mood'"):
-        decode(trace, plain, ("mood",))
 
 
 def test_the_control_is_of_shifted_labels_and_rows_are_aligned():

@@ -8,11 +8,7 @@ from test_probes_patching import OPEN, delay_line
 from torch import nn
 
 import nlstm_lab as lab
-from nlstm_lab.cells.gru import GRU
-from nlstm_lab.cells.hmlstm import HMLSTM
-from nlstm_lab.cells.lstm import LSTM
-from nlstm_lab.cells.nested import NestedLSTM
-from nlstm_lab.errors import UsageError
+from nlstm_lab.cells import GRU, LSTM, NestedLSTM
 from nlstm_lab.probes import fixed_points, slow_modes
 
 
@@ -112,12 +108,3 @@ def test_slow_modes_has_a_row_for_every_memory(network, text):
     gru = slow_modes(network(GRU, hidden_size=3), text[:60], starts=2)
     assert set(gru["memory"]) == {"h"}
     assert gru["saturated"].isna().all()
-
-
-@pytest.mark.slow
-def test_what_has_no_smooth_step_or_too_little_text_is_refused(network, text):
-    with pytest.raises(UsageError, match="boundaries"):
-        fixed_points(network(HMLSTM, num_layers=2), text)
-    for starts in (0, 400):
-        with pytest.raises(UsageError, match="start"):
-            fixed_points(network(), text, starts=starts)

@@ -7,9 +7,8 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nlstm_lab import probes
-from nlstm_lab.cells.hmlstm import HMLSTM
-from nlstm_lab.errors import UsageError
-from nlstm_lab.probes.boundary_scores import flush_effects
+from nlstm_lab.cells import HMLSTM
+from nlstm_lab.probes import flush_effects
 from nlstm_lab.probes.segmentation import updates
 
 
@@ -68,14 +67,6 @@ def test_a_layer_that_never_flushes_has_nothing_to_withhold(hierarchical, text):
     assert (told.loc[told["kind"] == "withheld", "number"] == 0).all()
     assert told.loc[told["kind"] == "withheld", "kl"].isna().all()
     assert (told.loc[told["kind"] == "forced", "number"] == 20).all()
-
-
-@pytest.mark.slow
-def test_bad_wishes_are_refused(hierarchical, text):
-    with pytest.raises(UsageError, match="53"):
-        flush_effects(hierarchical(), text[:20], distance=50)
-    with pytest.raises(UsageError, match="soft"):
-        flush_effects(hierarchical(boundary="soft"), text)
 
 
 class Counted(TorchDispatchMode):

@@ -94,13 +94,6 @@ def test_two_rows_of_a_seed_are_no_two_seeds():
     assert probes.intervals(frame, "dead", by=["memory", "quantity"])["n"].tolist() == [2, 2]
 
 
-def test_no_run_is_a_sentence():
-    with pytest.raises(UsageError):
-        probes.gather([], probes.loss_by_context)
-    with pytest.raises(UsageError):
-        histories([])
-
-
 def test_a_study_keeps_its_rows_whatever_its_index():
     def study(network):
         halves = [pd.DataFrame({"value": [1.0, 2.0]}), pd.DataFrame({"value": [3.0]})]

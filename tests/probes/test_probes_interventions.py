@@ -6,17 +6,12 @@ import torch
 from torch.nn import functional as F
 
 from nlstm_lab import probes
-from nlstm_lab.cells.gru import GRU
-from nlstm_lab.cells.hmlstm import HMLSTM
-from nlstm_lab.cells.lstm import LSTM
-from nlstm_lab.cells.nested import NestedLSTM
+from nlstm_lab.cells import LSTM, NestedLSTM
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.probes.edits import zero
-from nlstm_lab.probes.interventions import intervene, unit_ablations
+from nlstm_lab.probes import intervene, loss_by_context, unit_ablations
 from nlstm_lab.probes.reading import component, hidden_names, names, reading, states_at
-from nlstm_lab.probes.running import run
 
 MOMENTS = [5, 60, 61, 250]
 
@@ -57,18 +52,6 @@ def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_say
     np.testing.assert_allclose(measured.loss_ablated.sel(moment=60), expected, atol=1e-5)
     divergence = F.kl_div(cut, intact, log_target=True, reduction="none").sum(-1)  # D(intact | cut), not the other
     np.testing.assert_allclose(measured.kl.sel(moment=60), divergence, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_the_intact_loss_is_that_of_a_trace(driven, text, kind):
-    model = driven(kind)
-    log_p = probes.trace(model, text).log_p
-    memory = "cell" if kind is LSTM else "inner"
-    measured = intervene(model, text, "zero", memory, moments=MOMENTS, distance=10)
-    codes = model.vocabulary.encode(text).numpy()
-    for moment in MOMENTS:
-        expected = [-log_p.values[moment + d, codes[moment + d + 1]] for d in range(10)]
-        np.testing.assert_allclose(measured.loss.sel(moment=moment), expected, atol=1e-4)
 
 
 def test_swapping_a_memory_with_itself_changes_nothing_and_with_another_text_does(driven, text):
@@ -128,65 +111,6 @@ def test_layers_of_a_stack_have_their_own_memories(driven, text):
     assert intervene(model, text, "zero", ["layer 2 inner", "layer 2 h"], moments=MOMENTS).kl.max() > 0
 
 
-def test_bad_requests_are_refused_in_a_sentence(network, text):
-    model = network()
-    good = {"moments": MOMENTS, "distance": 10}
-    for change, sentence in [
-        ({"memory": "middle"}, "'middle'.*outer, inner, h"),
-        ({"moments": [0]}, "400"),
-        ({"moments": []}, "moments"),
-        ({"moments": [395]}, "10.*1"),
-        ({"distance": 0}, "distance"),
-        ({"kind": "burn"}, "'burn'"),
-        ({"kind": "swap"}, "`other`"),
-        ({"other": text}, "`other`|other"),
-        ({"kind": "swap", "other": text[:100]}, "`other` .*100"),
-        ({"memory": []}, "memory"),
-    ]:
-        request = {"kind": "zero", "memory": "inner"} | good | change
-        with pytest.raises(UsageError, match=sentence):
-            intervene(model, text, request.pop("kind"), request.pop("memory"), **request)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "memory"), [(HMLSTM, "layer 2"), (GRU, "layer 2 h")])
-def test_other_units_are_cut_alike(driven, text, kind, memory):
-    model = driven(kind, num_layers=2)
-    same = intervene(model, text, "swap", [memory, "layer 1 h"], moments=MOMENTS, distance=5, other=text)
-    assert np.abs(same.kl).max() < 1e-6
-    assert intervene(model, text, "zero", [memory, "layer 1 h"], moments=MOMENTS, distance=5).kl.max() > 1e-6
-
-
-@pytest.mark.parametrize("kind", ["zero", "swap"])
-@pytest.mark.parametrize(("cell_type", "memory"), [(NestedLSTM, "inner"), (LSTM, "layer 2"), (GRU, "layer 1 h")])
-def test_each_kind_is_an_edit_of_a_reading(network, text, kind, cell_type, memory) -> None:
-    model, other = network(cell_type, scale=2.0, num_layers=1 if cell_type is NestedLSTM else 2), text[::-1]
-    cut = intervene(model, text, kind, memory, moments=[90], distance=30, other=other if kind == "swap" else None)
-    codes = model.vocabulary.encode(text)
-    with torch.no_grad():
-        state, donor = (states_at(model, each, [90]) for each in (codes, model.vocabulary.encode(other)))
-    edit = probes.zero if kind == "zero" else probes.put(component(model.recurrent, donor, memory))
-    read = probes.run(model, codes[90:120], {(f"{memory} before", 0): edit}, keep=[], state=state)
-    losses = torch.nn.functional.cross_entropy(read.logits, codes[91:121], reduction="none")
-    np.testing.assert_allclose(losses, cut.loss_ablated[0], rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol(network, text) -> None:
-    words = network()
-    words.readout, words.words = torch.nn.Linear(8, 4), ("a", "be", "cab", "dig")
-    nameless, once = network(), network()
-    nameless.readout, once.per_sequence = torch.nn.Linear(8, 4), True
-    for model in (words, nameless, once):
-        with pytest.raises(UsageError):
-            intervene(model, text, "zero", "inner", moments=MOMENTS, distance=5)
-        with pytest.raises(UsageError):
-            unit_ablations(model, text, "inner", moments=MOMENTS, distance=5)
-    named = network()
-    named.words = named.vocabulary.symbols
-    assert intervene(named, text, "zero", "inner", moments=MOMENTS, distance=5).sizes["distance"] == 5
-
-
 ALPHABET = Vocabulary(tuple(" abcdefghij"))
 UNITS = ("rnn", "lstm", "gru", "nlstm", "lnlstm", "cwrnn", "hrnn")
 SWAPPED = [*((unit, {}) for unit in UNITS), *(("hmlstm", {"boundary": one}) for one in ("step", "soft", "sample"))]
@@ -216,11 +140,24 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
     assert measured.kl.max() == 0
 
 
-def test_distance_0_is_the_first_prediction_after_the_moment(network, text):
-    model, moment = network(scale=3.0), 100
-    edited = run(model, text, edits={("inner before", moment): zero}).logits
-    p, q = (torch.as_tensor(logits).log_softmax(-1) for logits in (run(model, text).logits, edited))
-    divergence = (p.exp() * (p - q)).sum(-1)
-    assert float(divergence[moment - 1].abs()) < 1e-7 < float(divergence[moment])
-    cut = intervene(model, text, "zero", "inner", moments=[moment], distance=5)
-    np.testing.assert_allclose(cut.kl[0], divergence[moment : moment + 5], atol=1e-6)
+def test_the_horizon_is_the_loss_from_so_much_context(network, text):
+    model = network(scale=3.0)  # driven hard enough for contexts to matter
+    told = loss_by_context(model, text, contexts=(1, 3, 50), positions=20).set_index("context")["loss"]
+    codes = model.vocabulary.encode(text)
+    for context in (1, 3, 50):
+        losses = []
+        for p in np.linspace(50, len(codes) - 1, 20).round().astype(int):
+            with torch.no_grad():
+                log_p = model(codes[p - context : p, None])[0][-1, 0].log_softmax(-1)
+            losses.append(-float(log_p[codes[p]]))
+        assert told[context] == pytest.approx(np.mean(losses), abs=1e-5)
+
+
+def test_the_horizon_ends_where_the_memory_does(network, text):
+    model = network(LSTM)
+    cell = model.recurrent.layers[0]
+    with torch.no_grad():
+        cell.bias.view(4, -1)[1] = -1e4  # the forget gate
+        cell.weight_hh.zero_()  # neither c nor h carries anything from step to step
+    told = loss_by_context(model, text, contexts=(1, 5, 50), positions=30)["loss"]
+    np.testing.assert_allclose(told[0], told[2], atol=1e-6)

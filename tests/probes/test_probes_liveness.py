@@ -3,11 +3,8 @@
 import pytest
 import torch
 
-from nlstm_lab.cells import hooked
+from nlstm_lab.cells import LSTM, LSTMCell, NestedLSTM, Recurrent, hooked
 from nlstm_lab.cells.base import memories
-from nlstm_lab.cells.lstm import LSTM, LSTMCell
-from nlstm_lab.cells.nested import NestedLSTM
-from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.models import Network
 from nlstm_lab.probes import trace
 from nlstm_lab.training.liveness import CLASSES, liveness, shares

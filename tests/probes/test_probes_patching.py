@@ -6,11 +6,8 @@ import torch
 from torch import nn
 
 import nlstm_lab as lab
-from nlstm_lab.cells.lstm import LSTM
-from nlstm_lab.cells.nested import NestedLSTM
-from nlstm_lab.errors import UsageError
-from nlstm_lab.probes import patch
-from nlstm_lab.probes.patching import minimal_pairs
+from nlstm_lab.cells import LSTM, NestedLSTM
+from nlstm_lab.probes import lens, patch
 
 OPEN = 20.0  # a pre-activation at which a sigmoid is 1 and a tanh too
 
@@ -142,28 +139,6 @@ def test_texts_of_different_lengths_are_aligned_at_their_ends(network):
     assert list(found.memory.values) == ["outer", "inner", "h"]
 
 
-@pytest.mark.parametrize(
-    ("texts", "options", "named"),
-    [
-        (("abc", "abd"), {}, None),
-        (("abc", "abc"), {}, None),
-        (("abc", ""), {}, "empty"),
-        (("abc", "dbc"), {"right": "ab"}, "'ab'"),
-        (("abc", "dbc"), {"wrong": 99}, "99"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(network, texts, options, named):
-    with pytest.raises(UsageError, match=named):
-        patch(network(), (*texts, *({"right": "a", "wrong": "b"} | options).values()))
-
-
-def test_a_network_without_a_readout_is_refused(network):
-    model = network()
-    model.readout = None
-    with pytest.raises(UsageError, match="readout"):
-        patch(model, ("abc", "dbc", "a", "b"))
-
-
 PAIRS = [("abc dij gh", "abc gij gh"), ("a bad", "a bed"), ("he had a cab", "i had a cab")]
 
 
@@ -219,19 +194,57 @@ def test_classifiers_and_vectors_are_patched(network):
     assert "symbol" not in found.coords
     whole = patch(model, (torch.cat((one, end)), torch.cat((-one, end)), "c", "d"), over=())
     assert float(whole.share) == pytest.approx(1, abs=1e-5)
-    for asked, said in (
-        ({"over": ("depth",)}, "over .*'memory'"),
-        ({"pairs": []}, "pairs"),
-        ({"metric": len}, "pairs"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            patch(**{"model": model, "pairs": [(one, -one, 0, 1)], **asked})
 
 
-def test_pairs_are_pairs():
-    pairs = minimal_pairs()
-    assert len(set(pairs)) == len(pairs) >= 200
-    for pair in pairs:
-        assert pair.clean[-1] == pair.corrupted[-1]
-        assert pair.clean != pair.corrupted
-        assert pair.right != pair.wrong
+@pytest.mark.slow
+def test_a_lens_finds_what_a_delay_line_holds_and_nothing_else():
+    """Each symbol is most often that of four before: who holds the last two knows what is 3 and 4 steps ahead."""
+    generator = torch.Generator().manual_seed(0)
+    text, again = torch.randint(1, 3, (6000,), generator=generator), torch.rand(6000, generator=generator) < 0.9
+    for step in range(4, len(text)):
+        text[step] = text[step - 4] if again[step] else 3 - text[step - 4]
+    known = -(0.9 * np.log(0.9) + 0.1 * np.log(0.1))
+    for lag, expected in ((2, (np.log(2), np.log(2), known, known)), (4, (known, known, known, known))):
+        model = delay_line(lag)
+        found = lens(model, text[:4000], ahead=(0, 1, 2, 3), burn_in=100).read(lab.probes.trace(model, text[4000:]))
+        codes = text[4000:].numpy()
+        for k in range(4):
+            guess = found.sel(memory="h", ahead=k).values
+            loss = -np.mean([guess[t, codes[t + 1 + k]] for t in range(10, 1990)])
+            assert loss == pytest.approx(expected[k], abs=0.05)
+
+
+@pytest.mark.slow
+def test_a_lens_respects_edits():
+    model = latch()
+    text = "".join(first + " " * 5 + first for first in "ab" * 40)
+    learned = lens(model, text, ahead=(0,), burn_in=0)
+    plain = lab.probes.run(model, "a   ")
+    flipped = lab.probes.run(model, "a   ", edits={("inner before", 2): lambda c: -c})
+    one, other = (learned.read(reading.trace).sel(memory="inner", ahead=0)[3] for reading in (plain, flipped))
+    assert torch.from_numpy(one.values - other.values).abs().max() > 1e-3
+    assert (
+        abs(one.values - learned.read(lab.probes.trace(model, "a   ")).sel(memory="inner", ahead=0)[3].values).max()
+        < 1e-6
+    )
+
+
+def test_several_texts_are_read_as_each_alone(network, text):
+    model = network()
+    learned = lens(model, [text[:200], text[200:390]], ahead=(0, 2), burn_in=10)
+    together = learned.read(lab.probes.trace(model, [text[:30], text[30:50]]))
+    assert together.dims == ("memory", "ahead", "text", "time", "vocabulary")
+    for k, piece in enumerate((text[:30], text[30:50])):
+        alone = learned.read(lab.probes.trace(model, piece))
+        np.testing.assert_allclose(together.sel(text=k)[:, :, : len(piece)], alone, atol=1e-5)
+    assert np.isnan(together.sel(text=1)[:, :, 20:]).all()
+
+
+def test_the_penalty_is_the_one_that_serves_what_is_held_out():
+    """Where nothing can be learned, the strongest penalty is chosen; where the next symbol is known, a weak one."""
+    noise = torch.randint(3, (1500,), generator=torch.Generator().manual_seed(1))
+    known = torch.tensor([1, 2, 1, 1, 2, 2] * 250)
+    sizes = [
+        float(lens(delay_line(4), text, ahead=(0,), burn_in=10).weights["h"][:-1].norm()) for text in (noise, known)
+    ]
+    assert sizes[0] < 0.2 < 2 < sizes[1]

@@ -8,15 +8,10 @@ import torch
 from torch import nn
 
 from nlstm_lab import probes
-from nlstm_lab.cells.gru import GRUCell
-from nlstm_lab.cells.hierarchical import HierarchicalRNN
-from nlstm_lab.cells.hmlstm import HMLSTM, Operation
-from nlstm_lab.cells.lstm import LSTM
-from nlstm_lab.cells.nested import NestedLSTM, NestedLSTMCell
+from nlstm_lab.cells import HMLSTM, LSTM, HierarchicalRNN, LayerNormLSTM, NestedLSTM, NestedLSTMCell, Operation
 from nlstm_lab.datasets.base import Vocabulary
-from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.jacobians import persistence
+from nlstm_lab.probes import persistence, retention, run, trace
 from nlstm_lab.probes.reading import reading
 
 ALPHABET = Vocabulary(tuple(" abcdefghij"))
@@ -90,12 +85,6 @@ def test_copy_keeps_everything_and_flush_nothing(network, text):
     assert {0, 1, 2} == {int(code) for record in records for code in record["operation"].unique()}
 
 
-def test_what_has_no_formula_is_refused(network, text):
-    model = network(NestedLSTM, memory=GRUCell)
-    with pytest.raises(UsageError, match="LSTM"):
-        persistence(model, probes.trace(model, text))
-
-
 @pytest.mark.slow
 def test_given_boundaries_say_when_a_layer_moves_and_when_it_begins_anew(text):
     torch.manual_seed(0)
@@ -110,3 +99,36 @@ def test_given_boundaries_say_when_a_layer_moves_and_when_it_begins_anew(text):
         anew = record["z"][:-1].numpy() > 0
         np.testing.assert_allclose(told[:, k], np.where(active, np.where(anew, 0, f), 1), atol=1e-6)
         assert k == 2 or anew.any()
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "memory"),
+    [
+        (LSTM, {}, "cell"),
+        (LSTM, {"num_layers": 2}, "layer 1"),
+        (LayerNormLSTM, {}, "cell"),
+        (NestedLSTM, {}, "inner"),
+        (NestedLSTM, {"depth": 3, "num_layers": 2}, None),
+    ],
+)
+def test_it_is_numpys_product_and_the_parts_sum_to_the_state(network, text, kind, flags, memory):
+    traced = trace(network(kind, scale=3.0, **flags), text[:120])
+    found = retention(traced, memory, [3, -1, 60], [1, 6])
+    name = memory or str(traced.memory.values[-1])
+    assert found.attrs["memory"] == name
+    i, f, g, c = (traced[gate].sel(memory=name).values.astype(np.float64)[:, [1, 6]] for gate in "ifgc")
+    for row, step in enumerate((3, 119, 60)):
+        for source in range(120):
+            left = np.prod(f[source + 1 : step + 1], 0) if source <= step else 0.0
+            np.testing.assert_allclose(found.left[row, source], np.broadcast_to(left, 2), rtol=1e-5, atol=1e-12)
+            np.testing.assert_allclose(found.part[row, source], left * i[source] * g[source], rtol=1e-5, atol=1e-12)
+        np.testing.assert_allclose(found.part[row].sum("source"), c[step], atol=3e-6)
+    assert "".join(found.symbol.values) == text[:120]
+
+
+def test_units_share_out_a_logit(network, text):
+    model = network(scale=2.0)
+    found = retention(trace(model, text[:30]), "inner", [4, -1], model=model, target="d")
+    logits = run(model, text[:30]).logits[:, 4]
+    bias = model.readout.bias[4].item()
+    np.testing.assert_allclose(found.logit.sum("unit") + bias, logits[[4, 29]], atol=1e-5)

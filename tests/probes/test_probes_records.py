@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from nlstm_lab import paths
-from nlstm_lab.cells.hmlstm import HMLSTM
+from nlstm_lab.cells import HMLSTM
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import DamagedFile, LabError, UsageError
-from nlstm_lab.probes.boundary_scores import update_costs
+from nlstm_lab.probes import update_costs
 from nlstm_lab.probes.records import digest, ensure
 from nlstm_lab.probes.segmentation import boundaries, updates
 

@@ -3,40 +3,226 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from nlstm_lab import probes
-from nlstm_lab.cells import HMLSTM, LSTM
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, GRUCell, HierarchicalRNN, NestedLSTM
+from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import wrap
-from nlstm_lab.probes.boundary_scores import text_truths
+from nlstm_lab.models import Network
+from nlstm_lab.probes import context_accuracy
+from nlstm_lab.probes.boundary_scores import agreement, text_truths
 from nlstm_lab.probes.decoding import labels
-from nlstm_lab.probes.words import context_accuracy
+from nlstm_lab.probes.lags import gradient_by_distance
+from nlstm_lab.probes.slowness import gate_timescales
+from nlstm_lab.probes.texts import encode_leniently
+from nlstm_lab.runs import histories
+
+NAN, INFINITE = float("nan"), float("inf")
+WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face", "a", "be", "cab", "dig", "fig")
 
 
-@pytest.fixture
-def hierarchical(network):
-    return network(HMLSTM, num_layers=3, scale=2.5)
+def edit(network, text, /, where="inner", edit=probes.zero):
+    probes.run(network(), text[:20], edits={where: edit})
 
 
-@pytest.mark.parametrize(
-    "asked", [{"distance": 0}, {"distance": -5}, {"moments": -1}, {"moments": 0}, {"moments": 0, "distance": 0}]
-)
-def test_flushes_need_moments_and_a_distance(hierarchical, text, asked) -> None:
-    with pytest.raises(UsageError, match=r"moments.*distance"):
-        probes.flush_effects(hierarchical, text, **asked)
+def patch(network, text, /, clean="abc", corrupted="dbc", right="a", wrong="b", **asked):
+    probes.patch(**{"model": network(), "pairs": (clean, corrupted, right, wrong), **asked})
 
 
-@pytest.mark.parametrize("temperature", [float("nan"), float("inf"), 0.0])
-def test_a_temperature_is_positive_and_finite(network, temperature) -> None:
-    with pytest.raises(UsageError, match="temperature"):
-        probes.continued(network(), "abc", 3, temperature=temperature)
+def cut(network, text, /, **asked):
+    probes.intervene(
+        network(), text, **{"kind": "zero", "memory": "inner", "moments": [5, 250], "distance": 10} | asked
+    )
 
 
-def test_codes_are_no_text_to_decode() -> None:
-    torch.manual_seed(0)
-    nameless = wrap(torch.nn.LSTM(5, 4), readout=torch.nn.Linear(4, 5))
-    with pytest.raises(UsageError, match="codes"):
-        probes.decode(probes.trace(nameless, torch.zeros(30, dtype=torch.long)), "a" * 30)
+def attribution(network, text, /, **asked):
+    probes.attribution(network(), **{"text": text[:20], "target": "d", **asked})
+
+
+def changed(network, kind=NestedLSTM, words=None, per_sequence=False, vocabulary=True, **flags):
+    """A network that lacks what a probe needs."""
+    model = network(kind, **flags)
+    model.words, model.per_sequence = words, per_sequence
+    if words is not None:
+        model.readout = nn.Linear(8, len(words))
+    return model if vocabulary else model.__class__(model.recurrent, model.readout)
+
+
+def connectivity(network, text, /, of=None, **asked):
+    probes.connectivity(changed(network, **{"words": WORDS} | (of or {})), **{"text": " bad face", **asked})
+
+
+def boundaries(network, text, /, kind=HMLSTM, num_layers=3, **asked):
+    probes.boundaries(network(kind, num_layers=num_layers), **{"text": text, **asked})
+
+
+def flushes(network, text, /, boundary="step", length=400, **asked):
+    probes.flush_effects(network(HMLSTM, num_layers=3, boundary=boundary), text[:length], **asked)
+
+
+def completion(network, text, /, typed="a", k=3, words=WORDS, **of):
+    model = changed(network, words=WORDS, **of)
+    model.words = words
+    probes.Completer(model)(typed, k)
+
+
+def continued(network, text, /, length=12, words=None, **asked):
+    probes.continued(changed(network, words=words), "abc", length, **asked)
+
+
+def retention(network, text, /, kind=NestedLSTM, of="a bad " * 4, scored=False, flags=None, **asked):
+    model = network(kind, **flags or {})
+    probes.retention(probes.trace(model, of), **({"model": model} if scored else {}), **asked)
+
+
+def persistence(network, text):
+    model = network(memory=GRUCell)
+    probes.persistence(model, probes.trace(model, text))
+
+
+def traced(network, text, /, probe, kind=NestedLSTM, **asked):
+    probe(probes.trace(network(kind), text), **asked)
+
+
+REFUSED = [
+    (edit, {"where": "middle"}, "middle"),
+    (edit, {"where": "inner r"}, "inner r"),
+    (edit, {"where": "inner preactivation z"}, "preactivation"),
+    (edit, {"where": ("c", 3)}, "outer, inner"),
+    (edit, {"where": ("inner", 3, 1, 2)}, r"\(name, time, units\)"),
+    (edit, {"where": ("inner", 20)}, "0 to 19"),
+    (edit, {"where": ("inner", range(30, 40))}, "range"),
+    (edit, {"where": ("inner", True)}, "0 to 19"),
+    (edit, {"where": ("inner", 3, (8,))}, "0 to 7"),
+    (edit, {"where": ("inner", 3, 1.5)}, "units.*0 to 7"),
+    (edit, {"where": ("inner before", 3, ())}, "0 to 7"),
+    (edit, {"edit": lambda c: c[:, :3]}, "inner"),
+    (edit, {"where": "inner before", "edit": lambda c: c.double()}, "float64"),
+    (edit, {"where": "outer f", "edit": lambda f: None}, "NoneType"),
+    (edit, {"where": "h", "edit": lambda h: h * NAN}, "NaN"),
+    (edit, {"where": "h", "edit": 0.5}, "function"),
+    (lambda network, text: probes.run(network(), []), {}, "text"),
+    (lambda network, text: probes.run(network(), [text, ""]), {}, "text"),
+    (lambda network, text: probes.run(network(), text, keep=["soul"]), {}, "soul"),
+    (patch, {"corrupted": "abd"}, "alike"),
+    (patch, {"corrupted": "abc"}, "same"),
+    (patch, {"right": "ab"}, "'ab'"),
+    (patch, {"wrong": 99}, "99"),
+    (patch, {"over": ("depth",)}, "over .*'memory'"),
+    (patch, {"pairs": []}, "pairs"),
+    (patch, {"metric": len}, "pairs"),
+    (lambda network, text: probes.patch(Network(network().recurrent, None), ("abc", "dbc", "a", "b")), {}, "readout"),
+    (cut, {"memory": "middle"}, "'middle'.*outer, inner, h"),
+    (cut, {"memory": []}, "memory"),
+    (cut, {"moments": [0]}, "400"),
+    (cut, {"moments": []}, "moments"),
+    (cut, {"moments": [395]}, "10.*1"),
+    (cut, {"distance": 0}, "distance"),
+    (cut, {"kind": "burn"}, "'burn'"),
+    (cut, {"kind": "swap"}, "`other`"),
+    (cut, {"other": "a"}, "`other`|other"),
+    (cut, {"kind": "swap", "other": "abc" * 40}, "`other` .*120"),
+    (attribution, {"target": "?"}, "target.* 'a' 'b'"),
+    (attribution, {"target": 11}, "target.*0 to 10"),
+    (attribution, {"target": None}, "target"),
+    (attribution, {"at": 20}, "at .*0 to 19"),
+    (attribution, {"at": 1.5}, "at "),
+    (attribution, {"method": "lime"}, "method.*'saliency'"),
+    (attribution, {"method": "deep_lift"}, r"NestedLSTM.*integrated_gradients"),
+    (attribution, {"method": "feature_ablation", "memory": "inner"}, "method of 'inner'.*'saliency'"),
+    (attribution, {"memory": "middle"}, "'middle'.*outer, inner"),
+    (attribution, {"baseline": "ab"}, "baseline.*20"),
+    (attribution, {"points": 0}, "points"),
+    (connectivity, {"text": ""}, "text"),
+    (connectivity, {"text": " café"}, "'é'"),
+    (connectivity, {"given": "fece"}, "'fece'.*'face'"),
+    (connectivity, {"mode": "l1"}, "mode"),
+    (connectivity, {"target": "best"}, "target"),
+    (connectivity, {"unknown": "drop"}, "unknown"),
+    (connectivity, {"window": 0}, "window"),
+    (connectivity, {"at": [9]}, "9"),
+    (connectivity, {"of": {"per_sequence": True}}, "sequence"),
+    (connectivity, {"of": {"vocabulary": False}}, "vocabulary"),
+    (lambda network, text: encode_leniently(Vocabulary(("a", "b")), "a-b", "map"), {}, "'-'"),
+    (boundaries, {"threshold": 0.0}, "threshold"),
+    (boundaries, {"threshold": 1.0}, "threshold"),
+    (boundaries, {"threshold": NAN}, "threshold"),
+    (boundaries, {"slope": 0.0}, "slope"),
+    (boundaries, {"slope": INFINITE}, "slope"),
+    (boundaries, {"kind": NestedLSTM}, "boundaries"),
+    (boundaries, {"num_layers": 1}, "layer"),
+    (boundaries, {"text": ""}, "empty"),
+    (boundaries, {"text": "Z"}, "'Z'"),
+    (flushes, {"distance": 0}, r"moments.*distance"),
+    (flushes, {"moments": -1}, r"moments.*distance"),
+    (flushes, {"length": 20, "distance": 50}, "53"),
+    (flushes, {"boundary": "soft"}, "soft"),
+    (lambda network, text: agreement([np.ones(500, bool)], [np.ones(400, bool)]), {}, r"500.*400"),
+    (completion, {"typed": "z"}, "'z'"),
+    (completion, {"k": 0}, "k"),
+    (completion, {"words": WORDS[:5]}, r"11.*5"),
+    (completion, {"per_sequence": True}, "sequence"),
+    (continued, {"temperature": NAN}, "temperature"),
+    (continued, {"temperature": INFINITE}, "temperature"),
+    (continued, {"temperature": 0.0}, "temperature"),
+    (continued, {"length": 0}, "length"),
+    (continued, {"words": WORDS}, "words"),
+    (continued, {"edits": {("inner", 14): probes.zero}}, "0 to 13"),
+    (lambda network, text: probes.lens(network(), text, ahead=()), {}, "ahead"),
+    (lambda network, text: probes.lens(network(), text, ahead=(-1,)), {}, "ahead"),
+    (lambda network, text: probes.loss_by_context(network(), text), {}, "1000"),
+    (lambda network, text: probes.loss_by_context(network(), text, contexts=()), {}, "context"),
+    (lambda network, text: probes.write(network()), {}, "by hand"),
+    (lambda network, text: probes.shuffled(text, "sentences"), {}, "'words'"),
+    (lambda network, text: probes.fixed_points(network(HMLSTM, num_layers=2), text), {}, "boundaries"),
+    (lambda network, text: probes.fixed_points(network(), text, starts=0), {}, "start"),
+    (lambda network, text: probes.fixed_points(network(), text, starts=400), {}, "start"),
+    (lambda network, text: gradient_by_distance(HierarchicalRNN(4, 6, 2), torch.zeros(5, 2, 4)), {}, "connectivity"),
+    (lambda network, text: probes.connectivity_lags(network(), []), {}, None),
+    (lambda network, text: context_accuracy(changed(network, words=WORDS), []), {}, None),
+    (lambda network, text: context_accuracy(changed(network, words=WORDS), [" ab" * 99]), {}, "200"),
+    (lambda network, text: context_accuracy(network(), [" bad"]), {}, "words"),
+    (lambda network, text: probes.gather([], probes.loss_by_context), {}, None),
+    (lambda network, text: histories([]), {}, None),
+    (persistence, {}, "LSTM"),
+    (retention, {"memory": "outer"}, "anew at every step.*'inner'"),
+    (retention, {"memory": "middle"}, "'inner'"),
+    (retention, {"at": 24}, "0 to 23"),
+    (retention, {"units": 8}, "units.*0 to 7"),
+    (retention, {"kind": GRU}, "no memory cells"),
+    (retention, {"kind": HMLSTM, "flags": {"num_layers": 2, "scale": 3.0}, "memory": "layer 2"}, "changed otherwise"),
+    (retention, {"of": ["abc", "abc"]}, "text"),
+    (retention, {"scored": True, "target": "?"}, "target"),
+    (traced, {"probe": probes.state_timescales, "burn_in": 400}, "400"),
+    (traced, {"probe": probes.state_timescales, "values": ["sinh"]}, "'sinh'"),
+    (traced, {"probe": gate_timescales, "kind": GRU}, "memory"),
+    (traced, {"probe": probes.decode, "text": "abc"}, "text"),
+    (traced, {"probe": lambda trace: probes.decode(trace, "".join(trace.symbol.values), ("mood",))}, "'mood'"),
+    (
+        lambda network, text: probes.decode(probes.trace(changed(network, vocabulary=False), [1] * 9), "a" * 9),
+        {},
+        "codes",
+    ),
+    (lambda network, text: probes.passages(network(LSTM), text, "cell", 8), {}, r"unit.*0 to 7"),
+    (lambda network, text: probes.passages(network(LSTM), text, "inner"), {}, r"memory .*'cell'"),
+]
+
+
+@pytest.mark.parametrize(("probe", "asked", "said"), REFUSED)
+def test_what_cannot_be_measured_is_refused_by_its_name(network, text, probe, asked, said):
+    with pytest.raises(UsageError, match=said):
+        probe(network, text, **asked)
+
+
+@pytest.mark.parametrize("of", [{"words": WORDS[6:]}, {"per_sequence": True}])
+def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol(network, text, of):
+    model = changed(network, **of)
+    for probe in (probes.intervene, probes.unit_ablations):
+        with pytest.raises(UsageError):
+            probe(model, text, memory="inner", kind="zero", moments=[5], distance=5)
+    with pytest.raises(UsageError):
+        probes.loss_by_context(model, text, contexts=(1, 5), positions=20)
 
 
 def test_an_empty_text_has_no_labels_and_no_truths() -> None:

@@ -7,7 +7,6 @@ import torch
 import nlstm_lab as lab
 from nlstm_lab import probes
 from nlstm_lab.cells import LSTM
-from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import unit_statistics as measure
 
 LETTERS = " abcdefghijklmnopqrstuvwxyz"
@@ -93,7 +92,3 @@ def test_passages_have_text_and_ties_are_spread_and_counted(network):
     for row in moving.itertuples():
         assert text[row.place - len(row.before) :].startswith(row.before + row.symbol + row.after)
     assert len(probes.free_text()) == 30_000
-    with pytest.raises(UsageError, match=r"unit.*0 to 7"):
-        probes.passages(model, text, "cell", 8)
-    with pytest.raises(UsageError, match=r"memory .*'cell'"):
-        probes.passages(model, text, "inner")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import nlstm_lab as lab
-from nlstm_lab.cells.gru import GRU
+from nlstm_lab.cells import GRU
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.widgets.reading import Networks
 
