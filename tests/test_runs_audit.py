@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from nlstm_lab import cli, paths, runs
 from nlstm_lab.models import digest
-from nlstm_lab.runs.audit import audit, from_histories
+from nlstm_lab.runs.tables import audit, from_histories
 
 
 @pytest.fixture

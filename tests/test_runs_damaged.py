@@ -103,7 +103,7 @@ def test_a_record_whose_seed_is_none_hides_no_other(seed, run):
 def test_a_folder_that_cannot_be_read_is_said_and_hides_no_other(where, run, recorded, monkeypatch):
     """As where its mode is 000, which root reads nevertheless."""
     recorded(NAME, 4)
-    closed, scandir, open_ = (run.folder.parent.parent / where).resolve(), os.scandir, io.open
+    closed, listdir, open_ = (run.folder.parent.parent / where).resolve(), os.listdir, io.open
 
     def refusing(real):
         def guarded(path, *arguments, **options):
@@ -113,7 +113,7 @@ def test_a_folder_that_cannot_be_read_is_said_and_hides_no_other(where, run, rec
 
         return guarded
 
-    monkeypatch.setattr(os, "scandir", refusing(scandir))
+    monkeypatch.setattr(os, "listdir", refusing(listdir))
     monkeypatch.setattr(io, "open", refusing(open_))
     for listing in (runs.table, runs.recorded, runs.failures, runs.unfinished):
         if where == "." and listing is not runs.recorded:

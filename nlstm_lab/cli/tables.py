@@ -138,7 +138,7 @@ def audit(
     says what is not checked.
     """
     from nlstm_lab import runs, targets
-    from nlstm_lab.runs.audit import audit as recompute
+    from nlstm_lab.runs.tables import audit as recompute
 
     documents = [targets.load(name) for name in targets.DOCUMENTS]
     places = {f"{document.name}.{place.name}": place for document in documents for place in document.places.values()}
@@ -178,7 +178,7 @@ def _verdicts(target: str, recorded: "list[Run]") -> tuple[int, list[str]]:
     import pandas as pd
 
     from nlstm_lab import paths, targets
-    from nlstm_lab.runs.audit import from_histories
+    from nlstm_lab.runs.tables import from_histories
 
     frame = targets.compare(target, from_histories(recorded)).frame
     file = paths.figures() / f"{target.replace('.', '_')}.csv"

@@ -24,7 +24,6 @@ import warnings
 from typing import Any
 
 import pandas as pd
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
@@ -36,16 +35,7 @@ from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import Attempt, PartialRun, check_patience, settled, unfinished
 from nlstm_lab.runs.run import Run, check_seed, command, folder_of, load, name_of, resolve
-from nlstm_lab.runs.tables import (
-    benchmark,
-    dead_shares,
-    describe_runs,
-    failures,
-    histories,
-    outlook,
-    recorded,
-    table,
-)
+from nlstm_lab.runs.tables import benchmark, dead_shares, describe_runs, failures, histories, outlook, recorded, table
 from nlstm_lab.settings import RECORDED_AS
 from nlstm_lab.training.state import COLUMNS, writing
 
@@ -110,20 +100,13 @@ def ensure(
             "terminal, and whatever was trained here goes on there",
             stacklevel=2,
         )
-    _train(experiment, seed, where, precision, again, patience, finish, progress)
+    how = {"seed": seed, "device": where, "precision": precision, "patience": patience, "progress": progress}
+    _train(experiment, again, finish, how)
     return load(experiment, seed)
 
 
-def _train(
-    experiment: Experiment,
-    seed: int,
-    device: torch.device,
-    precision: Precision,
-    again: bool,
-    patience: int | None,
-    finish: bool,
-    progress: bool,
-) -> None:
+def _train(experiment: Experiment, again: bool, finish: bool, how: dict[str, Any]) -> None:
+    seed, patience = how["seed"], how["patience"]
     task: Task = experiment.load()
     ends = models.Interface.of(task)
     try:
@@ -136,19 +119,14 @@ def _train(
             return  # another process has finished it before this one held the lock
         attempt.begin(experiment, task.fingerprint, again)
         made = {
-            "experiment": experiment.name,
-            "scale": experiment.scale,
-            "seed": seed,
+            **{"experiment": experiment.name, "scale": experiment.scale, "seed": seed},
             "config_digest": experiment.digest(),
             "parameters": models.parameter_count(network),
             "interface": ends.record(),
             "data_sha256": task.fingerprint,
-            "precision": precision,
-            "patience": patience,
-            "epochs": experiment.training.epochs,
-            **records.provenance(device),
+            **{"precision": how["precision"], "patience": patience, "epochs": experiment.training.epochs},
+            **records.provenance(how["device"]),
         }
-        how: Any = {"seed": seed, "device": device, "precision": precision, "patience": patience, "progress": progress}
         try:
             fit = training.fit(network, task, experiment.training, checkpoint=attempt.checkpoint, **how)
         except TrainingFailed as error:

@@ -30,7 +30,7 @@ from nlstm_lab.training.state import COLUMNS, Progress, peek, writing
 
 
 class Attempt:
-    """Where the files of an attempt at `folder`'s record lie."""
+    """The files of an attempt at `folder`'s record."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder.with_name(f".attempt-{folder.name}")
@@ -38,11 +38,9 @@ class Attempt:
         self.kept = folder / ".checkpoint.pt"  # of a recorded run that a rule has ended
 
     def begin(self, experiment: Experiment, data: str, again: bool) -> None:
-        """Go on with the attempt that is there, or start one.
+        """Go on with the attempt that is there, or start one; `again`: anew where it was begun otherwise.
 
-        Args:
-            data: The fingerprint of what the task reads.
-            again: Start anew where the one that is there was begun otherwise, which is a StaleRun else.
+        StaleRun: it was, or on other `data` (the fingerprint of what the task reads).
         """
         config, differing = self.path / "config.json", ""
         if config.exists():
@@ -107,12 +105,8 @@ def check_patience(experiment: Experiment, patience: Any) -> None:
 def settled(experiment: Experiment, seed: int, patience: int | None, finish: bool) -> Run | None:
     """Load the recorded run; None where there is something to train.
 
-    A longer patience, or none and `finish`, lets a run that a rule has ended go on.
-
-    Raises:
-        StaleRun: It was trained on a text file, by its path, that holds another text by now.
-        UsageError: A rule is asked for, and the run is finished without it.
-        LabError: It would go on, and its checkpoint is not here.
+    A longer patience, or none and `finish`, lets a run that a rule has ended go on. StaleRun: its text file holds
+    another text by now. UsageError: it is finished, and a rule asked for. LabError: its checkpoint is not here.
     """
     try:
         run = load(experiment, seed)
@@ -131,7 +125,7 @@ def settled(experiment: Experiment, seed: int, patience: int | None, finish: boo
         raise UsageError(f"{run.name} is finished, so no rule can end it: leave out the patience, or train --again")
     if not by_rule or not (finish if patience is None else patience > recorded):
         return run
-    attempt = Attempt(folder_of(experiment, seed))
+    attempt = Attempt(run.folder)
     if not attempt.kept.exists() and not attempt.checkpoint.exists():
         raise LabError(
             f"{run.name} has {run.state}, and cannot go on: its checkpoint, which is not committed, is not here; "
@@ -142,15 +136,10 @@ def settled(experiment: Experiment, seed: int, patience: int | None, finish: boo
 
 @dataclass(frozen=True)
 class PartialRun(Run):
-    """A run that is not done, as far as it was when its checkpoint was last written. Its weights cannot be read.
+    """A run that is not done, as far as it was when its checkpoint was last written. Its weights cannot be read."""
 
-    Args:
-        progress: Epochs, updates, history.
-        saved: When its checkpoint was written, in seconds since 1970; 0 where there is none yet.
-    """
-
-    progress: Progress
-    saved: float
+    progress: Progress  # epochs, updates, history
+    saved: float  # when its checkpoint was written, in seconds since 1970; 0 where there is none yet
 
     @property
     def state(self) -> str:
@@ -204,15 +193,11 @@ def _begun(folder: Path, pattern: str, scale: str | None) -> list[PartialRun]:
         if state and state["setup"]["seed"] != seed:
             raise ValueError(f"it is of seed {state['setup']['seed']}")
         progress = Progress.read(state["progress"]) if state else Progress()
-        result: dict[str, Any] = {
-            "experiment": name,
-            "scale": at,
-            "seed": seed,
-            "parameters": experiments.parameters(experiment),
-            "best_epoch": progress.best_epoch,
-            "metrics": records.summary(pd.DataFrame(progress.history, columns=list(COLUMNS))),
-            "seconds": round(progress.seconds, 1),
+        result = {
+            **{"experiment": name, "scale": at, "seed": seed, "parameters": experiments.parameters(experiment)},
+            **{"best_epoch": progress.best_epoch, "seconds": round(progress.seconds, 1)},
             "tokens_per_second": round(progress.rate()),
+            "metrics": records.summary(pd.DataFrame(progress.history, columns=list(COLUMNS))),
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedFile(

@@ -37,11 +37,9 @@ def write_json(file: Path, content: Any) -> None:
 
 
 def read(file: Path, known: Mapping[str, type]) -> dict[str, Any]:
-    """Read plain values from `file`, which has these fields of these types.
+    """Plain values from `file`, which has these fields of these types.
 
-    Raises:
-        DamagedFile: It is not JSON, lacks a field, or cannot be read.
-        FileNotFoundError: It is not there.
+    DamagedFile: it is not JSON, lacks a field, or cannot be read. FileNotFoundError: it is not there.
     """
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -66,14 +64,9 @@ def read_result(file: Path) -> dict[str, Any]:
 
 
 def listed(folder: Path) -> list[str]:
-    """What lies in a folder, sorted; nothing where there is none.
-
-    Raises:
-        DamagedFile: It cannot be read.
-    """
+    """What lies in a folder, sorted; nothing where there is none. DamagedFile: it cannot be read."""
     try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries)
+        return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
@@ -81,10 +74,9 @@ def listed(folder: Path) -> list[str]:
 
 
 def read_history(file: Path, result: Mapping[str, Any], epochs: int) -> pd.DataFrame:
-    """Read a run's history of so many `epochs`, its columns by their current names.
+    """A run's history of so many `epochs`, its columns by their current names.
 
-    Raises:
-        DamagedFile: It is no such history, or `result` says more.
+    DamagedFile: it is no such history, or `result` says more.
     """
     kinds = {"epoch": int, "update": int, "value": str}  # as text first: pandas' reading may be off in the last digit
     try:
@@ -116,13 +108,12 @@ def _check(file: Path, content: Any, known: Mapping[str, type]) -> None:
 
 def difference(recorded: dict[str, Any], experiment: Experiment) -> str:
     """The first field in which a recorded configuration is not today's, or ""; a new field counts by its default."""
-    defaults = {}
-    for section in ("task", "model", "training"):
-        for field in fields(getattr(experiment, section)):
-            if field.default is not MISSING:
-                defaults[f"{section}.{RECORDED_AS.get(field.name, field.name)}"] = field.default
-            elif field.default_factory is not MISSING:
-                defaults[f"{section}.{RECORDED_AS.get(field.name, field.name)}"] = field.default_factory()
+    defaults = {
+        f"{section}.{RECORDED_AS.get(field.name, field.name)}": field.default
+        for section in ("task", "model", "training")
+        for field in fields(getattr(experiment, section))
+        if field.default is not MISSING
+    }
     known = _flat(json.loads(json.dumps(defaults, default=asdict)))
     then, now = known | _flat(recorded), known | _flat(experiment.config())
     for name in sorted(then.keys() | now.keys()):
@@ -142,17 +133,15 @@ def _flat(values: dict[str, Any], path: str = "") -> dict[str, Any]:
 
 def summary(history: pd.DataFrame) -> list[dict[str, Any]]:
     """Each evaluation's metrics at the epoch of that metric's own best validation value, on all three splits."""
-    rows = []
+    rows: list[Any] = []
     valid = history[(history.split == "valid") & ~history.metric.str.contains("/")]
     for (evaluation, metric), group in valid.groupby(["evaluation", "metric"], sort=False):
         values = group.value.to_numpy()
         best = values.argmax() if metric in HIGHER_IS_BETTER else values.argmin()
         epoch = int(group.epoch.iloc[int(best)])
         at = history[(history.evaluation == evaluation) & (history.metric == metric) & (history.epoch == epoch)]
-        for split, value in at[at.split.isin(["train", "valid", "test"])][["split", "value"]].itertuples(index=False):
-            rows.append(
-                {"evaluation": evaluation, "metric": metric, "split": split, "epoch": epoch, "value": float(value)}
-            )
+        at = at[at.split.isin(["train", "valid", "test"])].assign(epoch=epoch)
+        rows += at[["evaluation", "metric", "split", "epoch", "value"]].to_dict("records")
     return rows
 
 
@@ -176,10 +165,9 @@ def provenance(device: torch.device) -> dict[str, Any]:
 
 
 def commit() -> str:
-    """Return the commit of the checkout that this package is of, or "unknown".
+    """The commit of the checkout that this package is of, at its root and tracked, or "unknown".
 
-    An installed package, or an archive that was unpacked, may lie in another project's: the commit counts where the
-    package and its pyproject.toml are tracked, and lie at the root.
+    An installed package, or an archive that was unpacked, may lie in another project's.
     """
     ours = {"pyproject.toml", f"{paths.PACKAGE.name}/__init__.py"}
     tracked = _git("ls-files", "--full-name", *ours).splitlines()

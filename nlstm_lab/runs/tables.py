@@ -1,23 +1,27 @@
-"""Several runs as one list or frame: what figures draw and what is compared over seeds."""
+"""Several runs as one list or frame: what figures draw, what is compared over seeds, what can be recomputed."""
 
 import fnmatch
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import product
-from typing import Any
+from itertools import islice, product
+from typing import Any, NamedTuple
 
 import pandas as pd
+import torch
 
 from nlstm_lab import experiments, paths
 from nlstm_lab.datasets.registry import DATASETS
-from nlstm_lab.errors import UsageError
+from nlstm_lab.errors import DamagedFile, MissingData, UsageError
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import unfinished
 from nlstm_lab.runs.run import Run, check_place, folders, is_known, load, or_left_out, result_of, run_of, seeds_of
 from nlstm_lab.settings import SCALES, ended
+from nlstm_lab.training import evaluate
+from nlstm_lab.training.liveness import shares
 
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # what a history calls the shares of training.liveness
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
@@ -25,6 +29,10 @@ RECORD = rf"({'|'.join(SCALES)})-seed.*"  # the folder of a run, recorded or fai
 RUN = ["experiment", "scale", "seed", "parameters", "best_epoch"]  # of a result, in every row of a table
 KEYS = ("setting", "experiment", "scale", "model", "start", "seed", "memory", "update")
 SAME = "_logfreq"  # behind the names of rows that differ in the output bias alone, and take as long
+SCORE = ["evaluation", "metric", "split"]
+# what the half precision of weights may change: a share of a score; points of accuracy, by a few predictions near a
+# tie; a share of the cells
+ROUNDING, POINTS, CELLS = 5e-4, 0.05, 0.02
 
 
 def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False) -> list[Run]:
@@ -89,15 +97,11 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
         for result, state in results
         for row in result["metrics"]
     ]
-    return pd.DataFrame(rows, columns=[*RUN, "state", "evaluation", "metric", "split", "epoch", "value"])
+    return pd.DataFrame(rows, columns=[*RUN, "state", *SCORE, "epoch", "value"])
 
 
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
-    """List runs that failed.
-
-    Returns:
-        experiment, scale, seed, `what` was not finite, and after which `update`.
-    """
+    """List runs that failed: experiment, scale, seed, `what` was not finite, and after which `update`."""
     failed = []
     for folder in folders(RECORD):
         with or_left_out(), suppress(FileNotFoundError):
@@ -214,11 +218,9 @@ def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFr
 
 
 def outlook(pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:
-    """List what lacks runs.
+    """List what lacks runs: a row an experiment, with the `seeds` that lack, and the `command` that trains them.
 
-    Returns:
-        One row an experiment, with the `seeds` that lack, the `command` that trains them, and the hours that one takes
-        at paper scale, a column for each machine on which `benchmarks/trainings.py` measured it.
+    A column for each machine on which `benchmarks/trainings.py` measured it has the hours of one run at paper scale.
     """
     done = {(run.experiment.name, run.seed) for run in recorded(pattern, scale)}
     rows = []
@@ -235,13 +237,9 @@ def outlook(pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:
 
 
 def benchmark(name: str) -> Any:
-    """Load what a script of `benchmarks/` recorded: a frame, or plain values with frames in them.
+    """Load what a script of `benchmarks/` recorded, such as "two_cores": a frame, or plain values and frames.
 
-    Args:
-        name: Of the record, such as "two_cores".
-
-    Raises:
-        UsageError: There is none of that name; the message lists those that there are.
+    UsageError: there is none of that name; the message lists those that there are.
     """
     files = {path.stem: path for path in sorted(paths.bench().glob("*.*"))}
     if name not in files:
@@ -250,3 +248,69 @@ def benchmark(name: str) -> Any:
         return pd.read_csv(files[name], keep_default_na=False)
     content = json.loads(files[name].read_text(encoding="utf-8"))
     return {key: pd.DataFrame(value) if isinstance(value, list) else value for key, value in content.items()}
+
+
+class Audited(NamedTuple):
+    """What became of a run's record."""
+
+    recomputed: int  # scores
+    lacking: str  # why none was recomputed
+    wrong: list[str]  # what does not agree
+
+
+def audit(run: Run, weights: bool = True) -> Audited:
+    """Recompute a run's result from its history; its scores and dead cells from its `weights`, where asked for."""
+    recorded = {tuple(row[name] for name in SCORE): row for row in run.result["metrics"]}
+    wrong: list[str] = []
+
+    def compare(source: str, key: tuple[str, ...], ours: float, was: float, room: float) -> None:
+        if not abs(ours - was) <= room:
+            wrong.append(f"{run.name}: its {source} {key} {ours:.7g}, recorded is {was:.7g}")
+
+    try:
+        summary = records.summary(run.history)
+    except DamagedFile as error:
+        return Audited(0, "history is damaged", [f"{run.name}: {error}"])
+    for row in summary:
+        key = tuple(row[name] for name in SCORE)
+        was = recorded.get(key, {"value": math.nan, "epoch": math.nan})
+        compare("history has", key, row["value"], was["value"], 1e-6 * abs(was["value"]))
+        compare("history has the epoch of", key, row["epoch"], was["epoch"], 0)
+    compare("history has", ("rows of its result",), len(summary), len(run.result["metrics"]), 0)
+    by = "nll_nats" if run.experiment.training.select_by == "loss" else "top1_accuracy_pct"
+    chosen = next((row["epoch"] for row in summary if row["metric"] == by), math.nan)
+    compare("history has", ("best epoch",), chosen, run.result["best_epoch"], 0)
+    if not run.has_weights:
+        return Audited(0, "weights are not kept", wrong)
+    try:
+        network = run.model()
+    except DamagedFile as error:
+        return Audited(0, "weights are damaged", [*wrong, f"{run.name}: {error}"])
+    if not weights:
+        return Audited(0, "weights were left out", wrong)
+    try:
+        task = run.experiment.task.load()
+    except MissingData:
+        return Audited(0, "data is not on this machine", wrong)
+    best = run.result["best_epoch"]
+    known = {key: row["value"] for key, row in recorded.items() if row["epoch"] == best}
+    for evaluation, split in product(task.evaluations, ("valid", "test")):
+        batches = islice(task.evaluate(split, evaluation), run.experiment.training.batches_per_reading)
+        for metric, value in evaluate(network, batches, torch.device("cpu"), task.metric).items():
+            if (was := known.get((evaluation, metric, split))) is not None:
+                room = max(ROUNDING * abs(was), POINTS if "accuracy" in metric else 0)
+                compare("weights give", (evaluation, metric, split), value, was, room)
+    dead = shares(network, next(iter(task.evaluate("valid", task.evaluations[0]))).inputs)
+    for row in run.history[(run.history["epoch"] == best) & run.history["metric"].str.fullmatch(SHARE)].itertuples():
+        compare("weights give", (row.evaluation, row.metric, row.split), dead.get(row.metric, 0), row.value, CELLS)
+    return Audited(sum(key[2] != "train" for key in known), "", wrong)
+
+
+def from_histories(runs: Iterable[Run]) -> pd.DataFrame:
+    """The table of these runs (`nlstm_lab.runs.table`), computed from their histories instead of their results."""
+    rows = []
+    for run in runs:
+        which = {"experiment": run.experiment.name, "scale": run.experiment.scale, "seed": run.seed, "state": run.state}
+        with suppress(DamagedFile):  # which `audit` names
+            rows += [{**which, **row} for row in records.summary(run.history)]
+    return pd.DataFrame(rows, columns=["experiment", "scale", "seed", "state", *SCORE, "epoch", "value"])
