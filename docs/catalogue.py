@@ -15,6 +15,7 @@ import yaml
 import nlstm_lab as lab
 from nlstm_lab import execute, paths
 from nlstm_lab.figures import saving
+from nlstm_lab.settings import METRIC_LABELS
 
 DOCS = Path(__file__).resolve().parent
 # what to read first, then what it rests on, then the tables; every other notebook follows by its number
@@ -105,7 +106,8 @@ def _statement(rows: pd.DataFrame, comparisons: int) -> Statement:
     if least["scale"]:
         digits = len(least["as_printed"].partition(".")[2]) + 1 if least["as_printed"] else 3
         ours = numbers.ci(numbers.Interval(least["ours"], least["low"], least["high"]), digits)
-        ours = f"{ours} {least['metric']}".strip() + (" (smallest)" if len(rows) > 1 else "")
+        ours = f"{METRIC_LABELS.get(least['metric'], '')}: {ours}".removeprefix(": ")
+        ours += " (smallest)" if len(rows) > 1 else ""
     split = {"valid": "validation"}.get(least["split"], least["split"])
     part = f"{len(rows)} of {comparisons} comparisons" if len(rows) < comparisons else ""
     return Statement(

@@ -23,6 +23,9 @@ RECORDED_AS = {"cell_type": "unit", "evaluation": "reader"}
 UNDER_WAY = "under way"  # ends the state of a run that is not done
 # what documents report, and what a run is listed by: the first that it has
 METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll_nats")
+METRIC_LABELS = {"bpc": "BPC", "perplexity": "perplexity", "log_likelihood_nats": "log-likelihood (nats)",
+                 "nll_nats": "NLL (nats)", "top1_accuracy_pct": "accuracy (%)",
+                 "top1_accuracy_unmasked_pct": "accuracy (%, unknown words counted)"}  # fmt: skip
 HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct", "log_likelihood_nats"})
 
 

@@ -325,7 +325,7 @@ def test_the_rescued_rows_are_shown_with_the_tables_digits_but_never_counted():
     row = only(frame[frame["seeds"] > 0], kind="number", split="valid")
     assert (row["setting"], row["verdict"], row["anchor"]) == ("log-frequencies", "", False)
     block = targets.readme_block(frame)
-    assert "|  | NLSTM 2 × 600, bpc, log-frequencies |  | 1.4400 ± 0.0248 / 1.4400 ± 0.0248 | 3 | paper |  |" in block
+    assert "|  | NLSTM 2 × 600, BPC, log-frequencies |  | 1.4400 ± 0.0248 / 1.4400 ± 0.0248 | 3 | paper |  |" in block
     row = only(shown(frame), **{"": "NLSTM 2 × 600, log-frequencies", "split": "valid", "scale": "paper"})
     assert list(row[["printed", "ours", "95 % interval", "verdict"]]) == ["", "1.4400", "1.4152 to 1.4648", ""]
     own = frame[frame["setting"] == "log-frequencies"]
@@ -614,13 +614,13 @@ def frame() -> pd.DataFrame:
 def test_the_block_shows_both_splits_with_scale_and_seeds(frame):
     lines = targets.readme_block(frame).splitlines()
     assert {line.count("|") for line in lines if line.startswith("|")} == {8}
-    row = "|  | NLSTM 2 × 600, bpc | 1.437 / 1.399 | 1.4400 ± 0.0248 / 1.3400 ± 0.0248 | 3 | paper | "
+    row = "|  | NLSTM 2 × 600, BPC | 1.437 / 1.399 | 1.4400 ± 0.0248 / 1.3400 ± 0.0248 | 3 | paper | "
     assert f"{row}cannot be judged / differs |" in lines
     assert any(
         line.startswith("| Table 4 | text8: BPC | 10 numbers |") and line.endswith("not run |") for line in lines
     )
     assert "†" not in "".join(lines), "a remark about a row that nobody ran needs no room"
-    below = next(line for line in lines if line.startswith("Table 1, bpc, valid: "))
+    below = next(line for line in lines if line.startswith("Table 1, BPC, validation: "))
     assert below.endswith("how often another row's number would also match: 12 of 20 printed, 3 of 8 of ours.")
     claim = next(line for line in lines if "relatively consistent across many time-steps" in line)
     assert claim.endswith("| -3 ± 1 | 5 | small | fails |")
@@ -631,7 +631,7 @@ def test_a_printed_number_with_a_remark_has_a_dagger_and_the_remark_below():
     table = runs((f"mnist_lstm3{FIXED}", "paper", "valid", [0.1]), metric="nll_nats")
     lines = targets.readme_block(targets.verdicts(table)).splitlines()
     *rows, below = (line for line in lines if "†" in line)
-    assert [row.split("|")[2].strip() for row in rows] == ["LSTM 3 × 75, nll_nats†", "LSTM 3 × 75, top1_accuracy_pct†"]
+    assert [row.split("|")[2].strip() for row in rows] == ["LSTM 3 × 75, NLL (nats)†", "LSTM 3 × 75, accuracy (%)†"]
     assert below.startswith("† the printed 75 units would be 128,860 parameters")
     assert below.endswith("(Table 3, LSTM 3 × 75).")
 

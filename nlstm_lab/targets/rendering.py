@@ -13,6 +13,7 @@ import pandas as pd
 from nlstm_lab import parameters, paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.runs.records import commit
+from nlstm_lab.settings import METRIC_LABELS
 from nlstm_lab.statistics import holm
 from nlstm_lab.targets.entries import NOT_RUN, load
 from nlstm_lab.targets.verdicts import ENOUGH, SMALLER, UNJUDGED, Runs, discriminations, frame, judge, printed_numbers
@@ -110,7 +111,9 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
             "": row["subject"]
             + (f", {row['setting']}" if row["setting"] not in ("", "as printed") else "")
             + ("†" if row["note"] else ""),
-            **{name: row[name] for name in ("parameters", "metric", "split")},
+            "parameters": row["parameters"],
+            "metric": METRIC_LABELS.get(row["metric"], row["metric"]),
+            "split": row["split"],
             "printed": row["as_printed"],
             "ours": _number(row["ours"], row["digits"]),
             "95 % interval": ""
@@ -260,7 +263,7 @@ def _numbers(numbers: pd.DataFrame) -> Iterator[str]:
             if setting != "as printed" and not row["seeds"].any():
                 continue  # neither printed nor run
             cells: Cells = row.to_dict("records")
-            label = f"{subject}, {metric}" + ("" if setting == "as printed" else f", {setting}")
+            label = f"{subject}, {METRIC_LABELS.get(metric, metric)}" + ("" if setting == "as printed" else f", {setting}")
             printed = " / ".join(filter(None, row["as_printed"]))
             ours = " / ".join(_spread(cell) for cell in cells if cell["seeds"])
             verdict = " / ".join(filter(None, row["verdict"]))
@@ -283,10 +286,11 @@ def _statements(frame: pd.DataFrame) -> list[str]:
         ours = seeds = ""
         if scale:
             least = min(cells, key=lambda cell: float(cell["ours"]))
-            ours = f"{_spread(least)} {metric}".rstrip() + (" (smallest)" if len(cells) > 1 else "")
+            ours = f"{METRIC_LABELS.get(metric, metric)}: {_spread(least)}".removeprefix(": ")
+            ours += " (smallest)" if len(cells) > 1 else ""
             seeds = str(rows["seeds"].min())
         tally = rows["verdict"].value_counts(sort=False)
         verdict = ", ".join(f"{count} {name}" for name, count in tally.items()) if len(cells) > 1 else tally.index[0]
         said = f"{says}<br>*{note}*" if note else says
-        lines.append(_cells(where, said, split, ours, seeds, f"{scale}, {text}" if text else scale, verdict))
+        lines.append(_cells(where, said, SPLITS[split] if split else "", ours, seeds, f"{scale}, {text}" if text else scale, verdict))
     return lines

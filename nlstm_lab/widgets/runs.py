@@ -18,12 +18,10 @@ from nlstm_lab.figures.style import look
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.run import is_known
 from nlstm_lab.runs.tables import begun, run_columns
-from nlstm_lab.settings import METRICS
+from nlstm_lab.settings import METRIC_LABELS, METRICS
 from nlstm_lab.widgets.base import LabWidget
 
 DASHES: tuple[Any, ...] = ("-", (0, (3.5, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2)))
-LABELS = {"bpc": "bits per character", "perplexity": "perplexity", "nll_nats": "NLL (nats)",
-          "top1_accuracy_pct": "accuracy (%)", "log_likelihood_nats": "log-likelihood (nats)"}  # fmt: skip
 
 
 class RunBrowser(LabWidget):
@@ -108,7 +106,7 @@ class RunBrowser(LabWidget):
             along = curve.sort_values("update")[["update", "value"]].to_numpy().T
             style = {"linestyle": DASHES[place % len(DASHES)], "color": look(curve["model"].iloc[0]).colour}
             axes[0, 0].plot(*along, label=name, **style)
-        axes[0, 0].set(xlabel="updates", ylabel=f"{LABELS[self.metric]}, validation")
+        axes[0, 0].set(xlabel="updates", ylabel=f"{METRIC_LABELS[self.metric]}, validation")
         axes[0, 0].grid(axis="y")
         figure.legend(loc="outside lower center", fontsize=6)
         return attach(figure, frame)
