@@ -326,7 +326,7 @@ def test_the_rescued_rows_are_shown_with_the_tables_digits_but_never_counted():
     assert (row["setting"], row["verdict"], row["anchor"]) == ("log-frequencies", "", False)
     block = targets.readme_block(frame)
     assert "|  | NLSTM 2 × 600, BPC, log-frequencies |  | 1.4400 ± 0.0248 / 1.4400 ± 0.0248 | 3 | paper |  |" in block
-    row = only(shown(frame), **{"": "NLSTM 2 × 600, log-frequencies", "split": "valid", "scale": "paper"})
+    row = only(shown(frame), **{"": "NLSTM 2 × 600, log-frequencies", "split": "validation", "scale": "paper"})
     assert list(row[["printed", "ours", "95 % interval", "verdict"]]) == ["", "1.4400", "1.4152 to 1.4648", ""]
     own = frame[frame["setting"] == "log-frequencies"]
     tasks = ("ptb_char", "poetry", "text8")
@@ -490,7 +490,7 @@ def test_compare_shows_one_table_and_saves_it_for_a_paper(tmp_path, monkeypatch)
     table = runs(("ptb_char_nlstm", "paper", "valid", [1.43, 1.44, 1.45]))
     comparison = targets.compare("nested_lstm.table1", table)
     text = shown(comparison.frame)
-    row = text[(text[""] == "NLSTM 2 × 600") & (text["split"] == "valid")].iloc[0]
+    row = text[(text[""] == "NLSTM 2 × 600") & (text["split"] == "validation")].iloc[0]
     assert list(row[["printed", "ours", "95 % interval", "seeds", "scale", "verdict"]]) == [
         "1.437",
         "1.4400",

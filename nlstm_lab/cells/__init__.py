@@ -12,8 +12,8 @@ What these arguments mean wherever they are taken:
     module: A recurrent network of `torch.nn`.
     input_size, hidden_size, num_layers: Features of x_t or the number of symbols, features of h, and layers.
     bias, batch_first, dropout, bidirectional, proj_size, all_layers: As in `Recurrent`.
-    takes_input: Whether x_t is the network's input, whose matrix may start otherwise.
-    initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
+    takes_input: Whether x_t is the network's input, whose matrix may be initialized otherwise.
+    initialization: Of the parameters: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
     device, dtype: Where the parameters lie, and their type.
     options: Of a network: the further arguments of its cell; of a cell: takes_input, initialization, device and dtype.
     top: Whether no layer is above this one.

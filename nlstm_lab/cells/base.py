@@ -177,7 +177,7 @@ class Cell(Module, ABC):
         return tuple(self.like.new_zeros(batch_size, self.hidden_size) for _ in self.state_names)
 
     def learn_initial_state(self) -> None:
-        """Make the initial state a parameter, zero as it starts.
+        """Make the initial state a parameter, initialized at zero.
 
         Raises:
             ValueError: The state has parts that are not [B, hidden_size], such as boundaries.
@@ -242,10 +242,10 @@ class GatedCell(Cell):
     Args:
         bias: Whether the gates have a bias.
         gates: Those of the class, unless a cell has others.
-        gate_bias: What is added to where a gate's bias starts, by the gate's name.
+        gate_bias: Added to a gate's initial bias, by the gate's name.
         further_rows: Rows of the matrices after those of the gates.
-        takes_input: Whether x_t is the network's input, whose matrix may start otherwise (`cells.initialization`).
-        initialization: How the parameters start: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
+        takes_input: Whether x_t is the network's input, initialized otherwise (`cells.initialization`).
+        initialization: Of the parameters: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
         device: Where the parameters lie.
         dtype: Their type.
     """

@@ -81,7 +81,7 @@ class GRU(Exchangeable):
 
     Args:
         reset: Whether the reset gate acts "before" the candidate's matrix, as the article has it, or "after", as torch.
-        gate_bias: What is added to where the biases of r and u start.
+        gate_bias: Added to the initial biases of r and u.
 
     >>> import torch, nlstm_lab as lab
     >>> theirs, x = torch.nn.GRU(10, 20), torch.randn(5, 3, 10)

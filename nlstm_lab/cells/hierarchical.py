@@ -183,7 +183,7 @@ class HierarchicalRNN(Multiscale):
     nested, are refused on a CPU alone.
 
     Args:
-        forget_bias: What is added to where the forget gate's bias starts.
+        forget_bias: Added to the forget gate's initial bias.
 
     >>> import torch, nlstm_lab as lab
     >>> ends = torch.tensor([0, 0, 1, 0, 1]).float().view(5, 1, 1)  # of the words, in one text

@@ -204,8 +204,8 @@ class HMLSTM(Multiscale):
             through hundreds of steps the straight-through gradient can overflow; None for none.
         top_down: Whether a layer reads the one above after a boundary (equation 6).
         reset: Whether FLUSH lets the old cell go; if not, it updates it. Kadar et al. (2018) leave out both.
-        detector_scale: What the weights of the detector are multiplied with when they start.
-        forget_bias: What is added to where the forget gate's bias starts.
+        detector_scale: What the detector's initial weights are multiplied with.
+        forget_bias: Added to the forget gate's initial bias.
 
     >>> import torch, nlstm_lab as lab
     >>> hmlstm = lab.HMLSTM(10, 20, num_layers=3, all_layers=True)

@@ -1,4 +1,4 @@
-"""How the matrices of a cell start. Each is filled gate block by gate block, in the order of its rows.
+"""How the matrices of a cell are initialized. Each is filled gate block by gate block, in the order of its rows.
 
 `nested_lstm`: Nested LSTMs, section 4: the matrices that take the input vector Glorot uniform, every other one
 orthogonal. `glorot`: every matrix Glorot uniform. `madsen`: Glorot uniform as the article's cells start, whose

@@ -78,7 +78,7 @@ class LayerNormLSTM(Recurrent):
         normalized: "products" norms W x and U h each by itself, as Ba et al. write it; "sum" norms W x + U h, as
             `HMLSTM` must (there a product may be gated to zero, which has no norm).
         normalize_cell: Whether c is normed on its way to the output.
-        forget_bias: What is added to where the forget gate's bias starts.
+        forget_bias: Added to the forget gate's initial bias.
 
     >>> import torch, nlstm_lab as lab
     >>> output, (h_n, c_n) = lab.cells.LayerNormLSTM(10, 20)(torch.randn(5, 3, 10))

@@ -67,11 +67,11 @@ class GuardedLSTMCell(GatedCell):
         guard: What keeps c from counting.
             "coupled": i = 1 - f, as in a GRU.
             "refined": UR gates (Gu et al. 2020, arXiv 1910.09890): a refine gate r in the place of i, the forget gate
-            f^2 + 2 r f (1 - f), i = 1 minus that; forget biases start at the logits of uniform numbers, those of r at
+            f^2 + 2 r f (1 - f), i = 1 minus that; forget biases begin at the logits of uniform numbers, those of r at
             their negatives.
             "clipped": c is clipped to [-1, 1].
             "normalized": c goes through layer normalization.
-        forget_bias: What is added to where the forget gate's bias starts, unless refined.
+        forget_bias: Added to the forget gate's initial bias, unless refined.
     """
 
     state_names = ("h", "c")
@@ -135,7 +135,7 @@ class LSTM(Exchangeable):
     Shapes as in `Recurrent`; h_n and c_n [num_layers, B, hidden_size]. Equations 1-6 of Nested LSTMs.
 
     Args:
-        forget_bias: What is added to where the forget gate's bias starts.
+        forget_bias: Added to the forget gate's initial bias.
         candidate_start: Whether the candidate's recurrent matrix is "drawn" like the others or starts as the
             "identity", an option of zoneout's code.
 

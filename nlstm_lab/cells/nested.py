@@ -177,11 +177,11 @@ class NestedLSTM(Recurrent):
     Args:
         depth: Nested memories, the outermost included: 1 is an LSTM, 2 the paper's network, whose memory is an LSTM's.
         candidate: What the outermost candidate passes through: "identity" (section 4) or "tanh".
-        forget_bias: What is added to where the outermost forget gate's bias starts.
+        forget_bias: Added to the outermost forget gate's initial bias.
         inner_forget_bias: The same of the forget gates inside.
         inner_input_bias: The same of the inner input gate (depth 2).
         inner_chrono: T, of at least 3 steps, of the inner memory's chrono initialization (Tallec & Ollivier 2018, arXiv
-            1804.11188): forget biases start at the logarithms of numbers uniform between 1 and T - 1, input biases at
+            1804.11188): forget biases begin at the logarithms of numbers uniform between 1 and T - 1, input biases at
             their negatives. None for constant biases (depth 2).
         inner_cell: The inner memory's function: "lstm", or an LSTM with one of the guards of `cells.lstm` (depth 2).
         memory: Another memory function than `depth` says: what makes a cell from two equal sizes, as `GRUCell` or

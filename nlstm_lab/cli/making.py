@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nlstm_lab.execute import Job
     from nlstm_lab.sweep import Sweep
 
-Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (as printed).")]
+Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (its own size).")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Patience = Annotated[
     int | None, typer.Option(help="End a run when its validation loss has not improved for so many epochs.")

@@ -18,7 +18,7 @@ SMOKE_TRAINING = replace(TRAINING, epochs=2, updates_per_epoch=3)
 
 
 def width(hidden_size: int) -> dict[str, object]:
-    """Of the layers and of the embedding, started as the article's framework does."""
+    """Of the layers and of the embedding, initialized as the article's framework does."""
     return {"hidden_size": hidden_size, "embedding_size": hidden_size, "flags": {"initialization": "madsen"}}
 
 

@@ -1,4 +1,4 @@
-"""Nested LSTMs (Moniz & Krueger 2017): the rows of tables 1 to 4, and ours that start at the log-frequencies."""
+"""Nested LSTMs (Moniz & Krueger 2017): the rows of tables 1 to 4, and ours initialized at the log-frequencies."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,7 +36,7 @@ def five(name: str, number: int, counts: tuple[str, ...], scales: Mapping[Scale,
 
 
 def rescued(row: Experiment) -> Experiment:
-    """The row with its output bias started at the log-frequencies (notebook 93)."""
+    """The row with its output bias initialized at the log-frequencies (notebook 93)."""
     model = replace(row.model, output_bias="log_frequencies")
     return replace(row, name=f"{row.name}_logfreq", model=model, printed=None, printed_parameters=None)
 

@@ -28,10 +28,10 @@ class ModelConfig:
         embedding_size: None for one-hot input (Nested LSTMs).
         output_embedding_size: Width of the HM-RNN paper's output module (equations 11 and 12); None for one dense layer
             on the last layer's h.
-        output_bias: How the readout's last bias starts.
-        output_weight: How its matrix starts: "glorot" uniform, "orthogonal", "zero", or in "orthogonal_tiles", squares
+        output_bias: Initialization of the readout's last bias.
+        output_weight: Of its matrix: "glorot" uniform, "orthogonal", "zero", or in "orthogonal_tiles", squares
             of the greatest common divisor of its sides, as the initialization of zoneout's code.
-        embedding_weight: How an embedding of symbols starts, of which none is padding.
+        embedding_weight: Initialization of an embedding of symbols, of which none is padding.
         boundaries: Of `hrnn` alone: the symbols that end a segment of each level, the words' first.
         output_dropout: The probability with which what the readout reads is zeroed in training (Zaremba et al. 2014,
             arXiv 1409.2329).

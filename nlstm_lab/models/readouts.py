@@ -70,7 +70,7 @@ class PaddedEmbedding(nn.Module):
 class OutputModule(nn.Module):
     """HM-RNN, equations 11 and 12: every layer's h, gated by a scalar, through one ReLU layer to the predictions.
 
-    Gates and embedding have biases, started at zero, which the equations lack.
+    Gates and embedding have biases, initialized at zero, which the equations lack.
 
     Args:
         embedding_size: Width of the ReLU layer.

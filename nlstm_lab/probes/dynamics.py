@@ -182,7 +182,7 @@ def slow_modes(model: Network, text: reading.Text | Excerpt, starts: int = START
         and more): point, kind, `relative` (its speed as a share of a step along the text), starts, memory, timescale
         (0 where no mode is mostly this memory's), share; and of the memory's cells at the point, NaN of a hidden
         state: `saturated`, the share of |tanh c| above `SATURATED`, and `latched`, that share among those that are
-        latched along the text.
+        saturated along the text.
     """
     codes = reading.encode(model, read(text))
     traced = trace(model, codes, predictions=False)

@@ -56,8 +56,8 @@ def intervene(
     Any other change is an edit (`lab.probes.run`).
 
     Args:
-        kind: `zero` the memory, or `swap` in what the same network holds after as many symbols of the text `other`.
-        other: The text of a swap.
+        kind: `zero` the memory, or `swap` (resample it): put in the state after as many symbols of `other`.
+        other: The text that is read for a resample ablation.
 
     Returns:
         `loss` (intact), `loss_ablated` and `kl`, the divergence of the ablated prediction from the intact one,
@@ -110,7 +110,7 @@ def unit_ablations(
     A cause is measured, not a correlation: a unit whose past nothing reads has 0.
 
     Args:
-        other: Another text, whose state is swapped in.
+        other: Another text, whose state is put in.
 
     Returns:
         One row a unit: memory, unit, `kl` and `loss_increase`, means over moments and the `distance` predictions that
@@ -153,7 +153,7 @@ def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], dis
     if kind not in get_args(Kind):
         raise UsageError(f"an intervention is one of {', '.join(get_args(Kind))}, not {kind!r}")
     if (kind == "swap") != (other is not None):
-        raise UsageError("a swap, and nothing else, needs the text `other` whose memory is swapped in")
+        raise UsageError("a resample ablation (kind 'swap'), and nothing else, needs the text `other`")
     if distance < 1:
         raise UsageError(
             f"an ablation is judged by what is predicted after it: distance must be positive, not {distance}"
@@ -163,7 +163,7 @@ def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], dis
 
 
 def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text | None) -> tuple[Any, Any | None]:
-    """The states at the moments, and those that are swapped in."""
+    """The states at the moments, and those that are put in."""
     states = states_at(model, codes, moments)
     if other is None:
         return states, None
@@ -210,7 +210,7 @@ def effect(intact: Tensor, ablated: Tensor, targets: Tensor) -> tuple[np.ndarray
 def ablations(model: Network, text: Text | Excerpt, seed: int = 0) -> pd.DataFrame:
     """Measure what is lost when each memory, and each hidden state, is ablated.
 
-    A swap takes the memory from as far into the text's second half.
+    A resample ablation takes the memory from as far into the text's second half.
 
     Args:
         seed: Of the run, which its record names; nothing is drawn.

@@ -55,7 +55,7 @@ class Row:
     note: str = ""  # what must be known of it
     experiment: str = ""  # which one measures a number
     parameters: str = ""
-    setting: str = ""  # how the output bias starts; of an ordering the substitute, and how a rule ended its runs
+    setting: str = ""  # the output bias's initialization; of an ordering the substitute, and how a rule ended its runs
     metric: str = ""
     split: str = ""
     printed: float = math.nan

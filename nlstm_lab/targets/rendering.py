@@ -105,15 +105,13 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
 
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Write a frame of verdicts as text for readers, with the digits of the document and one more for ours."""
-    rows: Cells = verdicts.assign(digits=_digits(verdicts)).to_dict("records")
+    rows: Cells = _worded(verdicts).to_dict("records")
     text = [
         {
             "": row["subject"]
             + (f", {row['setting']}" if row["setting"] not in ("", "as printed") else "")
             + ("†" if row["note"] else ""),
-            "parameters": row["parameters"],
-            "metric": METRIC_LABELS.get(row["metric"], row["metric"]),
-            "split": row["split"],
+            **{name: row[name] for name in ("parameters", "metric", "split")},
             "printed": row["as_printed"],
             "ours": _number(row["ours"], row["digits"]),
             "95 % interval": ""
@@ -129,10 +127,11 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(text, index=verdicts.index)
 
 
-def _digits(verdicts: pd.DataFrame) -> "pd.Series[str]":
-    """With whose digits each row's numbers are written: its own printed number, else its table's first, else ""."""
+def _worded(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Metrics and splits in words; `digits`: the printed number that sets them, a row's own or its table's."""
     alike = verdicts.groupby(["document", "place", "metric"])["as_printed"].transform("first")
-    return verdicts["as_printed"].where(verdicts["as_printed"].ne(""), alike)
+    words = {"metric": METRIC_LABELS, "split": {"valid": "validation"}}
+    return verdicts.replace(words).assign(digits=verdicts["as_printed"].where(verdicts["as_printed"].ne(""), alike))
 
 
 def _number(value: float, as_printed: str) -> str:
@@ -159,8 +158,8 @@ def booktabs(verdicts: pd.DataFrame) -> str:
 
 
 def below(verdicts: pd.DataFrame) -> list[str]:
-    """What its tolerances distinguish, then its notes."""
-    return [f"{one}." for one in discriminations(verdicts)] + _notes(verdicts)
+    """What stands below a table: what its tolerances distinguish, then its notes."""
+    return [f"{one}." for one in discriminations(_worded(verdicts))] + _notes(verdicts)
 
 
 def _notes(verdicts: pd.DataFrame) -> list[str]:
@@ -224,12 +223,8 @@ def _rest(lacking: pd.DataFrame) -> str:
 
 
 def readme_block(verdicts: pd.DataFrame) -> str:
-    """Write the whole frame of `verdicts` as Markdown: for each document its numbers and its claims.
-
-    A table of which nothing was run takes one line. Cells show validation / test where both are printed. Below a
-    document's numbers stands how often another row's number would also match, and what is not printed in our copy.
-    """
-    verdicts = verdicts.assign(digits=_digits(verdicts))
+    """Write the whole frame of `verdicts` as Markdown: for each document its numbers and its claims."""
+    verdicts = _worded(verdicts)
     lines = [READING, ""]
     for name in dict.fromkeys(verdicts["document"]):
         document, mine = load(name), verdicts[(verdicts["document"] == name) & ~verdicts["own"]]
@@ -263,7 +258,7 @@ def _numbers(numbers: pd.DataFrame) -> Iterator[str]:
             if setting != "as printed" and not row["seeds"].any():
                 continue  # neither printed nor run
             cells: Cells = row.to_dict("records")
-            label = f"{subject}, {METRIC_LABELS.get(metric, metric)}" + ("" if setting == "as printed" else f", {setting}")
+            label = f"{subject}, {metric}" + ("" if setting == "as printed" else f", {setting}")
             printed = " / ".join(filter(None, row["as_printed"]))
             ours = " / ".join(_spread(cell) for cell in cells if cell["seeds"])
             verdict = " / ".join(filter(None, row["verdict"]))
@@ -286,11 +281,10 @@ def _statements(frame: pd.DataFrame) -> list[str]:
         ours = seeds = ""
         if scale:
             least = min(cells, key=lambda cell: float(cell["ours"]))
-            ours = f"{METRIC_LABELS.get(metric, metric)}: {_spread(least)}".removeprefix(": ")
-            ours += " (smallest)" if len(cells) > 1 else ""
+            ours = f"{metric}: {_spread(least)}".removeprefix(": ") + " (smallest)" * (len(cells) > 1)
             seeds = str(rows["seeds"].min())
         tally = rows["verdict"].value_counts(sort=False)
         verdict = ", ".join(f"{count} {name}" for name, count in tally.items()) if len(cells) > 1 else tally.index[0]
         said = f"{says}<br>*{note}*" if note else says
-        lines.append(_cells(where, said, SPLITS[split] if split else "", ours, seeds, f"{scale}, {text}" if text else scale, verdict))
+        lines.append(_cells(where, said, split, ours, seeds, f"{scale}, {text}" if text else scale, verdict))
     return lines

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from nlstm_lab.errors import UsageError, hint
-from nlstm_lab.settings import HIGHER_IS_BETTER, METRIC_LABELS, SCALES, UNDER_WAY, ended
+from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES, UNDER_WAY, ended
 from nlstm_lab.statistics import Interval, compare, p_value, t_interval
 from nlstm_lab.targets.entries import DOCUMENTS, Claim, Document, Place, Row, Tolerance, load
 
@@ -148,8 +148,7 @@ class Discrimination:
         ours = f", {our_close} of {our_pairs} of ours" if our_pairs else ""
         within = f"a match is within {self.tolerance.match:.3g}, close within {self.tolerance.close:.3g}"
         also = f"how often another row's number would also match: {close} of {pairs} printed{ours}"
-        of = f"{METRIC_LABELS.get(self.metric, self.metric)}, {self.split.replace('valid', 'validation')}"
-        return f"{of}: {within}; {also}"
+        return f"{self.metric}, {self.split}: {within}; {also}"
 
 
 def discriminations(frame: pd.DataFrame) -> Iterator[Discrimination]:

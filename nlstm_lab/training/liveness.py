@@ -29,9 +29,9 @@ CONSTANT = 0.001  # standard deviation of tanh c below which it carries nothing;
 def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
     """The class of every cell of one memory, [H] int64: positions in `CLASSES`.
 
-    A cell is latched when, at practically all steps of the second half, it is saturated with one and the same sign,
-    keeps what it holds (f) and is pushed further the same way (i * g), and has indeed moved on by `DRIFT` a step;
-    silent when it is not latched and tanh c is practically constant over time and texts; alive otherwise.
+    A cell is saturated when, at practically all steps of the second half, its tanh is at the same limit, it keeps what
+    it holds (f) and is pushed further the same way (i * g), and has indeed moved on by `DRIFT` a step;
+    constant when it is not saturated and tanh c is practically constant over time and texts; alive otherwise.
 
     Args:
         c, i, f, g: The memory's state, input gate, forget gate and candidate, [T, B, H] each.
@@ -42,9 +42,9 @@ def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
     sign = torch.sign(visible.sum((0, 1)))
     pinned = (sign * visible >= SATURATED) & (f[half:] >= PINNED) & (sign * push >= DRIFT)
     drift = sign * (c[-1] - c[half]).mean(0) / max(c.shape[0] - 1 - half, 1)
-    latched = (pinned.float().mean((0, 1)) >= STEPS) & (drift >= DRIFT)
-    silent = ~latched & (visible.flatten(0, 1).std(0, correction=0) < CONSTANT)
-    return silent.long() + 2 * latched.long()
+    saturated = (pinned.float().mean((0, 1)) >= STEPS) & (drift >= DRIFT)
+    constant = ~saturated & (visible.flatten(0, 1).std(0, correction=0) < CONSTANT)
+    return constant.long() + 2 * saturated.long()
 
 
 @torch.inference_mode()

@@ -20,7 +20,7 @@ SHOWN = 25  # cells of a figure
 
 
 class TrainingExplorer(LabWidget):
-    """The innermost memories of networks that start differently, side by side; a slider over the updates.
+    """The innermost memories of networks initialized differently, side by side; a slider over the updates.
 
     All is read from the records of `lab.probes.first_updates`; what is not recorded is trained first. `figure()` is
     `lab.figures.cell_activations` of about `SHOWN` cells after the update.
