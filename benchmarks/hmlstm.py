@@ -38,9 +38,9 @@ def measured(rounds: int) -> Iterator[dict[str, Any]]:
             step = partial(update, network, x, weight)
             steps: dict[str, Callable[[], None]] = {LOOP: inside(step, disabled)}
             if network is hmlstm:
-                steps["derived backward"] = step
+                steps["fast"] = step
                 if not lacking("cpu"):
-                    steps["derived backward, compiled"] = inside(step, compiled)
+                    steps["fast, compiled"] = inside(step, compiled)
             seconds = dict(zip(steps, alternate(list(steps.values()), rounds, device, again=True), strict=True))
             held = {variant: peak_memory(steps[variant], device) for variant in steps}
             gflop = 6 * sum(p.numel() for p in network.parameters() if p.dim() == 2) * BATCH * STEPS / 1e9

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.metadata import version
 from statistics import median
 from typing import Any
 
@@ -169,7 +170,8 @@ def main() -> None:
     readings = [read(rates, given.rounds) for rates in RATES]
     print(pd.DataFrame(readings).to_string(index=False, float_format="{:.3f}".format))
     if given.record:
-        content = {"machine": machine(), "rounds": given.rounds, "training": rows, "reading": readings}
+        measured_with = machine() | {"nlstm_lab": version("nlstm-lab")}
+        content = {"machine": measured_with, "rounds": given.rounds, "training": rows, "reading": readings}
         text = json.dumps(content, indent=1).replace("NaN", "null")
         paths.write(paths.bench() / f"{given.record}.json", text + "\n")
 

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -42,9 +43,10 @@ def _word(text: str) -> str:
 
 
 def write_csv(rows: list[dict[str, Any]], path: Path) -> None:
-    """Keep measured rows, each with the machine that it is of."""
+    """Keep measured rows, each with the machine and the version that it is of."""
     here = machine()
-    frame = pd.DataFrame([row | here | {"cuda": ", ".join(here["cuda"])} for row in rows])
+    here |= {"cuda": ", ".join(here["cuda"]), "nlstm_lab": version("nlstm-lab")}
+    frame = pd.DataFrame([row | here for row in rows])
     paths.write(path, frame.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
 
 
