@@ -159,7 +159,8 @@ def tally(name: str) -> str:
     whole = frame["document"] + "." + frame["place"]
     mine = frame["anchor"] & (whole.isin(named) | (frame["kind"].eq("claim") & frame["place"].isin(named)))
     found = frame.loc[mine & frame["verdict"].ne(""), "verdict"].value_counts(sort=False)
-    return ", ".join(f"{count} {verdict}" for verdict, count in found.items())
+    several = {"holds": "hold", "fails": "fail", "differs": "differ", "smaller scale": "at smaller scale only"}
+    return ", ".join(f"{n} {several.get(word, word) if n > 1 else word}" for word, n in found.items())
 
 
 @cache

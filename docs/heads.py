@@ -32,7 +32,8 @@ def verdict(name: str) -> str:
     """The findings of a notebook, one sentence each, and how often each verdict falls there."""
     lines = [one.line for one in catalogue.findings() if one.notebook == name]
     counts = catalogue.tally(name)
-    return " ".join([*lines, f"(Of what is judged here: {counts}.)" if counts else ""]).strip()
+    judged = f"Judged here: {counts}."
+    return " ".join([*lines, *([f"({judged})" if lines else judged] if counts else [])])
 
 
 def head(source: str, verdict: str, captions: dict[str, str]) -> str:

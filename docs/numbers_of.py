@@ -16,7 +16,7 @@ import nlstm_lab as lab
 from nlstm_lab.statistics import Interval, compare, t_interval
 
 PTB = {"nlstm": "ptb_char_nlstm", "lstm2": "ptb_char_lstm2"}
-STARTS = {"zero": "", "log_frequencies": "_logfreq"}
+INITIALIZATIONS = {"zero": "", "log_frequencies": "_logfreq"}
 INNER, OUTER = ({"model": "nlstm", "memory": memory} for memory in ("inner", "outer"))
 UPPER, LOWER = ({"model": "stacked_lstm", "memory": f"layer {layer}"} for layer in (2, 1))
 INNER_LOGFREQ, OUTER_LOGFREQ = (memory | {"start": "log_frequencies"} for memory in (INNER, OUTER))
@@ -221,9 +221,9 @@ def any_dead(pattern: str, scale: str) -> bool:
 
 
 @cache
-def of_both_starts(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> pd.DataFrame:
+def of_both(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> pd.DataFrame:
     """A study of the Nested LSTM and the stack of its size on the Penn Treebank: all seeds, both initializations."""
-    names = [f"{name}{start}" for name in PTB.values() for start in STARTS.values()]
+    names = [f"{name}{start}" for name in PTB.values() for start in INITIALIZATIONS.values()]
     networks = [(run, run.model()) for name in names for run in lab.runs.recorded(name, "small")]
     return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start), **how)
 
@@ -245,7 +245,7 @@ def at_paper_size(
 
 def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:
     """The mean delay of the divergence after a resample ablation at paper scale, or its `kl` or `loss_increase`."""
-    return _one(_swaps(of_paper_size), column, memory)
+    return _one(_resampled(of_paper_size), column, memory)
 
 
 def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -> float:
@@ -295,14 +295,14 @@ def slow_parts() -> tuple[float, float]:
 
 def living(memory: str, start: str) -> tuple[int, int]:
     """The fewest and the most living cells that a run's median of a memory of the Nested LSTM rests on."""
-    medians = _medians(of_both_starts).query("value == 'raw' and start == @start")
+    medians = _medians(of_both).query("value == 'raw' and start == @start")
     measured = medians.query("model == 'nlstm' and memory == @memory")["measured"]
     return int(measured.min()), int(measured.max())
 
 
 def drawn(start: str) -> Interval:
     """By how many characters the inner memory is slower as figure 3 draws the two: through tanh, and raw outside."""
-    medians = _medians(of_both_starts).query("start == @start")
+    medians = _medians(of_both).query("start == @start")
     return _pair(medians, "median", INNER | {"value": "tanh"}, OUTER | {"value": "raw"})
 
 
@@ -393,7 +393,7 @@ def at_end(quantity: str, **flags: object) -> float:
 
 def slowness(value: str, start: str) -> dict[str, float]:
     """The median timescale of each memory of both networks, "model memory" to characters: means over seeds."""
-    medians = _medians(of_both_starts).query("value == @value and start == @start")
+    medians = _medians(of_both).query("value == @value and start == @start")
     means = medians.groupby(["model", "memory"])["median"].mean()
     return {" ".join(key): float(value) for key, value in means.items()}
 
@@ -402,37 +402,37 @@ def slower(
     first: dict[str, str], second: dict[str, str], start: str, value: str = "raw", condition: str = "trained"
 ) -> Interval:
     """By how many characters the first memory's median timescale is longer; condition: of a baseline."""
-    medians = _medians(of_both_starts, condition).query("value == @value and start == @start")
+    medians = _medians(of_both, condition).query("value == @value and start == @start")
     return _pair(medians, "median", first, second)
 
 
 def missed(first: dict[str, str], second: dict[str, str], start: str) -> Interval:
     """By how many predictions the mean delay of the divergence is longer after an ablation of the first memory."""
-    return _pair(_swaps(of_both_starts).query("start == @start"), "lag", first, second)
+    return _pair(_resampled(of_both).query("start == @start"), "lag", first, second)
 
 
-def swap_costs(which: dict[str, str], start: str) -> Interval:
+def resampling_costs(which: dict[str, str], start: str) -> Interval:
     """What a resample ablation of a memory adds to the loss, nats over a hundred predictions."""
-    chosen = _swaps(of_both_starts).query("start == @start")
+    chosen = _resampled(of_both).query("start == @start")
     for column, value in which.items():
         chosen = chosen[chosen[column] == value]
     return t_interval(chosen["loss_increase"])
 
 
 @cache
-def _swaps(gathered: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+def _resampled(gathered: Callable[..., pd.DataFrame]) -> pd.DataFrame:
     """What every resample ablation changes in all, and when, as notebook 91 computes it."""
-    cuts = gathered(lab.probes.ablations).query("kind == 'swap'")
-    cuts = cuts.assign(lag=cuts["kl"] * (cuts["distance"] + 1), late=cuts["kl"].where(cuts["distance"] >= 50, 0))
+    rows = gathered(lab.probes.ablations).query("kind == 'swap'")
+    rows = rows.assign(lag=rows["kl"] * (rows["distance"] + 1), late=rows["kl"].where(rows["distance"] >= 50, 0))
     keys = ["experiment", "scale", "model", "start", "seed", "memory"]
-    sums = cuts.groupby(keys, sort=False)[["kl", "late", "loss_increase", "lag"]].sum()
+    sums = rows.groupby(keys, sort=False)[["kl", "late", "loss_increase", "lag"]].sum()
     return sums.assign(lag=sums["lag"] / sums["kl"]).reset_index()
 
 
 @cache
 def accuracies(condition: str) -> "pd.Series[float]":
     """How well a probe tells the class of the last complete word, by initialization and memory (no hidden states)."""
-    found = of_both_starts(lab.probes.contents, start=30000).query("label == 'word_class' and condition == @condition")
+    found = of_both(lab.probes.contents, start=30000).query("label == 'word_class' and condition == @condition")
     means = found.groupby(["start", "memory"])["score"].mean()
     return means[[not memory.endswith("h") for _, memory in means.index]]
 
