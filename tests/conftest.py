@@ -94,6 +94,26 @@ def runs_folder(folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.fixture
+def run(recorded: "Callable[..., Run]") -> "Run":
+    """One at smoke scale, of seed 3."""
+    return recorded("ptb_char_lstm1", 3)
+
+
+@pytest.fixture
+def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run `nlstm-lab` with these words: exit code, standard output, standard error."""
+    from nlstm_lab import cli
+
+    def said(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["nlstm-lab", *words])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        return int(stopped.value.code or 0), *capsys.readouterr()
+
+    return said
+
+
+@pytest.fixture
 def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask's workers are forked off a process that has imported everything, in place of importing it themselves."""
     import forking

@@ -1,6 +1,6 @@
 """The command line as a person meets it: one sentence for every mistake, the right exit code, nothing half-written."""
 
-import shutil
+import re
 import subprocess
 import sys
 
@@ -9,31 +9,16 @@ import pytest
 import nlstm_lab
 from nlstm_lab import cli, experiments, paths, runs
 
-
-@pytest.fixture
-def say(monkeypatch, capsys):
-    """Run `nlstm-lab` with these words: exit code, standard output, standard error."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["nlstm-lab", *words])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(stopped.value.code or 0), out, err
-
-    return run
+TRAIN = ("train", "ptb_char_lstm1", "--scale", "smoke", "--device", "cpu")
 
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """Records, figures and data sets in an empty folder, with a copy of one recorded run."""
-    recorded = paths.runs() / "ptb_char_nlstm" / "small-seed0"  # its weights are kept
-    copy = tmp_path / "data" / "runs" / "ptb_char_nlstm" / recorded.name
-    shutil.copytree(recorded, copy)
+    """Records, figures and data sets in an empty folder."""
     monkeypatch.setattr(paths, "root", lambda: tmp_path)
     monkeypatch.delenv("NLSTM_LAB_DATA", raising=False)
     monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
-    return copy
+    return tmp_path
 
 
 def sentence(err):
@@ -43,9 +28,10 @@ def sentence(err):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "answer"),
     [
         (("train", "ptb_char_nlstn"), "did you mean ptb_char_nlstm?"),
+        (("train", "nothing"), "there is no experiment 'nothing'; `nlstm-lab experiments` lists them"),
         (("data", "check", "text9"), "did you mean text8?"),
         (("figures", "12_cell_activation"), "did you mean 12_cell_activations?"),
         (("figures", "77"), "12_cell_activations"),
@@ -54,13 +40,16 @@ def sentence(err):
         (("figures", "12", "-p", "scale"), "name=value"),
         (("train", "ptb_char_nlstm", "--scale", "huge"), "smoke"),
         (("train", "mnist_nlstm", "--corpus", "mine.txt"), "corpus"),
+        (("train", "ptb_char_lstm2", "--seed", "-1"), "seed"),
+        ((*TRAIN, "--seed", "99999999999999999999"), "seed"),
+        (("train", "ptb_char_lstm2", "--device", "toaster"), "cpu"),
         (("experiments", "zzz*"), "no experiment matches 'zzz*'"),
     ],
 )
-def test_what_is_not_there_is_answered_in_one_sentence(say, words, told):
+def test_what_is_not_there_is_answered_in_one_sentence(say, words, answer):
     code, out, err = say(*words)
     assert (code, out) == (2, "")
-    assert told in sentence(err)
+    assert answer in sentence(err)
 
 
 def test_a_cell_may_not_take_half_a_second(say):
@@ -70,13 +59,19 @@ def test_a_cell_may_not_take_half_a_second(say):
     assert "Traceback" not in err
 
 
-@pytest.mark.slow
-def test_a_seed_may_be_a_date_and_is_refused_above_what_torch_takes(say, elsewhere):
-    words = ("train", "ptb_char_lstm1", "--scale", "smoke", "--device", "cpu", "--seed")
-    assert say(*words, "20261126073000")[0] == 0
-    assert runs.load("ptb_char_lstm1", 20261126073000, "smoke").seed == 20261126073000
-    code, _, err = say(*words, "99999999999999999999")
-    assert (code, "seed" in sentence(err)) == (2, True)
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_with_debug_an_error_is_a_traceback(where, monkeypatch):
+    line = ["train", "nothing"]
+    line.insert(where, "--debug")
+    monkeypatch.setattr(sys, "argv", ["nlstm-lab", *line])
+    with pytest.raises(Exception, match="'nothing'"):
+        cli.main()
+
+
+def test_what_is_unexpected_is_one_sentence_too(say, runs_folder, monkeypatch):
+    monkeypatch.setattr(runs, "ensure", lambda *_, **__: {}["nothing"])
+    code, _, err = say(*TRAIN)
+    assert (code, err) == (1, "nlstm-lab: KeyError: 'nothing' (unexpected: --debug shows where)\n")
 
 
 def test_text_is_printed_as_it_is(monkeypatch, capsys):
@@ -105,17 +100,8 @@ def test_a_table_is_as_wide_as_the_terminal(say, monkeypatch, tmp_path, words):
 def test_a_wrong_notebook_number_is_answered_before_papermill_is_imported():
     asked = "import sys; from nlstm_lab import cli; sys.argv[1:] = ['figures', '77']\ntry:\n    cli.main()\nfinally:\n"
     asked += "    print({'nbformat', 'papermill', 'torch', 'distributed'} & sys.modules.keys())"
-    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
-    assert told.returncode == 2
-    assert told.stdout == "set()\n"
-
-
-def test_a_negative_seed_and_an_unknown_device_are_refused(say, elsewhere):
-    code, _, err = say("train", "ptb_char_lstm2", "--seed", "-1")
-    assert (code, "seed" in sentence(err)) == (2, True)
-    code, _, err = say("train", "ptb_char_lstm2", "--device", "toaster")
-    assert (code, "cpu" in sentence(err)) == (2, True)
-    assert not (paths.runs() / "ptb_char_lstm2").exists()
+    answer = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stdout) == (2, "set()\n")
 
 
 def test_a_missing_data_set_says_how_to_get_it(say, elsewhere):
@@ -126,46 +112,93 @@ def test_a_missing_data_set_says_how_to_get_it(say, elsewhere):
 
 
 @pytest.mark.slow
-def test_figures_that_cannot_be_written_are_one_sentence(elsewhere, monkeypatch):
-    """A file in the folder's place keeps even root from writing there."""
-    import matplotlib.pyplot as plt
-
-    from nlstm_lab import figures
-    from nlstm_lab.errors import LabError
-
-    (paths.root() / "figures").write_text("not a folder")
-    figure = figures.nested_architecture()
-    with pytest.raises(LabError, match="figures"):
-        figures.save(figure, "nlstm_fig1_architecture")
-    plt.close(figure)
-
-
-@pytest.mark.slow
 def test_the_table_shows_every_document(say):
     code, out, _ = say("table")
     assert code == 0
-    for title in ("Nested LSTMs", "Hierarchical Multiscale", "Madsen"):
+    for title in ("Nested LSTMs", "Hierarchical Multiscale", "Madsen", "not run"):
         assert title in out
-    assert "not run" in out
 
 
 def test_data_sets_are_listed_with_their_state(say, elsewhere):
     code, out, _ = say("data")
     assert code == 0
-    states = {line.split()[0]: line.split()[1] for line in out.splitlines()}
-    assert states["ptb"] == "absent"
+    assert {line.split()[0]: line.split()[1] for line in out.splitlines()}["ptb"] == "absent"
 
 
 @pytest.mark.slow
-def test_a_text_of_ones_own_trains_and_its_network_knows_its_symbols(elsewhere, monkeypatch, capsys):
-    text = elsewhere.parents[3] / "mine.txt"
+def test_experiments_are_listed_with_exact_parameters_without_any_data(say, elsewhere):
+    row = next(line for line in say("experiments")[1].splitlines() if "ptb_char_nlstm " in line)
+    shown = "CharacterModelling ptb|nlstm|1 x 600|4,474,850|4.47M|smoke small paper|nested_lstm.table1"
+    assert re.split(r"  +", row.strip()) == ["ptb_char_nlstm", *shown.split("|")]
+
+
+@pytest.mark.slow
+def test_a_text_of_ones_own_trains_and_its_network_knows_its_symbols(say, elsewhere):
+    text = elsewhere / "mine.txt"
     text.write_text("the cat sat on the mat, and the bat sat on the hat.\n" * 400)
-    words = ["train", "ptb_char_nlstm", "--scale", "smoke", "--corpus", str(text), "--normalization", "text8"]
-    monkeypatch.setattr(sys, "argv", ["nlstm-lab", *words])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert not stopped.value.code
-    assert "recorded as" in capsys.readouterr().out
+    words = ["--scale", "smoke", "--corpus", str(text), "--normalization", "text8"]
+    code, out, _ = say("train", "ptb_char_nlstm", *words)
+    assert code == 0
+    assert "recorded as" in out
     experiment = experiments.variant("ptb_char_nlstm", "smoke", corpus=str(text), normalization="text8")
-    vocabulary = runs.load(experiment, seed=0).model().vocabulary
-    assert "".join(vocabulary.symbols) == " abcdehmnost"
+    assert "".join(runs.load(experiment, seed=0).model().vocabulary.symbols) == " abcdehmnost"
+
+
+@pytest.mark.slow
+def test_train_records_and_prints_what_was_measured(say, runs_folder):
+    """The seed may be a date."""
+    code, output, error = say(*TRAIN, "--seed", "20261126073000")
+    assert (code, error) == (0, "")
+    assert re.search(r"^valid blocks   bpc +\d\.\d{4}$", output, re.MULTILINE)
+    assert re.search(
+        r"^recorded as ptb_char_lstm1/smoke-seed20261126073000: \d+ s, best epoch 2$", output, re.MULTILINE
+    )
+    code, again, error = say(*TRAIN, "--seed", "20261126073000")
+    assert (code, error) == (0, "")
+    assert again.splitlines()[:-1] == output.splitlines()[:-1]
+    assert "already recorded" in again
+    assert "--again" in again
+
+
+@pytest.mark.slow
+def test_a_record_of_another_configuration_is_refused_and_replaced_with_again(say, run):
+    words = (*TRAIN, "--seed", "3")
+    path = run.folder / "config.json"
+    path.write_text(path.read_text().replace('"hidden_size": 20', '"hidden_size": 21'))
+    code, output, error = say(*words)
+    assert (code, output) == (1, "")
+    assert "hidden_size" in error
+    assert "--again" in error
+    (path.parent / "result.json").write_text("{")  # damaged, too
+    assert say(*words)[0] == 1
+    code, output, error = say(*words, "--again")
+    assert (code, error) == (0, "")
+    assert "already recorded" not in output
+    assert say(*words)[0] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [("--device", "tpu"), ("--device", "cuda"), ("--precision", "fp8")])
+def test_what_this_machine_lacks_is_refused_also_where_there_is_a_record(say, flags, recorded, monkeypatch):
+    recorded("ptb_char_lstm1")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    for words in (("train", "ptb_char_lstm1"), ("sweep", "ptb_char_lstm1")):
+        code, output, error = say(*words, "--scale", "smoke", *flags)
+        assert (code, output) == (2, "")
+        assert flags[1] in error
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
+def test_a_sweep_says_how_it_stands_and_fails_where_a_run_does(say, runs_folder):
+    line = ("sweep", *TRAIN[1:], "--seeds", "0-1", "--workers", "1")
+    code, _, error = say(*line)
+    assert code == 0, error
+    assert error.startswith("2 runs: looking")
+    assert "2 recorded, 0 running, 0 failed of 2" in error
+    config = runs_folder / "ptb_char_lstm1" / "smoke-seed1" / "config.json"
+    config.write_text(config.read_text().replace('"epochs": 2', '"epochs": 9'))
+    code, _, error = say(*line)
+    assert code == 1
+    assert "1 recorded, 0 running, 1 failed of 2" in error
+    assert "training.epochs" in error

@@ -2,21 +2,15 @@
 
 import json
 import shutil
-import sys
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 from safetensors.torch import load_file, save_file
 
-from nlstm_lab import cli, paths, runs
+from nlstm_lab import paths, runs
 from nlstm_lab.models import digest
 from nlstm_lab.runs.tables import audit, from_histories
-
-
-@pytest.fixture
-def run(recorded):
-    return recorded("ptb_char_lstm1", 3)
 
 
 @pytest.mark.slow
@@ -81,37 +75,30 @@ def test_weights_that_give_other_scores_are_named(run):
 
 
 @pytest.mark.slow
-def test_the_committed_tables_follow_from_the_histories(monkeypatch, capsys):
+def test_the_committed_tables_follow_from_the_histories(say):
     """What needs no data: `nlstm-lab audit --no-weights`."""
-    monkeypatch.setattr(sys, "argv", ["nlstm-lab", "audit", "--no-weights"])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    outcome = capsys.readouterr().out
-    assert not stopped.value.code, outcome
+    code, outcome, _ = say("audit", "--no-weights")
+    assert code == 0, outcome
     assert len(outcome.splitlines()) == 14
     assert outcome.splitlines()[-1].startswith("not checked: other epochs")
 
 
 @pytest.mark.slow
-def test_a_record_that_was_left_out_does_not_agree(run, monkeypatch, capsys):
+def test_a_record_that_was_left_out_does_not_agree(run, say):
     shutil.copytree(run.folder, run.folder.with_name("smoke-seed9"))
-    monkeypatch.setattr(sys, "argv", ["nlstm-lab", "audit", "--no-weights", "nested_lstm.table1"])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 1
-    assert "left out: " in (outcome := capsys.readouterr().out)
+    code, outcome, _ = say("audit", "--no-weights", "nested_lstm.table1")
+    assert code == 1
+    assert "left out: " in outcome
     assert "smoke-seed9" in outcome
 
 
 @pytest.mark.slow
-def test_a_verdict_that_the_histories_do_not_give_is_named(tmp_path, monkeypatch, capsys):
+def test_a_verdict_that_the_histories_do_not_give_is_named(tmp_path, monkeypatch, say):
     table = pd.read_csv(paths.figures() / "nested_lstm_rescue.csv", keep_default_na=False)
     table.loc[0, "verdict"] = "fails" if table.loc[0, "verdict"] == "holds" else "holds"
     table.to_csv(tmp_path / "nested_lstm_rescue.csv", index=False)
     monkeypatch.setattr(paths, "figures", lambda: tmp_path)
-    for words, code in ((["nested_lstm.rescue"], 1), (["nested_lstm.table9"], 2)):
-        monkeypatch.setattr(sys, "argv", ["nlstm-lab", "audit", "--no-weights", *words])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        assert stopped.value.code == code
-    assert "nested_lstm_rescue.csv says" in capsys.readouterr().out
+    code, outcome, _ = say("audit", "--no-weights", "nested_lstm.rescue")
+    assert code == 1
+    assert "nested_lstm_rescue.csv says" in outcome
+    assert say("audit", "--no-weights", "nested_lstm.table9")[0] == 2

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from stopping import NAME, ends, state
-from test_cli_training import run_command
+
 
 from nlstm_lab import runs, settings, targets
 from nlstm_lab.errors import LabError, UsageError

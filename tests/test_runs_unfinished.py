@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import stopping
 import torch
-from test_cli_training import run_command
+
 
 from nlstm_lab import experiments, runs, targets, widgets
 from nlstm_lab.errors import MissingRun, UsageError
