@@ -153,16 +153,16 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> "Iterator[InteractiveShell]":
 
 @pytest.fixture
 def recorded(once: Callable[[str, Make], Path], runs_folder: Path) -> "Callable[..., Run]":
-    """`recorded(name, seed=0)`: a run at smoke scale, trained once in a session, copied into this test's folder."""
+    """`recorded(name, seed=0, patience=None)`: a run at smoke scale, trained once in a test's folder."""
     from nlstm_lab import runs
 
-    def copied(name: str, seed: int = 0) -> "Run":
+    def copied(name: str, seed: int = 0, patience: int | None = None) -> "Run":
         def train(folder: Path) -> None:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("NLSTM_LAB_RUNS", str(folder))
-                runs.ensure(name, seed, "smoke", device="cpu", progress=False)
+                runs.ensure(name, seed, "smoke", device="cpu", progress=False, patience=patience)
 
-        shutil.copytree(once(f"{name}-seed{seed}", train), runs_folder, dirs_exist_ok=True)
+        shutil.copytree(once(f"{name}-seed{seed}-{patience}", train), runs_folder, dirs_exist_ok=True)
         return runs.load(name, seed, "smoke")
 
     return copied

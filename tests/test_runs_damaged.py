@@ -17,11 +17,6 @@ from nlstm_lab.runs.run import folder_of
 NAME = "ptb_char_lstm1"
 
 
-@pytest.fixture
-def run(recorded):
-    return recorded(NAME, 3)
-
-
 def test_a_flipped_bit_in_the_weights_is_detected(run):
     run.model()
     file = run.folder / "weights.safetensors"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import distributed
 import pytest
-import stopping
+from test_runs_unfinished import STOPPED, state
 
 from nlstm_lab import experiments, runs, sweep
 from nlstm_lab.errors import Interrupted, LabError, UsageError
@@ -94,10 +94,10 @@ def test_a_record_of_another_configuration_fails_and_says_why(recorded):
 
 @pytest.mark.slow
 def test_a_rule_ends_runs_and_without_it_they_go_on(runs_folder):
-    name = stopping.NAME
+    name = STOPPED
     swept(name, "1", patience=1)
     ended = runs.load(name, 1, "smoke")
-    assert ended.state == stopping.state(ended)
+    assert ended.state == state(ended)
     assert swept(name, "1", patience=1)[0].recorded == 1
     checkpoint = ended.folder / ".checkpoint.pt"
     content = checkpoint.read_bytes()
