@@ -27,14 +27,11 @@ CONSTANT = 0.001  # standard deviation of tanh c below which it carries nothing;
 
 
 def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
-    """The class of every cell of one memory, [H] int64: positions in `CLASSES`.
+    """The class of every cell of one memory, [H] int64 (positions in `CLASSES`), of c, i, f and g [T, B, H].
 
     A cell is saturated when, at practically all steps of the second half, its tanh is at the same limit, it keeps what
     it holds (f) and is pushed further the same way (i * g), and has indeed moved on by `DRIFT` a step;
     constant when it is not saturated and tanh c is practically constant over time and texts; alive otherwise.
-
-    Args:
-        c, i, f, g: The memory's state, input gate, forget gate and candidate, [T, B, H] each.
     """
     half = c.shape[0] // 2
     visible = torch.tanh(c[half:])
@@ -51,12 +48,8 @@ def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
 def shares(network: Network, inputs: Tensor) -> dict[str, float]:
     """The shares of latched and of silent cells of each memory on one batch, from a zero state; and `detectors`.
 
-    Args:
-        inputs: What the network reads: symbols [T, B] or vectors [T, B, features].
-
-    Returns:
-        Such as {"latched_share/inner": 0.9, "silent_share/inner": 0.05}, for each memory that records its gates; NaN
-        for one whose states are not finite.
+    Such as {"latched_share/inner": 0.9, "silent_share/inner": 0.05}, for each memory that records its gates; NaN for
+    one whose states are not finite.
     """
     records = network.trace(inputs)[2]
     named = detectors(records, inputs)

@@ -1,8 +1,11 @@
 """The training loop: blocks or carried streams, evaluation, checkpoints, and a history in long format."""
 
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -16,11 +19,9 @@ from nlstm_lab.cells.precision import Precision
 from nlstm_lab.datasets.base import Batch, Evaluation, Mixture, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed, UsageError
 from nlstm_lab.models import Network, metrics
-from nlstm_lab.training.config import TrainingConfig
 from nlstm_lab.training.liveness import shares
-from nlstm_lab.training.signals import Request, listening
 from nlstm_lab.training.state import NOTHING, Random, Row, State, kept
-from nlstm_lab.training.updating import Updater, device_faults, find_device
+from nlstm_lab.training.updating import TrainingConfig, Updater, device_faults, find_device
 
 # Updates of the first epoch after which the loss so far and the share of dead memory cells are logged: the inner
 # memory of a Nested LSTM can die within ten updates (notebook 93), so they lie close together at the start.
@@ -28,42 +29,31 @@ EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700,
 
 # Updates between two times that what they left is read from the device, which makes a GPU wait for the processor.
 SYNC_EVERY = {"cpu": 1, "cuda": 50}
+# Launchers, such as `timeout`, may send a signal to their process twice: the second one at once is not a wish.
+ECHO = 1.0  # seconds
 SAVE_EVERY = 60.0  # seconds between checkpoints, of which there is one after every epoch besides
 
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
-Watch = Callable[[int], None]
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What training leaves: the history, the best epoch and its weights, chosen on validation alone.
+    """What training leaves: the history, the best epoch and its weights, chosen on validation alone."""
 
-    Args:
-        history: Rows of epoch, update, split, evaluation, metric and value.
-        epochs, best_epoch, weights: How many were trained, the best one (`TrainingConfig.select_by`), its weights.
-        seconds, tokens_per_second: Of everything, over all attempts; of the updates alone.
-        machines: That took part; an empty one is of an attempt that did not record its own.
-    """
-
-    history: list[Row]
-    epochs: int
-    best_epoch: int
-    weights: dict[str, Tensor]
-    seconds: float
-    tokens_per_second: float
-    machines: list[dict[str, Any]]
+    history: list[Row]  # of `COLUMNS`
+    epochs: int  # that were trained
+    best_epoch: int  # by `TrainingConfig.select_by`
+    weights: dict[str, Tensor]  # of the best epoch
+    seconds: float  # of everything, over all attempts
+    tokens_per_second: float  # of the updates alone
+    machines: list[dict[str, Any]]  # that took part; an empty one is of an attempt that did not record its own
 
 
 @torch.inference_mode()
 def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, metric: str) -> dict[str, float]:
-    """Compute metrics over all predictions of batches, with the state carried where a batch says so.
+    """Compute metrics over all predictions of `batches`, with the state carried where a batch says so.
 
-    Args:
-        batches: The batches to read.
-        metric: Its name, such as "bpc".
-
-    Raises:
-        LabError: There is no batch.
+    `metric` is its name, such as "bpc". LabError: there is no batch.
     """
     network.eval()
     state, sums = None, None
@@ -78,19 +68,47 @@ def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, m
     return metrics(sums.tolist(), metric)
 
 
+@dataclass
+class Request:
+    """The name of the signal that has asked to stop, or None, and when it did."""
+
+    name: str | None = None
+    at: float = 0.0
+
+
+@contextmanager
+def listening() -> Iterator[Request]:
+    """Take SIGINT, SIGTERM and SIGHUP as a request to save and stop while the block runs; a later one acts as always.
+
+    In another than the main thread nothing is taken.
+    """
+    request, before = Request(), dict[int, Any]()
+
+    def handle(number: int, frame: Any) -> None:
+        if request.name is None:
+            request.name, request.at = signal.Signals(number).name, time.monotonic()
+        elif time.monotonic() - request.at > ECHO:
+            signal.signal(number, before[number])
+            signal.raise_signal(number)
+
+    if threading.current_thread() is threading.main_thread():
+        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if one != signal.SIGHUP or signal.getsignal(one) != signal.SIG_IGN:  # as nohup has it
+                before[one] = signal.signal(one, handle)
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class _Trainer:
-    def __init__(
-        self, state: State, task: Task, config: TrainingConfig, updater: Updater, seed: int, after_update: Watch
-    ) -> None:
-        self.state, self.task, self.config, self.updater = state, task, config, updater
-        self.seed, self.after_update, self.evaluation = seed, after_update, task.evaluations[0]
-        self.network: Network = state.network  # type: ignore[assignment]
+    def __init__(self, state: State, task: Task, updater: Updater, after_update: Callable[[int], None]) -> None:
+        self.state, self.task, self.updater, self.after_update = state, task, updater, after_update
+        self.network, self.config, self.evaluation = updater.network, updater.config, task.evaluations[0]
         # scores and gradient norms of the updates since they were last read, summed on the device, and their number
         self.unread, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=state.device), 0
-        self.read_at = time.monotonic()
-        self.request = Request()
-
-    # -- one update, and what it left
+        self.read_at, self.request = time.monotonic(), Request()
 
     def update(self, batch: Batch) -> None:
         """One step; what it scored stays on the device, unread."""
@@ -140,8 +158,6 @@ class _Trainer:
     def kept(self) -> str:
         return kept(self.state.file) if self.state.file else "nothing was saved"
 
-    # -- one epoch
-
     def epoch(self, bar: "tqdm[Any]") -> None:
         progress = self.state.progress
         if (slope := self.config.slope_at(progress.epoch)) is not None:
@@ -149,7 +165,7 @@ class _Trainer:
         if progress.update == 0:
             self.log_early()
         # the order of the batches depends on the seed and the epoch alone
-        generator = torch.Generator().manual_seed((self.seed * 1_000_003 + progress.epoch) % 2**63)
+        generator = torch.Generator().manual_seed((self.state.setup["seed"] * 1_000_003 + progress.epoch) % 2**63)
         self.read_at = time.monotonic()
         for batch in islice(self.task.train(generator), progress.batch, self.config.updates_per_epoch):
             self.update(batch)
@@ -186,8 +202,6 @@ class _Trainer:
                 group["lr"] /= self.config.divide_on_plateau
         progress.last_loss = loss
         state.carried = None
-
-    # -- readings
 
     def log(self, epoch: int, split: str, values: dict[str, float], evaluation: Evaluation | None = None) -> None:
         """Add rows to the history; none of a NaN, which a record may not hold."""
@@ -230,8 +244,6 @@ class _Trainer:
         for evaluation, split in product(self.task.evaluations[1:], SPLITS):
             self.log(self.state.progress.best_epoch, split, self.evaluate(split, evaluation), evaluation)
 
-    # -- all of it
-
     def run(self, patience: int | None, show: bool) -> TrainingResult:
         state, progress = self.state, self.state.progress
         most = self.config.epochs
@@ -258,7 +270,7 @@ def fit(
     precision: Precision = "fp32",
     patience: int | None = None,
     progress: bool = True,
-    after_update: Watch = lambda update: None,
+    after_update: Callable[[int], None] = lambda update: None,
 ) -> TrainingResult:
     """Train a network, going on from its checkpoint where there is one.
 
@@ -292,4 +304,4 @@ def fit(
     state.restore()
     state.progress.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)
     updater = Updater(network, config, state.optimizer, where, precision, state.progress.updates)
-    return _Trainer(state, task, config, updater, seed, after_update).run(patience, progress)
+    return _Trainer(state, task, updater, after_update).run(patience, progress)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from nlstm_lab import paths
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.models import Score
-from nlstm_lab.training.config import TrainingConfig
+from nlstm_lab.training.updating import TrainingConfig, make_capturable, mapped
 
 FORMAT = 3  # raised when what a checkpoint holds changes
 MARK = b"sha256:"  # stands at the end, before the digest of the rest
@@ -53,16 +53,12 @@ class Progress:
     def read(cls, saved: Any) -> "Progress":
         """Read what `vars` of one holds; ValueError or TypeError: it has other fields, counts or rows."""
         counts = ("epoch", "batch", "update", "updates", "best_epoch", "tokens")
-        if not isinstance(saved, dict) or saved.keys() != {one.name for one in fields(cls)}:
-            raise ValueError("its progress has other fields")
-        if any(type(saved[name]) is not int or saved[name] < 0 for name in counts):
-            raise ValueError("its progress has a count that is none")
-        if any([*map(type, row)] != [int, int, str, str, str, float] for row in saved["history"]):
-            raise ValueError("its history has other rows")
-        if any(len(saved[name]) != len(NOTHING) for name in ("sums", "early_sums")):
-            raise ValueError("its scores are others")
-        if saved["best_epoch"] > saved["epoch"]:
-            raise ValueError("its best epoch is not among those that were trained")
+        right = isinstance(saved, dict) and saved.keys() == {one.name for one in fields(cls)}
+        right = right and all(type(saved[name]) is int and saved[name] >= 0 for name in counts)
+        right = right and all([*map(type, row)] == [int, int, str, str, str, float] for row in saved["history"])
+        right = right and all(len(saved[name]) == len(NOTHING) for name in ("sums", "early_sums"))
+        if not right or saved["best_epoch"] > saved["epoch"]:
+            raise ValueError("its progress has other fields, counts or rows")
         return cls(**saved)
 
     def rate(self) -> float:
@@ -71,23 +67,12 @@ class Progress:
 
 
 class State:
-    """A network in training, in memory and in `file` (None keeps nothing).
+    """A network in training, in memory and in `file` (None keeps nothing); `setup` must agree where it goes on."""
 
-    Args:
-        setup: What a training that goes on must agree in; more epochs may be added.
-    """
-
-    def __init__(
-        self,
-        network: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        file: Path | None,
-        device: torch.device,
-        setup: dict[str, Any],
-    ) -> None:
+    def __init__(self, network: nn.Module, optimizer: Any, file: Path | None, device: torch.device, setup: Any) -> None:
         self.network, self.optimizer, self.file, self.device = network, optimizer, file, device
         make_capturable(optimizer.param_groups, device)
-        self.setup = {name: value for name, value in setup.items() if name != "epochs"}
+        self.setup = {name: value for name, value in setup.items() if name != "epochs"}  # more of them may be added
         self.progress = Progress()
         self.carried: Any = None  # the recurrent layers' state between batches, where streams carry it
         self.best: dict[str, Tensor] = {}  # the weights of the best epoch
@@ -150,23 +135,16 @@ class State:
         self.saved, self.progress.seconds = time.monotonic(), self.seconds()
         if self.file is not None:
             everything = {
-                "network": self.network.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "progress": vars(self.progress),
-                "best": self.best,
-                "setup": self.setup,
-                "carried": mapped(self.carried, Tensor.cpu),
-                "random": random or self.random(),
-                "machines": self.machines,
+                **{"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()},
+                **{"progress": vars(self.progress), "best": self.best, "setup": self.setup, "machines": self.machines},
+                **{"carried": mapped(self.carried, Tensor.cpu), "random": random or self.random()},
             }
             save(self.file, everything)
 
     def seconds(self) -> float:
-        """Since the training began, over all attempts."""
-        return time.monotonic() - self.began
+        return time.monotonic() - self.began  # over all attempts
 
     def random(self) -> Random:
-        """Today's random states."""
         states = {"cpu": torch.get_rng_state()}
         if self.device.type == "cuda":
             states["cuda"] = torch.cuda.get_rng_state(self.device)
@@ -222,7 +200,6 @@ def peek(path: Path) -> dict[str, Any] | None:
 
 
 def previous(path: Path) -> Path:
-    """Where the checkpoint before the one at `path` stands."""
     return path.with_name(f"{path.name}.previous")
 
 
@@ -238,20 +215,6 @@ def writing(target: Path, left: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise LabError(f"cannot write {target} ({paths.reason(error)}); {left}; the same command goes on") from error
-
-
-def make_capturable(groups: list[dict[str, Any]], device: torch.device) -> None:
-    """Have an optimizer's step count lie where a graph can reach it on a GPU, and where it always did on a CPU."""
-    for group in groups:
-        if "capturable" in group:
-            group["capturable"] = device.type == "cuda"
-
-
-def mapped(state: Any, change: Any) -> Any:
-    """A recurrent state (a tensor, tuples of them, or None) with every tensor changed."""
-    if isinstance(state, tuple):
-        return tuple(mapped(item, change) for item in state)
-    return None if state is None else change(state)
 
 
 def machine() -> dict[str, Any]:

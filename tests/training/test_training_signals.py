@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from nlstm_lab.training import signals
-from nlstm_lab.training.signals import listening
+from nlstm_lab.training import loop
+from nlstm_lab.training.loop import listening
 
 TAKEN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -15,7 +15,7 @@ TAKEN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def clock(monkeypatch):
     """The time that signals are outcome, in its only element."""
     now = [100.0]
-    monkeypatch.setattr(signals.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(loop.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -33,7 +33,7 @@ def test_the_first_signal_asks_and_its_echo_is_nothing(clock):
     with listening() as request:
         assert request.name is None
         signal.raise_signal(signal.SIGTERM)
-        clock[0] += 0.9 * signals.ECHO
+        clock[0] += 0.9 * loop.ECHO
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
         assert request.name == "SIGTERM"
@@ -42,7 +42,7 @@ def test_the_first_signal_asks_and_its_echo_is_nothing(clock):
 def test_a_later_signal_acts_as_it_always_does(clock):
     with listening() as request:
         signal.raise_signal(signal.SIGTERM)
-        clock[0] += 1.1 * signals.ECHO
+        clock[0] += 1.1 * loop.ECHO
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
         assert request.name == "SIGTERM"

@@ -13,8 +13,8 @@ from nlstm_lab.datasets.base import Symbols
 from nlstm_lab.datasets.text import blocks, streams
 from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.training import TrainingConfig
-from nlstm_lab.training.state import State, make_capturable
-from nlstm_lab.training.updating import WARM, Updater
+from nlstm_lab.training.state import State
+from nlstm_lab.training.updating import WARM, Updater, make_capturable
 
 CODES = np.random.default_rng(0).integers(5, size=211).astype(np.uint8)
 CPU = torch.device("cpu")
