@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.plots import memory_label
-from nlstm_lab.figures.plotted import LIVE, attach
+from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import DIVERGING, MONO, PAGE, glyph, look, shades, sheet, styled, write
 
 Values = Literal["printed", "tanh", "raw"]
@@ -77,7 +77,7 @@ def cell_activations(
     Red is negative, blue positive. Under the cells stands what was read, or every tenth step where that are vectors.
 
     Args:
-        trace: `lab.probes.trace`: variable c (time, memory, unit), coordinates memory and, of symbols, symbol (time).
+        trace: `lab.probes.trace(model, text)`.
         units: The first so many cells, or which ones.
         values: "printed" as in the paper (tanh of the innermost memory and of every layer of a stack, but the outer
             memory of a Nested LSTM as it is), or "tanh" or "raw" of all.
@@ -120,7 +120,7 @@ def cell_activations(
         for row, (start, stop) in enumerate(lines):
             y = top + row * block
             _block(ax, x, y, grid[:, start:stop], norm, pitch)
-            for step, words in _ticks(symbols, start, stop).items():
+            for step, words in ticks(symbols, start, stop).items():
                 write(ax, x + (step - start + 0.5) * pitch, y + len(shown) * CELL + 0.095, words, "center", font,
                       family=MONO)  # fmt: skip
             if k == 0:
@@ -169,7 +169,7 @@ def _block(ax: Axes, x: float, y: float, grid: np.ndarray, norm: Normalize, pitc
     ax.plot([x, x + columns * pitch], [down[-1] + 0.006] * 2, color="#b0b0b0", linewidth=0.4)
 
 
-def _ticks(symbols: Sequence[str], start: int, stop: int) -> dict[int, str]:
+def ticks(symbols: Sequence[str], start: int, stop: int) -> dict[int, str]:
     """What stands under the steps of a line: symbols, or of vectors every tenth step's number."""
     if any(symbols):
         return {k: glyph(symbols[k]) for k in range(start, stop)}

@@ -1,6 +1,6 @@
-"""Connectivity: the article's figure for one sentence."""
+"""What predictions depend on: connectivity of a sentence and the unrolled network (Madsen's article), patch maps."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -9,11 +9,15 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures import style
 from nlstm_lab.figures.activations import wrap
-from nlstm_lab.figures.plotted import LIVE, attach
-from nlstm_lab.figures.style import DIVERGING, MONO, PAGE, STRENGTH, in_order, look, shades, sheet, styled, write
+from nlstm_lab.figures.plots import memory_label, subplots
+from nlstm_lab.figures.saving import LIVE, attach
+from nlstm_lab.figures.sheets import Point
+from nlstm_lab.figures.style import COLUMN, PAGE, in_order, look, shades, sheet, styled, write  # fmt: skip
 
 Scale = Literal["row", "figure", "log"]
 DECADES = 4  # of a logarithmic scale: what is weaker is as good as nothing
@@ -25,18 +29,13 @@ LETTER = 0.053  # of 7 points
 
 @styled
 def connectivity_sentence(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row", width: float = PAGE) -> Figure:
-    """Which characters the prediction at position `at` depends on, a facet for each network (Madsen's article).
-
-    Signed connectivities are red where negative.
+    """Which characters the prediction at position `at` depends on, a facet for each network; red where negative.
 
     Args:
         data: By model, what `lab.probes.connectivity` gave, all of one text.
         at: The position that is selected, framed; beside each name stand its target and its three likeliest words.
         scale: Shades relative to each network's own largest connectivity ("row", as in the article), to the largest of
             all ("figure"), or its logarithm over four decades ("log").
-
-    Raises:
-        UsageError: There is no network, no such position or scale, or the texts differ.
     """
     frame = sentence_frame(data, at, scale)
     signed = bool((frame["shade"] < 0).any())
@@ -49,7 +48,7 @@ def connectivity_sentence(data: Mapping[str, xr.Dataset], at: int, scale: Scale 
     facet = title + LINE * len(lines) + GAP
     height = facet * len(names) + BAR
     figure, ax = sheet(width, height)
-    colours, norm = (DIVERGING, Normalize(-1, 1)) if signed else (STRENGTH, Normalize(0, 1))
+    colours, norm = (style.DIVERGING, Normalize(-1, 1)) if signed else (style.STRENGTH, Normalize(0, 1))
     for k, name in enumerate(names):
         top = k * facet
         write(ax, SIDE, top + TITLE - 0.06, look(name).label, color=look(name).colour, fontweight="bold")
@@ -110,4 +109,121 @@ def _character(ax: Axes, x: float, y: float, symbol: str, shade: float, place: i
         corners = np.array([[-0.5, 0], [0.5, 0], [0.5, 1], [-0.5, 1], [-0.5, 0]]) * (PITCH, LINE - 0.03)
         ax.plot(x + corners[:, 0], y + corners[:, 1], color="#b2182b", linewidth=1.0)
     colour = "#b0b0b0" if place > 0 else "white" if abs(shade) > 0.6 else "#1c1c1c"
-    write(ax, x, y + 0.105, symbol.strip(), "center", family=MONO, color=colour, parse_math=False)
+    write(ax, x, y + 0.105, symbol.strip(), "center", family=style.MONO, color=colour, parse_math=False)
+
+
+FADED = 8  # of the unrolled network's shades: what is weaker is white
+HEAD, ROW, RADIUS = 0.4, 0.36, 0.1  # inches: above a network, of a row, and of a state
+DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)  # neighbours alone would end where the units begin to part
+
+
+@styled
+def unrolled_networks(
+    means: pd.DataFrame, models: Sequence[str], distances: Sequence[int] = DISTANCES, width: float = COLUMN
+) -> Figure:
+    """Networks unrolled back from their last step: each h and each input as dark as the gradient that reaches it.
+
+    The gradient is that of the last hidden state. A shade is a logarithm over eight decades, relative to the same row's
+    at distance 0, so that rows and networks are compared by how they fade.
+
+    Args:
+        means: `lab.probes.gather(networks, lab.probes.gradients, sequences)`, of one condition.
+        models: The networks' names in `means`, from top to bottom, or on a page's width side by side.
+        distances: The steps that are drawn, 0 first; dotted arrows stand for those between.
+    """
+    frames = [_faded(means, model, distances) for model in models]
+    abreast = len(models) if width > PAGE - 0.5 else 1
+    wide, rows = width / abreast, max(frame["where"].nunique() for frame in frames)
+    tall = HEAD + ROW * rows + 0.3
+    height = tall * -(-len(models) // abreast) + 0.2
+    figure, ax = sheet(width, height)
+    for k, (model, frame) in enumerate(zip(models, frames, strict=True)):
+        left, top = k % abreast * wide, k // abreast * tall
+        write(ax, left + 0.04, top + 0.13, ", ".join([look(model).label, *frame.attrs["conditions"]]))
+        _unrolled(ax, frame, distances, left + 0.25, top + HEAD, (wide - 0.3) / len(distances))
+    words = "1, gradient relative to the same row's at $t$"
+    shades(ax, 0.34, height - 0.14, style.STRENGTH, Normalize(-FADED, 0), f"10$^{{-{FADED}}}$", words, 0.7)
+    return attach(figure, pd.concat(frames, ignore_index=True))
+
+
+def _faded(means: pd.DataFrame, model: str, distances: Sequence[int]) -> pd.DataFrame:
+    """The gradients of one network, each relative to the same row's at distance 0: where, lag, value, model."""
+    frame = means[(means["model"] == model) & means["lag"].isin(distances)]
+    if frame.empty or frame["lag"].nunique() < len(distances):
+        raise UsageError(f"there is no gradient of {model!r} at all distances to {max(distances)}: choose nearer ones")
+    conditions = list(frame["condition"].unique()) if "condition" in frame else []
+    if len(conditions) > 1:
+        raise UsageError(f"choose one condition: there are {', '.join(conditions)}")
+    frame = frame.groupby(["where", "lag"])["value"].mean().reset_index()
+    nearest = frame[frame["lag"] == 0].set_index("where")["value"]
+    frame["value"] -= frame["where"].map(nearest)
+    frame.attrs["conditions"] = conditions
+    return frame.assign(model=model)
+
+
+def _unrolled(ax: Axes, frame: pd.DataFrame, distances: Sequence[int], left: float, top: float, pitch: float) -> None:
+    """One network: a column a distance, the nearest at the right."""
+    rows = sorted(frame["where"].unique(), key=lambda where: (where != "input", where))
+    norm = Normalize(-FADED, 0)
+    steps = len(distances)
+
+    def at(k: int, row: int) -> Point:
+        return left + (steps - k - 0.5) * pitch, top + (len(rows) - row - 0.5) * ROW
+
+    for where, lag, value in frame[["where", "lag", "value"]].itertuples(index=False):
+        k, row = [*distances].index(lag), rows.index(where)
+        _arrow(ax, at(k, row), at(k, row + 1), faint=k > 0 and row + 1 == len(rows))
+        if row and k:
+            _arrow(ax, at(k, row), at(k - 1, row), dotted=lag - distances[k - 1] > 1)
+        shade = style.STRENGTH(norm(max(value, -FADED)))
+        ax.add_patch(Circle(at(k, row), RADIUS, facecolor=shade, edgecolor="#404040", linewidth=0.7, zorder=3))
+    for k, lag in enumerate(distances):
+        write(ax, at(k, 0)[0], at(k, 0)[1] + 0.24, f"$t-{lag}$" if lag else "$t$", "center", 6)
+    for row, where in enumerate(rows):
+        words = f"$h^{{{where.split()[-1]}}}$" if row else "$x$"
+        write(ax, at(steps - 1, row)[0] - 0.14, at(0, row)[1], words, "right", va="center")
+    write(ax, *at(0, len(rows)), "target", "center", 6)
+
+
+def _arrow(ax: Axes, start: Point, end: Point, faint: bool = False, dotted: bool = False) -> None:
+    """From node to node; faint where no gradient is computed, dotted where steps are left out."""
+    begin, arrive = np.array(start), np.array(end)
+    away = (arrive - begin) / np.hypot(*(arrive - begin)) * (RADIUS + 0.015)
+    style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0}
+    style |= {"color": "#d0d0d0" if faint else "#404040", "linestyle": (0, (1, 2)) if dotted else "-"}
+    ax.annotate("", tuple(arrive - away), tuple(begin + away), arrowprops=style)
+
+
+KINDS = {"patched": "patched", "attributed": "first order"}
+
+
+@styled
+def patch_map(found: xr.Dataset, width: float = COLUMN) -> Figure:
+    """What patching each memory before each character restores (red the opposite), and its first-order approximation.
+
+    Args:
+        found: `lab.probes.patch(...)` of one pair, whose texts are followed by different preferences (or UsageError).
+    """
+    effect = float(found["effect"])
+    if effect == 0:
+        raise UsageError("the two texts do not differ in the preference: there is nothing to restore")
+    frame = found[list(KINDS)].to_dataframe().reset_index()
+    for kind in KINDS:
+        frame[kind] /= effect
+    names = [str(name) for name in found["memory"].values][::-1]
+    figure, axes = subplots(len(KINDS), 1, width=width, height=1.3 + 0.36 * len(names), sharex=True)
+    bound = max(1.0, float(np.abs(frame["patched"]).max()))
+    for (panel,), (kind, label) in zip(axes, KINDS.items(), strict=True):
+        values = found[kind].sel(memory=names).values / effect
+        image = panel.imshow(
+            values, cmap=style.DIVERGING, vmin=-bound, vmax=bound, aspect="auto", interpolation="nearest"
+        )
+        panel.set_yticks(range(len(names)), [memory_label(name) for name in names])
+        panel.set_title(label)
+        panel.tick_params(length=0)
+        panel.grid(False)
+    symbols = [style.glyph(str(each)) or "␣" for each in found["symbol"].values]
+    panel.set_xticks(range(found.sizes["time"]), symbols, family=style.MONO)
+    panel.set_xlabel("the character that is read next")
+    figure.colorbar(image, ax=axes.ravel().tolist(), location="bottom", shrink=0.6, label="restored share")
+    return attach(figure, frame, dict.fromkeys(KINDS, LIVE))

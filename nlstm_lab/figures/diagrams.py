@@ -20,11 +20,7 @@ HALF = 0.11  # half the height of a box
 
 @styled
 def nested_architecture(width: float = COLUMN) -> Figure:
-    """Figure 1 of Nested LSTMs: an LSTM whose sum is replaced by another LSTM (equations 7 to 15).
-
-    Raises:
-        UsageError: The width is below 3 inches.
-    """
+    """Figure 1 of Nested LSTMs: an LSTM whose sum is replaced by another LSTM (equations 7 to 15)."""
     sheet = Sheet(width, [3.3])
     _nested(sheet)
     return sheet.finish()
@@ -32,11 +28,7 @@ def nested_architecture(width: float = COLUMN) -> Figure:
 
 @styled
 def unit_diagrams(width: float = PAGE) -> Figure:
-    """The article's three diagrams in one, LSTM, GRU and Nested LSTM, all in one notation.
-
-    Raises:
-        UsageError: The width is below 3 inches.
-    """
+    """The article's three diagrams in one, LSTM, GRU and Nested LSTM, all in one notation."""
     sheet = Sheet(width, [1.85, 1.85], [3.7])
     for title, draw, top in (("LSTM", _lstm, 1.75), ("GRU", _gru, 1.75), ("Nested LSTM", _nested, 3.6)):
         draw(sheet)
@@ -200,16 +192,13 @@ def _layer(below: str, c: str, h: str) -> tuple[Edge, ...]:
 
 LSTM = ("x", "c", "h"), _layer("x", "c", "h")
 STACKED = ("x", "c^1", "h^1", "c^2", "h^2"), _layer("x", "c^1", "h^1") + _layer("h^1", "c^2", "h^2")
+INSIDE = _layer("x", TILDE, "c")
 NESTED = (
     ("x", TILDE, "c", "h"),
     (
-        Edge("x", TILDE, CONTENT),
-        Edge(TILDE, TILDE, KEPT, past=True),
-        Edge("c", TILDE, CONTENT, past=True),
+        *INSIDE[:3],
         Edge("h", TILDE, CONTENT, past=True),
-        Edge(TILDE, "c", CONTENT),
-        Edge("x", "c", GATES, bend=-0.45),
-        Edge("c", "c", GATES, past=True),
+        *INSIDE[3:],
         Edge("h", "c", GATES, past=True),
         Edge("c", "h", CONTENT),
         Edge("x", "h", GATES, bend=-0.5),
@@ -223,11 +212,7 @@ MEMORY = {"c": "cell", "c^1": "layer 1", "c^2": "layer 2", TILDE: "inner"}  # wh
 def computational_graphs(width: float = COLUMN) -> Figure:
     """LSTM, stacked LSTM and Nested LSTM over two steps: hidden state h, memory c, inner memory c with a tilde.
 
-    Drawn from the equations, so it shows more than the paper's figure: which arrows only open and shut gates. The
-    outer memory of a Nested LSTM has no thick arrow of its own: what it keeps, it keeps through the inner one.
-
-    Raises:
-        UsageError: The width is below 3 inches.
+    Drawn from the equations, so it shows more than the paper's figure: which arrows only open and shut gates.
     """
     sheet = Sheet(width, [3.45])
     sheet.next()
@@ -268,9 +253,6 @@ def _arrow(
     sheet: Sheet, start: Point, end: Point, kind: str, memory: str, bend: float = 0, shrink: float = NODE
 ) -> None:
     """An edge in the manner of its kind; what is kept has its memory's colour."""
-    if kind == KEPT:
-        sheet.arrow(start, end, memory, 1.9, bend, shrink=shrink)
-    elif kind == CONTENT:
-        sheet.arrow(start, end, INK, 0.9, bend, shrink=shrink)
-    else:
-        sheet.arrow(start, end, "#8a8a8a", 0.7, bend, (0, (2.2, 1.6)), shrink=shrink)
+    looks = {KEPT: (memory, 1.9, "-"), CONTENT: (INK, 0.9, "-"), GATES: ("#8a8a8a", 0.7, (0, (2.2, 1.6)))}
+    colour, width, dashes = looks[kind]
+    sheet.arrow(start, end, colour, width, bend, dashes, shrink)

@@ -25,11 +25,7 @@ FOUND = ([0, 0, 0, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0, 1, 0])
 
 @styled
 def hierarchical_architectures(width: float = PAGE) -> Figure:
-    """Figure 1: a hierarchical RNN to which word boundaries are given, and an HM-RNN that finds its own.
-
-    Raises:
-        UsageError: The width is below 3 inches.
-    """
+    """Figure 1: a hierarchical RNN to which word boundaries are given, and an HM-RNN that finds its own."""
     sheet = Sheet(width, [1.72, 0.5], [2.22, 0.5])
     sheet.next()
     sheet.text(0.1, 1.6, "(a) HRNN: the ends of words are given", align="left")
@@ -86,11 +82,7 @@ def _unrolled(sheet: Sheet, text: str, z: Sequence[Sequence[int]], kind: Kind) -
 
 @styled
 def hierarchical_gating(width: float = PAGE) -> Figure:
-    """Figure 2: a layer's step (equations 2 to 9) on the left, the output module of three layers on the right.
-
-    Raises:
-        UsageError: The width is below 3 inches.
-    """
+    """Figure 2: a layer's step (equations 2 to 9) on the left, the output module of three layers on the right."""
     sheet = Sheet(width, [3.45], [3.45])
     sheet.next()
     sheet.text(0.06, 3.35, r"a layer $\ell$ at step $t$", align="left")

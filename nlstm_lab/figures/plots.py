@@ -1,6 +1,7 @@
-"""Two helpers for what notebooks draw over seeds: lines, and intervals as points. The rest is seaborn's."""
+"""What notebooks draw over seeds, lines and intervals as points (the rest is seaborn's), and the tables they show."""
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -10,12 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
+from pandas.io.formats.style import Styler
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.saving import attach
 from nlstm_lab.figures.style import COLUMN, MEMORIES, MODELS, context, in_order, look
 from nlstm_lab.parameters import inches
-from nlstm_lab.statistics import t_interval
+from nlstm_lab.statistics import Compared, t_interval
 
 # initializations of the output bias, in the order of panels; the papers do not say
 STARTS = {"zero": "output bias at 0", "log_frequencies": "output bias at log-frequencies"}
@@ -54,9 +56,8 @@ def palette(*names: str) -> dict[str, str]:
 
 def memory_style(memory: str) -> dict[str, Any]:
     """Colour of a model or memory; a hidden state is dashed, in the colour of its layer."""
-    if memory == "h" or memory.endswith(" h"):
-        return {"color": look(memory.removesuffix(" h")).colour, "linestyle": (0, (3, 1.2))}
-    return {"color": look(memory).colour, "linestyle": "-"}
+    hidden = memory == "h" or memory.endswith(" h")
+    return {"color": look(memory.removesuffix(" h")).colour, "linestyle": (0, (3, 1.2)) if hidden else "-"}
 
 
 def memory_label(memory: str) -> str:
@@ -143,14 +144,8 @@ def points(
         x: The column of the values.
         y: The column of names, listed from the top in the order in which they come.
         hue: The column that tells dots on a line apart, by model or memory; None for one colour, that of `y`.
-        row, col, width, labels, legend, share: As of `lines`.
+        row, col, width, labels, legend, share: As of `lines`, which says what comes back, and what is refused.
         height: Inches, of one panel; None for what its names need.
-
-    Returns:
-        The figure, which carries what is plotted, and its axes [rows, columns].
-
-    Raises:
-        UsageError: There is nothing to draw.
     """
     names = list(dict.fromkeys(frame[y].astype(str)))
     hues = [None] if hue is None else in_order(frame[hue])
@@ -162,9 +157,14 @@ def points(
             for place, name in enumerate(names):
                 for k, shade in enumerate(hues):
                     one = here[here[y].astype(str) == name]
-                    one = one if hue is None else one[one[hue].astype(str) == shade]
-                    shift = 0.6 * ((k + 0.5) / len(hues) - 0.5)
-                    _seeds_and_interval(panel, place + shift, one[x].dropna(), palette(shade or name)[shade or name])
+                    values = (one if hue is None else one[one[hue].astype(str) == shade])[x].dropna()
+                    if values.empty:  # a line without points, beyond its axes, would have no place in the layout
+                        continue
+                    level, colour = place + 0.6 * ((k + 0.5) / len(hues) - 0.5), memory_style(shade or name)["color"]
+                    how = {"color": colour, "marker": "o", "markersize": 2.6, "zorder": 4, "clip_on": False}
+                    bar = t_interval(values)[1:]
+                    panel.plot(bar, [level] * 2, color=colour, linewidth=1.2, solid_capstyle="butt", zorder=3)
+                    panel.plot(values, [level] * len(values), linestyle="", **how)
             panel.set_yticks(range(len(names)), [_label(name, labels) for name in names])
             panel.set_ylim(len(names) - 0.5, -0.5)
             panel.tick_params(axis="y", length=0)
@@ -187,15 +187,6 @@ def _seeds_and_mean(ax: Axes, frame: pd.DataFrame, x: str, y: str, log: bool, st
     ax.plot(mean.index, mean, linewidth=1.4, zorder=3, **style)
 
 
-def _seeds_and_interval(ax: Axes, y: float, values: "pd.Series[float]", colour: str) -> None:
-    """At the height `y` every seed a dot, and the t interval of their mean a line; nothing where there is no seed."""
-    if values.empty:  # a line without points, drawn beyond its axes, would have no place in the figure's layout
-        return
-    _, low, high = t_interval(values)
-    ax.plot([low, high], [y, y], color=colour, linewidth=1.2, solid_capstyle="butt", zorder=3)
-    ax.plot(values, [y] * len(values), color=colour, marker="o", markersize=2.6, linestyle="", zorder=4, clip_on=False)
-
-
 def _facets(
     frame: pd.DataFrame,
     row: str | None,
@@ -209,18 +200,17 @@ def _facets(
     if frame.empty:
         raise UsageError("there is nothing to draw: the frame has no rows")
     rows, columns = ([None] if name is None else _values(frame[name]) for name in (row, col))
-    whole = height * len(rows) + 0.55
-    figure, axes = subplots(len(rows), len(columns), width=width, height=whole, **{"sharex": True, **share})
+    share = {"sharex": True, **share}
+    figure, axes = subplots(len(rows), len(columns), width=width, height=height * len(rows) + 0.55, **share)
     panels = []
-    for k, across in enumerate(rows):
-        for j, down in enumerate(columns):
-            here = frame if row is None else frame[frame[row] == across]
-            panels.append((axes[k, j], here if col is None else here[here[col] == down]))
-            with context():
-                if down is not None and k == 0:
-                    axes[k, j].set_title(_label(str(down), labels))
-                if across is not None and j == 0:
-                    axes[k, j].set_ylabel(_label(str(across), labels))
+    for (k, j), panel in np.ndenumerate(axes):
+        here = frame if row is None else frame[frame[row] == rows[k]]
+        panels.append((panel, here if col is None else here[here[col] == columns[j]]))
+        with context():
+            if col is not None and k == 0:
+                panel.set_title(_label(str(columns[j]), labels))
+            if row is not None and j == 0:
+                panel.set_ylabel(_label(str(rows[k]), labels))
     return figure, axes, panels
 
 
@@ -246,3 +236,44 @@ def _legend(figure: Figure, names: list[str], labels: Mapping[str, str] | None) 
     handles = [Line2D([], [], label=_label(name, labels), **memory_style(name)) for name in names]
     columns = min(4 if figure.get_figwidth() > 5 else 2, len(handles))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+
+
+def table(frame: pd.DataFrame | Mapping[str, Any] | list[dict[str, Any]], form: str = ".3f", **forms: str) -> Styler:
+    """Show a frame with rounded numbers; what is missing is blank, and text is text, never HTML.
+
+    Args:
+        frame: A frame, columns by their names, or rows; a named index becomes columns.
+        form: The format of numbers that are not whole.
+        forms: The formats of columns that have their own.
+
+    >>> table({"memory": ["inner"], "dead": [0.934], "lag": [1.5]}, ".1f", dead=".0%").to_string(delimiter=" ")
+    'memory dead lag\\ninner 93% 1.5\\n'
+    """
+    frame = pd.DataFrame(frame)
+    frame = frame.reset_index(drop=frame.index.names == [None])
+    formats = dict.fromkeys(frame.select_dtypes("float"), form) | forms
+    shown = frame.style.format({name: f"{{:{each}}}" for name, each in formats.items()}, na_rep="", escape="html")
+    return shown.format_index(escape="html", axis=1).hide(axis="index")
+
+
+def differences(compared: pd.DataFrame | Mapping[str, Compared], form: str = "+.3f") -> Styler:
+    """Show differences over seeds with 95 % intervals and verdicts: it `holds` where the interval lies above zero.
+
+    Args:
+        compared: `lab.probes.comparisons`, one row a difference; or comparisons by their names.
+        form: The format of the differences.
+    """
+    if isinstance(compared, Mapping):
+        compared = pd.DataFrame([{"comparison": name} | one.row() for name, one in compared.items()])
+    return table(compared.drop(columns="df", errors="ignore"), form)
+
+
+class Folded(dict[str, pd.DataFrame]):
+    def _repr_html_(self) -> str:
+        tables = {escape(title): shown.to_html(index=False, border=0) for title, shown in self.items()}
+        return "".join(f"<details><summary>{title}</summary>{shown}</details>" for title, shown in tables.items())
+
+
+def folded(tables: Mapping[str, pd.DataFrame]) -> Folded:
+    """Let the value of a cell be `tables` by their titles, each of which opens where its title is clicked."""
+    return Folded(tables)

@@ -1,6 +1,7 @@
 """Figures on disk: pdf, svg, png, the plotted numbers as CSV, and a sidecar that says what made them.
 
-Saved again with the same numbers and the same look, the stored files stay as they are: `git status` is a test.
+A figure carries what it shows as a frame. Saved again with the same numbers and the same look (a fingerprint), the
+stored files stay as they are: `git status` is a test.
 """
 
 import hashlib
@@ -8,19 +9,27 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axis import Tick
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, fontManager, get_font
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.text import Text
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from nlstm_lab import parameters, paths
 from nlstm_lab.errors import LabError, UsageError
-from nlstm_lab.figures import plotted, style
+from nlstm_lab.figures import style
 
 FORMATS = ("pdf", "svg", "png")
 FINE = 300  # dots an inch of what is a picture within a pdf or svg: thousands of marks
@@ -30,6 +39,100 @@ CURVES = (("epoch", "value"), ("update", "value"), ("x", "share"))  # columns al
 PLACES = re.compile(rb'\b(?:d|x|y|points)="[^"]*"')  # of an SVG: attributes that hold coordinates alone
 UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML, and so an SVG, forbids
 FRACTION = re.compile(rb"-?\d+\.\d{3,}")
+LIVE = 4  # decimals of an activation that float32 carries on any processor: processors differ in the sixth
+MEASURED = re.compile(r"\d+\.\d+|\d+ %")  # numbers in a text that were measured
+RECORDED, COMPUTED = 1e-6, 1e-5  # how far a number may differ, as a share of it: from a record, and of float32
+
+NO_DATA = "this figure carries no data: draw it with a function of lab.figures, or save it with `data`"
+_carried: WeakKeyDictionary[Figure, tuple[pd.DataFrame, dict[str, int]]] = WeakKeyDictionary()
+
+
+def attach(figure: Figure, frame: pd.DataFrame, decimals: Mapping[str, int] | None = None) -> Figure:
+    """Let `figure` carry the numbers that were drawn, one tidy row for each mark, and `decimals` as `save` takes them;
+    returns the figure."""
+    _carried[figure] = frame.reset_index(drop=True), dict(decimals or {})
+    find_letters(figure)
+    return figure
+
+
+def data(figure: Figure) -> pd.DataFrame:
+    """Every number plotted in `figure`; ValueError where it was not drawn here.
+
+    Args:
+        figure: A figure of this package.
+
+    >>> import nlstm_lab as lab
+    >>> table = data(lab.figures.nested_architecture())  # of a diagram its parts
+    >>> "arrow" in set(table["kind"])
+    True
+    """
+    if figure not in _carried:
+        raise ValueError(NO_DATA)
+    return _carried[figure][0]
+
+
+def find_letters(figure: Figure) -> None:
+    """Let what DejaVu has no letters for, such as Chinese, be drawn in an installed font that has them."""
+    for words in figure.findobj(Text):
+        strange = "".join(sorted({letter for letter in words.get_text() if ord(letter) > 0x2FF}))
+        if strange and (font := _font_for(strange, findfont(words.get_fontproperties()))):
+            words.set_fontfamily([*dict.fromkeys([*words.get_fontfamily(), font])])
+
+
+@cache
+def _font_for(letters: str, own: str) -> str | None:
+    """The installed font that has most of the letters that the file `own` lacks."""
+    lacking = set(map(ord, letters)) - set(get_font(own).get_charmap())
+    if not lacking:
+        return None
+    # matplotlib's last resort has a box for every letter
+    fonts = {font.name: font.fname for font in fontManager.ttflist if not font.name.startswith("Last Resort")}
+    held = {name: len(lacking & set(get_font(path).get_charmap())) for name, path in sorted(fonts.items())}
+    best = max(held, key=lambda name: held[name])
+    return best if held[best] else None
+
+
+def agree(old: pd.DataFrame, new: pd.DataFrame, decimals: Mapping[str, int]) -> bool:
+    """Whether stored numbers are those of `new`, which is not rounded, within a unit of their last digit."""
+    if old.shape != new.shape or list(old.columns) != list(new.columns):
+        return False
+    for column in old.columns:
+        a, b = old[column], new[column]
+        if column in decimals or pd.api.types.is_float_dtype(a) or pd.api.types.is_float_dtype(b):
+            a, b = pd.to_numeric(a, errors="coerce"), pd.to_numeric(b, errors="coerce")
+            share, unit = (COMPUTED, 10.0 ** -decimals[column]) if column in decimals else (RECORDED, 1e-12)
+            if not np.allclose(b, a, rtol=share, atol=unit, equal_nan=True):
+                return False
+        elif not a.equals(b):
+            return False
+    return True
+
+
+def fingerprint(figure: Figure) -> str:
+    """A digest of size, words, colours, lines and markers: the look, as far as it is no consequence of data, nor, as
+    positions and ticks are, of the machine's font metrics; without measured numbers in words."""
+    size = tuple(round(float(inch), 3) for inch in figure.get_size_inches())
+    ticks = {id(element) for tick in figure.findobj(Tick) for element in tick.findobj()}
+    computed = bool(_carried[figure][1])
+    described = sorted(_describe(artist, computed) for artist in figure.findobj() if id(artist) not in ticks)
+    return hashlib.sha256(repr((size, described)).encode()).hexdigest()[:16]
+
+
+def _describe(artist: Artist, computed: bool) -> str:
+    if not artist.get_visible():
+        return ""
+    if isinstance(artist, Text):
+        fonts = " ".join([artist.get_fontname(), *artist.get_fontfamily()[1:]])
+        font = f"{fonts} {artist.get_fontsize():.2f} {artist.get_rotation():.0f}"
+        words = MEASURED.sub("#", artist.get_text()) if computed else artist.get_text()
+        return f"{words!r} {to_hex(artist.get_color())} {font}" if words else ""
+    if isinstance(artist, Line2D):
+        look = artist.get_linestyle(), round(artist.get_linewidth(), 3), artist.get_marker(), artist.get_alpha()
+        return f"line {to_hex(artist.get_color())} {look}"
+    if isinstance(artist, Patch):
+        colours = to_hex(artist.get_facecolor(), True), to_hex(artist.get_edgecolor(), True)
+        return f"{type(artist).__name__} {colours} {artist.get_linewidth():.3f} {artist.get_hatch()}"
+    return f"{type(artist).__name__} {artist.get_alpha()}"
 
 
 def save(
@@ -49,8 +152,7 @@ def save(
     Where the numbers agree with the stored ones, within a unit of their last digit (and 1e-5 of their size, where a
     network computed them), and nothing else changed, no file is touched. What that does not see (the place of a label)
     is redrawn after the JSON file has been deleted. A figure that a notebook stored with other parameters stays, too:
-    the new one goes to `workspaces/figures`, which is printed, with what differs in its caption, unless
-    `nlstm-lab figures --replace` says otherwise.
+    the new one goes to `workspaces/figures`, which is printed, unless `nlstm-lab figures --replace` says otherwise.
 
     Args:
         figure: What is drawn; functions of this package leave the plotted numbers with it.
@@ -76,10 +178,12 @@ def save(
     if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name):
         raise UsageError(f"a figure's name is <paper>_<figure>_<slug>, like nlstm_fig3_cells, not {name!r}")
     if data is not None:
-        plotted.attach(figure, data, decimals)
+        attach(figure, data, decimals)
+    elif figure not in _carried:
+        raise ValueError(NO_DATA)
     for words in figure.findobj(Text):
         words.set_text(UNPRINTABLE.sub("\ufffd", words.get_text()))
-    plotted.find_letters(figure)
+    find_letters(figure)
     caption = UNPRINTABLE.sub("\ufffd", caption)
     target = Path(folder or paths.figures()) / f"{name}.pdf"
     made_with = read_json(target.with_suffix(".json")).get("parameters", {})
@@ -90,7 +194,7 @@ def save(
     names = [UNPRINTABLE.sub("\ufffd", run if isinstance(run, str) else run.name) for run in several]
     seeds = sorted({int(match[1]) for run in names if (match := re.search(r"seed(\d+)$", run))})
     record = {"name": name, "caption": caption, "parameters": parameters.current(), "runs": names, "seeds": seeds}
-    record["look"] = plotted.fingerprint(figure)
+    record["look"] = fingerprint(figure)
     if not _unchanged(target, record, figure):
         try:
             _write(figure, target, record)
@@ -125,10 +229,9 @@ def _unchanged(target: Path, record: dict[str, Any], figure: Figure) -> bool:
     files = stored.pop("files", {})
     if stored != record or sorted(files) != sorted((*FORMATS, "csv")):
         return False
-    contents = {suffix: target.with_suffix(f".{suffix}") for suffix in files}
-    if not all(path.is_file() and digest(path.read_bytes()) == files[suffix] for suffix, path in contents.items()):
-        return False
-    return _numbers_agree(target, figure)
+    known = {target.with_suffix(f".{suffix}"): file for suffix, file in files.items()}
+    whole = all(path.is_file() and digest(path.read_bytes()) == file for path, file in known.items())
+    return whole and _numbers_agree(target, figure)
 
 
 def _numbers_agree(target: Path, figure: Figure) -> bool:
@@ -137,8 +240,8 @@ def _numbers_agree(target: Path, figure: Figure) -> bool:
         old = pd.read_csv(target.with_suffix(".csv"))
     except (OSError, ValueError):  # it is missing or damaged
         return False
-    new = pd.read_csv(io.StringIO(_csv(plotted.data(figure), 17)))
-    return plotted.agree(old, new, plotted.decimals(figure))
+    frame, decimals = _carried[figure]
+    return agree(old, pd.read_csv(io.StringIO(_csv(frame, 17))), decimals)
 
 
 def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
@@ -153,7 +256,8 @@ def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
         "svg": whole | dict.fromkeys(("Date", "Creator")),
         "png": whole | {"Software": None},
     }
-    numbers = _csv(plotted.data(figure).round(plotted.decimals(figure)), DIGITS).encode()
+    frame, decimals = _carried[figure]
+    numbers = _csv(frame.round(decimals), DIGITS).encode()
     contents = {"csv": target.with_suffix(".csv").read_bytes() if _numbers_agree(target, figure) else numbers}
     with style.context():
         for suffix in FORMATS:
@@ -184,11 +288,7 @@ def _of_short_numbers(svg: io.BytesIO) -> bytes:
 
 
 def manifest(folder: Path | None = None) -> list[dict[str, Any]]:
-    """Every saved figure's sidecar: name, caption, parameters, runs, seeds, fingerprint and its files' digests.
-
-    Args:
-        folder: Where the figures lie.
-    """
+    """Every saved figure's sidecar: name, caption, parameters, runs, seeds, fingerprint and its files' digests."""
     sidecars = sorted(path for path in (folder or paths.figures()).glob("*.json") if path.name != "manifest.json")
     return [record for path in sidecars if (record := read_json(path))]
 
@@ -213,6 +313,7 @@ def digest(content: bytes) -> str:
 
 
 def _store(path: Path, content: bytes) -> str:
+    """Write a file whole or not at all; its digest."""
     with paths.atomic(path) as partial:
         partial.write_bytes(content)
     return digest(content)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.saving import attach
 from nlstm_lab.figures.style import COLUMN, PAGE, sheet
 
 INK = "#1c1c1c"
@@ -22,11 +22,8 @@ Point = tuple[float, float]
 class Sheet:
     """A drawing of blocks, each planned for one column of a paper, in inches, the origin at its lower left.
 
-    On a page's width they stand in columns, on less below each other. They are stretched sideways to the width, and
-    letters, boxes and circles stay as they are. A list is kept of what was put where, as planned.
-
-    Args:
-        columns: The heights of the blocks of each column, from the top.
+    On a page's width they stand in columns (of blocks of these heights, from the top), on less below each other. They
+    are stretched sideways to the width; letters, boxes and circles are not. What was put where is listed, as planned.
     """
 
     def __init__(self, width: float, *columns: Sequence[float]) -> None:
@@ -36,12 +33,9 @@ class Sheet:
             columns = ([height for column in columns for height in column],)
         wide = width / len(columns)
         self.stretch = wide / COLUMN
-        self.origins = [
-            (k * wide, sum(column[below + 1 :])) for k, column in enumerate(columns) for below in range(len(column))
-        ]
-        height = max(map(sum, columns))
-        self.figure, self.ax = sheet(width, height)
-        self.ax.set_ylim(0, height)
+        self.origins = [(k * wide, sum(one[below + 1 :])) for k, one in enumerate(columns) for below in range(len(one))]
+        self.figure, self.ax = sheet(width, max(map(sum, columns)))
+        self.ax.invert_yaxis()
         self.block = -1
         self.placed: list[dict[str, object]] = []
 
@@ -65,20 +59,17 @@ class Sheet:
     def box(self, x: float, y: float, words: str, fill: str = GATE, width: float = 0.32, height: float = 0.22) -> None:
         """A function with learned weights (filled), or a plain one (white), centred at (x, y)."""
         across, up = self.at(x, y)
-        self._rounded(across - width / 2, up - height / 2, width, height, 0.05, fill, INK, 4)
+        self._rounded((across - width / 2, up - height / 2), width, height, 0.05, fill, INK, 4)
         self.text(x, y - 0.005, words)
 
     def frame(self, x: float, y: float, width: float, height: float, fill: str, edge: str) -> None:
         """A unit's outline, lower left corner at (x, y)."""
-        self._rounded(*self.at(x, y), width * self.stretch, height, 0.1, fill, edge, 1)
+        self._rounded(self.at(x, y), width * self.stretch, height, 0.1, fill, edge, 1)
         self._note("frame", "", x, y, x + width, y + height)
 
-    def _rounded(
-        self, x: float, y: float, width: float, height: float, radius: float, fill: str, edge: str, order: int
-    ) -> None:
-        style = f"round,pad=0,rounding_size={radius}"
+    def _rounded(self, at: Point, wide: float, high: float, radius: float, fill: str, edge: str, order: int) -> None:
         how: dict[str, Any] = {"facecolor": fill, "edgecolor": edge, "linewidth": 0.7, "zorder": order}
-        self.ax.add_patch(FancyBboxPatch((x, y), width, height, style, **how))
+        self.ax.add_patch(FancyBboxPatch(at, wide, high, f"round,pad=0,rounding_size={radius}", **how))
 
     def operation(self, x: float, y: float, sign: str) -> None:
         """A pointwise product or sum."""
@@ -105,23 +96,15 @@ class Sheet:
     def wire(self, points: Sequence[Point], colour: str = INK, width: float = 0.8, arrow: bool = True) -> None:
         """A line through the points, straight from each to the next, with a head at the last."""
         across, up = zip(*(self.at(*point) for point in points[: -1 if arrow else None]), strict=True)
-        self.ax.plot(across, up, color=colour, linewidth=width, solid_capstyle="round", solid_joinstyle="round",
-                     zorder=3)  # fmt: skip
+        how: dict[str, Any] = {"solid_capstyle": "round", "solid_joinstyle": "round", "zorder": 3}
+        self.ax.plot(across, up, color=colour, linewidth=width, **how)
         if arrow:
             self.arrow(points[-2], points[-1], colour, width)
         else:
             self._note("wire", "", *points[0], *points[-1])
 
-    def arrow(
-        self,
-        start: Point,
-        end: Point,
-        colour: str = INK,
-        width: float = 0.8,
-        bend: float = 0,
-        dashes: object = "-",
-        shrink: float = 0,
-    ) -> None:
+    def arrow(self, start: Point, end: Point, colour: str = INK, width: float = 0.8, bend: float = 0,
+              dashes: object = "-", shrink: float = 0) -> None:  # fmt: skip
         """An arrow, curved by `bend`, that keeps `shrink` inches away from both ends."""
         how: dict[str, Any] = {"arrowstyle": "-|>,head_length=2.6,head_width=1.3", "mutation_scale": 1, "color": colour}
         how |= {"linewidth": width, "linestyle": dashes, "connectionstyle": f"arc3,rad={bend}", "zorder": 3}

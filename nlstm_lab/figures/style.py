@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, get_font_names
+from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
@@ -20,10 +20,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.parameters import inches
 
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of a paper, and both
-# of a reader's letters; in other scripts than DejaVu Sans Mono has, by such of these as are installed
-SCRIPTS = ("Noto Sans CJK", "Noto Sans SC", "Noto Sans JP", "Noto Sans KR", "Source Han Sans", "WenQuanYi", "PingFang",
-           "Hiragino Sans", "Microsoft YaHei", "SimHei", "Yu Gothic", "Malgun Gothic", "Arial Unicode MS")  # fmt: skip
-MONO = ["monospace", *(name for name in get_font_names() if name.startswith(SCRIPTS))]
+MONO = "monospace"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,39 +34,38 @@ class Look(NamedTuple):
 
     label: str
     colour: str
-    marker: str
     order: int
 
 
-def _table(*rows: tuple[str, str, str, str]) -> dict[str, Look]:
-    return {name: Look(label, colour, marker, k) for k, (name, label, colour, marker) in enumerate(rows)}
+def _table(*rows: tuple[str, str, str]) -> dict[str, Look]:
+    return {name: Look(label, colour, k) for k, (name, label, colour) in enumerate(rows)}
 
 
 # after Okabe and Ito: distinct in every kind of colour vision; related units are neighbours in hue
 MODELS = _table(
-    ("rnn", "RNN", "#4d4d4d", "x"),
-    ("cwrnn", "clockwork RNN", "#56b4e9", "v"),
-    ("gru", "GRU", "#009e73", "s"),
-    ("lstm", "LSTM", "#e69f00", "o"),
-    ("stacked_lstm", "stacked LSTM", "#c04b00", "D"),
-    ("lnlstm", "LayerNorm LSTM", "#5b3200", "h"),
-    ("nlstm", "Nested LSTM", "#0072b2", "^"),
-    ("hrnn", "hierarchical RNN", "#e0a3c4", "P"),
-    ("hmlstm", "HM-LSTM", "#a63a79", "p"),
+    ("rnn", "RNN", "#4d4d4d"),
+    ("cwrnn", "clockwork RNN", "#56b4e9"),
+    ("gru", "GRU", "#009e73"),
+    ("lstm", "LSTM", "#e69f00"),
+    ("stacked_lstm", "stacked LSTM", "#c04b00"),
+    ("lnlstm", "LayerNorm LSTM", "#5b3200"),
+    ("nlstm", "Nested LSTM", "#0072b2"),
+    ("hrnn", "hierarchical RNN", "#e0a3c4"),
+    ("hmlstm", "HM-LSTM", "#a63a79"),
 )
 MEMORIES = _table(
-    ("cell", "cell", "#e69f00", "o"),
-    ("layer 1", "layer 1", "#e69f00", "o"),
-    ("layer 2", "layer 2", "#c04b00", "D"),
-    ("layer 3", "layer 3", "#5b3200", "h"),
-    ("outer", "outer memory", "#62bdef", "^"),
-    ("middle", "middle memory", "#2380b8", ">"),
-    ("inner", "inner memory", "#003d6b", "v"),
+    ("cell", "cell", "#e69f00"),
+    ("layer 1", "layer 1", "#e69f00"),
+    ("layer 2", "layer 2", "#c04b00"),
+    ("layer 3", "layer 3", "#5b3200"),
+    ("outer", "outer memory", "#62bdef"),
+    ("middle", "middle memory", "#2380b8"),
+    ("inner", "inner memory", "#003d6b"),
 )
 OPERATIONS = _table(  # of an HM-RNN's layer, by their codes; light, middle and dark in grey, too
-    ("COPY", "COPY", "#dedede", "s"),
-    ("UPDATE", "UPDATE", "#5aaee0", "o"),
-    ("FLUSH", "FLUSH", "#b34700", "D"),
+    ("COPY", "COPY", "#dedede"),
+    ("UPDATE", "UPDATE", "#5aaee0"),
+    ("FLUSH", "FLUSH", "#b34700"),
 )
 
 # light is small, dark is large
@@ -84,12 +80,8 @@ DIVERGING = LinearSegmentedColormap.from_list(
 
 
 def look(name: str) -> Look:
-    """The label, colour, marker and place of a model or a memory; a unit of your own is dark grey.
-
-    Args:
-        name: A model's or a memory's.
-    """
-    return MODELS.get(name) or MEMORIES.get(name) or Look(name, "#404040", "*", 99)
+    """The label, colour and place of the model or memory called `name`; a unit of your own is dark grey."""
+    return MODELS.get(name) or MEMORIES.get(name) or Look(name, "#404040", 99)
 
 
 def glyph(symbol: str) -> str:
@@ -108,10 +100,7 @@ def override(*styles: Style) -> None:
     Mathematics is set in the family of the text, unless a style names `mathtext.fontset`.
 
     Args:
-        styles: Style sheets or rcParams; none for the project's own.
-
-    Raises:
-        UsageError: matplotlib knows no such parameter, value, style sheet or font.
+        styles: Style sheets or rcParams that matplotlib knows (or UsageError); none for the project's own.
 
     >>> override({"font.family": "serif"})
     >>> override()  # back to the project's own
@@ -145,11 +134,7 @@ def use_style() -> None:
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
-    """Let a figure function draw with the style sheet, and take its `width` as `inches` reads it.
-
-    Args:
-        draw: The function that draws.
-    """
+    """Let a figure function draw with the style sheet, and take its `width` as `inches` reads it."""
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -97,7 +97,7 @@ def decode(trace: xr.Dataset, text: str, wanted: tuple[str, ...] = (*NUMBERS, *C
     """
     symbols = trace["symbol"].values.astype(str).tolist() if "symbol" in trace.coords else [*text]
     if len(text) != trace.sizes["time"] or symbols != [*text]:
-        raise UsageError("the text is not the one that was traced: its characters must be the trace's symbols")
+        raise UsageError("the text is not the one that was traced: it must be the trace's symbols, not codes")
     if unknown := set(wanted) - {*NUMBERS, *CLASSES}:
         raise UsageError(f"properties are {', '.join((*NUMBERS, *CLASSES))}, not {unknown.pop()!r}")
     known, split, rows = labels(text), int(len(text) * (1 - HELD_OUT)), []

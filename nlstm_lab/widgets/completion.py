@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.plots import subplots
-from nlstm_lab.figures.plotted import LIVE, attach
+from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import MONO, PAGE, in_order, look
 from nlstm_lab.models import Network
 from nlstm_lab.probes.texts import LONGEST, encode_leniently

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.plots import subplots
-from nlstm_lab.figures.plotted import LIVE, attach
+from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import MONO, PAGE, glyph
 from nlstm_lab.probes.edits import BEFORE
 from nlstm_lab.probes.interventions import masked, refuse_sampling

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.patching import KINDS, patch_map
+from nlstm_lab.figures.connectivity import KINDS, patch_map
 from nlstm_lab.probes.patching import EFFECT
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from nlstm_lab import runs
 from nlstm_lab.errors import LabError, MissingRun, UsageError
 from nlstm_lab.figures.plots import subplots
-from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.saving import attach
 from nlstm_lab.figures.style import look
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.run import is_known

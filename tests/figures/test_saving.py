@@ -126,7 +126,7 @@ def test_words_of_an_svg_are_text_that_other_fonts_can_set(saved):
 def test_the_csv_holds_every_plotted_number(trace, saved):
     figure = draw(trace(text="to be"))
     stored = pd.read_csv(saved / f"{NAME}.csv", keep_default_na=False)
-    expected = figures.data(figure).round(figures.plotted.LIVE)
+    expected = figures.data(figure).round(figures.saving.LIVE)
     pd.testing.assert_frame_equal(stored, expected, check_dtype=False, rtol=1e-6)
 
 

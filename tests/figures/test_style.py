@@ -13,7 +13,7 @@ from matplotlib.font_manager import findfont, get_font
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures import style
-from nlstm_lab.figures.plotted import attach
+from nlstm_lab.figures.saving import attach
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
 DEFICIENCIES = {
@@ -94,7 +94,7 @@ def test_what_the_reader_set_elsewhere_does_not_show(trace):
     expected = figures.cell_activations(trace())
     with mpl.rc_context({"font.family": "serif", "font.size": 20, "lines.linewidth": 9}):
         changed = figures.cell_activations(trace())
-    assert figures.plotted.fingerprint(changed) == figures.plotted.fingerprint(expected)
+    assert figures.saving.fingerprint(changed) == figures.saving.fingerprint(expected)
 
 
 @pytest.mark.parametrize(
