@@ -206,8 +206,8 @@ def _stored() -> pd.DataFrame:
 def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[str, Compared]) -> pd.DataFrame:
     """Enter what was measured of claims at a scale, in the place of earlier entries.
 
-    Where a claim was measured with other parameters of its notebook, or parameters were given to a notebook that
-    measures it first, the file stays as it is, and a printed line says so: what trials measure is judged by nobody.
+    Where a claim, or another one of the same notebook, was measured with other parameters, or parameters were given to
+    a notebook that measures it first, the file stays as it is, and a printed line says so.
 
     Args:
         document: The document that registers the claims.
@@ -227,12 +227,17 @@ def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[st
     new.insert(0, CLAIMS[0], document + "." + measured["comparison"])
     new.insert(1, CLAIMS[1], scale)
     check_claims(new, map(load, DOCUMENTS))  # what this refuses would keep every verdict from being read
-    new[MADE_WITH] = json.dumps(parameters.current())
+    now = parameters.current()
+    new[MADE_WITH] = json.dumps(now)
     path = paths.probes() / "claims.csv"
     with paths.locked(path, "another process is noting a claim"):
         before = _stored()
-        made_with = {name: before.loc[before["claim"] == name, MADE_WITH].map(json.loads) for name in new["claim"]}
-        kept = [name for name, some in made_with.items() if parameters.is_trial(path, list(some))]
+        stored = before[MADE_WITH].map(json.loads)
+        # of what this notebook measured before the nearest: a cell of parameters may have been edited
+        alike = [one for one in stored if one.keys() == now.keys()]
+        alike.sort(key=lambda one: len(parameters.changed(one)))
+        made_with = {name: list(stored[before["claim"] == name]) or alike[:1] for name in new["claim"]}
+        kept = [name for name, some in made_with.items() if parameters.is_trial(path, some)]
         for name in kept:
             print(f"{path.name} stays as it is: {name} is judged by a measurement with other parameters")
         entered = new[~new["claim"].isin(kept)]

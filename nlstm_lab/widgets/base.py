@@ -1,4 +1,4 @@
-"""What every widget is: state that the browser shows, results that Python computes from it, three ways to leave.
+"""What every widget is: choices that are made in the browser, and results that Python computes from them.
 
 When one of its *inputs* changes, `compute` gives the *results*: at once where it was assigned from Python; changed in
 the browser, in a thread, where the newest choice ends older computations, and an error becomes a sentence.
@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import anywidget
 import traitlets
 from matplotlib.figure import Figure
+from traitlets import Bytes, Dict, Int, Unicode
 
 from nlstm_lab.errors import LabError
 from nlstm_lab.figures.style import context
@@ -36,10 +37,9 @@ class Cancelled(Exception):
 class LabWidget(anywidget.AnyWidget):
     """The base of the widgets.
 
-    A subclass declares every input and result as a trait tagged `sync=True`, and writes `compute` and `draw`. Its own
-    `__init__` keeps what they need, then calls this one with a value for every input.
-
-    `settled` holds the inputs that the results belong to, by name: what is drawn is drawn of these.
+    A subclass declares what may be chosen as traits, and writes `compute` and `draw`. Its `__init__` keeps what they
+    need, then calls this one with a value for every input. All traits are shared with the browser; whatever else is
+    handed in here or computed becomes a trait, too. `settled` holds the inputs that the results belong to, by name.
     """
 
     title: ClassVar[str]
@@ -49,25 +49,27 @@ class LabWidget(anywidget.AnyWidget):
     inputs: ClassVar[tuple[str, ...]] = ()
     looks: ClassVar[tuple[str, ...]] = ()  # traits that the address of a page repeats
     made_of: Mapping[str, Run] = {}  # the runs that may be shown, by the name under which a trait knows them
-    _worker: threading.Thread | None
+    _worker: threading.Thread | None = None
 
-    paper = traitlets.Dict().tag(sync=True)  # what `paper.js` makes caption, citation and call of
-    picture = traitlets.Bytes().tag(sync=True)  # the static figure, when a browser asks for it
-    asked = traitlets.Int(0).tag(sync=True)  # how often the browser has changed an input
-    answered = traitlets.Int(0).tag(sync=True)  # which of those changes the results belong to
-    progress = traitlets.Dict().tag(sync=True)  # share and doing, of a computation that takes long
-    error = traitlets.Unicode().tag(sync=True)  # one sentence
-    notice = traitlets.Unicode().tag(sync=True)  # what was changed of a text before it was read
+    paper = Dict().tag(sync=True)  # what `paper.js` makes caption, citation and call of
+    picture = Bytes().tag(sync=True)  # the static figure, when a browser asks for it
+    asked, answered = Int().tag(sync=True), Int().tag(sync=True)  # how many changes of inputs, and answered of these
+    progress = Dict().tag(sync=True)  # share and doing, of a computation that takes long
+    error, notice = Unicode().tag(sync=True), Unicode().tag(sync=True)  # the second: what was changed of a text
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         if "scripts" in cls.__dict__:  # anywidget makes a class for each instance, too
             cls._esm, cls._css = pages.script(cls.scripts), pages.read("page/widgets.css")
+        for trait in vars(cls).values():
+            if isinstance(trait, traitlets.TraitType):
+                trait.tag(sync=True)
         super().__init_subclass__(**keywords)
 
     def __init__(self, **state: Any) -> None:
-        self._from_browser, self._applying, self._version = False, False, 0
-        self._lock, self._worker = threading.Lock(), None
-        super().__init__(**{**state, **self.compute(state, quietly)})
+        self._from_browser, self._applying, self._version, self._lock = False, False, 0, threading.Lock()
+        state |= self.compute(state, quietly)
+        self.add_traits(**{name: traitlets.Any() for name in state if not self.has_trait(name)})
+        super().__init__(**state)
         self.settled = self._given()
         self.paper = pages.about(self)
         self.observe(self._chosen, names=list(self.inputs))
@@ -105,13 +107,13 @@ class LabWidget(anywidget.AnyWidget):
         return pages.write(Path(path), self.title, state, pages.script(self.scripts, alone=True), picture)
 
     def shown(self) -> dict[str, Any]:
-        """All that a page is made of: results and the inputs that they belong to, by name, bytes among them."""
+        """All that a page is made of, by name: results and the inputs that they belong to."""
         skipped = {"picture", "asked", "answered", "progress", "error", "layout", "tabbable", "tooltip"}
         known = {name: getattr(self, name) for name in self.keys if not name.startswith("_") and name not in skipped}
         return known | self.settled
 
     def _looked(self) -> dict[str, Any]:
-        """The traits that a page's address may set, with the values that they may have, or else their kind."""
+        """What a page's address may set, with the values that it may have, or else its kind."""
         return {name: getattr(self.traits()[name], "values", type(self.traits()[name]).__name__) for name in self.looks}
 
     def wait(self) -> None:
@@ -120,7 +122,7 @@ class LabWidget(anywidget.AnyWidget):
             self._worker.join()
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
-        """What the browser has changed; its changes of inputs are answered together, in a thread."""
+        """Take what the browser has changed; its changes of inputs are answered together, in a thread."""
         self._from_browser = True
         try:
             super().set_state(sync_data)
@@ -161,7 +163,7 @@ class LabWidget(anywidget.AnyWidget):
                 return
             except LabError as error:
                 results = {"error": str(error)}
-            except Exception as error:  # a bug, or a wrapped network's own: said, not swallowed
+            except Exception as error:  # a bug, or a wrapped network's own
                 results = {"error": f"{type(error).__name__}: {error}"}
             if version == self._version:
                 self._apply({**results, "progress": {}, "answered": asked})
@@ -224,10 +226,9 @@ class LabWidget(anywidget.AnyWidget):
         return file.getvalue()
 
 
-def clamped(widget: LabWidget, given: dict[str, Any], place: str, last: int) -> dict[str, int]:
-    """What corrects a place (a character, a unit) that another text or network no longer has; mostly nothing."""
-    where = given.get(place, getattr(widget, place))
-    return {place: last} if where > last else {}
+def clamped(widget: LabWidget, **last: int) -> dict[str, int]:
+    """What corrects places (a character, a unit) that another text or network no longer has; mostly nothing."""
+    return {place: end for place, end in last.items() if getattr(widget, place) > end}
 
 
 def quietly(share: float, doing: str) -> None:

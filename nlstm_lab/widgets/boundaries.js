@@ -5,13 +5,13 @@ const CELL = 9, GAP = 4, BITS = 28, HEAD = 22; // px: a track, between groups, t
 const MOVES = { COPY: [0.38, 0.62], UPDATE: [0.2, 0.8], FLUSH: [0, 1] }; // how much of its track an operation fills
 
 /** z at another threshold and slope as far as this reading can tell: `until` the first step where it changes. */
-function foretold(reading, threshold, slope) {
+function settledUntil(reading, threshold, slope) {
   if (reading.boundary !== "step") return 0;
-  const cut = (2 * threshold - 1) / slope; // of the pre-activation
+  const least = (2 * threshold - 1) / slope; // of the pre-activation
   const layers = reading.layers.slice(0, -1).map(({ z_tilde }) => z_tilde.map((value) => {
-    if (value > 0 && value < 1) return (2 * value - 1) / reading.slope > cut;
+    if (value > 0 && value < 1) return (2 * value - 1) / reading.slope > least;
     const edge = (2 * value - 1) / reading.slope; // clamped: the pre-activation lies there or beyond
-    return value === 1 ? (cut < edge ? true : null) : cut >= edge ? false : null;
+    return value === 1 ? (least < edge ? true : null) : least >= edge ? false : null;
   }));
   const changed = reading.symbols.findIndex((_, t) => layers.some((z, k) => z[t] === null || z[t] !== reading.layers[k].z[t] > 0.5));
   return changed < 0 ? reading.symbols.length : changed;
@@ -38,7 +38,7 @@ function render(lab) {
 
   const two = (value) => value.toFixed(2);
   const steps = lab.alone ? { min: 0.05, max: 0.95, step: 0.05 } : { min: 0.01, max: 0.99, step: 0.01 };
-  const cut = slider("Threshold of z", { ...steps, value: threshold() ?? 0.5, format: two }, (value) => move({ threshold: value }));
+  const moved = slider("Threshold of z", { ...steps, value: threshold() ?? 0.5, format: two }, (value) => move({ threshold: value }));
   const slopes = [...new Set(lab.get("readings").map((each) => each.slope))];
   const steep = lab.alone
     ? selection("Slope", slopes, slope(), (value) => move({ slope: value }))
@@ -55,8 +55,8 @@ function render(lab) {
   function move(values) {
     lab.set(values, true, 40);
     if (lab.alone) reading = chosenReading(lab, trained);
-    else exact = foretold(reading, threshold(), slope());
-    cut.show(threshold());
+    else exact = settledUntil(reading, threshold(), slope());
+    moved.show(threshold());
     steep.show(slope());
     draw();
   }
@@ -205,20 +205,20 @@ function render(lab) {
     button("Read it", () => lab.set({ text: own.value }, true)));
   const run = lab.get("runs").length > 1 ? [runChoice(lab)] : [];
   lab.hint(`${detects() ? "Move the sliders to see where segments would end. " : ""}Point at a character, or walk along the text with the arrow keys, to read its numbers.`);
-  lab.body.append(make("div", { class: "nl-controls" }, ...run, cut, steep, back), rule,
+  lab.body.append(make("div", { class: "nl-controls" }, ...run, moved, steep, back), rule,
     make("div", { class: "nl-controls" }, truth, within, ...tracks),
     board, keys, norms, doubt, make("div", { class: "nl-sides" }, make("div", {}, make("h3", {}, "Do segments end there?"), table), facts), lab.needsPython(another));
 
   const resized = new ResizeObserver(() => label());
   resized.observe(board);
   lab.ended(() => resized.disconnect());
-  const offer = () => [cut, steep, back].forEach((each) => { each.hidden = !detects(); });
+  const offer = () => [moved, steep, back].forEach((each) => { each.hidden = !detects(); });
   lab.watch(["reading", "trained", "run"], () => {
     trained = lab.get("trained");
     offer();
     run.forEach((each) => each.update());
     if (detects()) {
-      cut.show(threshold());
+      moved.show(threshold());
       steep.show(slope());
     }
     const before = reading.symbols.join("");
@@ -230,7 +230,7 @@ function render(lab) {
   lab.watch(["at", "truth", "within"], () => { truth.show(lab.get("truth")); within.show(lab.get("within")); draw(); });
   lab.watch(["threshold", "slope", "text"], () => { // set from Python, or cancelled: the reading at hand is theirs
     if (lab.alone) reading = chosenReading(lab, trained);
-    cut.show(threshold());
+    moved.show(threshold());
     steep.show(slope());
     own.value = lab.get("text");
     exact = Infinity;

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import traitlets
 import xarray as xr
 from matplotlib.figure import Figure
+from traitlets import Dict, Enum, Float, Int, Unicode
 
 from nlstm_lab.figures.boundaries import hidden_norms
 from nlstm_lab.models import Network
@@ -46,15 +46,11 @@ class BoundaryExplorer(ReadingWidget):
     inputs = ("run", "text", "threshold", "slope")
     looks = ("at", "truth", "within", "threshold", "slope")
 
-    text = traitlets.Unicode().tag(sync=True)
-    threshold = traitlets.Float(None, allow_none=True).tag(sync=True)
-    slope = traitlets.Float(None, allow_none=True).tag(sync=True)
-    at = traitlets.Int().tag(sync=True)
-    truth = traitlets.Enum(["spaces", "word starts", "word ends", "punctuation"]).tag(sync=True)
-    within = traitlets.Enum(["0", "±1", "or one after"]).tag(sync=True)
-    trained = traitlets.Dict().tag(sync=True)  # boundary, threshold and slope
-    reading = traitlets.Dict().tag(sync=True)  # `lab.probes.boundaries`, as plain values
-    readings: traitlets.List[Any] = traitlets.List().tag(sync=True)  # of a page without Python
+    text, at = Unicode(), Int()
+    threshold, slope = Float(None, allow_none=True), Float(None, allow_none=True)
+    truth = Enum(["spaces", "word starts", "word ends", "punctuation"], "spaces")
+    within = Enum(["0", "±1", "or one after"], "0")
+    trained = Dict()  # boundary, threshold and slope
 
     def __init__(
         self,
@@ -66,8 +62,7 @@ class BoundaryExplorer(ReadingWidget):
         named = networks if isinstance(networks, Mapping) else {networks.name: networks}
         # copies: while a threshold is tried, a network that others hold must stay as it is
         copied = {name: _apart(one) if isinstance(one, Network) else one for name, one in named.items()}
-        look: dict[str, Any] = {"threshold": threshold, "slope": slope, "truth": "spaces", "within": "0", "titles": {}}
-        super().__init__(copied, text=text, **look)
+        super().__init__(copied, text=text, threshold=threshold, slope=slope, readings=[], titles={})
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         network = self._networks[given["run"]]
@@ -75,8 +70,8 @@ class BoundaryExplorer(ReadingWidget):
         chosen = {name: given[name] for name in self.inputs} | {"text": text}
         data = self._read(**chosen, watch=lambda share: step(share, "the network reads the text"))
         trained = described(network, None, None, self._recorded(given["run"]))
-        moved = clamped(self, given, "at", data.sizes["time"] - 1)
-        return {"reading": plain(data), "trained": trained, "notice": notice, **moved}
+        at = clamped(self, at=data.sizes["time"] - 1)
+        return {"reading": plain(data), "trained": trained, "notice": notice, **at}
 
     def _read(self, run: str, text: str, **how: Any) -> xr.Dataset:
         read, _ = leniently(vocabulary_of(self._networks[run]), text, LONGEST)

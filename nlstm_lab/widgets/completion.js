@@ -1,7 +1,7 @@
 // AutocompleteDemo: every key is sent to Python, the newest alone is answered; a click on a word takes it.
 
 function render(lab) {
-  const networks = lab.get("networks");
+  const networks = lab.get("compared");
   const alone = lab.alone;
   let sent = null; // when the key was pressed whose answer is waited for
 

@@ -65,8 +65,8 @@ function render(lab) {
   const lock = toggle("Lock", lab.get("locked"), (value) => hold(value));
   const bar = legend("", scale("strength", 1));
   const hint = make("p", { class: "nl-quiet" });
-  const cuts = make("p");
-  lab.note(cuts);
+  const windows = make("p");
+  lab.note(windows);
   const own = make("textarea", { rows: 2, spellcheck: "false" });
   const read = button("Read it", () => ask({ text: own.value }));
   const yours = make("details", { class: "nl-yours" }, make("summary", {}, "Another text"), labelled("What the networks read", own), read);
@@ -166,8 +166,8 @@ function render(lab) {
     word.value = lab.get("word");
     own.value = lab.get("text");
     which.hidden = lab.get("target") !== "given";
-    cuts.hidden = about.windows < 2;
-    cuts.textContent = `The text is read in ${about.windows} windows of at most ${about.longest} characters, each from a zero state: nothing depends on a character of another window.`;
+    windows.hidden = about.windows < 2;
+    windows.textContent = `The text is read in ${about.windows} windows of at most ${about.longest} characters, each from a zero state: nothing depends on a character of another window.`;
     draw();
   }
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-import traitlets
+import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from torch import nn
+from traitlets import Dict, Enum, Int, List, Unicode, validate
 
 from nlstm_lab import probes
 from nlstm_lab.cells.lstm import LSTMCell
@@ -18,10 +18,10 @@ from nlstm_lab.figures.activations import activation_frame, cell_activations
 from nlstm_lab.models import Network
 from nlstm_lab.probes import decoding
 from nlstm_lab.probes.reading import hidden_states, memory_states
-from nlstm_lab.probes.unit_statistics import contrast, values_of
+from nlstm_lab.probes.slowness import timescales
+from nlstm_lab.probes.unit_statistics import BEFORE, contrast, counterparts, units, values_of
 from nlstm_lab.widgets.base import Step, clamped
-from nlstm_lab.widgets.reading import Given, ReadingWidget, of_trace
-from nlstm_lab.widgets.units import quoted, recorded
+from nlstm_lab.widgets.reading import Array, Given, Networks, ReadingWidget, of_trace
 
 GATES = ("i", "f", "g", "o")
 LIVES = ("alive", "silent", "latched", "not finite")
@@ -30,9 +30,8 @@ LARGEST = 500_000  # parameters that a page holds of a network: a megabyte
 FIRST = "since_space"  # what the unit that is shown first follows
 LABELS = ("position_in_word", "since_space", "in_quotation", "in_bracket")
 QUOTED = 5000  # characters of the free text
+COLUMNS = ["low", "high", "histogram", "label", "effect", "untrained", "shuffled", "still_since", "places", "courses"]
 LONG = Excerpt("ptb", "valid", 30_000)  # where timescales were measured: a few hundred characters hold none
-
-Array = NDArray[Any]
 
 
 class CellExplorer(ReadingWidget):
@@ -62,32 +61,22 @@ class CellExplorer(ReadingWidget):
     inputs = ("run", "text", "span")
     looks = ("run", "text", "unit", "page", "step", "values", "rule", "ranked", "characters", "span")
 
-    text = traitlets.Unicode().tag(sync=True)
-    span = traitlets.List(traitlets.Int()).tag(sync=True)  # first and last character of a phrase, or nothing
+    text = Unicode()
+    span = List(Int())  # first and last character of a phrase, or nothing
+    unit, step = Int(), Int()  # the second: the character that is looked at
+    values = Enum(("printed", "tanh", "raw"), "printed")
+    page = Int(-1)  # the memory whose unit's page is open
+    rule, ranked = Unicode(), Unicode()  # how units are ranked, and those of which memory
+    characters = Unicode("aeiou")  # of the rule "follows these characters"
+    passages = Dict()  # of `unit` by memory, in the text that is shipped; see `_quoted`
 
-    # what is looked at, which the browser changes alone
-    unit = traitlets.Int().tag(sync=True)
-    values = traitlets.Enum(("printed", "tanh", "raw"), "printed").tag(sync=True)
-    page = traitlets.Int(-1).tag(sync=True)  # the memory whose unit's page is open
-    step = traitlets.Int(0).tag(sync=True)  # the character that is looked at
-    rule = traitlets.Unicode().tag(sync=True)  # how units are ranked
-    ranked = traitlets.Unicode().tag(sync=True)  # the memory whose units are ranked
-    characters = traitlets.Unicode("aeiou").tag(sync=True)  # of the rule "follows these characters"
-
-    # results
-    squashed = traitlets.List(traitlets.Bool()).tag(sync=True)  # which of them are printed through tanh
-    units = traitlets.Int().tag(sync=True)
-    states = traitlets.Bytes().tag(sync=True)  # f2 [memory, unit, time]
-    gates = traitlets.Bytes().tag(sync=True)  # f2 [gate, memory, unit, time]; empty without memory cells
-    lives = traitlets.Bytes().tag(sync=True)  # u1 [memory, unit], positions in LIVES, on this text
-    known = traitlets.Bytes().tag(sync=True)  # f4 [raw and tanh, timescale and low and high, memory, unit], or empty
-    reasons = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # why a timescale is not known
-    known_on = traitlets.Unicode().tag(sync=True)
-    pages = traitlets.Dict().tag(sync=True)  # `units.recorded`
-    passages = traitlets.Dict().tag(sync=True)  # of `unit` by memory, in the text that is shipped; see `_quoted`
-    contrasts = traitlets.Bytes().tag(sync=True)  # f4 [CONDITIONS, memory, unit] of the span, or empty
-    labels = traitlets.Bytes().tag(sync=True)  # f4 [LABELS and surprise, time]
-    surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next
+    memories: list[str]
+    units: int
+    states: bytes
+    squashed: list[bool]
+    lives: bytes
+    labels: bytes
+    pages: dict[str, Any]
 
     def __init__(
         self,
@@ -106,7 +95,7 @@ class CellExplorer(ReadingWidget):
         elif not 0 <= unit < self.units:
             raise UsageError(f"unit must be one of 0 to {self.units - 1}, not {unit}")
 
-    @traitlets.validate("unit", "step")
+    @validate("unit", "step")
     def _one(self, proposal: Any) -> int:
         """A linked widget may mean all units, or no character: that changes nothing here."""
         chosen, trait = proposal["value"], proposal["trait"].name
@@ -123,11 +112,10 @@ class CellExplorer(ReadingWidget):
             "notice": notice,
             "memories": memories,
             "units": states.shape[1],
-            "states": _half(states),
-            "labels": labels + of_text["surprises"],
-            **self._of_cells(trace, memories),
-            **clamped(self, given, "unit", states.shape[1] - 1),
-            **clamped(self, given, "step", len(text) - 1),
+            "states": _half(states),  # [memory, unit, time]
+            "labels": labels + of_text["surprises"],  # f4 [LABELS and surprise, time]
+            **_of_cells(trace, memories),
+            **clamped(self, unit=states.shape[1] - 1, step=len(text) - 1),
             **self._span(given["run"], text, given["span"], memories),
             **self._recorded(given["run"], memories, states.shape[1]),
         }
@@ -144,7 +132,7 @@ class CellExplorer(ReadingWidget):
             super()._on_message(widget, content, buffers)
 
     def _quoted(self) -> dict[str, Any]:
-        """Where the shown unit is highest and lowest in the text that is shipped: the corpus is not here."""
+        """Where the shown unit is highest and lowest in the text that is shipped."""
         network, text = self._networks[self.settled["run"]], probes.free_text()[:QUOTED]
         try:
             found = {name: probes.passages(network, text, name, self.unit).to_dict("records") for name in self.memories}
@@ -163,7 +151,7 @@ class CellExplorer(ReadingWidget):
         traces = (self._networks.trace(run, text), fresh, mixed)
         inside = (np.arange(len(text)) >= span[0]) & (np.arange(len(text)) <= span[1])
         found = [[contrast(values_of(trace)[memory], inside) for memory in memories] for trace in traces]
-        return {"contrasts": np.array(found, "<f4").tobytes()}
+        return {"contrasts": np.array(found, "<f4").tobytes()}  # [condition, memory, unit]
 
     def _following(self, label: str) -> int:
         """The living unit of the first memory that goes best with a label, as the browser ranks them."""
@@ -172,21 +160,6 @@ class CellExplorer(ReadingWidget):
         wanted = np.frombuffer(self.labels, "<f4").reshape(len(LABELS) + 1, -1)[LABELS.index(label)]
         alive = np.flatnonzero((np.frombuffer(self.lives, np.uint8)[: self.units] == 0) & (states.std(1) > 1e-6))
         return int(alive[np.abs(np.corrcoef(states[alive], wanted)[-1, :-1]).argmax()]) if len(alive) else 0
-
-    def _of_cells(self, trace: xr.Dataset, memories: list[str]) -> dict[str, Any]:
-        """What only memory cells have: gates, a life, and how the paper prints them."""
-        if "c" not in trace:
-            many = len(memories)
-            return {"gates": b"", "lives": bytes(many * trace.sizes["unit"]), "squashed": [False] * many}
-        cells = trace.sel(memory=memories).transpose("memory", "unit", "time", ...)
-        gates = np.stack([cells[gate].values for gate in GATES])
-        lives = probes.classes(trace).pivot(index="memory", columns="unit", values="life").loc[memories]
-        printed = activation_frame(trace.isel(time=slice(1)), 1).set_index("memory")["quantity"]
-        return {
-            "gates": _half(gates),
-            "lives": lives.map(LIVES.index).to_numpy(np.uint8).tobytes(),
-            "squashed": [str(printed[memory]).startswith(r"$\tanh") for memory in memories],
-        }
 
     def shown(self) -> dict[str, Any]:
         """With the passages of the shown unit alone, and with the networks that a page can run itself."""
@@ -204,7 +177,7 @@ class CellExplorer(ReadingWidget):
             records = {**records, "pages": quoted(records["pages"], rows if run == shown else [])}
             fresh = (portable(probes.untrained(network)) or about)["data"]
             fresh = next((other for other, each in networks.items() if each["fresh"] == fresh), fresh)  # of twins once
-            squashed = self._of_cells(trace, memories)["squashed"]
+            squashed = _of_cells(trace, memories)["squashed"]
             networks[run] = about | {"records": records, "memories": memories, "squashed": squashed, "fresh": fresh}
         state |= {"pages": quoted(self.pages, rows)}
         if self.pages and not self.pages["text"]:
@@ -231,6 +204,21 @@ def _states(trace: xr.Dataset) -> tuple[list[str], Array]:
     return memories, np.stack([states[memory].transpose("unit", "time").values for memory in memories])
 
 
+def _of_cells(trace: xr.Dataset, memories: list[str]) -> dict[str, Any]:
+    """What only memory cells have: gates [gate, memory, unit, time]; lives [memory, unit]; whether printed by tanh."""
+    if "c" not in trace:
+        many = len(memories)
+        return {"gates": b"", "lives": bytes(many * trace.sizes["unit"]), "squashed": [False] * many}
+    cells = trace.sel(memory=memories).transpose("memory", "unit", "time", ...)
+    lives = probes.classes(trace).pivot(index="memory", columns="unit", values="life").loc[memories]
+    printed = activation_frame(trace.isel(time=slice(1)), 1).set_index("memory")["quantity"]
+    return {
+        "gates": _half(np.stack([cells[gate].values for gate in GATES])),
+        "lives": lives.map(LIVES.index).to_numpy(np.uint8).tobytes(),
+        "squashed": [str(printed[memory]).startswith(r"$\tanh") for memory in memories],
+    }
+
+
 def _half(x: Array) -> bytes:
     """Half precision is enough for a shade and three digits; what is larger stays the largest."""
     return np.clip(x, -65504, 65504).astype("<f2").tobytes()
@@ -241,10 +229,9 @@ def portable(network: Network) -> dict[str, Any] | None:
     layers and Nested LSTMs of one layer and two memories, with one-hot characters and a dense readout."""
     cells: list[Any] = list(network.recurrent.cells)
     nested = len(cells) == 1 and isinstance(cells[0], NestedLSTMCell) and type(cells[0].memory) is LSTMCell
-    plain = all(type(cell) is LSTMCell for cell in cells)
     vocabulary, readout = network.vocabulary, network.readout
     dense = isinstance(readout, nn.Linear) and network.embedding is None
-    if vocabulary is None or not dense or not (nested or plain):
+    if vocabulary is None or not dense or not (nested or all(type(cell) is LSTMCell for cell in cells)):
         return None
     every = [each for cell in cells for each in (cell, *([cell.memory] if nested else []))]
     matrices = [matrix for each in every for matrix in (each.weight_ih, each.weight_hh, each.bias)]
@@ -261,3 +248,55 @@ def portable(network: Network) -> dict[str, Any] | None:
         "symbols": list(vocabulary.symbols),
         "data": values.astype("<f2").tobytes(),
     }
+
+
+def recorded(networks: Networks, run: str, text: Excerpt | None, memories: list[str], size: int) -> dict[str, Any]:
+    """What is recorded of every unit on a long text: timescales (`known`, f4 [raw and tanh, number, memory, unit]; why
+    there is none; on what), and a page a unit."""
+    found: dict[str, Any] = {"known": b"", "reasons": [], "known_on": "", "pages": {}}
+    if text is None:
+        return found
+    rows = pd.MultiIndex.from_product([memories, range(size)], names=["memory", "unit"])
+    on = f"{text.length:,} characters of {text.corpus} ({text.split})"
+    record = timescales.find(networks[run], text, seed=getattr(networks.given[run], "seed", 0))
+    if record is not None:
+        ordered = [record[record["value"] == value].set_index(rows.names).loc[rows] for value in ("raw", "tanh")]
+        numbers = np.stack([frame[["timescale", "low", "high"]].to_numpy().T for frame in ordered])
+        found["reasons"] = [frame["reason"].tolist() for frame in ordered]
+        found |= {"known": numbers.astype("<f4").tobytes(), "known_on": on}
+    record = units.find(networks[run], text)
+    if record is not None:
+        pages: dict[Any, Any] = record.set_index(rows.names).loc[rows, COLUMNS].replace({np.nan: None}).to_dict("list")
+        ablated = decoding.cell_cuts.find(networks[run], text)
+        if ablated is not None:
+            pages.update(ablated.set_index(rows.names).loc[rows, ["kl", "loss_increase"]].to_dict("list"))
+        try:
+            words = text.read()
+        except LabError:  # the corpus is not here
+            words = ""
+        alike = _counterparts(networks, run, text)
+        pages |= {"on": on, "before": BEFORE, "text": words, "counterparts": [alike.get(row, []) for row in rows]}
+        found["pages"] = pages
+    return found
+
+
+def _counterparts(networks: Networks, run: str, text: Excerpt) -> dict[tuple[str, int], list[list[Any]]]:
+    """Of a unit: the run, the unit and the correlation of its counterpart in each other seed."""
+    siblings = networks.siblings(run)
+    names, found = list(siblings), dict[tuple[str, int], list[list[Any]]]()
+    record = counterparts.find(list(siblings.values()), text) if len(siblings) > 1 else None
+    if record is not None:
+        own: Any = record[(record["network"] == names.index(run)) & (record["r"] != 0)]
+        for one in own.itertuples():
+            found.setdefault((one.memory, one.unit), []).append([names[one.other], int(one.counterpart), one.r])
+    return found
+
+
+def quoted(pages: dict[str, Any], shown: list[int]) -> dict[str, Any]:
+    """The same with the passages of these rows alone: a page that leaves this machine must not carry the corpus."""
+    if not pages:
+        return {}
+    places = [int(place) for row in shown for place in pages["places"][row].split()]
+    length = len(pages["courses"][0].split()[0])
+    passages = {str(at): pages["text"][at - pages["before"] :][:length] for at in places if pages["text"]}
+    return {**pages, "text": "", "passages": passages}

@@ -45,13 +45,13 @@ function render(lab) {
   );
 
   function arrived() {
-    const bits = numbers(lab.get("surprises"), "f4"), cut = numbers(lab.get("cut_surprises"), "f4");
+    const bits = numbers(lab.get("surprises"), "f4"), ablated = numbers(lab.get("ablated_surprises"), "f4");
     effect = {
-      symbols: lab.get("symbols"), bits, cut, moment: lab.get("cut_at"), kl: numbers(lab.get("divergences"), "f4"),
+      symbols: lab.get("symbols"), bits, ablated, moment: lab.get("ablated_at"), kl: numbers(lab.get("divergences"), "f4"),
       likely: numbers(lab.get("likely"), "i2"), chances: numbers(lab.get("chances"), "f4"),
-      cutLikely: numbers(lab.get("cut_likely"), "i2"), cutChances: numbers(lab.get("cut_chances"), "f4"),
+      ablatedLikely: numbers(lab.get("ablated_likely"), "i2"), ablatedChances: numbers(lab.get("ablated_chances"), "f4"),
     };
-    effect.end = effect.moment + cut.length;
+    effect.end = effect.moment + ablated.length;
     [run, text, other].forEach((each) => each.update());
     memory.offer(lab.get("memories").map((each) => [each, name(each)]), lab.get("memory"));
     kind.show(lab.get("kind"));
@@ -80,12 +80,12 @@ function render(lab) {
 
   /** Both continuations, the ablated one bold from where it departs. */
   function writings() {
-    const [intact, cut] = lab.get("written"), begun = effect.symbols.slice(Math.max(0, effect.moment - 24), effect.moment + 1).join("");
+    const [intact, ablated] = lab.get("written"), begun = effect.symbols.slice(Math.max(0, effect.moment - 24), effect.moment + 1).join("");
     written.hidden = intact === undefined;
     if (written.hidden) return;
-    const same = [...intact].findIndex((letter, k) => letter !== cut[k]), apart = same < 0 ? intact.length : same;
+    const same = [...intact].findIndex((letter, k) => letter !== ablated[k]), apart = same < 0 ? intact.length : same;
     const line = (title, text) => make("div", {}, make("h3", {}, title), make("p", { class: "nl-written" }, make("span", { class: "nl-quiet" }, begun), text.slice(0, apart), make("b", {}, text.slice(apart))));
-    written.replaceChildren(line("The intact network writes on", intact), line(`The ablated one, with the same random numbers (seed ${lab.get("seed")})`, cut));
+    written.replaceChildren(line("The intact network writes on", intact), line(`The ablated one, with the same random numbers (seed ${lab.get("seed")})`, ablated));
   }
   let shownText = null;
 
@@ -95,7 +95,7 @@ function render(lab) {
   }
 
   const inside = (step) => step >= effect.moment && step < effect.end;
-  const change = (step) => (inside(step) ? effect.bits[step] - effect.cut[step - effect.moment] : NaN); // below 0: it became less likely
+  const change = (step) => (inside(step) ? effect.bits[step] - effect.ablated[step - effect.moment] : NaN); // below 0: it became less likely
 
   /** All that depends on the ablation. */
   function paint() {
@@ -107,7 +107,7 @@ function render(lab) {
     shades.show(colours, loss ? "what came became less likely (red) or likelier (blue), bits" : "divergence, nats");
     view.paint((step) => ({
       shade: inside(step) && Number.isFinite(change(step)) ? colours.shade(loss ? change(step) : effect.kl[step - effect.moment]) : "",
-      mark: step === effect.moment ? "cut" : inside(step) ? "" : step < effect.moment ? "" : "far",
+      mark: step === effect.moment ? "ablation" : inside(step) ? "" : step < effect.moment ? "" : "far",
     }));
     const sum = changes.reduce((total, value) => total - value, 0), kl = effect.kl.reduce((total, value) => total + value, 0);
     const worst = steps.reduce((best, step) => (change(step) < (change(best) || 0) ? step : best), effect.moment);
@@ -128,25 +128,25 @@ function render(lab) {
     const x = { label: "character", low: from, high: Math.max(from + 1, effect.end - 1) };
     const span = (values, first) => Array.from(values, (value, k) => [first + k, value]);
     const cursor = step >= x.low && step <= x.high ? step : null;
-    const high = Math.max(1, ...[...effect.bits.slice(from, effect.end), ...effect.cut].filter(Number.isFinite));
+    const high = Math.max(1, ...[...effect.bits.slice(from, effect.end), ...effect.ablated].filter(Number.isFinite));
     const marks = [{ x: effect.moment - 0.5, label: "ablation" }];
     losses.show({ x, y: { label: "bits", low: 0, high }, cursor, marks, series: [
       { label: "intact", colour: line("#4d4d4d"), points: span(effect.bits.slice(from, effect.end), from) },
-      { label: "ablated", colour: line("#b2182b"), dash: "5 2", points: span(effect.cut, effect.moment) }] });
+      { label: "ablated", colour: line("#b2182b"), dash: "5 2", points: span(effect.ablated, effect.moment) }] });
     divergences.show({ x, y: { label: "nats", low: 0, high: Math.max(0.05, ...effect.kl) }, cursor, marks, series: [
       { label: "D(intact | ablated)", colour: line("#b2182b"), points: span(effect.kl, effect.moment) }] });
     const intact = guesses("Intact, what may come next", effect.likely.slice(step * wide, (step + 1) * wide), effect.chances.slice(step * wide, (step + 1) * wide), vocabulary, next);
     const k = step - effect.moment;
-    const after = inside(step) ? guesses("After the ablation", effect.cutLikely.slice(k * wide, (k + 1) * wide), effect.cutChances.slice(k * wide, (k + 1) * wide), vocabulary, next)
-      : make("div", { class: "nl-next" }, make("h3", {}, "After the ablation"), make("p", { class: "nl-quiet" }, step < effect.moment ? "The ablation comes later." : `Only ${effect.cut.length} characters are read after an ablation.`));
-    const came = next === undefined ? "the text ends here" : `“${visible(next)}” comes: ${fixed(effect.bits[step], 1)} bits` + (inside(step) ? ` intact, ${fixed(effect.cut[k], 1)} ablated` : "");
+    const after = inside(step) ? guesses("After the ablation", effect.ablatedLikely.slice(k * wide, (k + 1) * wide), effect.ablatedChances.slice(k * wide, (k + 1) * wide), vocabulary, next)
+      : make("div", { class: "nl-next" }, make("h3", {}, "After the ablation"), make("p", { class: "nl-quiet" }, step < effect.moment ? "The ablation comes later." : `Only ${effect.ablated.length} characters are read after an ablation.`));
+    const came = next === undefined ? "the text ends here" : `“${visible(next)}” comes: ${fixed(effect.bits[step], 1)} bits` + (inside(step) ? ` intact, ${fixed(effect.ablated[k], 1)} ablated` : "");
     readout.replaceChildren(make("div", {}, make("h3", {}, `Character ${step + 1} of ${effect.symbols.length}: “${visible(effect.symbols[step])}”`), make("p", { class: "nl-quiet" }, came)), intact, after);
   }
 
   const spoken = () => readout.firstChild.textContent;
 
   lab.watch(["step", "colouring"], framed(() => { hovered = null; shown.show(lab.get("colouring")); paint(); }));
-  lab.watch(["runs", "titles", "cut_surprises", "divergences", "symbols", "cut_at", "run", "text", "other", "memory", "moment", "kind", "unit", "costs", "written"], settled(arrived, 0));
+  lab.watch(["runs", "titles", "ablated_surprises", "divergences", "symbols", "ablated_at", "run", "text", "other", "memory", "moment", "kind", "unit", "costs", "written"], settled(arrived, 0));
   arrived();
   return paint;
 }

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-import traitlets
 from matplotlib.figure import Figure
+from traitlets import Bool, Enum, Int, Unicode
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
@@ -56,29 +56,19 @@ class InterventionLab(ReadingWidget):
     inputs = ("run", "text", "other", "memory", "kind", "moment", "unit", "ranking", "seed")
     looks = ("step", "colouring")
 
-    text = traitlets.Unicode().tag(sync=True)
-    other = traitlets.Unicode().tag(sync=True)
-    memory = traitlets.Unicode().tag(sync=True)
-    kind = traitlets.Unicode().tag(sync=True)
-    moment = traitlets.Int().tag(sync=True)
-    unit = traitlets.Int().tag(sync=True)
+    text, other, memory, kind = Unicode(), Unicode(), Unicode(), Unicode()
+    moment, unit = Int(), Int()
+    ranking = Bool(False)  # whether the units are ablated one by one
+    seed = Int(-1)  # of what both networks write on; -1: nothing is written
+    step = Int(-1)  # the character whose prediction is looked at; -1: the ablation's
+    colouring = Enum(("loss", "divergence"), "loss")  # what colours the text
+    units = Int()
 
-    ranking = traitlets.Bool(False).tag(sync=True)  # whether the units are ablated one by one
-    seed = traitlets.Int(-1).tag(sync=True)  # of what both networks write on; -1: nothing is written
-
-    step = traitlets.Int(-1).tag(sync=True)  # the character whose prediction is looked at; -1: the ablation's
-    colouring = traitlets.Enum(("loss", "divergence"), "loss").tag(sync=True)  # what colours the text
-
-    # results
-    cut_at = traitlets.Int().tag(sync=True)  # the moment that these results are of
-    units = traitlets.Int().tag(sync=True)
-    surprises = traitlets.Bytes().tag(sync=True)  # f4 [time], bits of what came next, nothing ablated
-    cut_surprises = traitlets.Bytes().tag(sync=True)  # the same after the ablation, from time `moment` on
-    cut_likely = traitlets.Bytes().tag(sync=True)
-    cut_chances = traitlets.Bytes().tag(sync=True)
-    costs = traitlets.Bytes().tag(sync=True)  # f4 [unit], nats a prediction, of each unit ablated alone, or empty
-    written = traitlets.List(traitlets.Unicode()).tag(sync=True)  # by the intact and the ablated network
-    divergences = traitlets.Bytes().tag(sync=True)  # f4 [distance], nats, D(intact | ablated)
+    symbols: list[str]
+    ablated_at: int
+    surprises: bytes
+    ablated_surprises: bytes
+    divergences: bytes
 
     def __init__(
         self,
@@ -111,35 +101,35 @@ class InterventionLab(ReadingWidget):
         if len(text) < 2:
             raise UsageError("an ablation needs a text of at least two characters: type some more")
         refuse_sampling(network)
-        cut = {**given, "text": text, "memory": memory, "unit": unit}
+        asked = {**given, "text": text, "memory": memory, "unit": unit}
         moment = given["moment"]
         if moment < 0:
             moments = np.linspace(1, len(text) - 1, TRIED + 2).astype(int)[1:-1].clip(1)
-            moment = int(max(moments, key=lambda k: self._departure({**cut, "moment": int(k)}, read, step)[1].sum()))
-        cut["moment"] = moment = min(max(moment, 1), len(text) - 1)
-        changed, divergence = self._departure(cut, read, step)
-        costs = self._departure(cut, read, step, each=True)[1].mean(1) if given["ranking"] else np.zeros(0)
+            moment = int(max(moments, key=lambda k: self._departure({**asked, "moment": int(k)}, read, step)[1].sum()))
+        asked["moment"] = moment = min(max(moment, 1), len(text) - 1)
+        changed, divergence = self._departure(asked, read, step)
+        costs = self._departure(asked, read, step, each=True)[1].mean(1) if given["ranking"] else np.zeros(0)
         return {
             **of_trace(read),
-            **next_symbols(changed, before="cut_"),
+            **next_symbols(changed, before="ablated_"),
             "notice": notice,
-            **{name: cut[name] for name in ("memory", "unit", "moment")},
-            "cut_at": moment,
-            **clamped(self, given, "step", len(text) - 1),
+            **{name: asked[name] for name in ("memory", "unit", "moment")},
+            "ablated_at": moment,
+            **clamped(self, step=len(text) - 1),
             "memories": memories,
             "units": size,
             # what comes after the last of these is part of the text, unless the text ends there
-            "cut_surprises": surprise(read, changed, after=moment).tobytes(),
-            "divergences": divergence.astype("<f4").tobytes(),
-            "costs": costs.astype("<f4").tobytes(),
-            "written": self._write(cut, step) if given["seed"] >= 0 else [],
+            "ablated_surprises": surprise(read, changed, after=moment).tobytes(),
+            "divergences": divergence.astype("<f4").tobytes(),  # D(intact | ablated), nats
+            "costs": costs.astype("<f4").tobytes(),  # nats a prediction, of each unit ablated alone
+            "written": self._write(asked, step) if given["seed"] >= 0 else [],
         }
 
-    def _departure(self, cut: dict[str, Any], read: Any, step: Step, each: bool = False) -> tuple[Array, Array]:
+    def _departure(self, asked: dict[str, Any], read: Any, step: Step, each: bool = False) -> tuple[Array, Array]:
         """What is predicted after it (or after that of `each` unit alone), log p, and its divergence in nats."""
-        network, moment = self._networks[cut["run"]], cut["moment"]
-        codes = encode(network, cut["text"])[: moment + DISTANCE]
-        edit, units = self._edit({**cut, "unit": -1} if each else cut, step)
+        network, moment = self._networks[asked["run"]], asked["moment"]
+        codes = encode(network, asked["text"])[: moment + DISTANCE]
+        edit, units = self._edit({**asked, "unit": -1} if each else asked, step)
         with reading(network):
             state = state_of(network, codes, read, moment)
         step(0.9, "reading on after the ablation")
@@ -148,59 +138,59 @@ class InterventionLab(ReadingWidget):
             size = network.recurrent.hidden_size
             edit = partial(masked, torch.eye(size, dtype=torch.bool, device=codes.device), edit)
             texts, state = [texts] * size, rows(state, [0] * size)
-        when = slice(None) if cut["kind"] == "freeze" else 0
-        logits = probes.run(network, texts, [((cut["memory"] + BEFORE, when, units), edit)], [], state=state).logits
-        assert logits is not None  # a language model's
-        changed = logits.float().log_softmax(-1).cpu().numpy()
+        when = slice(None) if asked["kind"] == "freeze" else 0
+        logits = probes.run(network, texts, [((asked["memory"] + BEFORE, when, units), edit)], [], state=state).logits
+        changed = logits.float().log_softmax(-1).cpu().numpy()  # type: ignore[union-attr]  # a language model's
         intact = read["log_p"].values[moment : len(codes)]
         return changed, (np.exp(intact) * (intact - changed)).sum(-1).clip(0)
 
-    def _edit(self, cut: dict[str, Any], step: Step) -> tuple[Any, list[int] | None]:
+    def _edit(self, asked: dict[str, Any], step: Step) -> tuple[Any, list[int] | None]:
         """What is done to which units of the memory; None for all."""
-        units = None if cut["unit"] < 0 else [cut["unit"]]
-        if cut["kind"] != "resample":
-            return {"zero": probes.zero, "freeze": probes.freeze()}[cut["kind"]], units
-        words, _ = self._networks.read(cut["run"], cut["other"])
-        if len(words) < cut["moment"]:
+        moment, units = asked["moment"], None if asked["unit"] < 0 else [asked["unit"]]
+        if asked["kind"] != "resample":
+            return {"zero": probes.zero, "freeze": probes.freeze()}[asked["kind"]], units
+        words, _ = self._networks.read(asked["run"], asked["other"])
+        if len(words) < moment:
             raise UsageError(
-                f"the other text has {len(words)} characters, and the ablation comes after {cut['moment']}: "
+                f"the other text has {len(words)} characters, and the ablation comes after {moment}: "
                 "lengthen it, or ablate earlier"
             )
-        other = self._networks.trace(cut["run"], words, step)
-        held = (memory_states(other) | hidden_states(other))[cut["memory"]].transpose("time", "unit")
-        return probes.put(torch.tensor(held.values[cut["moment"] - 1][units or slice(None)])), units
+        other = self._networks.trace(asked["run"], words, step)
+        held = (memory_states(other) | hidden_states(other))[asked["memory"]].transpose("time", "unit")
+        return probes.put(torch.tensor(held.values[moment - 1][units or slice(None)])), units
 
-    def _write(self, cut: dict[str, Any], step: Step) -> list[str]:
+    def _write(self, asked: dict[str, Any], step: Step) -> list[str]:
         """What the intact and the ablated network write on, drawn with the same random numbers."""
-        network, begun = self._networks[cut["run"]], cut["text"][: cut["moment"] + 1]
-        edit, units = self._edit(cut, step)
-        when = slice(cut["moment"], None) if cut["kind"] == "freeze" else cut["moment"]
+        network, begun = self._networks[asked["run"]], asked["text"][: asked["moment"] + 1]
+        edit, units = self._edit(asked, step)
+        when = slice(asked["moment"], None) if asked["kind"] == "freeze" else asked["moment"]
         step(0.95, "writing on")
-        edits = [[], [((cut["memory"] + BEFORE, when, units), edit)]]
-        both = [probes.continued(network, begun, WRITTEN, cut["seed"], edits=each) for each in edits]
+        edits = [[], [((asked["memory"] + BEFORE, when, units), edit)]]
+        both = [probes.continued(network, begun, WRITTEN, asked["seed"], edits=each) for each in edits]
         return [text[len(begun) :] for text in both]
 
     def draw(self) -> Figure:
-        intact, cut, kl = (np.frombuffer(x, "<f4") for x in (self.surprises, self.cut_surprises, self.divergences))
+        held = (self.surprises, self.ablated_surprises, self.divergences)
+        intact, ablated, kl = (np.frombuffer(each, "<f4") for each in held)
         memory, unit, kind = (self.settled[name] for name in ("memory", "unit", "kind"))
         which = memory if unit < 0 else f"{memory}, unit {unit},"
-        start, stop = max(self.cut_at - SHOWN, 0), self.cut_at + len(cut)
+        start, stop = max(self.ablated_at - SHOWN, 0), self.ablated_at + len(ablated)
         time = np.arange(start, stop)
         effect = pd.DataFrame({"time": time, "symbol": self.symbols[start:stop], "bits": intact[start:stop]})
-        for name, values in (("bits_cut", cut), ("divergence", kl)):
-            effect[name] = np.concatenate([np.full(self.cut_at - start, np.nan), values])
+        for name, values in (("bits_ablated", ablated), ("divergence", kl)):
+            effect[name] = np.concatenate([np.full(self.ablated_at - start, np.nan), values])
         figure, axes = subplots(2, 1, width=PAGE, height=2.9, sharex=True)
         upper, lower = axes[:, 0]
         upper.plot(time, effect["bits"], color="#4d4d4d", label="intact")
-        upper.plot(time, effect["bits_cut"], color="#b2182b", label="ablated", linestyle=(0, (3.5, 1.5)))
+        upper.plot(time, effect["bits_ablated"], color="#b2182b", label="ablated", linestyle=(0, (3.5, 1.5)))
         upper.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         upper.set(ylabel="surprisal (bits)", title=f"{which} {KINDS[kind]}")
         lower.plot(time, effect["divergence"], color="#b2182b")
         lower.set(ylabel="divergence (nats)", ylim=(0, None), xlim=(start - 0.5, stop - 0.5))
         for panel in axes[:, 0]:
-            panel.axvline(self.cut_at - 0.5, color="#808080", linewidth=0.6, linestyle=(0, (3, 1.5)))
+            panel.axvline(self.ablated_at - 0.5, color="#808080", linewidth=0.6, linestyle=(0, (3, 1.5)))
             panel.grid(axis="y")
             panel.tick_params(axis="x", length=0)
         # the point above each character is of the prediction of the next
         lower.set_xticks(time, [glyph(symbol) for symbol in effect["symbol"]], family=MONO)
-        return attach(figure, effect, dict.fromkeys(("bits", "bits_cut", "divergence"), LIVE))
+        return attach(figure, effect, dict.fromkeys(("bits", "bits_ablated", "divergence"), LIVE))

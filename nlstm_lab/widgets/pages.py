@@ -65,33 +65,29 @@ def _shades(colours: Colormap) -> list[str]:
 
 def write(path: Path, title: str, state: dict[str, Any], script: str, picture: bytes) -> Path:
     """Write the page; LabError: it cannot be written."""
-    said = json.dumps(_finite(state), default=_bytes, ensure_ascii=False, allow_nan=False)
+    held = json.dumps(_plain(state), ensure_ascii=False, allow_nan=False)
     content = read("page/page.html").format(
         policy=POLICY,
         title=escape(title),
         style=read("page/widgets.css"),
         picture=base64.b64encode(picture).decode(),
         # no text can end it: no `<` is left
-        state=said.replace("<", "\\u003c").replace("\u2028", "\\u2028"),
+        state=held.replace("<", "\\u003c").replace("\u2028", "\\u2028"),
         script=script,
     )
     paths.write(path, content)
     return path
 
 
-def _finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they are null, which the page shows as "not finite"."""
+def _plain(value: Any) -> Any:
+    """As JSON holds it: bytes in base64, and null where a number is not finite, which the page says."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"base64": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, Mapping):
-        return {name: _finite(each) for name, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _bytes(value: Any) -> dict[str, str]:
-    if not isinstance(value, (bytes, bytearray, memoryview)):
-        raise TypeError(f"{type(value).__name__} is nothing that a page can hold")
-    return {"base64": base64.b64encode(bytes(value)).decode()}
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def about(widget: Any) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-import traitlets
 import xarray as xr
 from matplotlib.figure import Figure
+from traitlets import Enum, Int, Unicode
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
@@ -39,20 +39,13 @@ class PatchLab(ReadingWidget):
     inputs = ("run", "clean", "corrupted", "right", "wrong")
     looks = ("memory", "step", "kind")
 
-    clean = traitlets.Unicode().tag(sync=True)
-    corrupted = traitlets.Unicode().tag(sync=True)
-    right = traitlets.Unicode().tag(sync=True)
-    wrong = traitlets.Unicode().tag(sync=True)
+    clean, corrupted, right, wrong = Unicode(), Unicode(), Unicode(), Unicode()
+    memory, step = Int(), Int()  # the row and the column of the square that is looked at
+    kind = Enum(tuple(KINDS), "patched")
 
-    memory = traitlets.Int(0).tag(sync=True)  # the row and the column of the square that is looked at
-    step = traitlets.Int(0).tag(sync=True)
-    kind = traitlets.Enum(tuple(KINDS), "patched").tag(sync=True)
-
-    # results; symbols are of the common end, predictions those after the clean and corrupted text, then every square's
-    answers = traitlets.List(traitlets.Unicode()).tag(sync=True)  # right and wrong, chosen where they were not given
-    preferences = traitlets.List(traitlets.Float()).tag(sync=True)  # after the clean and the corrupted text, nats
-    patched = traitlets.Bytes().tag(sync=True)  # f4 [memory, time], nats
-    attributed = traitlets.Bytes().tag(sync=True)
+    memories: list[str]
+    symbols: list[str]
+    preferences: list[float]
 
     def __init__(self, runs: Given, clean: str, corrupted: str, *, right: str = "", wrong: str = "") -> None:
         super().__init__(runs, clean=clean, corrupted=corrupted, right=right, wrong=wrong)
@@ -73,17 +66,15 @@ class PatchLab(ReadingWidget):
         )
         squares = found["log_p"].values.reshape(-1, len(symbols))
         return {
-            **next_symbols(np.concatenate([ends.values, squares])),
-            **clamped(self, given, "step", found.sizes["time"] - 1),
-            **clamped(self, given, "memory", found.sizes["memory"] - 1),
+            **next_symbols(np.concatenate([ends.values, squares])),  # after the clean and the corrupted text; squares'
+            **clamped(self, step=found.sizes["time"] - 1, memory=found.sizes["memory"] - 1),
             "notice": "; ".join(dict.fromkeys(notice for _, notice in read if notice)),
             "answers": [right, wrong],
-            "preferences": [float(found["clean"]), float(found["corrupted"])],
-            "symbols": [str(symbol) for symbol in found["symbol"].values],
+            "preferences": [float(found["clean"]), float(found["corrupted"])],  # nats
+            "symbols": [str(symbol) for symbol in found["symbol"].values],  # of the common end
             "memories": [str(memory) for memory in found["memory"].values],
             "vocabulary": symbols,
-            "patched": found["patched"].values.astype("<f4").tobytes(),
-            "attributed": found["attributed"].values.astype("<f4").tobytes(),
+            **{kind: found[kind].values.astype("<f4").tobytes() for kind in KINDS},  # [memory, time], nats
         }
 
     def draw(self) -> Figure:

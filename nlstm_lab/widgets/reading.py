@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import traitlets
 import xarray as xr
 from numpy.typing import NDArray
+from traitlets import Dict, List, Unicode
 
 from nlstm_lab import probes
 from nlstm_lab.datasets.base import Vocabulary
@@ -22,14 +22,14 @@ from nlstm_lab.runs.run import seeds_of
 from nlstm_lab.runs.tables import run_columns
 from nlstm_lab.widgets import pages
 from nlstm_lab.widgets.base import LabWidget, Step, quietly
-from nlstm_lab.widgets.runs import RunBrowser
+from nlstm_lab.widgets.runs import RunBrowser, shortened
 
 INITIALIZATION = {"zero": "baseline initialization", "log_frequencies": "initialized at the log-frequencies"}
 Given = Run | Network | RunBrowser | Iterable[Run | Network] | Mapping[str, Run | Network]
 LIKELIEST = 5  # characters that are shown of a prediction
 KEPT = 4  # traces
 LONGEST = 1000  # characters that a browser answers about at once
-SAID = 80  # characters of a changed text that are repeated
+REPEATED = 80  # characters of a changed text
 Array = NDArray[Any]
 
 
@@ -51,7 +51,7 @@ class Networks:
             named = [(one.name, one) for one in ([given] if isinstance(given, Run | Network) else given)]
         named = [(name, one) for name, one in named if isinstance(one, Network) or one.has_weights]
         if not named:
-            raise UsageError("no run that predicts the characters of a text has its weights: hand one in, or pick one")
+            raise UsageError("no network that predicts the characters of a text has its weights: hand in, or pick, one")
         name, times = Counter(name for name, _ in named).most_common(1)[0]
         if times > 1:
             raise UsageError(f"{times} networks are called {name!r}, and a name chooses one: name them apart")
@@ -65,15 +65,14 @@ class Networks:
     @property
     def titles(self) -> dict[str, dict[str, str]]:
         """By name: a label that tells it from the others, and its twin, which differs in the initialization alone."""
-        flags = {name: run.experiment.name.split("+")[1:] for name, run in self.runs.items()}
-        common = set.intersection(*map(set, flags.values())) if flags else set()
         known = {name: run_columns(run) for name, run in self.runs.items()}
+        flags = {name: short.rpartition("/")[0].split("+")[1:] for name, short in shortened(known).items()}
         scales = len({one["scale"] for one in known.values()}) > 1
         parts = {}
         for name, one in known.items():
-            own = [f"{one['scale']} scale"] * scales + [flag for flag in flags[name] if flag not in common]
+            own = [f"{one['scale']} scale"] * scales + flags[name]
             parts[name] = [look(one["model"]).label, INITIALIZATION[one["start"]], f"seed {one['seed']}", *own]
-        titles = {name: {"label": name, "twin": ""} for name in self.given}
+        titles = {name: {"label": label, "twin": ""} for name, label in shortened(self.given).items()}
         for name, mine in parts.items():
             if list(parts.values()).count(mine) == 1:  # the label chooses one
                 alike = [other for other, one in parts.items() if one[:1] + one[2:] == mine[:1] + mine[2:]]
@@ -133,22 +132,14 @@ def leniently(vocabulary: Vocabulary, text: str, longest: int = LONGEST) -> tupl
 
 def noticed(text: str, read: str) -> str:
     """What was changed before a text was read, in words; "" where nothing was."""
-    return "" if read == text else f"read as “{read if len(read) <= SAID else read[: SAID - 1] + '…'}”"
+    return "" if read == text else f"read as “{read if len(read) <= REPEATED else read[: REPEATED - 1] + '…'}”"
 
 
 class ReadingWidget(LabWidget):
     """A widget whose user chooses among the networks that read: `runs`, by name or picked in a RunBrowser."""
 
-    run = traitlets.Unicode().tag(sync=True)
-    runs = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    titles = traitlets.Dict().tag(sync=True)  # of each run: `Networks.titles`
-
-    # results
-    symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    memories = traitlets.List(traitlets.Unicode()).tag(sync=True)  # innermost (or highest) first
-    vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    likely = traitlets.Bytes().tag(sync=True)  # i2 [time, LIKELIEST]
-    chances = traitlets.Bytes().tag(sync=True)  # f4 [time, LIKELIEST]
+    run, runs = Unicode(), List(Unicode())
+    titles = Dict()  # of each run: `Networks.titles`
 
     def __init__(self, runs: Given, **state: Any) -> None:
         self._networks = Networks(runs)
@@ -176,7 +167,7 @@ class ReadingWidget(LabWidget):
 
 
 def next_symbols(log_p: Array, before: str = "") -> dict[str, bytes]:
-    """The traits `likely` and `chances` (with what stands before their names) of log p [time, vocabulary]."""
+    """Codes (i2) and chances (f4) of the `LIKELIEST` symbols [time, LIKELIEST] by log p [time, vocabulary]."""
     codes = np.argsort(-log_p, axis=1, kind="stable")[:, :LIKELIEST]
     chances = np.exp(np.take_along_axis(log_p, codes, 1))
     return {f"{before}likely": codes.astype("<i2").tobytes(), f"{before}chances": chances.astype("<f4").tobytes()}
@@ -192,11 +183,8 @@ def surprise(trace: xr.Dataset, log_p: Array, after: int = 0) -> Array:
 
 
 def of_trace(trace: xr.Dataset) -> dict[str, Any]:
-    """The traits of what was read, and of what was predicted at each step."""
+    """What was read, and what was predicted at each step."""
     log_p = trace["log_p"].values
-    return {
-        "symbols": [str(symbol) for symbol in trace["symbol"].values],
-        "vocabulary": [str(symbol) for symbol in trace["vocabulary"].values],
-        "surprises": surprise(trace, log_p).tobytes(),
-        **next_symbols(log_p),
-    }
+    named = {name: [str(symbol) for symbol in trace[of].values] for name, of in
+             (("symbols", "symbol"), ("vocabulary", "vocabulary"))}  # fmt: skip
+    return {**named, "surprises": surprise(trace, log_p).tobytes(), **next_symbols(log_p)}

@@ -111,12 +111,12 @@ function render(lab) {
   function tell() {
     const row = rows.find((each) => each.name === lab.get("run"));
     if (!row) return about.replaceChildren();
-    const told = {
+    const facts = {
       size: `${row.layers}, ${row.parameters.toLocaleString("en")} parameters`,
       time: `${Math.round(row.seconds).toLocaleString("en")} s for ${row.epochs} epochs`,
       ...(row.state === "done" ? {} : { state: row.state }), ...row.provenance,
     };
-    const lines = Object.entries(told).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]);
+    const lines = Object.entries(facts).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]);
     about.replaceChildren(make("h3", {}, `Where ${row.name} comes from`), make("dl", {}, ...lines));
   }
 

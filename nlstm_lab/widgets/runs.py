@@ -1,5 +1,7 @@
 """RunBrowser: which runs are recorded, how they learned, what made them; picks runs for the other widgets."""
 
+import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import fields
 from itertools import pairwise
@@ -7,8 +9,8 @@ from typing import Any
 
 import ipywidgets
 import pandas as pd
-import traitlets
 from matplotlib.figure import Figure
+from traitlets import List, Unicode
 
 from nlstm_lab import runs
 from nlstm_lab.errors import LabError, MissingRun, UsageError
@@ -47,10 +49,9 @@ class RunBrowser(LabWidget):
     scripts = ("runs.js",)
     looks = ("run", "picked", "metric")
 
-    rows = traitlets.List(traitlets.Dict()).tag(sync=True)  # one a run; see `_row`
-    picked = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    run = traitlets.Unicode().tag(sync=True)  # whose provenance is shown
-    metric = traitlets.Unicode().tag(sync=True)
+    rows: list[dict[str, Any]]
+    picked = List(Unicode())
+    run, metric = Unicode(), Unicode()  # whose provenance is shown, and of what the curves are
 
     def __init__(self, pattern: str = "*", *, scale: str | None = None, pick: list[str] | None = None) -> None:
         recorded = runs.table(pattern, scale)[["experiment", "seed", "scale"]].drop_duplicates()
@@ -65,8 +66,9 @@ class RunBrowser(LabWidget):
             raise UsageError(f"there is no run {unknown[0]!r} here; there is {', '.join(self._runs)}")
         shown = {run.name: _row(run) for run in listed}
         first = picked[0] if picked else listed[0].name
-        metric = next(iter(shown[first]["metrics"]), "")
-        super().__init__(rows=[*shown.values()], picked=picked, run=first, metric=metric)
+        super().__init__(
+            rows=[*shown.values()], picked=picked, run=first, metric=next(iter(shown[first]["metrics"]), "")
+        )
 
     def look(self) -> None:
         """Show what has been trained since: the epochs of runs that are not done, and the records of those that are."""
@@ -101,15 +103,23 @@ class RunBrowser(LabWidget):
             known = ", ".join(METRICS)
             raise UsageError(f"no run with a curve of {self.metric!r} is picked: pick one, or a metric of {known}")
         frame = pd.DataFrame(points, columns=["run", "model", "update", "value"])
-        figure, axes = subplots(height=2.2 + 0.13 * frame["run"].nunique())
+        labels = shortened(frame["run"].unique())
+        figure, axes = subplots(height=2.2 + 0.13 * len(labels))
         for place, (name, curve) in enumerate(frame.groupby("run", sort=False)):
             along = curve.sort_values("update")[["update", "value"]].to_numpy().T
             style = {"linestyle": DASHES[place % len(DASHES)], "color": look(curve["model"].iloc[0]).colour}
-            axes[0, 0].plot(*along, label=name, **style)
+            axes[0, 0].plot(*along, label=labels[str(name)], **style)
         axes[0, 0].set(xlabel="updates", ylabel=f"{METRIC_LABELS[self.metric]}, validation")
         axes[0, 0].grid(axis="y")
         figure.legend(loc="outside lower center", fontsize=6)
         return attach(figure, frame)
+
+
+def shortened(names: Iterable[str]) -> dict[str, str]:
+    """By name what a run is called beside the others: without the flags ("+epochs=8") that all of them have."""
+    flags = {name: name.rpartition("/")[0].split("+")[1:] for name in names}
+    common = "|".join(map(re.escape, set.intersection(*map(set, flags.values())))) if flags else ""
+    return {name: re.sub(rf"\+({common})(?=[+/])", "", name) if common else name for name in flags}
 
 
 def _row(run: Run) -> dict[str, Any]:
@@ -161,9 +171,6 @@ def _curves(history: pd.DataFrame) -> dict[str, list[list[float]]]:
     return {"valid": points("valid"), "training": points("early", "train")}
 
 
-SHARED = ("run", "text", "unit", "step", "at")  # what widgets that have it share
-
-
 class Dashboard(ipywidgets.VBox):  # type: ignore[misc]
     """Widgets that share run, text, unit and position: what is chosen in one is chosen in all.
 
@@ -175,7 +182,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc]
 
     def __init__(self, *widgets: LabWidget) -> None:
         super().__init__(widgets)
-        for name in SHARED:
+        for name in ("run", "text", "unit", "step", "at"):
             having = [each for each in widgets if each.has_trait(name) and not isinstance(each, RunBrowser)]
             for one, other in pairwise(having):
                 ipywidgets.link((other, name), (one, name))

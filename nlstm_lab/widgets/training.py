@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import traitlets
 import xarray as xr
 from matplotlib.figure import Figure
+from traitlets import Enum, Int, List, Unicode, validate
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import Experiment
@@ -49,24 +49,15 @@ class TrainingExplorer(LabWidget):
     scripts = ("training.js",)
     looks = ("update", "unit", "step", "colouring")
 
-    experiments = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    text = traitlets.Unicode().tag(sync=True)
-    seed = traitlets.Int().tag(sync=True)
-    scale = traitlets.Unicode().tag(sync=True)
+    experiments, text, seed, scale = List(Unicode()), Unicode(), Int(), Unicode()
+    update, unit, step = Int(), Int(), Int()  # the third: the character that is looked at
+    colouring = Enum(("unit", "surprisal"), "unit")  # of the text
+    updates = List(Int())
 
-    # what is looked at, which the browser changes alone
-    update = traitlets.Int().tag(sync=True)
-    unit = traitlets.Int().tag(sync=True)
-    step = traitlets.Int().tag(sync=True)  # the character
-    colouring = traitlets.Enum(("unit", "surprisal"), "unit").tag(sync=True)  # of the text
-
-    labels = traitlets.List(traitlets.Unicode()).tag(sync=True)  # of the experiments
-    symbols = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    updates = traitlets.List(traitlets.Int()).tag(sync=True)
-    cells = traitlets.Bytes().tag(sync=True)  # i1 [experiment, update, unit, time], in LEVELS of tanh c
-    levels = traitlets.Int(LEVELS).tag(sync=True)
-    lives = traitlets.List(traitlets.Dict()).tag(sync=True)  # by memory, a string of letters an update
-    bits: traitlets.List[Any] = traitlets.List().tag(sync=True)  # [experiment][update][time], of what comes next
+    labels: list[str]
+    symbols: list[str]
+    cells: bytes
+    lives: list[dict[str, list[str]]]
 
     def __init__(
         self,
@@ -99,12 +90,13 @@ class TrainingExplorer(LabWidget):
             update=update,
             unit=unit,
             updates=updates,
-            cells=np.stack(cells).tobytes(),
-            lives=[each.to_dict("list") for each in lives],
-            bits=[[[*map(float, bits.split())] for bits in record["bits"]] for record in records],
+            cells=np.stack(cells).tobytes(),  # i1 [experiment, update, unit, time], in LEVELS of tanh c
+            levels=LEVELS,
+            lives=[each.to_dict("list") for each in lives],  # by memory, a string of letters an update
+            bits=[[[*map(float, bits.split())] for bits in record["bits"]] for record in records],  # of what comes next
         )
 
-    @traitlets.validate("update")
+    @validate("update")
     def _recorded(self, proposal: Any) -> int:
         updates = self.updates or [proposal["value"]]
         return int(min(updates, key=lambda known: abs(known - proposal["value"])))

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from nlstm_lab.probes import connectivity
-from nlstm_lab.widgets.connectivity import FULL, described, packed
+from nlstm_lab.widgets.words import FULL, described, packed
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def read(character_network):
         text = " abba hid a badge in a cage, he said"
         return {
             kind: connectivity(character_network(kind), text, unknown="map", window=window, **asked)
-            for kind in ("nlstm", "gru")
+            for kind in ("gru", "nlstm")
         }
 
     return at

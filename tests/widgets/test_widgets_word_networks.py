@@ -65,7 +65,7 @@ def test_one_word_is_asked_for_everywhere(networks):
 
 
 def test_a_long_text_is_read_in_windows_and_says_so(networks, monkeypatch):
-    monkeypatch.setattr("nlstm_lab.widgets.connectivity.LARGEST", 10)
+    monkeypatch.setattr("nlstm_lab.widgets.words.LARGEST", 10)
     assert ConnectivityExplorer(networks, TEXT).about["windows"] == 2
 
 

@@ -31,9 +31,16 @@ function start(model, el, render) {
   const heard = make("div", { class: "nl-heard", "aria-live": "polite" });
   const body = make("div", { class: "nl-body" });
   const notes = make("div", { class: "nl-notes" });
-  // JupyterLab hears keys first, and arrow keys move its cells, unless the element in focus says otherwise
-  const ours = (event) => event.target.setAttribute("data-lm-suppress-shortcuts", "true");
-  const root = make("section", { class: "nl-widget", focusin: ours }, error, notice, body, progress, notes, heard);
+  const messages = make("div", { class: "nl-messages" }, error, notice);
+  const focused = (event) => {
+    // JupyterLab hears keys first, and arrow keys move its cells, unless the element in focus says otherwise
+    event.target.setAttribute("data-lm-suppress-shortcuts", "true");
+    // what is said of a text stands below the field in which it is typed
+    const field = event.target.closest('textarea:not([readonly]), input[type="text"]');
+    const place = field?.closest(".nl-controls, .nl-yours") ?? field?.closest(".nl-control");
+    if (place && place.nextSibling !== messages) place.after(messages);
+  };
+  const root = make("section", { class: "nl-widget", focusin: focused }, messages, body, progress, notes, heard);
   el.replaceChildren(root);
 
   const listen = (name, f) => {

@@ -1,27 +1,121 @@
-"""ConnectivityExplorer: which earlier characters a prediction depends on, for several networks (Madsen's article)."""
+"""AutocompleteDemo and ConnectivityExplorer: networks that predict words, side by side (Madsen's article)."""
 
 import warnings
 from collections.abc import Mapping
 from itertools import product
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
-import traitlets
+import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
+from traitlets import Bool, Enum, Int, Unicode
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.connectivity import Scale, connectivity_sentence
-from nlstm_lab.figures.style import in_order, look
+from nlstm_lab.figures.plots import subplots
+from nlstm_lab.figures.saving import LIVE, attach
+from nlstm_lab.figures.style import MONO, PAGE, in_order, look
 from nlstm_lab.models import Network
 from nlstm_lab.probes.input_gradients import CHUNK, Mode, connectivity
+from nlstm_lab.probes.texts import LONGEST, encode_leniently
+from nlstm_lab.probes.words import Completer
 from nlstm_lab.runs import Run
 from nlstm_lab.widgets.base import LabWidget, Step, clamped, quietly
 from nlstm_lab.widgets.reading import noticed
 
+SHOWN = 90  # characters of the text, its last, above a figure of completions
 LARGEST = 1000  # characters of a window: what a browser holds whole
+FULL = 32767  # the code of a position's largest connectivity
 TARGETS = {"true": "the true word", "predicted": "the likeliest word", "given": "one word"}
 MODES = {"l2": "size of the gradient", "as_coded": "its square", "gradient_x_input": "gradient times input"}
+Given = Mapping[str, Network | Run]  # by model ("gru", "lstm", "nlstm", ...)
+
+
+def _networks(widget: LabWidget, given: Given) -> dict[str, Network]:
+    """The networks of a widget, in the order of every figure."""
+    if not given:
+        raise UsageError("there is nothing to compare: hand in at least one network")
+    widget.made_of = {name: one for name, one in given.items() if isinstance(one, Run)}
+    return {name: one if isinstance(one := given[name], Network) else one.model() for name in in_order(given)}
+
+
+def _looks(name: str) -> dict[str, str]:
+    return {"label": look(name).label, "colour": look(name).colour}
+
+
+class AutocompleteDemo(LabWidget):
+    """Type, and see the likeliest words of every network as you type (Madsen's article, its first figure).
+
+    A network maps characters that it does not know to the nearest that it does, and reads the last words of a long
+    text, within `LONGEST` characters. A page without Python holds `text` and every prefix of it: one walks along it
+    instead of typing.
+
+    Args:
+        networks: By model ("gru", "lstm", "nlstm", ...), networks that predict at every character, or their runs.
+        text: To begin with.
+        k: How many words each network shows.
+
+    Raises:
+        UsageError: There is no network, or one does not predict at every character; k is below 1.
+    """
+
+    title = "Autocomplete"
+    caption = "What the networks take for the next word after “{text}”."
+    snippet = "lab.widgets.AutocompleteDemo({networks}, {text}).figure()"
+    scripts = ("completion.js",)
+    inputs = ("text", "at")
+    looks = ("at",)
+
+    text, at = Unicode(), Int()  # what stands before the caret is read
+    suggestions: list[dict[str, Any]]
+
+    def __init__(self, networks: Given, text: str = "the study of gram", k: int = 5) -> None:
+        self.completers = {name: Completer(one, unknown="map") for name, one in _networks(self, networks).items()}
+        self.k = k
+        # `whole`: whether words, not characters, are predicted
+        shown = [_looks(name) | {"whole": each.model.words is not None} for name, each in self.completers.items()]
+        super().__init__(text=text, at=len(text), compared=shown, longest=LONGEST)
+
+    def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
+        at = min(max(given["at"], 0), len(given["text"]))
+        return {"at": at, "suggestions": self._complete(given["text"][:at])}
+
+    def _complete(self, text: str) -> list[dict[str, Any]]:
+        """Of each network the text as it was read, and words with their probabilities."""
+        return [
+            {
+                "read": encode_leniently(completer.vocabulary, text, "map")[1] if text else "",
+                "words": [[word, round(p, 5)] for word, p in completer(text, self.k)],
+            }
+            for completer in self.completers.values()
+        ]
+
+    def draw(self) -> Figure:
+        rows = [
+            (name, place, word, p)
+            for name, one in zip(self.completers, self.suggestions, strict=True)
+            for place, (word, p) in enumerate(one["words"], 1)
+        ]
+        table = pd.DataFrame(rows, columns=["model", "place", "word", "probability"])
+        text = self.settled["text"][: self.settled["at"]].replace("\n", " ").strip()
+        figure, axes = subplots(1, len(self.completers), width=PAGE, height=0.8 + 0.17 * self.k, sharex=True)
+        words = {"family": MONO, "parse_math": False, "x": 0.01, "ha": "left"}
+        figure.suptitle(f"{text if len(text) <= SHOWN else '…' + text[-SHOWN:]}▏", **words)
+        for panel, (name, here) in zip(axes[0], table.groupby("model", sort=False), strict=True):
+            label, colour = _looks(str(name)).values()
+            panel.barh(here["place"], here["probability"], color=colour, alpha=0.35)
+            for place, word, p in here[["place", "word", "probability"]].itertuples(index=False):
+                panel.text(0.015, place, word, va="center_baseline", parse_math=False)
+                panel.text(1, place, f"{100 * p:.1f} %", va="center_baseline", ha="right")
+            panel.set_title(label, color=colour, fontweight="bold")
+            panel.set(xlim=(0, 1), ylim=(self.k + 0.6, 0.4), yticks=[], xlabel="probability among all words")
+        return attach(figure, table, {"probability": LIVE})
+
+    def shown(self) -> dict[str, Any]:
+        """With what every prefix of the text is completed to."""
+        text = self.settled["text"]
+        return {**super().shown(), "prefixes": [self._complete(text[:at]) for at in range(len(text) + 1)]}
 
 
 class ConnectivityExplorer(LabWidget):
@@ -51,23 +145,16 @@ class ConnectivityExplorer(LabWidget):
         "lab.widgets.ConnectivityExplorer({networks}, {text}, at={at}, target={target}, mode={mode}, scale={scale}, "
         "word={word}).figure()"
     )
-    scripts: ClassVar[tuple[str, ...]] = ("connectivity.js",)
-    inputs: ClassVar[tuple[str, ...]] = ("text", "target", "word", "mode")
-    looks: ClassVar[tuple[str, ...]] = ("at", "target", "mode", "scale", "locked")
+    scripts = ("connectivity.js",)
+    inputs = ("text", "target", "word", "mode")
+    looks = ("at", "target", "mode", "scale", "locked")
 
-    text = traitlets.Unicode().tag(sync=True)
-    target = traitlets.Enum(list(TARGETS)).tag(sync=True)
-    word = traitlets.Unicode().tag(sync=True)
-    mode = traitlets.Enum(list(MODES)).tag(sync=True)
-    scale = traitlets.Enum(["row", "figure", "log"]).tag(sync=True)
-    at = traitlets.Int().tag(sync=True)
-    locked = traitlets.Bool(False).tag(sync=True)
-    about = traitlets.Dict().tag(sync=True)  # `packing.described`, and how many windows there are
-    matrices = traitlets.Dict().tag(sync=True)  # by "target word mode": networks and codes of `packing.packed`
+    text, word, at, locked = Unicode(), Unicode(), Int(), Bool(False)
+    target, mode, scale = Enum([*TARGETS]), Enum([*MODES]), Enum(["row", "figure", "log"])
 
     def __init__(
         self,
-        networks: Mapping[str, Network | Run],
+        networks: Given,
         text: str,
         at: int | None = None,
         target: str = "true",
@@ -75,10 +162,7 @@ class ConnectivityExplorer(LabWidget):
         scale: Scale = "log",
         word: str = "",
     ) -> None:
-        if not networks:
-            raise UsageError("there is nothing to compare: hand in at least one network")
-        self.made_of = {name: one for name, one in networks.items() if isinstance(one, Run)}
-        self.networks = {name: one if isinstance(one, Network) else one.model() for name, one in networks.items()}
+        self.networks = _networks(self, networks)
         self._measured: dict[tuple[str, ...], dict[str, xr.Dataset]] = {}  # by target, word and mode
         self._of = text
         place = len(text) // 2 if at is None else at
@@ -94,14 +178,13 @@ class ConnectivityExplorer(LabWidget):
             "about": {**described(data), "windows": windows, "longest": LARGEST, "targets": TARGETS, "modes": MODES},
             "matrices": {" ".join(each): packed(matrix) for each, matrix in self._measured.items()},
             "notice": "; ".join(filter(None, dict.fromkeys(noticed(given["text"], each) for each in read))),
-            **clamped(self, given, "at", len(read[0]) - 1),
+            **clamped(self, at=len(read[0]) - 1),
         }
 
     def _read(self, given: dict[str, Any], step: Step = quietly) -> dict[str, xr.Dataset]:
         """The connectivity of a choice, by network; it is measured once, and that of other texts is forgotten."""
         text, target = given["text"], given["target"]
-        # the square is computed from the norm
-        mode = "l2" if given["mode"] == "as_coded" else given["mode"]
+        mode = "l2" if given["mode"] == "as_coded" else given["mode"]  # the square is computed from the norm
         key = target, given["word"] if target == "given" else "", mode
         measured = self._measured if text == self._of else {}
         if key not in measured:
@@ -110,7 +193,7 @@ class ConnectivityExplorer(LabWidget):
             asked: dict[str, Any] = {"given": key[1]} if target == "given" else {"target": target}
             asked |= {"mode": mode, "unknown": "map", "window": LARGEST, "chunk": CHUNK}
             done, total, found = 0, max(len(text) * len(self.networks), 1), {}
-            for name in in_order(self.networks):
+            for name, network in self.networks.items():
 
                 def read(positions: int, doing: str = f"{look(name).label}: {TARGETS[target]}, {MODES[mode]}") -> None:
                     nonlocal done
@@ -119,7 +202,7 @@ class ConnectivityExplorer(LabWidget):
 
                 with warnings.catch_warnings():  # the widget itself tells of windows
                     warnings.simplefilter("ignore", UserWarning)
-                    found[name] = connectivity(self.networks[name], text, done=read, **asked)
+                    found[name] = connectivity(network, text, done=read, **asked)
             measured = {**measured, key: found}
         self._measured, self._of = measured, text
         return measured[key]
@@ -136,29 +219,25 @@ class ConnectivityExplorer(LabWidget):
         return {name: one.assign_attrs(mode="as_coded") for name, one in squares.items()}
 
     def shown(self) -> dict[str, Any]:
-        """Where Python is absent, every target and mode must be there already: they are computed now."""
+        """With every target and mode, which Python is asked for elsewhere."""
         self._read(self.settled)
         for target, mode in product(("true", "predicted"), ("l2", "gradient_x_input")):
             self._read({**self.settled, "target": target, "mode": mode})
         return {**super().shown(), "matrices": {" ".join(key): packed(each) for key, each in self._measured.items()}}
 
 
-FULL = 32767  # the code of a position's largest connectivity
-
-
 def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     """What does not depend on target and mode, as JSON values; data: by model, the connectivity of one text."""
-    first = data[in_order(data)[0]]
+    first = next(iter(data.values()))
     networks = [
         {
             "name": name,
-            "label": look(name).label,
-            "colour": look(name).colour,
-            "read": [str(symbol) for symbol in data[name]["read"].values],
-            "predictions": data[name]["prediction"].values.tolist(),
-            "probabilities": np.round(data[name]["probability"].values, 5).tolist(),
+            **_looks(name),
+            "read": [str(symbol) for symbol in one["read"].values],
+            "predictions": one["prediction"].values.tolist(),
+            "probabilities": np.round(one["probability"].values, 5).tolist(),
         }
-        for name in in_order(data)
+        for name, one in data.items()
     ]
     places = {name: first[name].values.tolist() for name in ("word", "word_start", "known", "window")}
     return {"symbols": [str(symbol) for symbol in first["symbol"].values], **places, "networks": networks}
@@ -170,15 +249,15 @@ def packed(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     The future is not sent. A number is the square root of its share of the position's largest, with its sign.
     """
     about, codes = [], []
-    for name in in_order(data):
-        values, window = data[name]["connectivity"].values, data[name]["window"].values
+    for one in data.values():
+        values, window = one["connectivity"].values, one["window"].values
         largest = np.max(np.abs(values), axis=1)  # NaN where nothing was computed
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.nan_to_num(values / largest[:, None])
         inside = np.arange(values.shape[1]) <= (np.arange(len(values)) - window)[:, None]
         codes.append(np.rint(FULL * np.sign(share) * np.sqrt(np.abs(share)))[inside])
-        target = [str(word) for word in data[name]["target"].values]
-        about.append({"target": target, "p": _numbers(data[name]["p"].values, 4), "largest": _numbers(largest, 6)})
+        target = [str(word) for word in one["target"].values]
+        about.append({"target": target, "p": _numbers(one["p"].values, 4), "largest": _numbers(largest, 6)})
     return {"networks": about, "codes": np.concatenate(codes).astype("<i2").tobytes()}
 
 
