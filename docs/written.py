@@ -136,7 +136,7 @@ def _caption(figure: str) -> str:
 def verdicts() -> str:
     """VERDICTS.md."""
     head = (catalogue.DOCS / "verdicts_head.md").read_text(encoding="utf-8")
-    return "\n\n".join([MADE + head.strip(), *_report(), targets.readme_block(numbers.verdicts())])
+    return "\n\n".join([MADE + head.strip(), *map(str.strip, _report()), targets.readme_block(numbers.verdicts())])
 
 
 def listing() -> str:

@@ -20,7 +20,7 @@ from nlstm_lab.parameters import inches
 from nlstm_lab.statistics import Compared, t_interval
 
 # initializations of the output bias, in the order of panels; the papers do not say
-STARTS = {"zero": "output bias at 0", "log_frequencies": "output bias at log-frequencies"}
+STARTS = {"zero": "baseline initialization", "log_frequencies": "log-frequencies"}
 
 
 def subplots(

@@ -1,4 +1,4 @@
-"""Studies of several runs: medians over live cells, what a cut costs, paired comparisons over seeds."""
+"""Studies of several runs: medians over live cells, what an ablation costs, paired comparisons over seeds."""
 
 from types import SimpleNamespace
 
@@ -36,8 +36,8 @@ def test_dead_shares_are_those_of_the_best_epoch_or_of_an_early_update():
         ["nlstm", 0, 50], ["nlstm", 1, 50], ["stacked_lstm", 0, 50]
     ]  # fmt: skip
     assert after["dead"].tolist() == pytest.approx([0.875, 0.895, 0.875])
-    early = dead_shares(histories({"as printed": [run(3)]}), updates=(10, 30))
-    assert early[["setting", "update", "saturated", "constant"]].values.tolist() == [["as printed", 10, 0.53, 0.28]]
+    early = dead_shares(histories({"ours": [run(3)]}), updates=(10, 30))
+    assert early[["setting", "update", "saturated", "constant"]].values.tolist() == [["ours", 10, 0.53, 0.28]]
 
 
 def test_a_study_of_each_network_gets_the_seed_of_its_run():

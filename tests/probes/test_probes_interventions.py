@@ -1,4 +1,4 @@
-"""A cut has the effect that the equations say, and none where nothing reads what was cut."""
+"""An ablation has the effect that the equations say, and none where nothing reads what was ablated."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ SWAPPED = [*((unit, {}) for unit in UNITS), *(("hmlstm", {"boundary": one}) for 
 @pytest.mark.slow
 @pytest.mark.parametrize(("unit", "flags"), SWAPPED)
 def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text) -> None:
-    """A network that samples is refused: its intact and its cut reading would draw differently."""
+    """A network that samples is refused: its intact and its ablated reading would draw differently."""
     given = (" ",) if unit == "hrnn" else None
     config = ModelConfig(unit, 8, 2, flags=flags, boundaries=given)
     ends = Interface(Symbols(len(ALPHABET)), Symbols(len(ALPHABET)), vocabulary=ALPHABET)

@@ -1,4 +1,4 @@
-"""A counter is latched, a still cell is silent, anything that tells the texts apart is alive."""
+"""A counter is saturated, a still cell is constant, anything that tells the texts apart is alive."""
 
 import pytest
 import torch

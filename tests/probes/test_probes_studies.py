@@ -111,7 +111,7 @@ def test_contents_are_decoded_behind_the_start_of_both_networks(study):
 
 @pytest.mark.slow
 def test_the_one_cell_that_keeps_anything_carries_the_prediction(study):
-    """All other cells of the inner memory forget at every step, so that a swap of their past changes nothing."""
+    """All other cells of the inner memory forget at every step, so that resampling their past changes nothing."""
     model, excerpt, _ = study
     with torch.no_grad():
         forget = model.recurrent.layers[0].memory.bias.view(4, -1)[1]  # of i, f, g, o
