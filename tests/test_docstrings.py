@@ -1,10 +1,14 @@
-"""The examples in docstrings run as they stand, and what people meet first has one."""
+"""The examples in docstrings run as they stand; every public function, class and method describes its arguments."""
 
 import doctest
+import enum
 import importlib
+import inspect
 import pkgutil
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from types import FunctionType
+from typing import Any
 
 import pytest
 
@@ -19,20 +23,6 @@ TAKE_LONG = (
     *("figures.activations", "figures.saving", "probes.interventions", "nlstm_lab.probes", "targets.rendering"),
     "targets.verdicts",
 )
-MET_FIRST = [
-    *(getattr(lab.cells, name) for name in ("HMLSTM", "LSTM", "GRU", "RNN", "NestedLSTM", "NestedLSTMCell")),
-    *(getattr(lab.cells, name) for name in ("ClockworkRNN", "HierarchicalRNN", "LayerNormLSTM")),
-    *(lab.models.build, lab.models.wrap, lab.targets.compare, lab.targets.load, lab.targets.verdicts),
-    *(getattr(lab.runs, name) for name in ("ensure", "load", "table", "recorded", "histories", "dead_shares")),
-    *(lab.experiments.Experiment, lab.experiments.base.Registry.variant),
-    *(lab.experiments.parameters, lab.experiments.width_for_parameters),
-    *(lab.probes.classes, lab.probes.intervals, lab.probes.boundaries),
-    *(lab.probes.attribution, lab.probes.Completer, lab.probes.continued, lab.probes.connectivity),
-    *(lab.probes.trace, lab.probes.state_timescales, lab.probes.persistence),
-    *(lab.probes.intervene, lab.probes.unit_ablations, lab.probes.loss_by_context, lab.probes.decode),
-    *(lab.figures.cell_activations, lab.figures.lines, lab.figures.save, lab.figures.override),
-    lab.figures.data,
-]
 
 
 @pytest.mark.parametrize(
@@ -45,14 +35,46 @@ def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
     assert not failed
 
 
-def test_what_people_meet_first_has_an_example():
-    assert [thing.__qualname__ for thing in MET_FIRST if ">>> " not in (thing.__doc__ or "")] == []
+DOORS = ("cells", "datasets", "experiments", "figures", "models", "probes", "runs", "targets", "training")
 
 
-def test_every_public_name_is_there_and_documented():
-    for name in lab.__all__:
-        module = getattr(lab, name)
-        assert module.__doc__, name
-        for member in getattr(module, "__all__", ()):
-            thing = getattr(module, member)
-            assert thing.__doc__ or not isinstance(thing, type | FunctionType), f"{name}.{member}"
+def plain(member: Any) -> Any:
+    """The function of a method or property; anything else as it is."""
+    for wrapper in ("__func__", "fget", "func"):
+        member = getattr(member, wrapper, None) or member
+    return member
+
+
+def public(door: str) -> Iterator[tuple[str, Any, str]]:
+    """Names of functions, constructors and methods, each with the docstrings that may describe its arguments."""
+    module = importlib.import_module(f"nlstm_lab.{door}")
+    for name in module.__all__:
+        thing = getattr(module, name)
+        own = f"{inspect.getdoc(thing) or ''}\n{module.__doc__}"
+        if inspect.isfunction(thing) or inspect.ismethod(thing):
+            yield name, thing, own
+        elif inspect.isclass(thing) and not issubclass(thing, enum.Enum | list):
+            yield name, thing, own
+            for method in (name for name, member in vars(thing).items() if inspect.isfunction(plain(member))):
+                if not method.startswith("_"):
+                    docs = [inspect.getdoc(getattr(one, method, None)) or "" for one in thing.__mro__]
+                    yield f"{name}.{method}", plain(vars(thing)[method]), "\n".join([*docs, own])
+
+
+def is_described(argument: str, text: str) -> bool:
+    """Whether a docstring has an entry of that argument, alone or beside others (`a, b: ...`), or quotes it."""
+    return bool(re.search(rf"(?<![\w.])\*{{0,2}}{argument}\b[^\n:]*: |`{argument}`", text))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_public_describes_each_argument(door: str) -> None:
+    found = list(public(door))
+    assert found
+    assert [name for name, _, text in found if not re.match(r"\S.*", text)] == [], "each begins with what it does"
+    lacking = [
+        f"{name}: {argument}"
+        for name, thing, text in found
+        for argument in inspect.signature(thing).parameters
+        if argument not in ("self", "cls") and not is_described(argument, text)
+    ]
+    assert lacking == [], "describe these under Args"

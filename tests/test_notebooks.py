@@ -66,13 +66,6 @@ def test_it_opens_with_title_claim_and_result(name: str) -> None:
 
 
 @each
-def test_what_it_shows_is_committed(name: str) -> None:
-    for figure in saved(name):
-        for suffix in ("pdf", "svg", "png", "csv", "json"):
-            assert (paths.figures() / f"{figure}.{suffix}").is_file()
-
-
-@each
 def test_imports_then_typed_parameters(name: str) -> None:
     """All imports stand in the first cell, of packages that the project depends on; the parameters follow."""
     nodes = [

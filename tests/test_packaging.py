@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tomllib
 
-import pytest
 import yaml
 from packaging.requirements import Requirement
 
@@ -51,19 +50,6 @@ def test_the_help_and_the_package_come_without_torch() -> None:
         "sys.exit(bool({'torch', 'pandas', 'matplotlib'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-@pytest.mark.slow
-def test_units_and_training_are_tested_where_only_training_is_installed() -> None:
-    """As on a machine with a GPU that others keep: torch and pytest, but no notebooks, no dask, no captum."""
-    absent = ("IPython", "anywidget", "captum", "dask", "distributed", "ipywidgets", "nbformat", "papermill", "pooch")
-    tests = ["tests/training/test_training_loop.py"]
-    code = (
-        f"import sys, pytest; sys.modules.update(dict.fromkeys({absent}));"
-        f"sys.exit(pytest.main(['--collect-only', '-qq', '-p', 'no:cacheprovider', *{tests}]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=paths.root(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
 
 
 def test_committed_weights_stay_within_their_room() -> None:

@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Any
 
 import catalogue
-import heads
 import numbers_of
 import pytest
 import torch
@@ -219,17 +218,6 @@ def test_pages_and_heads_of_notebooks_are_what_the_records_say_today() -> None:
     assert stale == []
 
 
-def test_a_head_is_renewed_and_keeps_what_was_written_by_hand() -> None:
-    own = "# A title\n\n> a claim\n\n![what](../figures/lab_a.png)\n\nMore."
-    once = heads.head(own, "It holds.", {"lab_a": "A caption."})
-    assert once.splitlines()[2] == "**Verdict.** It holds."
-    assert "![what](../figures/lab_a.png)\n\n*A caption.*\n\nMore." in once
-    again = heads.head(once, "It fails.", {"lab_a": "Another."})
-    assert ("It holds" in again, "A caption" in again) == (False, False)
-    assert heads.without_generated(again) == own
-    assert heads.head(again, "", {"lab_a": "Another."}).startswith("# A title\n\n> a claim")
-
-
 @pytest.mark.slow
 @pytest.mark.xdist_group("pages")
 def test_every_ordering_and_claim_is_on_one_finding() -> None:
@@ -244,13 +232,3 @@ def test_every_ordering_and_claim_is_on_one_finding() -> None:
 def test_a_sentence_that_is_no_longer_true_stops_the_pages() -> None:
     with pytest.raises(numbers_of.Untrue):
         catalogue.rendered("{{ sure(gap('ptb_char_nlstm', 'ptb_char_lstm2').mean < 0) }}")
-
-
-def test_the_readme_is_read_on_one_screen() -> None:
-    assert len(README.encode()) <= 8000
-    assert README.count("\n") <= 120
-
-
-def test_notebooks_that_it_names_are_there() -> None:
-    for name in re.findall(r"`(\d\d_\w+\.ipynb)`", SHOWING):
-        assert (paths.notebooks() / name).is_file()

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import build
 import links
 import pytest
 
@@ -41,8 +40,3 @@ def test_dead_and_foreign_links_are_reported(site: Path, added: str) -> None:
     page.write_text(page.read_text() + added)
     (wrong,) = links.broken(site)
     assert added.split('"')[1] in wrong
-
-
-def test_the_gallery_needs_no_git(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    assert build._commits() == {}

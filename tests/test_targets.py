@@ -79,15 +79,9 @@ BASELINES = ("lstm1", "lstm1_large", "lstm2", "lstm3")
 
 def runs(*rows: tuple[str, str, str, list[float]], evaluation: str = "blocks", metric: str = "bpc") -> pd.DataFrame:
     """A table of runs from (experiment, scale, split, one value a seed)."""
-    columns = ["experiment", "scale", "seed", "split", "evaluation", "metric", "value", "best_epoch"]
-    return pd.DataFrame(
-        [
-            (experiment, scale, seed, split, evaluation, metric, value, 3)
-            for experiment, scale, split, values in rows
-            for seed, value in enumerate(values)
-        ],
-        columns=columns,
-    )
+    each = [(*row, seed, value) for *row, values in rows for seed, value in enumerate(values)]
+    table = pd.DataFrame(each, columns=["experiment", "scale", "split", "seed", "value"])
+    return table.assign(evaluation=evaluation, metric=metric, best_epoch=3)
 
 
 def measured(*rows: tuple[str, str, float, float, float, int]) -> pd.DataFrame:
@@ -95,11 +89,11 @@ def measured(*rows: tuple[str, str, float, float, float, int]) -> pd.DataFrame:
     return frame.assign(df=frame["n"] - 1.0)
 
 
-def only(frame: pd.DataFrame, **wanted: object) -> pd.Series:
+def only(frame: pd.DataFrame, **values: object) -> pd.Series:
     """The one row with these values."""
-    for column, value in wanted.items():
+    for column, value in values.items():
         frame = frame[frame[column] == value]
-    assert len(frame) == 1, f"{len(frame)} rows have {wanted}"
+    assert len(frame) == 1, f"{len(frame)} rows have {values}"
     return frame.iloc[0]
 
 
@@ -118,9 +112,7 @@ def test_every_printed_number_is_a_target_with_the_documents_digits(name, expect
 
 def test_the_numbers_cited_from_others_are_there_and_never_run():
     places = targets.load("hm_rnn").places
-    found = {
-        name: [number.as_printed for number in place.numbers if not number.experiment] for name, place in places.items()
-    }
+    found = {name: [one.as_printed for one in place.numbers if not one.experiment] for name, place in places.items()}
     assert {name: values for name, values in found.items() if values} == CITED
     counts = [claim.printed for claim in targets.load("hm_rnn").claims if claim.name.startswith("updates_layer")]
     assert counts == [270, 56, 9]  # of figure 4
@@ -244,21 +236,6 @@ def test_orderings_that_the_documents_state(document, better, worse):
     assert (better, worse) in {(o.better, o.worse) for place in places for o in place.orderings}
 
 
-def test_claims_that_only_a_probe_can_judge():
-    names = {document: {claim.name for claim in targets.load(document).claims} for document in targets.DOCUMENTS}
-    assert names["nested_lstm"] >= {
-        "inner_slower_than_outer",
-        "inner_slower_than_stack_upper",
-        "stack_upper_slower_than_lower",
-    }
-    assert names["hm_rnn"] >= {"boundaries_on_words", "segments_end_at_pen_ups", "layer3_slower_than_layer2"}
-    assert names["madsen"] >= {
-        "gru_connects_further_than_lstm",
-        "lstm_connects_further_than_nlstm",
-        "nlstm_converges_first",
-    }
-
-
 # Verdicts
 
 
@@ -324,8 +301,6 @@ def test_the_rescued_rows_are_shown_with_the_tables_digits_but_never_counted():
     frame = targets.verdicts(table)
     row = only(frame[frame["seeds"] > 0], kind="number", split="valid")
     assert (row["setting"], row["verdict"], row["anchor"]) == ("log-frequencies", "", False)
-    block = targets.readme_block(frame)
-    assert "|  | NLSTM 2 × 600, BPC, log-frequencies |  | 1.4400 ± 0.0248 / 1.4400 ± 0.0248 | 3 | paper |  |" in block
     row = only(shown(frame), **{"": "NLSTM 2 × 600, log-frequencies", "split": "validation", "scale": "paper"})
     assert list(row[["printed", "ours", "95 % interval", "verdict"]]) == ["", "1.4400", "1.4152 to 1.4648", ""]
     own = frame[frame["setting"] == "log-frequencies"]
@@ -506,16 +481,6 @@ def test_compare_shows_one_table_and_saves_it_for_a_paper(tmp_path, monkeypatch)
     assert r"\begin{tabular}" in tex.read_text()
 
 
-def test_rows_that_a_document_cites_are_called_so_in_every_form(tmp_path, monkeypatch):
-    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
-    comparison = targets.compare("hm_rnn.table1_ptb", runs())
-    csv, tex = comparison.save()
-    assert pd.read_csv(csv)["verdict"].eq("cited").sum() == len(CITED["table1_ptb"])
-    lines = [line for line in tex.read_text().splitlines() if line.startswith("CW-RNN (Koutník")]
-    assert len(lines) == 1
-    assert lines[0].endswith(r"cited \\")
-
-
 def test_a_comparison_in_a_notebook_escapes_what_it_shows():
     comparison = targets.compare("nested_lstm.table1", runs(("ptb_char_nlstm", "paper", "valid", [1.44])))
     hostile = targets.Comparison("a.b", "<script>", "<b>", comparison.frame.assign(subject="<i>x</i>"))
@@ -529,8 +494,6 @@ def test_an_unknown_target_is_refused_with_those_that_there_are(target):
     with pytest.raises(UsageError, match=target.split(".")[0]):
         targets.compare(target, runs())
 
-
-# Strict reading
 
 MINIMAL = """
 title = "T"
@@ -610,32 +573,6 @@ def frame() -> pd.DataFrame:
     return targets.verdicts(table, claims)
 
 
-@pytest.mark.slow
-def test_the_block_shows_both_splits_with_scale_and_seeds(frame):
-    lines = targets.readme_block(frame).splitlines()
-    assert {line.count("|") for line in lines if line.startswith("|")} == {8}
-    row = "|  | NLSTM 2 × 600, BPC | 1.437 / 1.399 | 1.4400 ± 0.0248 / 1.3400 ± 0.0248 | 3 | paper | "
-    assert f"{row}cannot be judged / differs |" in lines
-    assert any(
-        line.startswith("| Table 4 | text8: BPC | 10 numbers |") and line.endswith("not run |") for line in lines
-    )
-    assert "†" not in "".join(lines), "a remark about a row that nobody ran needs no room"
-    below = next(line for line in lines if line.startswith("Table 1, BPC, validation: "))
-    assert below.endswith("how often another row's number would also match: 12 of 20 printed, 3 of 8 of ours.")
-    claim = next(line for line in lines if "relatively consistent across many time-steps" in line)
-    assert claim.endswith("| -3 ± 1 | 5 | small | fails |")
-
-
-@pytest.mark.slow
-def test_a_printed_number_with_a_remark_has_a_dagger_and_the_remark_below():
-    table = runs((f"mnist_lstm3{FIXED}", "paper", "valid", [0.1]), metric="nll_nats")
-    lines = targets.readme_block(targets.verdicts(table)).splitlines()
-    *rows, below = (line for line in lines if "†" in line)
-    assert [row.split("|")[2].strip() for row in rows] == ["LSTM 3 × 75, NLL (nats)†", "LSTM 3 × 75, accuracy (%)†"]
-    assert below.startswith("† the printed 75 units would be 128,860 parameters")
-    assert below.endswith("(Table 3, LSTM 3 × 75).")
-
-
 def test_the_report_counts_every_number_and_claim_once(frame):
     lines = [line.split("|")[2:-1] for line in targets.report(frame).splitlines() if line.startswith("| ")][1:]
     counts = [sum(map(int, re.findall(r"(?<!\()\b\d+", cell))) for line in lines for cell in line]
@@ -664,13 +601,42 @@ def test_the_report_names_a_command_for_what_was_not_run_and_its_pattern_matches
     assert all(lab.experiments.names(pattern) for pattern in patterns)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("seeds", "named"), [(1, True), (2, True), (3, False)])
-def test_the_report_names_a_command_for_what_has_too_few_seeds(seeds, named):
-    values = dict.fromkeys(BASELINES, [0.09] * 3) | {"nlstm": [0.08, 0.09, 0.10]}  # cannot be told with three either
-    rows = [
-        runs(*((f"mnist_{row}{FIXED}", "paper", split, each[:seeds]) for row, each in values.items()), metric=metric)
-        for metric in ("nll_nats", "top1_accuracy_pct")
-        for split in ("valid", "test")
-    ]
-    assert ("`mnist_*`" in targets.report(targets.verdicts(pd.concat(rows)))) == named
+def comparison(values):
+    """Table 1 with this many seeds of the Nested LSTM."""
+    return targets.compare("nested_lstm.table1", runs(("ptb_char_nlstm", "paper", "valid", values)))
+
+
+def columns(tex):
+    """The alignment of a LaTeX table, and its rows of cells; its braces and environments must be balanced."""
+    code = [line for line in tex.splitlines() if not line.startswith("%")]
+    plain = re.sub(r"\\[\\{}&%$#_]", "", "\n".join(code))
+    assert plain.count("{") == plain.count("}")
+    assert plain.count("$") % 2 == 0
+    assert re.findall(r"\\(begin|end)\{(\w+)\}", tex) == [("begin", "tabular"), ("end", "tabular")]
+    assert all(rule in code for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
+    lines = [line.removesuffix(r" \\") for line in code if line.endswith(r"\\")]
+    return re.search(r"\\begin\{tabular\}\{([lr]+)\}", tex)[1], [re.split(r"(?<!\\) & ", f" {line} ") for line in lines]
+
+
+def test_a_latex_table_has_minus_signs_and_names_what_made_it():
+    frame = comparison([-1.43, -1.44, -1.45]).frame
+    rows = frame[frame["experiment"] == "ptb_char_nlstm"].assign(subject="a & b_c 50 %")
+    tex = targets.booktabs(rows)
+    sides, (head, first, *_) = columns(tex)
+    assert len(first) == len(sides)
+    assert first[0].strip() == r"a \& b\_c 50 \%"
+    place = [name.strip() for name in head].index(r"ours [95 \% interval]")
+    assert (sides[place], first[place].strip()) == ("r", r"$-$1.4400 [$-$1.4648, $-$1.4152]")
+    assert re.match(r"% .*booktabs.*nlstm_lab \d+\.\d+\.\d+\S* at commit \w+\.", tex)
+
+
+def test_a_table_that_says_the_same_keeps_the_commit_that_made_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
+    one = comparison([1.43, 1.44, 1.45])
+    _, tex = one.save()
+    before = tex.read_bytes()
+    monkeypatch.setattr("nlstm_lab.targets.rendering.commit", lambda: "later")
+    one.save()
+    assert tex.read_bytes() == before
+    targets.Comparison(one.target, "", "", one.frame[1:]).save()
+    assert "later" in tex.read_text()

@@ -69,13 +69,6 @@ def test_comparisons_are_entered_as_each_alone(folder):
     assert (folder / "claims.csv").read_bytes() == several
 
 
-def test_a_table_that_cannot_be_written_is_one_sentence(tmp_path, monkeypatch):
-    (tmp_path / "probes").write_text("a file where the folder should be")
-    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path / "probes"))
-    with pytest.raises(LabError, match="probes"):
-        record_claims("nested_lstm", "small", {NAME: SLOWER})
-
-
 def test_an_entry_is_replaced_and_others_stay():
     assert measured_claims().empty
     assert list(measured_claims().columns) == CLAIMS
