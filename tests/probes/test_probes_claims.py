@@ -8,7 +8,7 @@ import pytest
 from forking import server, started
 
 from nlstm_lab import targets
-from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.errors import UsageError
 from nlstm_lab.probes import measured_claims, record_claims
 from nlstm_lab.settings import SCALES
 from nlstm_lab.statistics import Compared, Interval, compare
