@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from nlstm_lab import paths
 from nlstm_lab.cells import HMLSTM, LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled
-from nlstm_lab.cells.fast.compiling import compiled, lacking
-from nlstm_lab.cells.precision import exact_kernels, exact_products, has_bf16, onednn_is_faster
+from nlstm_lab.cells.fast.computing import compiled, exact_kernels, exact_products, has_bf16, lacking, onednn_is_faster
 from nlstm_lab.training.state import machine
 from nlstm_lab.training.updating import WARM, aside, captured
 

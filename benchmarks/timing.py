@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab import paths
-from nlstm_lab.cells.precision import exact_products
+from nlstm_lab.cells.fast.computing import exact_products
 from nlstm_lab.training.state import machine
 
 PEAK_SIZE = {"cpu": 1024, "cuda": 8192}  # rows and columns: of a GPU's time for fewer, launching takes the most

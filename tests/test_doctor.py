@@ -34,5 +34,5 @@ def test_a_folder_that_cannot_be_written_fails(elsewhere: Path) -> None:
 
 
 def test_a_compiler_that_lacks_something_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nlstm_lab.cells.fast.compiling.lacking", lambda device_type: "no g++")
+    monkeypatch.setattr("nlstm_lab.cells.fast.computing.lacking", lambda device_type: "no g++")
     assert "no g++: long trainings run uncompiled" in data.accelerator()

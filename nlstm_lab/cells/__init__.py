@@ -21,18 +21,16 @@ What these arguments mean wherever they are taken:
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells.base import Cache, Cell, Hook, hooked
-from nlstm_lab.cells.clockwork import ClockworkRNN, ClockworkRNNCell
+from nlstm_lab.cells.baselines import ClockworkRNN, ClockworkRNNCell, LayerNormLSTM, LayerNormLSTMCell
 from nlstm_lab.cells.fast import hmlstm as _hmlstm
 from nlstm_lab.cells.fast import nested as _nested
-from nlstm_lab.cells.gru import GRU, GRUCell
+from nlstm_lab.cells.fast.computing import precision
 from nlstm_lab.cells.hierarchical import HierarchicalRNN, HierarchicalRNNCell
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
-from nlstm_lab.cells.layernorm import LayerNormLSTM, LayerNormLSTMCell
 from nlstm_lab.cells.lstm import LSTM, LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTM, NestedLSTMCell
-from nlstm_lab.cells.precision import precision
 from nlstm_lab.cells.recurrent import Recurrent
-from nlstm_lab.cells.rnn import RNN, RNNCell
+from nlstm_lab.cells.rnn import GRU, RNN, GRUCell, RNNCell
 
 # what is unrolled by a faster way than the loop over its readable step: cells of exactly these classes, layer by layer,
 # and networks whose layers step together

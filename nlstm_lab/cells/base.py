@@ -23,14 +23,18 @@ Hook = Callable[[str, Tensor], Tensor | None]
 
 
 def hooked(hook: Hook | None, name: str, value: Tensor) -> Tensor:
-    """Show a `value` by its `name` to a hook, and return what the step goes on with.
-
-    A cell that uses what this returns, and not its own value, can be edited (`lab.probes.run`).
-    """
+    """Show a `value` by its `name` to a hook, and return what the step goes on with: so it can be edited."""
     if hook is None:
         return value
     new = hook(name, value)
     return value if new is None else new
+
+
+def gates(summed: Tensor, hook: Hook | None = None, tanh: bool = True) -> tuple[Tensor, ...]:
+    """The gates i, f, g, o of pre-activations [..., 4 * hidden_size]; the candidate g of tanh, or as it is."""
+    i, f, g, o = summed.chunk(4, dim=-1)
+    i, f = hooked(hook, "i", torch.sigmoid(i)), hooked(hook, "f", torch.sigmoid(f))
+    return i, f, hooked(hook, "g", torch.tanh(g) if tanh else g), hooked(hook, "o", torch.sigmoid(o))
 
 
 class Cache:
@@ -57,11 +61,7 @@ class Cache:
 
 
 def memory_names(num_layers: int, depth: int) -> list[str]:
-    """Name the memories of a network, layer by layer, outermost first.
-
-    Args:
-        num_layers: Number of layers.
-        depth: Memories of a layer.
+    """Name the memories of a network, `depth` in each layer, layer by layer, outermost first.
 
     >>> memory_names(1, 1), memory_names(2, 1), memory_names(1, 3)
     (['cell'], ['layer 1', 'layer 2'], ['outer', 'middle', 'inner'])
@@ -149,9 +149,11 @@ class Cell(Module, ABC):
         self.hidden_size = positive("hidden_size", hidden_size)
         self.register_parameter("initial", None)
 
-    @abstractmethod
     def reset_parameters(self) -> None:
-        """Draw the parameters anew from torch's global generator."""
+        """Draw the parameters anew from torch's global generator; norms and cells inside start by themselves."""
+        for part in self.children():
+            if (reset := getattr(part, "reset_parameters", None)) is not None:
+                reset()
 
     @abstractmethod
     def project(self, x: Tensor) -> Tensor:
@@ -195,32 +197,23 @@ class Cell(Module, ABC):
         return tuple(state) if isinstance(state, tuple | list) else (state,)
 
     def completed(self, state: Any, dim: int) -> Any:
-        """Add to what users hand in what they may leave out of it.
-
-        Args:
-            state: What they hand in.
-            dim: The dimension of several memories in the state's second part.
-        """
+        """Add to the `state` of users what they may leave out; several memories lie along `dim` of its second part."""
         return state
 
-    def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """Take one step, from `hx`, the last state, to the new one."""
-        return self.forward_beside(input, hx)
-
-    def forward_beside(self, input: Tensor, hx: Any, **beside: Any) -> Any:
-        """Take one step that needs further tensors (`beside`), laid out as the input is."""
+    def forward(self, input: Tensor, hx: Any = None, **beside: Tensor | None) -> Any:
+        """Take one step, from `hx`, the last state, to the new one; `beside`: what else it needs, laid out as input."""
         x = checked_input(input, self.input_size, self.like, "B", "")
         single = x.dim() == int(x.is_floating_point())
-        if single:
-            x, beside = x.unsqueeze(0), {name: tensor.unsqueeze(0) for name, tensor in beside.items()}
+        around: Any
+        around, inside = (None, 0) if single else (..., ...)
+        x = x[around]
         first = self.initial_state(x.shape[0])
         if hx is not None:
-            like = self.pack(tuple(tensor[0] for tensor in first) if single else first)
+            like = self.pack(tuple(tensor[inside] for tensor in first))
             given = checked_state(self.completed(hx, 0), like, self.part_names or self.state_names)
-            first = self.unpack(given)
-            first = tuple(tensor.unsqueeze(0) for tensor in first) if single else first
-        last = self.recur(self.project(x), first, **beside)
-        return self.pack(tuple(tensor[0] for tensor in last) if single else last)
+            first = tuple(tensor[around] for tensor in self.unpack(given))
+        further: Any = {name: tensor[around] for name, tensor in beside.items() if tensor is not None}
+        return self.pack(tuple(tensor[inside] for tensor in self.recur(self.project(x), first, **further)))
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *rest: Any) -> None:
         """Raise ValueError before weights are loaded that would silently turn every output into NaN."""
@@ -240,14 +233,9 @@ class GatedCell(Cell):
     hidden_size] or None. A subclass names its `gates` in the order of the rows.
 
     Args:
-        bias: Whether the gates have a bias.
         gates: Those of the class, unless a cell has others.
         gate_bias: Added to a gate's initial bias, by the gate's name.
         further_rows: Rows of the matrices after those of the gates.
-        takes_input: Whether x_t is the network's input, initialized otherwise (`cells.initialization`).
-        initialization: Of the parameters: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
-        device: Where the parameters lie.
-        dtype: Their type.
     """
 
     gates: tuple[str, ...]
@@ -283,15 +271,18 @@ class GatedCell(Cell):
         return [self.input_size + self.hidden_size + rows] * math.ceil(rows / self.hidden_size)
 
     def reset_parameters(self) -> None:
-        size, fans = self.hidden_size, self.fans()
-        init.fill(self.weight_ih, self.initialization, takes_input=self.takes_input, hidden_size=size, fans=fans)
-        init.fill(self.weight_hh, self.initialization, takes_input=False, hidden_size=size, fans=fans)
+        size = self.hidden_size
+        for name in ("weight_ih", "weight_hh", "bias", "bias_hh", "weight_th", "weight_z"):
+            if isinstance(parameter := getattr(self, name, None), Tensor):
+                fans = self.fans() if name in ("weight_ih", "weight_hh") else None
+                takes_input = self.takes_input and name == "weight_ih"
+                init.fill(parameter, self.initialization, takes_input=takes_input, hidden_size=size, fans=fans)
         if self.bias is not None:
-            init.fill_bias(self.bias, self.initialization, hidden_size=size)
             with torch.no_grad():
                 for gate, value in self.gate_bias.items():
                     row = self.gates.index(gate) * size
                     self.bias[row : row + size] += value
+        super().reset_parameters()
 
     def project(self, x: Tensor) -> Tensor:
         return product(x, self.weight_ih, self.bias)

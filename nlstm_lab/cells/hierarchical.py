@@ -3,9 +3,8 @@
 The hierarchical RNN has given boundaries, and is the oracle of learned ones (figure 1 a).
 """
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from nlstm_lab.cells import fast
-from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, GatedCell, Hook, State, hooked, product
+from nlstm_lab.cells.base import Cell, GatedCell, Hook, State, gates, hooked, product
 from nlstm_lab.cells.recurrent import Recurrent
 
 
@@ -28,26 +26,10 @@ class MultiscaleCell(GatedCell):
     state_names = ("h", "c", "z")
     gates = ("i", "f", "g", "o")
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool,
-        *,
-        forget_bias: float,
-        top: bool,
-        top_down: bool,
-        **options: Any,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
+    def __init__(self, *sizes: Any, top: bool, forget_bias: float, top_down: bool = True, **options: Any) -> None:
+        super().__init__(*sizes, gate_bias={"f": forget_bias}, **options)
         self.top = top
-        reads_above = top_down and not top
-        self.weight_th = nn.Parameter(torch.empty_like(self.weight_hh)) if reads_above else None
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        if self.weight_th is not None:
-            init.fill(self.weight_th, self.initialization, takes_input=False, hidden_size=self.hidden_size)
+        self.weight_th = nn.Parameter(torch.empty_like(self.weight_hh)) if top_down and not top else None
 
     def initial_state(self, batch_size: int) -> State:
         zeros = self.like.new_zeros(batch_size, self.hidden_size)
@@ -57,27 +39,14 @@ class MultiscaleCell(GatedCell):
         return product(x, self.weight_ih)  # without the bias, which z of the layer below does not gate
 
     def forward(
-        self,
-        input: Tensor,
-        hx: Any = None,
-        z_below: Tensor | None = None,
-        h_above: Tensor | None = None,
-        **beside: Tensor | None,
+        self, input: Tensor, hx: Any = None, z_below: Tensor | None = None, h_above: Tensor | None = None, **beside: Any
     ) -> Any:
-        """One step: the new state, given `hx`, the last one, and what `recur` takes besides."""
-        beside |= {"z_below": z_below, "h_above": h_above}
-        return self.forward_beside(input, hx, **{k: tensor for k, tensor in beside.items() if tensor is not None})
+        """One step: the new state, given `hx`, the last one, z_t of the layer below (1 if None), h_{t-1} of that above.
 
-    @abstractmethod
-    def recur(
-        self,
-        projected: Tensor,
-        state: State,
-        hook: Hook | None = None,
-        z_below: Tensor | None = None,
-        h_above: Tensor | None = None,
-    ) -> State:
-        """The step, given z_t of the layer below (1 if None) and h_{t-1} of the one above."""
+        Args:
+            beside: What else the step takes, as a `boundary`.
+        """
+        return super().forward(input, hx, z_below=z_below, h_above=h_above, **beside)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}{', top' if self.top else ''}"
@@ -96,10 +65,9 @@ class Multiscale(Recurrent):
         hooks: Sequence[Hook] | None = None,
         boundaries: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
-        plain = hooks is None and boundaries is None and not torch.compiler.is_compiling()
-        if plain and (done := fast.read(self, x, states)) is not None:
+        if hooks is None and boundaries is None and (done := fast.read(self, x, states)) is not None:
             return done[0], done[1]
-        cells = cast(list[MultiscaleCell], self.cells)
+        cells: list[Any] = self.cells
         projected = cells[0].project(x).unbind()
         always = states[0][2].new_ones(x.shape[1])  # z of layer 0: "the input should not be omitted"
         output = []
@@ -110,14 +78,13 @@ class Multiscale(Recurrent):
                 hook = None if hooks is None else hooks[k]
                 h_above = None if cell.top else above[k]
                 given = () if cell.top or boundaries is None else (boundaries[t, :, k],)
-                share, z_below = below if k == 0 else (cell.project(self._dropped(below[0])), below[1])
+                share, z_below = below
+                if k:
+                    share = cell.project(F.dropout(share, self.dropout, self.training) if self.dropout else share)
                 states[k] = cell.recur(share, states[k], hook, z_below, h_above, *given)
                 below = states[k][0], given[0] if given else states[k][2]
             output.append(torch.cat([h for h, _c, _z in states], -1) if self.all_layers else states[-1][0])
         return torch.stack(output), states
-
-    def _dropped(self, h: Tensor) -> Tensor:
-        return F.dropout(h, self.dropout, self.training) if self.dropout else h
 
 
 class HierarchicalRNNCell(MultiscaleCell):
@@ -142,7 +109,7 @@ class HierarchicalRNNCell(MultiscaleCell):
         forget_bias: float = 1.0,
         **options: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, forget_bias=forget_bias, top=top, top_down=True, **options)
+        super().__init__(input_size, hidden_size, bias, forget_bias=forget_bias, top=top, **options)
         self.reset_parameters()
 
     def recur(
@@ -159,11 +126,8 @@ class HierarchicalRNNCell(MultiscaleCell):
         recurrent = h @ self.weight_hh.t()
         if self.weight_th is not None and h_above is not None:
             recurrent = torch.where(anew, h_above @ self.weight_th.t(), recurrent)
-        summed = projected + recurrent
-        summed = hooked(hook, "preactivation", summed if self.bias is None else summed + self.bias)
-        i, f, g, o = summed.chunk(4, dim=-1)
-        i, f = hooked(hook, "i", torch.sigmoid(i)), hooked(hook, "f", torch.sigmoid(f))
-        g, o = hooked(hook, "g", torch.tanh(g)), hooked(hook, "o", torch.sigmoid(o))
+        summed = projected + recurrent if self.bias is None else projected + recurrent + self.bias
+        i, f, g, o = gates(hooked(hook, "preactivation", summed), hook)
         active = torch.ones_like(z) > 0 if z_below is None else z_below > 0
         acts = active.unsqueeze(-1)
         c = hooked(hook, "c", torch.where(acts, torch.where(anew, i * g, f * c + i * g), c))

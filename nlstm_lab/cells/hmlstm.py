@@ -2,14 +2,15 @@
 
 from enum import IntEnum
 from functools import partial
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cache, Device, Hook, State, hooked
+from nlstm_lab.cells.base import Cache, Device, Hook, State, gates, hooked
 from nlstm_lab.cells.checks import choice, finite, switch
 from nlstm_lab.cells.hierarchical import Multiscale, MultiscaleCell
 
@@ -25,6 +26,77 @@ class Operation(IntEnum):
     COPY = 0
     UPDATE = 1
     FLUSH = 2
+
+
+class Kind(NamedTuple):
+    """A layer's place, and the choices of `HMLSTM` for its step."""
+
+    top: bool
+    boundary: Boundary
+    clamped: bool  # the straight-through gradient
+    hard: bool  # the selection
+    detect_on_copy: bool
+    reset: bool
+    threshold: float
+    limit: float | None  # of the gradient
+
+
+def act(
+    kind: Kind,
+    summed: Tensor,
+    h: Tensor,
+    c: Tensor,
+    flush: Tensor,
+    below: Tensor,
+    copy: Tensor,
+    hook: Hook | None = None,
+    *,
+    slope: Any = None,
+    bias: Tensor | None = None,
+    gamma: Tensor | None = None,
+    gamma_c: Tensor | None = None,
+    bias_c: Tensor | None = None,
+    weight_z: Tensor | None = None,
+    chance: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A layer's step, given the sum of its products [i | f | g | o] and, where it is a row of them, the detector's.
+
+    Takes h, c and z of the step before (`flush`), z of the layer below, whether neither is, slope and parameters
+    (`HMLSTMCell.pointwise`), and draws of sampled boundaries; gives h, c, z and z~. Boundaries and draws are [B, 1].
+    """
+    size = h.shape[-1]
+    summed = biased(summed, bias, gamma)  # equation 4, and `gates`
+    if kind.limit is not None and summed.requires_grad:
+        summed.register_hook(partial(torch.clamp, min=-kind.limit, max=kind.limit))
+    summed = hooked(hook, "preactivation", summed)
+    i, f, g, o = gates(summed[..., : 4 * size], hook)
+    updated = f * c + i * g
+    flushed = i * g if kind.reset else updated
+    if kind.hard:
+        c = torch.where(flush > 0, flushed, torch.where(below > 0, updated, c))
+    else:
+        c = (1 - flush) * below * updated + copy * c + flush * flushed  # equation 2 (UPDATE, COPY, FLUSH)
+    c = hooked(hook, "c", c)
+    emitted = o * torch.tanh(c if gamma_c is None else F.layer_norm(c, (size,), gamma_c, bias_c))
+    h = torch.where(copy > 0, h, emitted) if kind.hard else copy * h + (1 - copy) * emitted  # equation 3
+    h = hooked(hook, "h", h)
+    if kind.top:
+        return h, c, torch.zeros_like(flush), torch.zeros_like(flush)
+    score = summed[..., -1:] if weight_z is None else (h * weight_z).sum(-1, keepdim=True)  # or footnote 2
+    z = z_tilde = torch.clamp((slope * score + 1) / 2, 0, 1)  # equation 8, the hard sigmoid
+    if kind.boundary != "soft":
+        fires = z_tilde.detach() > (kind.threshold if chance is None else chance)  # equation 9
+        carrier = z_tilde if kind.clamped else score
+        z = fires.to(h.dtype) + (carrier - carrier.detach())  # exactly 0 or 1; the carrier's gradient
+    return h, c, z if kind.detect_on_copy else z * (1 - copy), z_tilde
+
+
+def biased(summed: Tensor, bias: Tensor | None, gamma: Tensor | None) -> Tensor:
+    """Pre-activations normalized, as many as `gamma` says, and with the bias."""
+    if gamma is not None:
+        normed = F.layer_norm(summed[..., : len(gamma)], (len(gamma),), gamma)
+        summed = torch.cat([normed, summed[..., len(gamma) :]], dim=-1)
+    return summed if bias is None else summed + bias
 
 
 class HMLSTMCell(MultiscaleCell):
@@ -79,8 +151,8 @@ class HMLSTMCell(MultiscaleCell):
         if not finite("detector_scale", detector_scale) > 0:
             raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")
         slice_rows = int(detect_from == "preactivation" and not top)
-        options |= {"forget_bias": forget_bias, "top": top, "top_down": top_down, "further_rows": slice_rows}
-        super().__init__(input_size, hidden_size, bias, **options)
+        options |= {"forget_bias": forget_bias, "top": top, "top_down": top_down}
+        super().__init__(input_size, hidden_size, bias, further_rows=slice_rows, **options)
         self.boundary, self.straight_through, self.selection = boundary, straight_through, selection
         self.detect_from, self.detect_on_copy, self.threshold = detect_from, detect_on_copy, threshold
         self.gradient_limit, self.reset, self.detector_scale = gradient_limit, switch("reset", reset), detector_scale
@@ -94,24 +166,15 @@ class HMLSTMCell(MultiscaleCell):
         self.slope: Tensor
         self.reset_parameters()
 
+    @torch.no_grad()
     def reset_parameters(self) -> None:
         super().reset_parameters()
         if self.weight_z is not None:
-            init.fill(self.weight_z, self.initialization, takes_input=False, hidden_size=self.hidden_size)
-        with torch.no_grad():
-            for weight in self._detector():
-                weight.mul_(self.detector_scale)
-        for norm in (self.norm, self.norm_c):
-            if norm is not None:
-                norm.reset_parameters()
-
-    def _detector(self) -> list[Tensor]:
-        """The detector's rows of the matrices."""
-        if self.top:
-            return []
-        if self.weight_z is not None:
-            return [self.weight_z]
-        return [weight[-1] for weight in (self.weight_ih, self.weight_hh, self.weight_th) if weight is not None]
+            self.weight_z.mul_(self.detector_scale)
+        elif not self.top:  # the detector's rows
+            for weight in (self.weight_ih, self.weight_hh, self.weight_th):
+                if weight is not None:
+                    weight[-1].mul_(self.detector_scale)
 
     def recur(
         self,
@@ -128,54 +191,28 @@ class HMLSTMCell(MultiscaleCell):
         summed = h @ self.weight_hh.t() + below * projected  # equations 5, 7
         if self.weight_th is not None and h_above is not None:
             summed = summed + flush * (h_above @ self.weight_th.t())  # equation 6
-        summed = self.biased(summed)  # equation 4, and the next two lines
-        if self.gradient_limit is not None and summed.requires_grad:
-            summed.register_hook(partial(torch.clamp, min=-self.gradient_limit, max=self.gradient_limit))
-        summed = hooked(hook, "preactivation", summed)
-        i, f, g, o = summed[..., : 4 * self.hidden_size].chunk(4, dim=-1)
-        i, f = hooked(hook, "i", torch.sigmoid(i)), hooked(hook, "f", torch.sigmoid(f))
-        g, o = hooked(hook, "g", torch.tanh(g)), hooked(hook, "o", torch.sigmoid(o))
-        updated = f * c + i * g
-        flushed = i * g if self.reset else updated
-        if self.selection == "arithmetic":  # equations 2 (UPDATE, COPY, FLUSH) and 3
-            c = hooked(hook, "c", (1 - flush) * below * updated + copy * c + flush * flushed)
-            h = hooked(hook, "h", copy * h + (1 - copy) * self._emitted(o, c))
-        else:
-            c = hooked(hook, "c", torch.where(flush > 0, flushed, torch.where(below > 0, updated, c)))
-            h = hooked(hook, "h", torch.where(copy > 0, h, self._emitted(o, c)))
-        z_tilde, z = self._detect(summed, h, copy)
+        chance = torch.rand_like(flush) if self.boundary == "sample" and not self.top else None
+        further = {**self.pointwise(), "slope": self.slope, "chance": chance}
+        h, c, *found = act(self.kind(), summed, h, c, flush, below, copy, hook, **further)
+        z, z_tilde = (boundary[..., 0] for boundary in found)
         z = hooked(hook, "z", z)
         if hook is not None:
             hook("z_tilde", z_tilde)
             hook("operation", torch.where(z_last > self.threshold, Operation.FLUSH, (z_below > self.threshold).long()))
         return h, c, z
 
-    def _emitted(self, o: Tensor, c: Tensor) -> Tensor:
-        return o * torch.tanh(c if self.norm_c is None else self.norm_c(c))
+    def kind(self) -> Kind:
+        """What `act` is told of the layer."""
+        clamped, hard = self.straight_through == "clamped", self.selection == "hard"
+        choices = self.detect_on_copy, self.reset, self.threshold, self.gradient_limit
+        return Kind(self.top, self.boundary, clamped, hard, *choices)
 
-    def biased(self, summed: Tensor) -> Tensor:
-        """Normalize the pre-activations, and add the bias."""
-        if self.norm is not None:
-            normed = self.norm.normalized_shape[0]
-            summed = torch.cat([self.norm(summed[..., :normed]), summed[..., normed:]], dim=-1)
-        return summed if self.bias is None else summed + self.bias
-
-    def _detect(self, summed: Tensor, h: Tensor, copy: Tensor) -> tuple[Tensor, Tensor]:
-        """z~ and z [B]."""
-        if self.top:
-            return torch.zeros_like(copy[..., 0]), torch.zeros_like(copy[..., 0])
-        s = summed[..., -1] if self.weight_z is None else (h @ self.weight_z.t())[..., 0]  # or footnote 2
-        z_tilde = torch.clamp((self.slope * s + 1) / 2, 0, 1)  # hard sigm
-        if self.boundary == "soft":
-            z = z_tilde
-        else:
-            if self.boundary == "step":
-                fires = z_tilde.detach() > self.threshold  # equation 9
-            else:
-                fires = torch.bernoulli(z_tilde.detach()) > 0
-            carrier = z_tilde if self.straight_through == "clamped" else s
-            z = fires.to(s.dtype) + (carrier - carrier.detach())  # exactly 0 or 1; the carrier's gradient
-        return z_tilde, z if self.detect_on_copy else z * (1 - copy[..., 0])
+    def pointwise(self) -> dict[str, Tensor]:
+        """The parameters that `act` takes, by its names."""
+        own = {"bias": self.bias, "weight_z": self.weight_z, "gamma": None if self.norm is None else self.norm.weight}
+        if self.norm_c is not None:
+            own |= {"gamma_c": self.norm_c.weight, "bias_c": self.norm_c.bias}
+        return {name: value for name, value in own.items() if value is not None}
 
     def extra_repr(self) -> str:
         modes = "" if self.top else f", boundary={self.boundary!r}, selection={self.selection!r}"

@@ -1,4 +1,4 @@
-"""How the matrices of a cell are initialized. Each is filled gate block by gate block, in the order of its rows.
+"""How the parameters of a cell are initialized, gate block by gate block, in the order of its rows.
 
 `nested_lstm`: Nested LSTMs, section 4: the matrices that take the input vector Glorot uniform, every other one
 orthogonal. `glorot`: every matrix Glorot uniform. `madsen`: Glorot uniform as the article's cells start, whose
@@ -19,11 +19,7 @@ RECORDED = {"nested_lstm": "paper", "madsen": "tensorflow"}  # what records call
 
 
 def scheme(name: str) -> Initialization:
-    """Return the initialization of that name, today's or a record's.
-
-    Raises:
-        ValueError: There is none.
-    """
+    """The initialization of that name, today's or a record's; ValueError: there is none."""
     allowed = get_args(Initialization)
     today = {recorded: known for known, recorded in RECORDED.items()}.get(name, name)
     if today not in allowed:
@@ -33,41 +29,34 @@ def scheme(name: str) -> Initialization:
 
 @torch.no_grad()
 def fill(
-    matrix: Tensor,
+    parameter: Tensor,
     initialization: Initialization,
     *,
     takes_input: bool,
     hidden_size: int,
     fans: Sequence[int] | None = None,
 ) -> None:
-    """Fill `matrix` [gates * hidden_size, columns] in place, one gate block after the other.
+    """Fill a matrix [gates * hidden_size, columns] in place, gate block by gate block, or a bias, zero but torch's.
 
     Half precision is drawn in float32 and rounded.
 
     Args:
         fans: Of each block in turn, inputs plus outputs of its kernel.
     """
-    if matrix.dtype in (torch.float16, torch.bfloat16):
-        drawn = matrix.float()
+    if parameter.dtype in (torch.float16, torch.bfloat16):
+        drawn = parameter.float()
         fill(drawn, initialization, takes_input=takes_input, hidden_size=hidden_size, fans=fans)
-        matrix.copy_(drawn)
+        parameter.copy_(drawn)
         return
-    blocks = torch.split(matrix, hidden_size)
-    for block, fan in zip(blocks, fans or [sum(matrix.shape)] * len(blocks), strict=True):
+    blocks = torch.split(parameter, hidden_size)
+    for block, fan in zip(blocks, fans or [sum(parameter.shape)] * len(blocks), strict=True):
         if initialization == "torch":
             nn.init.uniform_(block, -1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
+        elif parameter.dim() == 1:
+            nn.init.zeros_(block)
         elif initialization == "madsen":
             nn.init.uniform_(block, -math.sqrt(6 / fan), math.sqrt(6 / fan))
         elif initialization == "glorot" or takes_input:
             nn.init.xavier_uniform_(block)
         else:
             nn.init.orthogonal_(block)
-
-
-@torch.no_grad()
-def fill_bias(bias: Tensor, initialization: Initialization, *, hidden_size: int) -> None:
-    """Zero, or uniform where the scheme is torch's; a cell adds its own gate biases on top."""
-    if initialization == "torch":
-        nn.init.uniform_(bias, -1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
-    else:
-        nn.init.zeros_(bias)

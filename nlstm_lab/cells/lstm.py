@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Hook, State, hooked
+from nlstm_lab.cells.base import Device, GatedCell, Hook, State, gates, hooked
 from nlstm_lab.cells.checks import choice
-from nlstm_lab.cells.exchange import Exchangeable
+from nlstm_lab.cells.rnn import Exchangeable
 
 CandidateStart = Literal["drawn", "identity"]
 Guard = Literal["coupled", "refined", "clipped", "normalized"]
@@ -50,9 +50,7 @@ class LSTMCell(GatedCell):
     def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
         h, c = state
         summed = hooked(hook, "preactivation", projected + h @ self.weight_hh.t())
-        i, f, g, o = summed.chunk(4, dim=-1)
-        i, f = hooked(hook, "i", torch.sigmoid(i)), hooked(hook, "f", torch.sigmoid(f))  # equations 1, 2
-        g, o = hooked(hook, "g", torch.tanh(g)), hooked(hook, "o", torch.sigmoid(o))  # 4, 5
+        i, f, g, o = gates(summed, hook)  # equations 1, 2, 4, 5
         c = hooked(hook, "c", f * c + i * g)  # equation 3
         h = hooked(hook, "h", o * torch.tanh(c))  # equation 6
         return h, c
@@ -87,27 +85,19 @@ class GuardedLSTMCell(GatedCell):
         **options: Any,
     ) -> None:
         choice("guard", guard, get_args(Guard))
-        gates = {"coupled": ("f", "g", "o"), "refined": ("r", "f", "g", "o")}.get(guard, ("i", "f", "g", "o"))
-        super().__init__(input_size, hidden_size, bias, gates=gates, gate_bias={"f": forget_bias}, **options)
-        self.guard = guard
-        self.norm: nn.LayerNorm | None = None
-        if guard == "normalized":
-            self.norm = nn.LayerNorm(hidden_size, device=self.like.device, dtype=self.like.dtype)
+        own = {"coupled": ("f", "g", "o"), "refined": ("r", "f", "g", "o")}.get(guard, ("i", "f", "g", "o"))
+        super().__init__(input_size, hidden_size, bias, gates=own, gate_bias={"f": forget_bias}, **options)
+        like: Any = {"device": self.like.device, "dtype": self.like.dtype}
+        self.guard, self.norm = guard, nn.LayerNorm(hidden_size, **like) if guard == "normalized" else None
         self.reset_parameters()
 
+    @torch.no_grad()
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        if self.norm is not None:
-            self.norm.reset_parameters()
         if self.guard == "refined" and self.bias is not None:
-            size = self.hidden_size
-            forget = torch.logit(
-                torch.empty_like(self.bias[:size], dtype=torch.promote_types(self.bias.dtype, torch.float32)).uniform_(
-                    1 / size, 1 - 1 / size
-                )
-            )
-            with torch.no_grad():
-                self.bias[: 2 * size] = torch.cat((-forget, forget))
+            size, wide = self.hidden_size, torch.promote_types(self.bias.dtype, torch.float32)
+            forget = torch.empty_like(self.bias[:size], dtype=wide).uniform_(1 / size, 1 - 1 / size).logit()
+            self.bias[: 2 * size] = torch.cat((-forget, forget))
 
     def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
         h, c = state

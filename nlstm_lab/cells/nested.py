@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Device, GatedCell, Hook, State, hooked
+from nlstm_lab.cells.base import Cell, Device, GatedCell, Hook, State, gates, hooked
 from nlstm_lab.cells.checks import choice, finite, positive
 from nlstm_lab.cells.lstm import Guard, GuardedLSTMCell, LSTMCell
 from nlstm_lab.cells.recurrent import Recurrent
@@ -19,9 +19,6 @@ Memory = Callable[[int, int], Cell]  # (input_size, hidden_size), equal here, to
 
 class Addition(Cell):
     """The memory function of a plain LSTM, c = h~ + x~ (equation 9): no parameters, no memory of its own."""
-
-    def reset_parameters(self) -> None:
-        """Nothing to start."""
 
     def project(self, x: Tensor) -> Tensor:
         return x
@@ -64,12 +61,8 @@ class NestedLSTMCell(GatedCell):
         inner_chrono: int | None = None,
         inner_cell: InnerCell = "lstm",
         memory: Memory | None = None,
-        takes_input: bool = True,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **options: Any,
     ) -> None:
-        options: Any = {"takes_input": takes_input, "initialization": initialization, "device": device, "dtype": dtype}
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
         positive("depth", depth)
         finite("inner_forget_bias", inner_forget_bias)
@@ -79,18 +72,19 @@ class NestedLSTMCell(GatedCell):
         self.candidate, self.inner_chrono = candidate, inner_chrono
         if inner_chrono is not None and positive("inner_chrono", inner_chrono) < 3:
             raise ValueError(f"inner_chrono must be at least 3 steps, not {inner_chrono}")
-        plain = inner_cell == "lstm" and inner_chrono is None and not inner_input_bias
-        if not plain and (memory is not None or depth != 2):
-            raise ValueError("inner_cell, inner_chrono and inner_input_bias are for depth 2 without another memory")
-        if inner_cell != "lstm" and (inner_chrono is not None or inner_input_bias):
-            raise ValueError(f"inner_chrono and inner_input_bias are for inner_cell='lstm', not {inner_cell!r}")
+        biased, guarded = inner_chrono is not None or bool(inner_input_bias), inner_cell != "lstm"
+        if (biased and guarded) or ((biased or guarded) and (memory is not None or depth != 2)):
+            raise ValueError(
+                "inner_cell, or inner_chrono and inner_input_bias, are for depth 2 without another memory or inner_cell"
+            )
         sizes = (hidden_size, hidden_size)
-        inner: Any = {"bias": bias, "forget_bias": inner_forget_bias, "takes_input": False}
-        inner |= {"initialization": initialization, "device": device, "dtype": dtype}
+        inner: Any = {**options, "bias": bias, "forget_bias": inner_forget_bias, "takes_input": False}
         if memory is not None:
-            self.memory = checked_memory(memory(*sizes), hidden_size)
-            if device is not None or dtype is not None:
-                self.memory.to(self.like.device, self.like.dtype)
+            if not isinstance(made := memory(*sizes), Cell):
+                raise TypeError(f"memory must make a Cell when called with two sizes, not {type(made).__name__}")
+            if {tuple(tensor.shape) for tensor in made.initial_state(1)} != {(1, hidden_size)}:
+                raise ValueError(f"memory must keep states of hidden_size {hidden_size} alone, not {made}")
+            self.memory = made.to(self.like.device, self.like.dtype)
         elif depth == 1:
             self.memory = Addition(*sizes)
         elif inner_cell != "lstm":
@@ -101,7 +95,7 @@ class NestedLSTMCell(GatedCell):
                 self.memory.gate_bias["i"] = inner_input_bias
         else:  # tanh for every candidate inside the outermost (section 4, read for more than two)
             inner |= {"depth": depth - 1, "candidate": "tanh", "inner_forget_bias": inner_forget_bias}
-            self.memory = NestedLSTMCell(hidden_size, hidden_size, **inner)
+            self.memory = NestedLSTMCell(*sizes, **inner)
         self.state_names = ("h", "c", *(f"memory.{name}" for name in self.memory.state_names[1:]))
         self.reset_parameters()
 
@@ -110,22 +104,18 @@ class NestedLSTMCell(GatedCell):
         """Number of nested memories, the outermost included."""
         return len(self.state_names) - 1
 
+    @torch.no_grad()
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        self.memory.reset_parameters()
         if self.inner_chrono is not None and isinstance(self.memory, GatedCell) and self.memory.bias is not None:
             size = self.hidden_size
-            with torch.no_grad():
-                forget = torch.empty_like(self.memory.bias[:size]).uniform_(1, self.inner_chrono - 1).log()
-                self.memory.bias[: 2 * size] = torch.cat((-forget, forget))
+            forget = torch.empty_like(self.memory.bias[:size]).uniform_(1, self.inner_chrono - 1).log()
+            self.memory.bias[: 2 * size] = torch.cat((-forget, forget))
 
     def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
         h, c, *deeper = state
         summed = hooked(hook, "preactivation", projected + h @ self.weight_hh.t())
-        i, f, g, o = summed.chunk(4, dim=-1)
-        i, f = hooked(hook, "i", torch.sigmoid(i)), hooked(hook, "f", torch.sigmoid(f))  # equations 1, 2
-        g = hooked(hook, "g", torch.tanh(g) if self.candidate == "tanh" else g)
-        o = hooked(hook, "o", torch.sigmoid(o))  # equation 5
+        i, f, g, o = gates(summed, hook, self.candidate == "tanh")  # equations 1, 2, 5
         h_tilde = f * c  # equation 7
         x_tilde = i * g  # equation 8
         inside = None if hook is None else lambda name, value: hook(f"memory.{name}", value)
@@ -151,16 +141,6 @@ class NestedLSTMCell(GatedCell):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, depth={self.depth}, candidate={self.candidate!r}"
-
-
-def checked_memory(memory: Any, hidden_size: int) -> Cell:
-    """`memory` if it can be nested: a cell of these sizes whose states all are [B, hidden_size]."""
-    if not isinstance(memory, Cell):
-        raise TypeError(f"memory must make a Cell when called with two sizes, not {type(memory).__name__}")
-    shapes = {tuple(tensor.shape) for tensor in memory.initial_state(1)}
-    if memory.input_size != hidden_size or shapes != {(1, hidden_size)}:
-        raise ValueError(f"memory must keep states of hidden_size {hidden_size} alone, not {memory}")
-    return memory
 
 
 class NestedLSTM(Recurrent):

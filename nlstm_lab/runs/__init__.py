@@ -28,7 +28,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from nlstm_lab import cells, models, paths, training
-from nlstm_lab.cells.precision import Precision
+from nlstm_lab.cells.fast.computing import Precision
 from nlstm_lab.datasets.base import Task
 from nlstm_lab.errors import TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab import cells
-from nlstm_lab.cells.fast.compiling import compiled
-from nlstm_lab.cells.precision import Precision
+from nlstm_lab.cells.fast.computing import Precision, compiled
 from nlstm_lab.datasets.base import Batch
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.models import Network

@@ -3,7 +3,7 @@
 import pytest
 
 from nlstm_lab.cells.fast import unrolled
-from nlstm_lab.cells.fast.compiling import lacking
+from nlstm_lab.cells.fast.computing import lacking
 
 
 @pytest.fixture(autouse=True, scope="module")

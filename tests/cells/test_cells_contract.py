@@ -33,7 +33,6 @@ UNITS = {
     "GRU": GRU,
     "GRU reset after": partial(GRU, reset="after"),
     "LayerNormLSTM": LayerNormLSTM,
-    "LayerNormLSTM of the sum": partial(LayerNormLSTM, normalized="sum", normalize_cell=False),
     "ClockworkRNN": partial(ClockworkRNN, periods=(1, 3)),
     "ClockworkRNN normalized": partial(ClockworkRNN, periods=(1, 3), layer_norm=True),
     "NestedLSTM": NestedLSTM,

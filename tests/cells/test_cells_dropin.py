@@ -132,7 +132,7 @@ def test_a_whole_module_is_trusted_by_one_name(make):
     torch.save(unit, file)
     file.seek(0)
     names = get_unsafe_globals_in_checkpoint(file)
-    inside = {"nlstm_lab.cells.gru.GRUCell"} if make is UNITS["NestedLSTM of a GRU"] else set()
+    inside = {"nlstm_lab.cells.rnn.GRUCell"} if make is UNITS["NestedLSTM of a GRU"] else set()
     assert inside or names == [f"{type(unit).__module__}.{type(unit).__qualname__}"]
     file.seek(0)
     with torch.serialization.safe_globals([type(unit), *({type(part) for part in unit.modules()} if inside else ())]):

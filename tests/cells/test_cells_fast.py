@@ -12,8 +12,7 @@ from torch import nn
 
 from nlstm_lab.cells import HMLSTM, LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled, sparse
-from nlstm_lab.cells.fast.compiling import compiled
-from nlstm_lab.cells.precision import exact_kernels, has_bf16, onednn_is_exact
+from nlstm_lab.cells.fast.computing import compiled, exact_kernels, has_bf16, onednn_is_exact
 from nlstm_lab.errors import UsageError
 
 DOUBLE = torch.float64

@@ -70,7 +70,6 @@ def test_refusals_of_flags(make, flags, error, message):
     ("make", "name"),
     [
         (LSTM, "forget_bias"),
-        (GRU, "gate_bias"),
         (LayerNormLSTM, "forget_bias"),
         (NestedLSTM, "forget_bias"),
         (NestedLSTM, "inner_forget_bias"),

@@ -121,9 +121,8 @@ def test_gru_with_reset_before_the_matrix_is_the_articles():
     same(unit(x)[0], torch.from_numpy(below))
 
 
-@pytest.mark.parametrize("normalized", ["products", "sum"])
-def test_layer_norm_lstm_is_its_equations(normalized):
-    unit = LayerNormLSTM(D, H, normalized=normalized)
+def test_layer_norm_lstm_is_its_equations():
+    unit = LayerNormLSTM(D, H)
     for parameter in unit.parameters():
         nn.init.normal_(parameter)
     unit.requires_grad_(False)
@@ -132,16 +131,12 @@ def test_layer_norm_lstm_is_its_equations(normalized):
     def LN(z, gain, bias=0.0):
         return (z - z.mean(-1, keepdims=True)) / np.sqrt(z.var(-1, keepdims=True) + 1e-5) * gain + bias
 
-    W, U, b, gain = (p.numpy() for p in (cell.weight_ih, cell.weight_hh, cell.bias, cell.norm.weight))
-    gain_x = cell.norm_ih.weight.numpy() if normalized == "products" else None
+    W, U, b = (p.numpy() for p in (cell.weight_ih, cell.weight_hh, cell.bias))
     x = torch.randn(T, B, D)
     h = c = np.zeros((B, H))
     expected = []
     for x_t in x.numpy():
-        if normalized == "products":
-            s = LN(h @ U.T, gain) + LN(x_t @ W.T, gain_x) + b
-        else:
-            s = LN(h @ U.T + x_t @ W.T, gain) + b
+        s = LN(h @ U.T, cell.norm.weight.numpy()) + LN(x_t @ W.T, cell.norm_ih.weight.numpy()) + b
         i, f, g, o = np.split(s, 4, axis=-1)
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         h = sigmoid(o) * np.tanh(LN(c, cell.norm_c.weight.numpy(), cell.norm_c.bias.numpy()))

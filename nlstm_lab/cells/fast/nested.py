@@ -6,43 +6,34 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import State, product
-from nlstm_lab.cells.fast import compiling
-from nlstm_lab.cells.fast.unrolled import UNSAVED_STEPS, Plan, Stage, Tensors, Unrolled, pays
+from nlstm_lab.cells.base import State, gates, product
+from nlstm_lab.cells.fast.computing import exact_kernels, product_type
+from nlstm_lab.cells.fast.unrolled import Plan, Stage, Tensors, pays, unrolled
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
-from nlstm_lab.cells.precision import exact_kernels, product_type
 
 # On a GPU torch advises the caller, who is always one of our modules, to lay out the weights as those of its own. They
 # are a cell's, each in its place; the results are the same, and no user could act upon it.
 warnings.filterwarnings("ignore", "RNN module weights are not part of", UserWarning, r"nlstm_lab\.cells\.fast\.")
 
 LARGEST_ONE_HOT = 100  # beyond, the look-up that only our own loop has saves more than the kernel does
-Kind = tuple[
-    bool, bool
-]  # whether a level's candidate is tanh (or the identity of section 4), and whether it has a bias
-
-
-def gates_of(kind: Kind, product: Tensor, tensors: list[Tensor]) -> Tensors:
-    """i, f, g, o of one level, equations 1, 2, 4 and 5; its bias, where it has one, is taken from the `tensors`."""
-    tanh, biased = kind
-    i, f, g, o = (product + tensors.pop(0) if biased else product).chunk(4, 1)
-    return i.sigmoid(), f.sigmoid(), g.tanh() if tanh else g, o.sigmoid()
+Kind = tuple[bool, bool]  # whether a level's candidate is tanh (or the identity of section 4), and has a bias
 
 
 def enter(kind: Kind, product: Tensor, *tensors: Tensor) -> Tensors:
-    """The way in, one level: its o, and the x~ = i * g and h~ = f * c of equations 8 and 7 for the next level."""
-    i, f, g, o = gates_of(kind, product, taken := list(tensors))
-    return o, i * g, f * taken[0]
+    """The way in, one level, given its bias and c: its o, and x~ = i * g and h~ = f * c for the next level."""
+    *bias, c = tensors
+    i, f, g, o = gates(product + bias[0] if bias else product, None, kind[0])
+    return o, i * g, f * c  # equations 8, 7
 
 
 def leave(kind: Kind, product: Tensor, *tensors: Tensor) -> Tensors:
     """The innermost level and the way out: each level's memory, innermost first, and h.
 
-    Takes the innermost memory, then o of the other levels, innermost first.
+    Takes its bias and memory, then o of the other levels, innermost first.
     """
-    i, f, g, o = gates_of(kind, product, taken := list(tensors))
-    memory, *outer = taken
+    bias, (memory, *outer) = tensors[: kind[1]], tensors[kind[1] :]
+    i, f, g, o = gates(product + bias[0] if bias else product, None, kind[0])
     memory = f * memory + i * g  # equations 9, 12
     given = []
     for emit in (o, *outer):
@@ -56,8 +47,7 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
 
     None where another memory function is nested somewhere, and where the readable steps are faster.
     """
-    dtype, keep = product_type(state[0]), torch.is_grad_enabled()
-    if not pays(state[0], dtype):
+    if not pays(state[0]):
         return None
     chain: list[Any] = [cell]
     while type(chain[-1]) is NestedLSTMCell:
@@ -80,13 +70,18 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
             stages.append(Stage(leave, kind, factor, (*takes, *(f"o {j}" for j in reversed(range(k)))), gives))
     weights = [cell.weight_hh, *(torch.cat((level.weight_ih, level.weight_hh), 1) for level in chain[1:])]
     carried = ("h", *(f"c {k}" for k in range(last + 1)))
-    plan = Plan(tuple(stages), carried, ("h",), tuple(trained), (), dtype, compiling.wanted(x.device), keep)
-    pieces = []
-    for piece in [x] if keep else x.split(UNSAVED_STEPS):
-        given = _share(cell, piece, dtype), piece, cell.weight_ih, cell.bias
-        hidden, *state = Unrolled.apply(plan, *given, *state, *weights, *trained.values())  # type: ignore[no-untyped-call]
-        pieces.append(hidden)
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces), tuple(state)
+    plan = Plan.of(stages, carried, ("h",), trained, (), like=state[0])
+
+    def share(x: Tensor) -> Tensor:
+        """`cell.project(x)`, a product of the plan's type."""
+        if x.dtype == plan.dtype or not x.is_floating_point():
+            return cell.project(x)
+        found = product(x.to(plan.dtype), cell.weight_ih.to(plan.dtype)).to(x.dtype)
+        return found if cell.bias is None else found + cell.bias
+
+    source = cell.weight_ih, cell.bias
+    (hidden,), ended = unrolled(plan, share, x, source, state, weights, trained.values())
+    return hidden, tuple(ended)
 
 
 def unroll_lstm(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
@@ -102,11 +97,3 @@ def unroll_lstm(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State]
     with exact_kernels():
         hidden, h, c = torch._VF.lstm(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
     return hidden, (h[0], c[0])
-
-
-def _share(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
-    """`cell.project(x)`, a product of factors of type `dtype`."""
-    if x.dtype == dtype or not x.is_floating_point():
-        return cell.project(x)  # type: ignore[no-any-return]
-    share = product(x.to(dtype), cell.weight_ih.to(dtype)).to(x.dtype)
-    return share if cell.bias is None else share + cell.bias

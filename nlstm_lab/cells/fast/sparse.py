@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import State
-from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
+from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation, biased
 
 
 class Step(NamedTuple):
@@ -88,7 +88,7 @@ class Layer:
             summed += share  # equation 7
         if above is not None and cell.weight_th is not None:
             summed.addmv_(cell.weight_th, above)  # equation 6
-        summed = cell.biased(summed)
+        summed = biased(summed, cell.bias, None if cell.norm is None else cell.norm.weight)
         i, f, g, o = summed[: 4 * cell.hidden_size].chunk(4)
         write = torch.sigmoid(i) * torch.tanh(g)
         flush = self.z and cell.reset

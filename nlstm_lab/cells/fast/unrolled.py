@@ -8,21 +8,19 @@ one product over all of them, and that of a function is autograd's of the one ca
 
 import functools
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import product
-from nlstm_lab.cells.fast import backward_is_watched, compiling, differentiate
-from nlstm_lab.cells.precision import exact_products, times
+from nlstm_lab.cells.fast import backward_is_watched, computing, differentiate
+from nlstm_lab.cells.fast.computing import exact_products, product_type, runner, times
 
 Tensors = tuple[Tensor, ...]
 UNSAVED_STEPS = 64  # without gradients, the steps whose values are held at a time
-EAGER_FROM = (
-    10_000  # values of a layer's h [B, H] from which on an uncompiled training beats the loop of readable steps
-)
+EAGER_FROM = 10_000  # values of a layer's h [B, H] from which on an uncompiled training beats the readable steps
 Function = Callable[..., Tensors]
 
 
@@ -48,6 +46,12 @@ class Plan(NamedTuple):
     compile: bool
     keep: bool  # for the backward
 
+    @classmethod
+    def of(cls, stages: Sequence[Stage], *names: Iterable[str], like: Tensor) -> "Plan":
+        """Of stages and the names of values that are carried, returned, trained and constant; now, for h as `like`."""
+        now = product_type(like), computing.wanted(like.device), torch.is_grad_enabled()
+        return cls(tuple(stages), *map(tuple, names), *now)  # type: ignore[arg-type, call-arg]
+
     def parts(self, tensors: Sequence[Tensor]) -> list[dict[Any, Tensor]]:
         """The first values, the weight of each stage, the parameters and the constants, by name; the rest unnamed."""
         rest = iter(tensors)
@@ -68,10 +72,37 @@ class Plan(NamedTuple):
         return [name for name in self.widths() if name in wanted]
 
 
-def pays(h: Tensor, dtype: torch.dtype) -> bool:
+def pays(h: Tensor) -> bool:
     """Whether a training by an exact `Unrolled` is faster than the readable steps, given h [B, H]."""
-    grads = torch.is_grad_enabled()
-    return not grads or dtype != h.dtype or compiling.wanted(h.device) or h.numel() >= EAGER_FROM
+    other = product_type(h) != h.dtype or computing.wanted(h.device)
+    return not torch.is_grad_enabled() or other or h.numel() >= EAGER_FROM
+
+
+def unrolled(
+    plan: Plan,
+    project: Callable[[Tensor], Tensor],
+    x: Tensor,
+    source: tuple[Tensor, Tensor | None],
+    first: Sequence[Tensor],
+    weights: Sequence[Tensor],
+    trained: Iterable[Tensor],
+    constants: Callable[[Tensor], Sequence[Tensor]] = lambda share: (),
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The outputs of all steps of a plan, x [T, B, features] or symbols [T, B], and the last values.
+
+    Args:
+        project: From x to its share [T, B, rows] of the first product, by a weight and a bias, the `source`.
+        first, weights, trained: The values before the first step, a weight for each stage, and the parameters.
+        constants: From that share to what has no gradient.
+    """
+    pieces, last, parameters = [], [*first], [*weights, *trained]
+    for piece in [x] if plan.keep else x.split(UNSAVED_STEPS):
+        share = project(piece)
+        given = share, piece, *source, *last, *parameters, *constants(share)
+        found = Unrolled.apply(plan, *given)  # type: ignore[no-untyped-call]
+        pieces.append(found[: len(plan.outputs)])
+        last = list(found[len(plan.outputs) :])
+    return [*pieces[0]] if len(pieces) == 1 else [*map(torch.cat, zip(*pieces, strict=True))], last
 
 
 class Tape:
@@ -142,14 +173,15 @@ class Unrolled(torch.autograd.Function):
             into = [(k, place.unbind()) for k, name in enumerate(stage.gives) for place in tape.places(name)]
             rows = zip(summed[s].unbind(), *(place for _, place in into), strict=True)
             multiply = times(weights[s].t(), plan.dtype, B)
-            static = {"function": stage.function, "kind": stage.kind, "order": tuple(k for k, _ in into)}
-            steps.append((multiply, factors[s].unbind(), list(rows), tape.takes(s, trained, constants), static))
-        run, shares = compiling.Runners(plan.compile), source.unbind()
+            order = tuple(k for k, _ in into)
+            run = runner(plan.compile, advance, function=stage.function, kind=stage.kind, order=order, shares=not s)
+            steps.append((run, multiply, factors[s].unbind(), list(rows), tape.takes(s, trained, constants)))
+        shares = source.unbind()
         with exact_products(source.device):
             for t in range(T):
-                for s, (multiply, factor, places, takes, static) in enumerate(steps):
+                for s, (run, multiply, factor, places, takes) in enumerate(steps):
                     share = () if s else (shares[t],)
-                    run(advance, s, places[t], [multiply(factor[t]), *takes[t], *share], shares=not s, **static)
+                    run(places[t], [multiply(factor[t]), *takes[t], *share])
         if plan.keep:
             ctx.plan = plan
             ctx.save_for_backward(x, weight_ih, bias, *tensors, *summed, *factors, *tape.values.values())
@@ -190,15 +222,16 @@ class Unrolled(torch.autograd.Function):
                     d[name].append(zero)
         for name, grad in zip(plan.carried, grads[len(plan.outputs) :], strict=True):
             d[name][0].copy_(grad)
-        run = compiling.Runners(plan.compile)
+        runs: dict[int, Any] = {}
         with exact_products(tape.summed[0].device):
             for t in reversed(range(T)):
                 for s, stage, named, multiply, summed, takes, d_product, static in steps:
                     received = [d[name] + ([outside[name][t]] if name in outside else []) for name in stage.gives]
                     d.update({name: [] for name in stage.gives})
                     inputs = [summed[t], *takes[t], *(grad for some in received for grad in some)]
-                    counts = tuple(len(some) for some in received)
-                    d_takes = run(retreat, s, [d_product[t]], inputs, counts=counts, **static)
+                    if s not in runs:
+                        runs[s] = runner(plan.compile, retreat, counts=tuple(map(len, received)), **static)
+                    d_takes = runs[s]([d_product[t]], inputs)
                     for name, grad in zip(named, d_takes, strict=True):
                         if name in totals:
                             totals[name] += grad

@@ -1,4 +1,8 @@
-"""The clockwork RNN (Koutník et al. 2014, arXiv 1402.3511), also layer-normalized: a baseline of HM-RNN."""
+"""Two baselines of the HM-RNN paper.
+
+The layer-normalized LSTM (Ba, Kiros & Hinton 2016, arXiv 1607.06450), and the clockwork RNN (Koutník et al. 2014, arXiv
+1402.3511), also layer-normalized.
+"""
 
 import itertools
 from typing import Any
@@ -8,12 +12,64 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Device, Hook, State, hooked, product
-from nlstm_lab.cells.checks import positive, switch
+from nlstm_lab.cells.base import GatedCell, Hook, State, gates, hooked, product
+from nlstm_lab.cells.checks import positive
 from nlstm_lab.cells.recurrent import Recurrent
 
 
-class ClockworkRNNCell(Cell):
+class LayerNormLSTMCell(GatedCell):
+    """Computes one step of a layer-normalized LSTM (the equations in the supplementary material of Ba et al.).
+
+    The one bias acts after the norms; all four gates share one mean and deviation.
+
+    Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c). `forget_bias` as in
+    `LayerNormLSTM`.
+    """
+
+    state_names = ("h", "c")
+    gates = ("i", "f", "g", "o")
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, *, forget_bias: float = 1.0, **options: Any
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
+        new: Any = {"device": self.like.device, "dtype": self.like.dtype}
+        self.norm = nn.LayerNorm(4 * hidden_size, bias=False, **new)
+        self.norm_ih = nn.LayerNorm(4 * hidden_size, bias=False, **new)
+        self.norm_c = nn.LayerNorm(hidden_size, **new)
+        self.reset_parameters()
+
+    def project(self, x: Tensor) -> Tensor:
+        return self.norm_ih(product(x, self.weight_ih))  # type: ignore[no-any-return]
+
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
+        h, c = state
+        summed = projected + self.norm(h @ self.weight_hh.t())  # their first equation
+        summed = hooked(hook, "preactivation", summed if self.bias is None else summed + self.bias)
+        i, f, g, o = gates(summed, hook)
+        c = hooked(hook, "c", f * c + i * g)  # the second
+        h = hooked(hook, "h", o * torch.tanh(self.norm_c(c)))  # the third
+        return h, c
+
+
+class LayerNormLSTM(Recurrent):
+    """Unrolls layer-normalized LSTMs: `output, (h_n, c_n) = LayerNormLSTM(input_size, hidden_size)(input)`.
+
+    Shapes as in `Recurrent`; h_n and c_n [num_layers, B, hidden_size].
+
+    Args:
+        forget_bias: Added to the forget gate's initial bias.
+
+    >>> import torch, nlstm_lab as lab
+    >>> output, (h_n, c_n) = lab.cells.LayerNormLSTM(10, 20)(torch.randn(5, 3, 10))
+    >>> output.shape, c_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([1, 3, 20]))
+    """
+
+    cell_class = LayerNormLSTMCell
+
+
+class ClockworkRNNCell(GatedCell):
     """Computes one step of a clockwork RNN: module k, of equally wide ones, acts at every periods[k]-th step only.
 
     A module reads the input, itself and the slower modules (the block-triangular matrix of the paper, of which the
@@ -26,6 +82,7 @@ class ClockworkRNNCell(Cell):
     """
 
     state_names = ("h", "clock")
+    gates = ("h",)
     shown = ("active",)
 
     def __init__(
@@ -36,44 +93,34 @@ class ClockworkRNNCell(Cell):
         *,
         periods: tuple[int, ...] = (1, 2, 4, 8),
         layer_norm: bool = False,
-        takes_input: bool = True,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size)
         for period in periods:
             positive("every one of periods", period)
         if not periods or any(fast >= slow for fast, slow in itertools.pairwise(periods)):
             raise ValueError(f"periods must grow from module to module, not {periods}")
-        if hidden_size % len(periods):
+        if positive("hidden_size", hidden_size) % len(periods):
             raise ValueError(f"hidden_size must divide into {len(periods)} equal modules, not {hidden_size}")
-        self.takes_input, self.initialization = takes_input, init.scheme(initialization)
-        self.width = hidden_size // len(periods)
-        new: Any = {"device": device, "dtype": dtype}
-        self.weight_ih = nn.Parameter(torch.empty(hidden_size, input_size, **new))
-        self.weight_hh = nn.ParameterList(
-            torch.empty(self.width, hidden_size - k * self.width, **new) for k in range(len(periods))
+        super().__init__(input_size, hidden_size, bias, **options)
+        self.width, like = hidden_size // len(periods), self.like
+        del self.weight_hh
+        self.weight_hh: Any = nn.ParameterList(
+            like.new_empty(self.width, hidden_size - k * self.width) for k in range(len(periods))
         )
-        self.bias = nn.Parameter(torch.empty(hidden_size, **new)) if switch("bias", bias) else None
-        self.gain = nn.Parameter(torch.empty(hidden_size, **new)) if layer_norm else None
-        self.register_buffer("periods", torch.tensor(periods, device=device), persistent=False)
+        self.gain = nn.Parameter(torch.empty_like(like[:, 0])) if layer_norm else None
+        self.register_buffer("periods", torch.tensor(periods, device=like.device), persistent=False)
         self.periods: Tensor
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        scheme, size = self.initialization, self.hidden_size
-        init.fill(self.weight_ih, scheme, takes_input=self.takes_input, hidden_size=size)
+        super().reset_parameters()
         for block in self.weight_hh:
-            init.fill(block, scheme, takes_input=False, hidden_size=size)
-        if self.bias is not None:
-            init.fill_bias(self.bias, scheme, hidden_size=size)
+            init.fill(block, self.initialization, takes_input=False, hidden_size=self.hidden_size)
         if self.gain is not None:
             nn.init.ones_(self.gain)
 
     def initial_state(self, batch_size: int) -> State:
-        h = self.like.new_zeros(batch_size, self.hidden_size)
-        return h, self.periods.new_zeros(batch_size)
+        return self.like.new_zeros(batch_size, self.hidden_size), self.periods.new_zeros(batch_size)
 
     def project(self, x: Tensor) -> Tensor:
         return product(x, self.weight_ih, self.bias if self.gain is None else None)

@@ -1,12 +1,12 @@
-"""What the fast paths' products are computed in: exact fp32, or bf16 with fp32 states and master weights.
+"""How the fast paths compute: products in fp32 or bf16 with fp32 states and weights; pointwise functions, compiled.
 
 On a CPU with AVX-512, or without MKL, fp32 products go to oneDNN, up to twice as fast, where it keeps fp32 accuracy.
 """
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import cache
 from typing import Any, Literal, get_args
 
 import torch
@@ -17,8 +17,79 @@ from nlstm_lab.settings import held
 
 Precision = Literal["fp32", "bf16"]
 MATMUL: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # "bf16" sends fp32 products to oneDNN
+Function = Callable[..., Sequence[Tensor]]
+Runner = Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]  # buffers, inputs, results beyond buffers
 
-_current: ContextVar[Precision] = ContextVar("precision", default="fp32")
+_precision: ContextVar[Precision] = ContextVar("precision", default="fp32")
+_asked: ContextVar[bool] = ContextVar("compiled", default=False)
+_compiled: dict[tuple[Any, ...], Runner] = {}
+
+
+def compiled(on: bool = True) -> AbstractContextManager[None]:
+    """Compile the pointwise functions of the fast paths that run forward in the block, where there is a compiler."""
+    return held(_asked, on)
+
+
+def wanted(device: torch.device) -> bool:
+    """Whether the functions are to be compiled; asked in the forward, as the backward may run in another thread."""
+    return _asked.get() and not lacking(device.type)
+
+
+@functools.cache
+def lacking(device_type: str) -> str:
+    """Why inductor compiles nothing here, found by a trial with one small function, or nothing."""
+    try:
+        x = torch.zeros(2, device=device_type)
+        _compile(lambda y: (y + 1,), [x.clone()], [x])([x.clone()], [x])
+    except Exception as error:  # whatever inductor, Triton or a compiler raises
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return ""
+
+
+def runner(compile: bool, function: Function, /, **static: Any) -> Runner:
+    """Make what writes the first results of `function(*inputs, **static)` into buffers, and returns the others.
+
+    No buffer is an input as well, and every call has the layouts of the first.
+    """
+    made: list[Runner] = []
+
+    def run(buffers: Sequence[Tensor], inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        if not compile:
+            results = function(*inputs, **static)
+            torch._foreach_copy_(list(buffers), list(results[: len(buffers)]))
+            return results[len(buffers) :]
+        if not made:
+            layouts = tuple((t.shape, t.stride(), t.dtype, t.device) for t in (*buffers, *inputs))
+            key = (function, *sorted(static.items()), len(buffers), layouts)
+            if key not in _compiled:
+                _compiled[key] = _compile(lambda *tensors: function(*tensors, **static), buffers, inputs)
+            made.append(_compiled[key])
+        return made[0](buffers, inputs)
+
+    return run
+
+
+def _compile(function: Function, buffers: Sequence[Tensor], inputs: Sequence[Tensor]) -> Runner:
+    """Trace and compile with tensors of the same layouts whose memory does not overlap, as the buffers' may not."""
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch._inductor.decomposition import select_decomp_table
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def graph(*tensors: Tensor) -> Sequence[Tensor]:
+        results = function(*tensors[count:])
+        for buffer, value in zip(tensors[:count], results, strict=False):
+            buffer.copy_(value)
+        return [value.contiguous() for value in results[count:]]
+
+    count = len(buffers)
+    unchecked: Any = config.patch(size_asserts=False)
+    with torch.inference_mode(False), torch.no_grad(), unchecked:
+        like = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in (*buffers, *inputs)]
+        traced = make_fx(graph, decomposition_table=select_decomp_table(), tracing_mode="fake")(*like)
+        code: Any = compile_fx_inner(traced, like)
+    call = getattr(code, "current_callable", None) or code
+    return lambda buffers, inputs: call([*buffers, *inputs])
 
 
 @contextmanager
@@ -37,7 +108,7 @@ def precision(name: Precision) -> Iterator[None]:
         raise UsageError(f"precision must be one of {get_args(Precision)}, not {name!r}")
     if name == "bf16" and not (has_bf16(torch.device("cpu")) or has_bf16(torch.device("cuda"))):
         raise UsageError("this machine has no bf16 instructions, so bf16 would be slower by far: use fp32")
-    with held(_current, name), exact_kernels():
+    with held(_precision, name), exact_kernels():
         yield
 
 
@@ -66,7 +137,7 @@ def has_bf16(device: torch.device) -> bool:
 
 def product_type(like: Tensor) -> torch.dtype:
     """The type of the factors of a product whose operands are stored as `like`."""
-    if _current.get() == "bf16" and like.dtype == torch.float32:
+    if _precision.get() == "bf16" and like.dtype == torch.float32:
         if has_bf16(like.device):
             return torch.bfloat16
         raise UsageError(f"{like.device.type} has no bf16 instructions here: use fp32")
@@ -100,7 +171,7 @@ def _has_onednn() -> bool:
     return torch.backends.mkldnn.is_available() and bool(torch.backends.mkldnn.enabled)
 
 
-@cache
+@functools.cache
 def onednn_is_exact() -> bool:
     """Whether oneDNN keeps fp32 accuracy when it is allowed bf16: without AMX it does, with AMX it rounds."""
     if not _has_onednn():
