@@ -26,6 +26,7 @@ OWN = sorted(path.relative_to(paths.PACKAGE.parent).with_suffix("") for path in 
 server = multiprocessing.get_context("forkserver")
 server.set_forkserver_preload(
     [
+        "pytest",
         "torch._dynamo",  # what an optimizer imports when it is made, for seconds
         *("safetensors.torch", "matplotlib.pyplot", "seaborn", "captum.attr", "IPython.core.interactiveshell"),
         *("distributed.nanny", "ipykernel.kernelapp", "ipykernel.ipkernel"),

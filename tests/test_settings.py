@@ -20,6 +20,8 @@ WRONG = [
     *(("ptb_char_nlstm", variation) for variation in CHARACTERS.split()),
     ("autocomplete_nlstm", "normalization=Text8"),
     ("textgen_nlstm", "batch_size=0"),
+    ("ptb_char_hmlstm_step", "slope=[NaN, 1]"),
+    ("ptb_char_hmlstm_step", "slope=[5.0]"),
     ("poetry_nlstm", "start=Zero"),
     ("mnist_nlstm", "reading=phase"),
     ("handwriting_lstm", "components=0"),
@@ -30,7 +32,7 @@ WRONG = [
 @pytest.mark.parametrize(("name", "variation"), WRONG)
 def test_what_a_field_cannot_be_is_refused_by_its_name_with_the_value(name, variation):
     field, _, value = variation.partition("=")
-    read = {"true": "True", "null": "None", "NaN": "nan"}.get(value, value)
+    read = {"true": "True", "null": "None"}.get(value, value.replace("NaN", "nan"))
     with pytest.raises(UsageError, match=rf"\b{field}\b.*{re.escape(read)}"):
         experiments.get(f"{name}+{variation}", "smoke")
 

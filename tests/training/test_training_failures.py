@@ -1,6 +1,7 @@
 """What goes wrong ends in one sentence, keeps the last good state, and never leaves a record that claims success."""
 
 import itertools
+import os
 import resource
 import shutil
 import time
@@ -9,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from dying import train_and_say
 from forking import command_line, started
 
 from nlstm_lab import experiments, models, paths, runs, training
@@ -161,31 +161,6 @@ def test_a_device_that_is_full_or_fails_is_one_sentence(error, device, said):
     assert isinstance(caught.value, LabError) == ("ours" not in said)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("ptb_char_nlstm+forget_bias=NaN", "_bias must be a finite number"),
-        ("ptb_char_nlstm+inner_forget_bias=true", "_bias must be a finite number"),
-        ("ptb_char_hmlstm_step+slope=[NaN,1]", "slope must be a ceiling and a growth"),
-        ("ptb_char_hmlstm_step+slope=[5.0]", "slope must be a ceiling and a growth"),
-        ("ptb_char_lstm1+hidden_size=1.5", "hidden_size must be a whole number"),
-        ("ptb_char_lstm1+epochs=true", "epochs must be a whole number"),
-    ],
-)
-def test_numbers_that_are_none_leave_nothing_behind(name, said, runs_folder):
-    with pytest.raises(UsageError, match=said):
-        runs.ensure(name, 0, "smoke", progress=False)
-    assert not runs_folder.exists()
-
-
-def test_a_gpu_that_is_not_there_is_said_before_anything_is_read(runs_folder, monkeypatch):
-    monkeypatch.setattr(experiments.Experiment, "load", None)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    with pytest.raises(UsageError, match="there is no device cuda here; use --device cpu"):
-        runs.ensure(NAME, 0, "smoke", device="cuda", progress=False)
-    assert not runs_folder.exists()
-
-
 def test_a_checkpoint_never_runs_code(tmp_path):
     class Harm:
         def __reduce__(self):
@@ -245,28 +220,26 @@ def test_a_validation_loss_that_is_not_finite_stops_the_training(runs_folder, tm
         fit(tmp_path / "checkpoint.pt")
 
 
+def train_and_leave_a_file(folder):
+    fit = training.fit
+    training.fit = lambda *given, **named: (folder / str(os.getpid())).touch() or fit(*given, **named)
+    command_line("train", NAME, "--scale", "smoke", "--device", "cpu")
+
+
 @pytest.mark.slow
-def test_a_second_process_on_the_same_run_says_that_it_waits_and_goes_on(runs_folder, tmp_path):
-    said = tmp_path / "said"
-    line = ("train", NAME, "--scale", "smoke", "--device", "cpu")
+def test_many_processes_on_one_run_say_that_they_wait_and_train_it_once(runs_folder, tmp_path):
+    (trained := tmp_path / "trained").mkdir()
+    outputs = [tmp_path / name for name in "abc"]
     with paths.locked(runs_folder / NAME / "smoke-seed0", ""):
-        second = started(command_line, *line, output=said)
-        while not said.exists() or "waiting" not in said.read_text():
-            assert second.is_alive()
+        processes = [started(train_and_leave_a_file, trained, output=output) for output in outputs]
+        while not all(output.exists() and "waiting" in output.read_text() for output in outputs):
+            assert all(process.is_alive() for process in processes)
             time.sleep(0.05)
         assert not records(runs_folder)
-    second.join()
-    assert second.exitcode == 0
-    assert said.read_text().startswith(f"another process is training {NAME}/smoke-seed0: waiting\n")
-    assert len(records(runs_folder)) == 1
-
-
-@pytest.mark.slow
-def test_many_processes_on_one_run_train_it_once(runs_folder, tmp_path):
-    trained = tmp_path / "trained"
-    processes = [started(train_and_say, trained, NAME) for _ in range(4)]
     for process in processes:
         process.join()
-    assert {process.exitcode for process in processes} == {0}
-    assert trained.read_text() == f"{NAME}\n"
+        assert process.exitcode == 0
+    waiting = f"another process is training {NAME}/smoke-seed0: waiting\n"
+    assert all(output.read_text().startswith(waiting) for output in outputs)
+    assert len(list(trained.iterdir())) == len(records(runs_folder)) == 1
     assert sorted(path.name for path in (runs_folder / NAME).iterdir()) == [".smoke-seed0.lock", "smoke-seed0"]

@@ -54,6 +54,27 @@ def network(unit="nlstm", **more):
     return models.build(ModelConfig(unit, 6, **more), Interface.of(Given()), seed=0).double()
 
 
+def fit(net, config, task=None, **more):
+    return training.fit(net, task or Given(), config, **{"seed": 0, "progress": False, **more})
+
+
+@pytest.fixture
+def at_each_update(monkeypatch):
+    """`at_each_update(measure)`: a list of what `measure(net, optimizer)` returns before each."""
+
+    def begin(measure):
+        found, step = [], TrainingConfig.step
+
+        def measured(config, net, optimizer, update):
+            found.append(measure(net, optimizer))
+            return step(config, net, optimizer, update)
+
+        monkeypatch.setattr(TrainingConfig, "step", measured)
+        return found
+
+    return begin
+
+
 def nats(net, codes):
     """Of every prediction [T, B], the streams read in one piece; and which of them count."""
     (batch,) = streams(codes, 10_000, 3)
@@ -84,23 +105,17 @@ def test_a_reading_of_blocks_begins_cold_at_each():
     net, batches = network(), list(Cold().train(torch.Generator()))
     outcome = evaluate(net, batches, CPU, "bpc")["nll_nats"]
     with torch.no_grad():
-        alone = [F.cross_entropy(net(b.inputs)[0].flatten(0, 1), b.targets.flatten()) for b in batches]
-    assert outcome == pytest.approx(float(torch.stack(alone).mean()), rel=1e-12)
+        each = [F.cross_entropy(net(b.inputs)[0].flatten(0, 1), b.targets.flatten()) for b in batches]
+    assert outcome == pytest.approx(float(torch.stack(each).mean()), rel=1e-12)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [Given, Cold])
-def test_an_updates_gradient_is_that_of_the_mean_over_the_predictions_that_count(task, monkeypatch):
+def test_an_updates_gradient_is_that_of_the_mean_over_the_predictions_that_count(task, at_each_update):
     """The last batch of the streams has a mask; a stream goes on from the batch before, a block begins cold."""
-    found = []
     net = network()
-
-    def noted(config, net, optimizer, update):
-        found.append([parameter.grad.clone() for parameter in net.parameters()])
-        return torch.zeros(())
-
-    monkeypatch.setattr(TrainingConfig, "step", noted)
-    training.fit(net, task(), TrainingConfig(1, 0.01), seed=0, progress=False)
+    found = at_each_update(lambda net, _: [parameter.grad.clone() for parameter in net.parameters()])
+    fit(net, TrainingConfig(1, 1e-300), task())
     batches, state = list(task().train(torch.Generator())), None
     assert len(found) == len(batches) > 1
     for batch, gradients in zip(batches, found, strict=True):
@@ -129,8 +144,7 @@ def watched(net, monkeypatch, measure):
 def test_updates_drop_and_readings_do_not(monkeypatch):
     net = network("lstm", num_layers=2, flags={"dropout": 0.5})
     seen = watched(net, monkeypatch, lambda: (net.training, torch.is_grad_enabled()))
-    config = TrainingConfig(1, 0.01, updates_per_epoch=2)
-    training.fit(net, Given(), config, seed=0, progress=False)
+    fit(net, TrainingConfig(1, 0.01, updates_per_epoch=2))
     assert seen == {(True, True), (False, False)}
     net.train()
     outcome = evaluate(net, streams(TEXTS[0], 7, 3), CPU, "bpc")
@@ -143,8 +157,7 @@ def test_updates_are_taken_in_the_precision_and_readings_in_fp32(monkeypatch):
     monkeypatch.setattr(PRECISION, "_has_onednn", lambda: False)
     net = network().float()
     seen = watched(net, monkeypatch, lambda: (torch.is_grad_enabled(), PRECISION.product_type(torch.ones(()))))
-    config = TrainingConfig(1, 0.01, updates_per_epoch=2)
-    training.fit(net, Given(), config, seed=0, precision="bf16", progress=False)
+    fit(net, TrainingConfig(1, 0.01, updates_per_epoch=2), precision="bf16")
     assert seen == {(True, torch.bfloat16), (False, torch.float32)}
 
 
@@ -152,43 +165,30 @@ def test_updates_are_taken_in_the_precision_and_readings_in_fp32(monkeypatch):
 def test_an_epochs_training_loss_is_that_of_its_own_text_with_the_state_carried():
     """At a learning rate at which the network stays what it is."""
     net, task = network(), Given()
-    fit = training.fit(net, task, TrainingConfig(3, 1e-300), seed=7, progress=False)
-    assert rows(fit, "train", "nll_nats") == pytest.approx([truth(net, text) for text in TEXTS], rel=1e-9)
-    outcome, counted = nats(net, TEXTS[0])
+    outcome = fit(net, TrainingConfig(3, 1e-300), task, seed=7)
+    assert rows(outcome, "train", "nll_nats") == pytest.approx([truth(net, text) for text in TEXTS], rel=1e-9)
+    losses, counted = nats(net, TEXTS[0])
     pieces = [slice(7 * a, 7 * b) for a, b in itertools.pairwise((0, 1, 2, 3, 5, 7, 10))]  # updates that are logged
-    expected = [float(outcome[piece][counted[piece]].mean()) for piece in pieces]
-    assert rows(fit, "early", "nll_nats") == pytest.approx(expected, rel=1e-9)
+    expected = [float(losses[piece][counted[piece]].mean()) for piece in pieces]
+    assert rows(outcome, "early", "nll_nats") == pytest.approx(expected, rel=1e-9)
     assert len(set(task.seeds)) == 3
     again = Given()
-    training.fit(network(), again, TrainingConfig(3, 1e-300), seed=8, progress=False)
+    fit(network(), TrainingConfig(3, 1e-300), again, seed=8)
     assert not set(again.seeds) & set(task.seeds)
 
 
 @pytest.mark.slow
-def test_the_slope_of_each_epoch_is_the_schedules(monkeypatch):
-    seen = []
-    step = TrainingConfig.step
-
-    def noted(config, net, *more):
-        seen.append(net.recurrent.slope)
-        return step(config, net, *more)
-
-    monkeypatch.setattr(TrainingConfig, "step", noted)
-    config = TrainingConfig(3, 0.01, slope=(1.5, 0.4))
-    training.fit(network("hmlstm", num_layers=2), Given(), config, seed=0, progress=False)
+def test_the_slope_of_each_epoch_is_the_schedules(at_each_update):
+    seen = at_each_update(lambda net, _: net.recurrent.slope)
+    fit(network("hmlstm", num_layers=2), TrainingConfig(3, 0.01, slope=(1.5, 0.4)))
     assert seen[::10] == pytest.approx([1.0, 1.4, 1.5])
 
 
 @pytest.fixture
 def losses(monkeypatch):
     """Losses of the epochs, in the place of what a reading of validation, then of the test set, would measure."""
-    outcome = []
-    readings = itertools.count()
-
-    def tell(*_):
-        return {"nll_nats": outcome[next(readings) // 2]}
-
-    monkeypatch.setattr(LOOP, "evaluate", tell)
+    outcome, readings = [], itertools.count()
+    monkeypatch.setattr(LOOP, "evaluate", lambda *_: {"nll_nats": outcome[next(readings) // 2]})
     return outcome
 
 
@@ -205,54 +205,41 @@ def test_the_weights_that_are_kept_are_the_best_epochs(losses, monkeypatch):
             return result
 
         monkeypatch.setattr(LOOP._Trainer, name, noted)
-    fit = training.fit(network(), Given(), TrainingConfig(3, 0.01), seed=0, progress=False)
-    assert fit.best_epoch == 2
-    assert all(torch.equal(value, ends[1][name]) for name, value in fit.weights.items())
+    outcome = fit(network(), TrainingConfig(3, 0.01))
+    assert outcome.best_epoch == 2
+    assert all(torch.equal(value, ends[1][name]) for name, value in outcome.weights.items())
     assert all(torch.equal(value, ends[1][name]) for name, value in ends[3].items())  # the last reading is theirs
-    assert not all(torch.equal(value, ends[2][name]) for name, value in fit.weights.items())
+    assert not all(torch.equal(value, ends[2][name]) for name, value in outcome.weights.items())
 
 
-def test_the_learning_rate_is_divided_where_validation_does_not_fall_below_the_epoch_before(losses, monkeypatch):
+def test_the_learning_rate_is_divided_where_validation_does_not_fall_below_the_epoch_before(losses, at_each_update):
     """The third epoch is worse than the best one, and no plateau; the fourth is as good as the third, and is one."""
     losses += [2.0, 3.0, 2.5, 2.5, 1.0]
-    rates = []
-    step = TrainingConfig.step
-
-    def noted(config, net, optimizer, update):
-        rates.append(optimizer.param_groups[0]["lr"])
-        return step(config, net, optimizer, update)
-
-    monkeypatch.setattr(TrainingConfig, "step", noted)
-    config = TrainingConfig(5, 0.01, divide_on_plateau=2.0, updates_per_epoch=1)
-    fit = training.fit(network(), Given(), config, seed=0, progress=False)
+    rates = at_each_update(lambda _, optimizer: optimizer.param_groups[0]["lr"])
+    outcome = fit(network(), TrainingConfig(5, 0.01, divide_on_plateau=2.0, updates_per_epoch=1))
     assert rates == pytest.approx([0.01, 0.01, 0.005, 0.005, 0.0025])
-    assert fit.best_epoch == 5
+    assert outcome.best_epoch == 5
 
 
 @pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (3, 5), (4, 7), (None, 7)])
 def test_a_training_may_end_when_validation_has_not_improved(patience, epochs, losses):
     """Epochs 1, 2 and 6 improve on all before; the third, as good as the second, does not."""
     losses += [3.0, 2.0, 2.0, 2.5, 2.2, 1.0, 1.5]
-    config = TrainingConfig(7, 0.01, updates_per_epoch=1)
-    fit = training.fit(network(), Given(), config, seed=0, patience=patience, progress=False)
-    assert (fit.epochs, fit.best_epoch) == (epochs, 2 if epochs < 6 else 6)
-    assert max(epoch for epoch, *_ in fit.history) == epochs
+    outcome = fit(network(), TrainingConfig(7, 0.01, updates_per_epoch=1), patience=patience)
+    assert (outcome.epochs, outcome.best_epoch) == (epochs, 2 if epochs < 6 else 6)
+    assert max(epoch for epoch, *_ in outcome.history) == epochs
 
 
 def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch):
-    outcome = iter([(2.0, 40.0), (1.0, 39.0), (1.5, 42.0)])
-    values = {"valid": (0.0, 0.0)}
-
-    def tell(net, *_):
-        values["valid"] = next(outcome, values["valid"]) if next(readings) % 2 == 0 else values["valid"]
-        return dict(zip(("nll_nats", "top1_accuracy_pct"), values["valid"], strict=True))
-
     readings = itertools.count()
-    monkeypatch.setattr(LOOP, "evaluate", tell)
-    config = TrainingConfig(3, 0.01, updates_per_epoch=1, select_by="error")
-    assert training.fit(network(), Given(), config, seed=0, progress=False).best_epoch == 3
-    with pytest.raises(UsageError, match="select_by must be loss or error"):
-        TrainingConfig(3, 0.01, select_by="accuracy")
+    accuracies, nats = (40.0, 39.0, 42.0), (2.0, 1.0, 1.5)
+
+    def evaluate(*_):
+        epoch = min(next(readings) // 2, 2)
+        return {"nll_nats": nats[epoch], "top1_accuracy_pct": accuracies[epoch]}
+
+    monkeypatch.setattr(LOOP, "evaluate", evaluate)
+    assert fit(network(), TrainingConfig(3, 0.01, updates_per_epoch=1, select_by="error")).best_epoch == 3
     with pytest.raises(UsageError, match="select_by=error"):
         experiments.variant("handwriting_lstm", select_by="error")
 
@@ -265,20 +252,19 @@ def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch):
         ({"config": TrainingConfig(2, 0.02)}, r"learning_rate=0.01.*0.02"),
         ({"seed": 1}, r"seed=0.*1"),
         ({"precision": "bf16"}, r"precision='fp32'.*would go on with 'bf16'"),
-        ({"network": {"initial_state": "learned"}}, "weights of another network"),
+        ({"flags": {"initial_state": "learned"}}, "weights of another network"),
     ],
 )
-def test_a_checkpoint_of_another_training_is_left_alone(tmp_path, change, said):
-    file = tmp_path / "checkpoint.pt"
+def test_a_checkpoint_of_another_training_is_refused_and_stays(tmp_path, change, said):
+    file, start = tmp_path / "checkpoint.pt", {"config": TrainingConfig(1, 0.01), "flags": {}}
 
-    def go(config=TrainingConfig(1, 0.01), **more):  # noqa: B008
-        net, options = network(**more.pop("network", {})), {"seed": 0, "checkpoint": file, "progress": False, **more}
-        return training.fit(net, Given(), config, **options)
+    def go(flags, **more):
+        fit(network(**flags), checkpoint=file, **more)
 
-    go()
+    go(**start)
     before = file.read_bytes()
     with pytest.raises(UsageError, match=said) as caught:
-        go(**change)
+        go(**start | change)
     assert "\n" not in str(caught.value)
     assert file.read_bytes() == before
 
@@ -286,12 +272,9 @@ def test_a_checkpoint_of_another_training_is_left_alone(tmp_path, change, said):
 @pytest.mark.slow
 def test_a_plateau_and_the_best_epoch_are_known_after_a_stop(losses, tmp_path):
     losses += [2.0, 3.0, 2.5]
-    one = TrainingConfig(1, 0.01, divide_on_plateau=2.0)
-    options = {"seed": 0, "checkpoint": tmp_path / "checkpoint.pt", "progress": False}
-    training.fit(network(), Given(), one, **options)
-    file = options["checkpoint"]
-    fit = training.fit(network(), Given(), replace(one, epochs=2), **options)
-    assert fit.best_epoch == 1
+    config, file = TrainingConfig(1, 0.01, divide_on_plateau=2.0), tmp_path / "checkpoint.pt"
+    fit(network(), config, checkpoint=file)
+    assert fit(network(), replace(config, epochs=2), checkpoint=file).best_epoch == 1
     assert torch.load(file, weights_only=True)["optimizer"]["param_groups"][0]["lr"] == 0.005
 
 
@@ -301,8 +284,7 @@ ELSEWHERE = {"processor": "another", "threads": 4, "instructions": "AVX2", "cuda
 @pytest.mark.slow
 def test_each_machine_is_named_once_and_going_on_on_another_warns(tmp_path, monkeypatch, recwarn):
     def trained(epochs):
-        file = tmp_path / "checkpoint.pt"
-        return training.fit(network(), Given(), TrainingConfig(epochs, 0.01), seed=0, checkpoint=file, progress=False)
+        return fit(network(), TrainingConfig(epochs, 0.01), checkpoint=tmp_path / "checkpoint.pt")
 
     first = trained(2)
     assert [one["threads"] for one in first.machines] == [torch.get_num_threads()]

@@ -1,21 +1,85 @@
 """A training that is stopped anywhere and started again ends as if it had never been stopped."""
 
 import json
+import os
 import random
+import shutil
 import signal
+import time
+from pathlib import Path
 
 import pytest
-from dying import MOMENTS, signalled, train
 from forking import command_line, started
 from torch import load
 
 from nlstm_lab import runs
+from nlstm_lab.training import TrainingConfig, loop
 
 # dropout draws from torch's random state at every update; streams carry the unit's state from one update to the next
 NAME = "ptb_char_lstm2+evaluation=streams+dropout=0.5+divide_on_plateau=2.0"
 LONG = "ptb_char_lstm1+epochs=10"
 
 FILES = ["config.json", "history.csv", "result.json", "weights.safetensors"]
+
+
+def train(name, moment=None):
+    """Train at smoke scale, with a checkpoint after every update, until `moment`."""
+    loop.SAVE_EVERY = 0.0
+    if moment is not None:
+        MOMENTS[moment]()
+    runs.ensure(name, 0, "smoke", device="cpu", progress=False)
+
+
+def signalled(number, moment, *arguments):
+    """`nlstm-lab` with these arguments, which sends itself a signal before its fifth update, or evaluation."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as in a terminal: under nohup it is ignored
+    owner, name = {"update": (TrainingConfig, "step"), "evaluation": (loop, "evaluate")}[moment]
+    before(owner, name, 5, then=lambda *_: signal.raise_signal(number))
+    command_line(*arguments)
+
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)  # the signal is on its way
+
+
+def before(owner, name, call, condition=lambda *_: True, then=die):
+    """Die, or do another thing, when `owner.name` is called for the `call`-th time with arguments that are meant."""
+    original, calls = getattr(owner, name), [0]
+
+    def wrapped(*arguments, **named):
+        if condition(*arguments):
+            calls[0] += 1
+            if calls[0] == call:
+                then(*arguments)
+        return original(*arguments, **named)
+
+    setattr(owner, name, wrapped)
+
+
+def write_half(path, content):
+    path.open("wb").write(bytes(content)[: len(content) // 2])
+    die()
+
+
+MOMENTS = {
+    "at the second update": lambda: before(TrainingConfig, "step", 2),
+    "in the second epoch": lambda: before(TrainingConfig, "step", 6),
+    "in an evaluation": lambda: before(loop, "evaluate", 2),
+    "in the last evaluation": lambda: before(loop, "evaluate", 6),
+    "half a checkpoint": lambda: before(
+        Path, "write_bytes", 5, lambda path, _: path.name.startswith(".checkpoint.pt."), write_half
+    ),
+    "between the renames of a checkpoint": lambda: before(
+        Path, "replace", 5, lambda path, target: target.name == "checkpoint.pt"
+    ),
+    "writing the record": lambda: before(runs, "save_file", 1),
+    "between record and rename": lambda: before(Path, "rename", 1),
+    "between rename and result": lambda: before(
+        runs.records, "write_json", 1, lambda file, content: file.name == "result.json"
+    ),
+    "after the result": lambda: before(shutil, "rmtree", 1, lambda path, *_: path.name.startswith(".attempt")),
+}
 
 
 def measured(folder):
