@@ -23,11 +23,7 @@ class Interval(NamedTuple):
 def t_interval(values: Iterable[float]) -> Interval:
     """Compute the mean of the values (one a seed) and its 95 % Student t interval.
 
-    Args:
-        values: One value a seed.
-
-    Returns:
-        Mean, low, high. Fewer than three values give no interval; one that is not finite makes all three NaN.
+    Fewer than three values give no interval; one that is not finite makes all three NaN.
 
     >>> [round(end, 3) for end in t_interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
@@ -59,14 +55,8 @@ class Compared(NamedTuple):
 def bootstrap(values: ArrayLike, *, resamples: int = 2000, seed: int = 0) -> Interval:
     """Compute the mean of the values with its 95 % percentile bootstrap interval, reproducibly.
 
-    It is for texts, moments and units within one seed; a bootstrap over a handful of seeds promises too much
-    (`t_interval`).
-
-    Args:
-        values: [n].
-
-    Returns:
-        Mean, low, high. Fewer than three values give no interval.
+    It is for texts, moments and units within one seed; over a handful of seeds it promises too much (`t_interval`).
+    Fewer than three values give no interval.
     """
     array = np.asarray(values, float)
     if len(array) < 3:
@@ -80,10 +70,8 @@ def compare(first: Mapping[Any, float], second: Mapping[Any, float], *, paired: 
     """Compare two things over seeds: is `first` larger than `second`?
 
     Args:
-        first: A value for each seed; logarithms where a ratio is meant.
-        second: The same.
-        paired: Both values of a seed are of one network, so that their difference is taken within it. Else
-            the seeds are independent, and the interval is Welch's.
+        first, second: A value for each seed; logarithms where a ratio is meant.
+        paired: Both values of a seed are of one network: their difference is taken within it. Else it is Welch's.
 
     Returns:
         Ordering `holds` where the interval lies above 0, `fails` where it lies below, `inconclusive` where it touches
@@ -115,12 +103,9 @@ def _welch(first: list[float], second: list[float]) -> tuple[Interval, float]:
 
 
 def least(compared: Iterable[Compared]) -> Compared:
-    """Take the comparison that decides a claim about several rivals: the one whose interval begins lowest.
+    """Of comparisons with several rivals the one that decides: whose interval begins lowest.
 
-    The claim holds where it holds against each; it fails where it fails against one.
-
-    Args:
-        compared: One comparison a rival.
+    A claim holds where it holds against each; it fails where it fails against one.
     """
     several = list(compared)
     unmeasured = [one for one in several if one.ordering == "not measured"]

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import logging
 import os
+import re
 import signal
 import threading
 import time
@@ -20,19 +21,18 @@ from nlstm_lab.runs.attempt import check_patience, settled
 from nlstm_lab.runs.run import check_seed, name_of
 
 TIMEOUT = 10.0  # seconds in which a scheduler must answer
-OWN = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
 _one_at_a_time = threading.Lock()  # torch's random state is the process's, however many threads a worker has
 
 
 @dataclass
 class Sweep:
-    """How many of a sweep's runs are recorded, are trained at the moment, and failed; workers: of the scheduler."""
+    """How many of a sweep's runs are recorded, are trained at the moment, and failed."""
 
     total: int
     recorded: int = 0
     running: int = 0
     failed: int = 0
-    workers: int | None = None
+    workers: int | None = None  # of the scheduler
 
 
 Watch = Callable[[Sweep, str], None]
@@ -44,13 +44,11 @@ def parse_seeds(text: str) -> list[range]:
     >>> parse_seeds("0-2,7,1")
     [range(0, 3), range(7, 8)]
     """
-    typed = []
+    typed, seeds = [], list[range]()
     for item in text.split(","):
-        first, dash, last = item.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) < int(first):
+        if not (found := re.fullmatch(r"(\d+)(?:-(\d+))?", item)) or int(found[2] or found[1]) < int(found[1]):
             raise UsageError(f"seeds are written like 0-4 or 0,2,5, not {text!r}")
-        typed.append(range(int(first), check_seed(int(last or first)) + 1))
-    seeds: list[range] = []
+        typed.append(range(int(found[1]), check_seed(int(found[2] or found[1])) + 1))
     for one in sorted(typed, key=lambda one: one.start):
         new = one[max(seeds[-1].stop - one.start, 0) :] if seeds else one  # what none before it has
         seeds += [new] if new else []
@@ -76,13 +74,10 @@ def sweep(
     watch: Watch = lambda sweep, event: None,
     **how: Any,
 ) -> Sweep:
-    """Train these experiments with these seeds, but for what is recorded.
+    """Train these experiments (of `matching`) with these seeds (of `parse_seeds`), but for what is recorded.
 
     Args:
-        rows: From `matching`.
-        seeds: From `parse_seeds`.
-        scheduler: Address of a running one, whose workers see this machine's folder of runs and data sets and have one
-            thread each; None starts processes here.
+        scheduler: Address of a running one, whose workers see this machine's folders; None starts processes here.
         workers: How many processes; as many as there are processors, where None.
         watch: Called after every look with how the sweep stands and what has just happened: a line or "".
         how: device, precision and patience as of `runs.ensure`; without a patience, what one has ended goes on.
@@ -113,18 +108,16 @@ def _lacks(row: experiments.Experiment, seed: int, counts: Sweep, patience: int 
     try:
         if settled(row, seed, patience, finish=True) is None:
             return True
-        counts.recorded += 1
-    except UsageError:  # it is finished, so that the rule comes too late
-        counts.recorded += 1
     except LabError as error:
-        counts.failed += 1
-        event = f"{name_of(row, seed)}: {error}"
+        if not isinstance(error, UsageError):  # it is finished, so that the rule comes too late
+            event = f"{name_of(row, seed)}: {error}"
+    counts.recorded, counts.failed = counts.recorded + (not event), counts.failed + bool(event)
     watch(counts, event)
     return False
 
 
 def _train_all(client: Any, tasks: Iterator[Any], counts: Sweep, how: dict[str, Any], watch: Watch) -> None:
-    """Give each worker one task at a time, until none is left."""
+    """Give each worker one task at a time."""
     futures: dict[Any, str] = {}
     while True:
         try:
@@ -166,7 +159,9 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
     connect: Any = distributed.Client  # untyped
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to the workers, too
     try:
-        client = connect(scheduler, timeout=TIMEOUT) if scheduler else connect(**OWN, n_workers=workers)
+        own = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+        how = {"timeout": TIMEOUT} if scheduler else own | {"silence_logs": logging.CRITICAL}
+        client = connect(scheduler, **how)
     except (OSError, ValueError) as error:
         raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
     finally:

@@ -71,17 +71,11 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Symbols:
-    """One-hot input, or a softmax over as many symbols (words, classes).
-
-    Args:
-        size: Number of symbols.
-        padded: Whether 0 is no symbol.
-        names: Of words.
-    """
+    """One-hot input, or a softmax over as many symbols (words, classes)."""
 
     size: int
-    padded: bool = False
-    names: tuple[str, ...] | None = None
+    padded: bool = False  # whether 0 is no symbol
+    names: tuple[str, ...] | None = None  # of words
 
 
 @dataclass(frozen=True)
@@ -164,14 +158,10 @@ SHUFFLED = Ordered()
 
 
 class ColdTask:
-    """A `Task` of separate sequences, each read from a cold state.
+    """A `Task` of separate sequences, each read from a cold state, `batch_size` of them side by side.
 
-    Args:
-        rows: Of each split, the numbers of its sequences among all of them, or within it.
-        batch_size: Sequences side by side.
-
-    Raises:
-        UsageError: The last partial batch is dropped, and there is no other.
+    `rows` are the numbers of each split's sequences among all of them, or within it. UsageError: the last partial batch
+    is dropped, and there is no other.
     """
 
     metric: Metric

@@ -56,9 +56,6 @@ class TextSource:
         encoding: Of the file.
         line_ends: Of the Penn Treebank, whose files have a blank before and after the words of each line: both
             "stripped", or the one kept that is "trailing" or "leading".
-
-    Raises:
-        UsageError: `line_ends` is given for another text.
     """
 
     corpus: str
@@ -94,12 +91,7 @@ def names() -> tuple[str, ...]:
 
 
 def open_corpus(source: TextSource) -> Corpus:
-    """Open a corpus, which the first opening encodes.
-
-    Raises:
-        MissingData: It is not on this machine.
-        UsageError: It cannot be read as stated.
-    """
+    """Open a corpus, which the first opening encodes. MissingData: it is not here. UsageError: it is not as stated."""
     if len(source.share) != 3 or sum(source.share) != 100 or min(source.share) < 1:
         raise UsageError(f"the shares of train, valid and test are whole percents that add to 100: {source.share}")
     name, own = source.corpus, source.corpus not in names()
@@ -205,7 +197,7 @@ def _encode(texts: list[str], source: TextSource, own: bool) -> Parsed:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, np.ndarray]]:
-    """Code points of the text, a few million at a time, each piece with its place."""
+    """Code points of the text, PIECE at a time, each piece with its place."""
     for start in range(0, len(text), PIECE):
         yield start, np.frombuffer(text[start : start + PIECE].encode("utf-32-le", "surrogatepass"), np.uint32)
 

@@ -25,11 +25,6 @@ class MNISTGlimpses(Ordered):
 
     "patches" (our reading of the paper): the quadrant's every second row and column, then its four 7 x 7 patches.
     "phases" (the other reading): its four interleaved 7 x 7 phases, then the quadrant reduced by means of 2 x 2.
-
-    Args:
-        batch_size: Sequences side by side.
-        reading: "patches" or "phases".
-        batch_order, last_batch: See `Ordered`.
     """
 
     batch_size: int = 100

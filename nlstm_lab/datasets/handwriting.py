@@ -63,18 +63,11 @@ class HandwritingTask(ColdTask):
         super().__init__(
             split_90_5_5(order, f"{len(long)} lines have {config.minimum} points or more"), config.batch_size
         )
-        key = {"lines": self.fingerprint, "minimum": config.minimum, "seed": config.seed}
-        moments = cached("moments", (), self._moments, **key).facts
-        self.mean, self.deviation = np.array(moments["mean"]), np.array(moments["deviation"])
-
-    def _moments(self) -> Parsed:
-        """`mean` and `deviation` of x and y over the offsets within the training lines, in the tablet's units."""
+        # of x and y over the offsets within the training lines, in the tablet's units
         offsets = np.diff(self.points, axis=0, prepend=self.points[:1]).astype(np.float64)
-        counts = np.zeros(len(offsets), bool)
-        for line in self.rows["train"]:
-            counts[self.starts[line] + 1 : self.starts[line] + self.sizes[line]] = True
-        chosen = offsets[counts]
-        return Parsed({}, {"mean": chosen.mean(0).tolist(), "deviation": chosen.std(0).tolist()})
+        counts = np.repeat(np.isin(np.arange(len(ends)), self.rows["train"]), self.sizes)
+        counts[self.starts] = False
+        self.mean, self.deviation = offsets[counts].mean(0), offsets[counts].std(0)
 
     def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
         rows = self.rows[split]
@@ -165,13 +158,8 @@ class Lines:
         return f"iamondb {self.split} {self.start}:{self.start + self.count}"
 
     def read(self) -> list[Tensor]:
-        """Read the lines: the points [T, 3] of each, as a network reads them.
-
-        Raises:
-            MissingData: IAM-OnDB is not on this machine.
-            UsageError: The split has fewer lines.
-        """
+        """The points [T, 3] of each line. MissingData: IAM-OnDB is not here. UsageError: there are fewer lines."""
         task = Handwriting().load()
         if self.start + self.count > len(task.rows[self.split]):
-            raise UsageError(f"the {self.split} split of IAM-OnDB has no lines {self.start}:{self.start + self.count}")
+            raise UsageError(f"there are no lines {self}")
         return [task.line(self.split, k) for k in range(self.start, self.start + self.count)]

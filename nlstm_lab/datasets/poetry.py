@@ -21,11 +21,8 @@ class ChinesePoetry(Ordered):
     """Predict the next character of a quatrain, cold for each poem (SeqGAN's setting: batch 64, length 20).
 
     Args:
-        batch_size: Poems side by side.
         start: "none": the first character is given, 19 predictions a poem. "zero": a zero vector comes first, 20
-            predictions and not one parameter more; the inputs are then one-hot vectors [20, B, symbols], since no
-            symbol is the zero vector.
-        batch_order, last_batch: See `Ordered`.
+            predictions and not one parameter more; the inputs are then one-hot vectors [20, B, symbols].
     """
 
     batch_size: int = 64
@@ -61,14 +58,11 @@ class PoetryTask(ColdTask):
 
 def _parse(files: list[bytes]) -> Parsed:
     """One poem a line, a tab between verses, a space between characters, CRLF between poems."""
-    poems = {split: _poems(data, split) for data, split in zip(files, SPLITS, strict=True)}
-    symbols = sorted({character for split in poems.values() for poem in split for character in poem})
+    poems = [_poems(data, split) for data, split in zip(files, SPLITS, strict=True)]
+    symbols = sorted(set("".join(map("".join, poems))))
     codes = {symbol: code for code, symbol in enumerate(symbols)}
-    arrays: dict[str, np.ndarray] = {
-        split: np.array([[codes[character] for character in poem] for poem in poems[split]], np.uint16)
-        for split in SPLITS
-    }
-    return Parsed(arrays, {"symbols": symbols, "sha256": registry.combined(files)})
+    arrays = [np.array([[codes[character] for character in poem] for poem in split], np.uint16) for split in poems]
+    return Parsed(dict(zip(SPLITS, arrays, strict=True)), {"symbols": symbols, "sha256": registry.combined(files)})
 
 
 def _poems(data: bytes, split: str) -> list[str]:

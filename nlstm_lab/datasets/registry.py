@@ -40,7 +40,6 @@ class File:
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
         return self.path.rsplit("/", 1)[-1]
 
 
@@ -176,18 +175,8 @@ def combined(files: Iterable[bytes]) -> str:
 def import_(name: str, path: Path) -> list[Path]:
     """Take over a data set's files from a file, an archive (tar, zip) or a folder, all of those found there or none.
 
-    They are known by their names, or by their checksums, and stored unpacked.
-
-    Args:
-        name: Of the data set.
-        path: The file, archive or folder.
-
-    Returns:
-        Where they were put.
-
-    Raises:
-        UsageError: Nothing is found.
-        DamagedFile: One is not what was published.
+    They are known by their names, or by their checksums, and stored unpacked. UsageError: nothing is found.
+    DamagedFile: one is not what was published.
     """
     dataset, path = get(name), path.expanduser()
     if not (path.is_file() or path.is_dir()):
@@ -273,13 +262,6 @@ def _saying_why(target: Path) -> Iterator[None]:
 
 def fetch(name: str, progress: bool = True) -> list[Path]:
     """Download what a data set lacks on this machine; what was there stays until a verified file replaces it.
-
-    Args:
-        name: Of the data set.
-        progress: Show a progress bar.
-
-    Returns:
-        The files that were put in place.
 
     Raises:
         UsageError: The set may not be downloaded; the message says how it is had.

@@ -8,17 +8,7 @@ from string import ascii_lowercase
 import numpy as np
 import torch
 
-from nlstm_lab.datasets.base import (
-    SHUFFLED,
-    SPLITS,
-    Batch,
-    ColdTask,
-    Evaluation,
-    Ordered,
-    Split,
-    Symbols,
-    Vocabulary,
-)
+from nlstm_lab.datasets.base import SHUFFLED, SPLITS, Batch, ColdTask, Evaluation, Ordered, Split, Symbols, Vocabulary
 from nlstm_lab.datasets.corpora import Corpus, LineEnds, TextSource, names, open_corpus
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import check
@@ -34,11 +24,7 @@ class CharacterModelling(Ordered, TextSource):
     Blocks (Nested LSTM): `length` symbols cut one after another, shuffled each epoch, cold, length - 1 predictions.
     Streams (HM-LSTM): `batch_size` contiguous pieces side by side, `length` predictions a batch, state carried.
 
-    Args:
-        batch_order, last_batch: Of the blocks, see `Ordered`; streams have an order of their own.
-
-    Raises:
-        UsageError: `batch_order` or `last_batch` is given for streams, `line_ends` for another text.
+    UsageError: `batch_order` or `last_batch` is given for streams, which have an order of their own.
     """
 
     corpus: str = "ptb"
@@ -98,14 +84,9 @@ class TextTask(ColdTask):
         return blocks(self.corpus.splits[split], self.length, batch_size, rows)
 
 
-def cut(codes: np.ndarray, length: int) -> np.ndarray:
-    """Consecutive blocks [blocks, length], a view; the remainder that fills no block is left out."""
-    return codes[: len(codes) // length * length].reshape(-1, length)
-
-
 def blocks(codes: np.ndarray, length: int, batch_size: int, order: np.ndarray) -> Iterator[Batch]:
     """Blocks in the given order, side by side: inputs and targets [length - 1, B], each from a cold state."""
-    table = cut(codes, length)
+    table = codes[: len(codes) // length * length].reshape(-1, length)  # the remainder that fills no block is left out
     for start in range(0, len(order), batch_size):
         rows = torch.from_numpy(table[order[start : start + batch_size]].astype(np.int64)).T.contiguous()
         yield Batch(rows[:-1], rows[1:])
@@ -130,7 +111,6 @@ def streams(codes: np.ndarray, length: int, batch_size: int, first: int = 0) -> 
 
 
 def _stream_length(symbols: int, count: int) -> int:
-    """Predictions of each of `count` pieces, rounded up."""
     return -(-(symbols - 1) // min(count, symbols - 1))
 
 
@@ -174,7 +154,7 @@ class NestedLanguageTask(TextTask):
 
 
 def _nested(config: NestedLanguage) -> tuple[np.ndarray, np.ndarray]:
-    """Codes and what begins at each of them, `size` characters."""
+    """Codes and what begins at each of them."""
     random = np.random.default_rng(config.seed)
     spellings: list[bytes] = []
     while len(spellings) < config.words:
@@ -199,13 +179,7 @@ def _nested(config: NestedLanguage) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """`length` symbols of a split of a named corpus, from `start` on, in order.
-
-    Args:
-        line_ends: Of the Penn Treebank, see `TextSource`: as the network was trained.
-
-    Raises:
-        UsageError: The corpus has no name, or `line_ends` is given for another.
+    """`length` symbols of a split of a named corpus, from `start` on; `line_ends` (see `TextSource`) as in training.
 
     >>> str(Excerpt("ptb", "valid", 50_000))
     'ptb valid 0:50000'
@@ -231,9 +205,7 @@ class Excerpt:
         corpus = open_corpus(TextSource(self.corpus, line_ends=self.line_ends))
         codes = corpus.splits[self.split][self.start : self.start + self.length]
         if len(codes) < self.length:
-            raise UsageError(
-                f"the {self.split} split of {self.corpus} has no symbols {self.start}:{self.start + self.length}"
-            )
+            raise UsageError(f"there are no symbols {self}")
         return corpus.vocabulary.decode(codes)
 
 

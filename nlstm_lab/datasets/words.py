@@ -24,27 +24,16 @@ RANKED = 2**16 - 1  # most frequent words that have a code of their own
 
 @dataclass(frozen=True)
 class Packed:
-    """A text as sequences of whole words.
-
-    Args:
-        corpus: The name of a text, or the path of one of your own.
-        length: Characters of a sequence, at most.
-        batch_size: Sequences side by side.
-        normalization, encoding: As of `TextSource`.
-    """
+    """A text as sequences of whole words; corpus, normalization and encoding as of `TextSource`."""
 
     corpus: str = "text8"
-    length: int = 200
+    length: int = 200  # characters of a sequence, at most
     batch_size: int = 64
     normalization: Normalization = "none"
     encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
         check(self)
-
-    def source(self) -> TextSource:
-        """The text that is read."""
-        return TextSource(self.corpus, self.normalization, encoding=self.encoding)
 
 
 @dataclass(frozen=True)
@@ -83,7 +72,7 @@ class PackedTask(ColdTask, ABC):
     special: tuple[str, ...]  # the symbols before the alphabet
 
     def __init__(self, config: Packed) -> None:
-        corpus = open_corpus(config.source())
+        corpus = open_corpus(TextSource(config.corpus, config.normalization, encoding=config.encoding))
         parsed = cached("words", (), lambda: _tokenize(corpus), text=corpus.fingerprint)
         self.flat, self.starts = parsed.arrays["flat"], parsed.arrays["starts"]
         self.ids, self.known_words = parsed.arrays["ids"], parsed.facts["words"]
@@ -190,10 +179,7 @@ def _cut(flat: np.ndarray, starts: np.ndarray) -> Iterator[list[bytes]]:
 
 @dataclass(frozen=True)
 class Sequences:
-    """The first `number` sequences of a split, as a task of Madsen's article packs them; the split is random.
-
-    Raises:
-        UsageError: The task's corpus has no name.
+    """The first `number` sequences of a split of a named corpus, as a task packs them; the split is random.
 
     >>> str(Sequences(Autocomplete("text8"), "test", 200))
     'text8 test sequences 0:200 of 200'

@@ -6,7 +6,7 @@ import inspect
 import json
 import tomllib
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from typing import Any, NamedTuple
@@ -94,6 +94,7 @@ class At(NamedTuple):
     task: Any
     model: Mapping[str, Any]
     training: TrainingConfig
+    widths: Sequence[int] = ()  # the rows' hidden sizes in their order, where they differ
 
 
 def table(
@@ -119,10 +120,11 @@ def table(
         for field, source in said.items()
     }
     made = []
-    for row, own in rows.items():
+    for k, (row, own) in enumerate(rows.items()):
         count = (printed_parameters or {}).get(row)
         for scale, at in scales.items():
-            model = ModelConfig(**{**at.model, **own})
+            wide = {"hidden_size": at.widths[k]} if at.widths else {}
+            model = ModelConfig(**{**at.model, **wide, **own})
             made.append(Experiment(names.format(row), scale, at.task, model, at.training, printed, count, known))
     return made
 
@@ -259,9 +261,6 @@ def width_for_parameters(experiment: Experiment, budget: int) -> int:
 
     Hand it to `variant(name, hidden_size=...)`. Widths that the cell type refuses (a clockwork RNN's must be a multiple
     of its modules) are passed over.
-
-    Args:
-        budget: Trained values.
 
     Raises:
         UsageError: Even the narrowest network is too large, or a text that has to be opened is not as stated.

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from nlstm_lab.datasets.glimpses import MNISTGlimpses
 from nlstm_lab.datasets.poetry import ChinesePoetry
 from nlstm_lab.datasets.text import CharacterModelling
-from nlstm_lab.experiments import base
-from nlstm_lab.experiments.base import Experiment, Rows
+from nlstm_lab.experiments.base import At, Experiment, Rows, table
 from nlstm_lab.settings import Scale
 from nlstm_lab.training import TrainingConfig
 
@@ -22,17 +20,10 @@ FIVE: Rows = {
 }
 
 
-At = tuple[tuple[int, ...], Any, TrainingConfig]  # at one scale: their hidden sizes in order, the task, the training
-
-
 def five(name: str, number: int, counts: tuple[str, ...], scales: Mapping[Scale, At]) -> list[Experiment]:
     """The rows of one of the paper's tables at every scale; `counts` are the printed ones of their parameters."""
-    rows = []
-    for k, (row, fields) in enumerate(FIVE.items()):
-        at = {scale: base.At(task, {"hidden_size": w[k]}, how) for scale, (w, task, how) in scales.items()}
-        sources = ("nested_lstm", f"nested_lstm_{name}")
-        rows += base.table(f"{name}_{{}}", {row: fields}, at, sources, f"nested_lstm.table{number}", {row: counts[k]})
-    return rows
+    sources, printed = ("nested_lstm", f"nested_lstm_{name}"), f"nested_lstm.table{number}"
+    return table(f"{name}_{{}}", FIVE, scales, sources, printed, dict(zip(FIVE, counts, strict=True)))
 
 
 def rescued(row: Experiment) -> Experiment:
@@ -50,12 +41,13 @@ TABLE_1 = five(
     1,
     ("4.25M", "4.68M", "4.47M", "4.17M", "4.47M"),
     {
-        "paper": ((1000, 1050, 600, 450, 600), PTB, PTB_TRAINING),
-        "small": ((250, 262, 150, 112, 150), PTB, replace(PTB_TRAINING, epochs=2)),
-        "smoke": (
-            (20, 21, 12, 9, 12),
+        "paper": At(PTB, {}, PTB_TRAINING, (1000, 1050, 600, 450, 600)),
+        "small": At(PTB, {}, replace(PTB_TRAINING, epochs=2), (250, 262, 150, 112, 150)),
+        "smoke": At(
             replace(PTB, corpus="python_docs", length=20, batch_size=16),  # what every Python carries: no data set
+            {},
             replace(PTB_TRAINING, epochs=2, updates_per_epoch=3),
+            (20, 21, 12, 9, 12),
         ),
     },
 )
@@ -69,9 +61,9 @@ TABLE_2 = five(
     2,
     ("868k", "1.1M", "877k", "885k", "877k"),
     {
-        "paper": ((32, 40, 32, 32, 32), POEMS, POEMS_TRAINING),
-        "small": ((32, 40, 32, 32, 32), POEMS, replace(POEMS_TRAINING, epochs=20)),
-        "smoke": ((4, 5, 4, 4, 4), POEMS, replace(POEMS_TRAINING, epochs=1, updates_per_epoch=3)),
+        "paper": At(POEMS, {}, POEMS_TRAINING, (32, 40, 32, 32, 32)),
+        "small": At(POEMS, {}, replace(POEMS_TRAINING, epochs=20), (32, 40, 32, 32, 32)),
+        "smoke": At(POEMS, {}, replace(POEMS_TRAINING, epochs=1, updates_per_epoch=3), (4, 5, 4, 4, 4)),
     },
 )
 
@@ -85,9 +77,9 @@ TABLE_3 = five(
     3,
     ("61.0k", "94.9k", "83.6k", "85.1k", "83.6k"),
     {
-        "paper": ((100, 130, 75, 60, 75), GLIMPSES, GLIMPSES_TRAINING),
-        "small": ((100, 130, 75, 60, 75), GLIMPSES, replace(GLIMPSES_TRAINING, epochs=15)),
-        "smoke": ((10, 13, 7, 6, 7), GLIMPSES, replace(GLIMPSES_TRAINING, epochs=2, updates_per_epoch=3)),
+        "paper": At(GLIMPSES, {}, GLIMPSES_TRAINING, (100, 130, 75, 60, 75)),
+        "small": At(GLIMPSES, {}, replace(GLIMPSES_TRAINING, epochs=15), (100, 130, 75, 60, 75)),
+        "smoke": At(GLIMPSES, {}, replace(GLIMPSES_TRAINING, epochs=2, updates_per_epoch=3), (10, 13, 7, 6, 7)),
     },
 )
 
@@ -100,16 +92,18 @@ TABLE_4 = five(
     4,
     ("16.28M", "17.93M", "17.45M", "18.19M", "17.45M"),
     {
-        "paper": ((2000, 2100, 1200, 950, 1200), TEXT8, TEXT8_TRAINING),
-        "small": (
-            (250, 262, 150, 118, 150),
+        "paper": At(TEXT8, {}, TEXT8_TRAINING, (2000, 2100, 1200, 950, 1200)),
+        "small": At(
             replace(TEXT8, corpus="enwiki2015_text8like"),
+            {},
             replace(TEXT8_TRAINING, epochs=2, updates_per_epoch=400),
+            (250, 262, 150, 118, 150),
         ),
-        "smoke": (
-            (20, 21, 12, 9, 12),
+        "smoke": At(
             replace(TEXT8, corpus="python_docs", normalization="text8", length=20, batch_size=16),
+            {},
             replace(TEXT8_TRAINING, epochs=2, updates_per_epoch=3),
+            (20, 21, 12, 9, 12),
         ),
     },
 )

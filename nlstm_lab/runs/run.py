@@ -62,9 +62,7 @@ class Run:
         """Build the network with the weights of its best validation epoch, in eval mode; needs no data set.
 
         Where they are not kept, the network still finds what was recorded of it; only its reading raises MissingRun.
-
-        Raises:
-            DamagedFile: The file is damaged, or holds other weights than recorded.
+        DamagedFile: the file is damaged, or holds other weights than recorded.
         """
         file = self.folder / "weights.safetensors"
         try:
@@ -75,11 +73,9 @@ class Run:
             ) from error
         network = models.build(self.experiment.model, ends, seed=self.seed, name=self.name)
         if not self.has_weights:
-            return network.drop_weights(
-                self.result.get("weights_sha256", ""),
-                f"the weights of {self.name} are not kept here (its record is); train it again with "
-                f"`{command(self.experiment, self.seed)} --again`",
-            ).eval()
+            why = f"the weights of {self.name} are not kept here (its record is); train it again with "
+            why += f"`{command(self.experiment, self.seed)} --again`"
+            return network.drop_weights(self.result.get("weights_sha256", ""), why).eval()
         try:
             weights = {name: value.float() for name, value in load_file(file).items()}
             if models.digest(weights) != self.result.get("weights_sha256", models.digest(weights)):
@@ -91,7 +87,6 @@ class Run:
 
 
 def name_of(experiment: Experiment, seed: int) -> str:
-    """What a run is called."""
     return f"{experiment.name}/{experiment.scale}-seed{seed}"
 
 
@@ -108,12 +103,11 @@ def check_seed(seed: Any) -> int:
 
 
 def folder_of(experiment: Experiment, seed: int) -> Path:
-    """A run's place."""
     return _place(experiment.name, experiment.scale, seed)
 
 
 def _place(experiment: str, scale: str, seed: int) -> Path:
-    """A run's place. A variation may hold any path; a folder's name holds no slash, and of a long one a digest."""
+    """A run's folder. A variation may hold any path; a folder's name holds no slash, and of a long one a digest."""
     name = quote(experiment, safe="+=,")
     if len(name) > LONGEST and not os.path.isdir(paths.runs() / name):
         readable = re.sub(r"[^\w+=,.-]+", "_", re.sub(r"[^+=]*/", "", experiment))  # of a path its last part
@@ -163,13 +157,9 @@ def is_known(name: str) -> bool:
 
 
 def resolve(name: str | Experiment, scale: str | None) -> Experiment:
-    """Find an experiment from its name.
+    """Find an experiment from its name; without a scale at the largest that has recorded runs, small where none has.
 
-    Args:
-        scale: None for the largest that has recorded runs, small where none has.
-
-    Raises:
-        UsageError: There is no such experiment or scale.
+    UsageError: there is no such experiment or scale.
     """
     if isinstance(name, Experiment):
         return name
@@ -206,11 +196,9 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
 
 
 def result_of(folder: Path) -> dict[str, Any]:
-    """The result of the run at `folder`.
+    """The result of the run at `folder`, or FileNotFoundError.
 
-    Raises:
-        DamagedFile: It is none, is another run's, or copies a run of a lower seed.
-        FileNotFoundError: There is none.
+    DamagedFile: it is none, is another run's, or copies a run of a lower seed.
     """
     result = records.read_result(folder / "result.json")
     check_place(folder / "result.json", result)
