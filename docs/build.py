@@ -209,9 +209,8 @@ def _tables(name: str) -> dict[str, str]:
 
 def _bibtex(name: str, title: str, about: str) -> str:
     """The figure by its short title in the gallery, with the repository's address where it has one."""
-    remote = ["git", "config", "--get", "remote.origin.url"] if shutil.which("git") else ["true"]
-    done = subprocess.run(remote, cwd=paths.root(), capture_output=True, text=True, check=False)
-    address = re.sub(r"^git@([^:]+):", r"https://\1/", done.stdout.strip()).removesuffix(".git")
+    remote = _git("config", "--get", "remote.origin.url").strip()
+    address = re.sub(r"^git@([^:]+):", r"https://\1/", remote).removesuffix(".git")
     title, called = (re.sub(r"([&%$#_])", r"\\\1", words) for words in (title, name))
     fields = {
         "author": "{The nlstm\\_lab developers}",
@@ -226,17 +225,21 @@ def _bibtex(name: str, title: str, about: str) -> str:
 
 
 def _commits() -> dict[str, str]:
-    """The commit that drew each figure last; nothing where there is no git."""
-    if shutil.which("git") is None:
-        return {}
-    command = ["git", "log", "--format=%x00%h", "--name-only", "--", "figures/*.pdf"]
-    done = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, check=False)
+    """The commit that drew each figure last."""
     found: dict[str, str] = {}
-    for entry in done.stdout.split("\0")[1:]:
+    for entry in _git("log", "--format=%x00%h", "--name-only", "--", "figures/*.pdf").split("\0")[1:]:
         commit, *files = entry.split()
         for file in files:
             found.setdefault(Path(file).stem, commit)
     return found
+
+
+def _git(*words: str) -> str:
+    """What git says of this repository; nothing where there is none, or no git."""
+    if shutil.which("git") is None or not (paths.root() / ".git").exists():
+        return ""
+    done = subprocess.run(["git", *words], cwd=paths.root(), capture_output=True, text=True, check=False)
+    return done.stdout
 
 
 def command_line() -> str:

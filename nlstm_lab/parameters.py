@@ -140,6 +140,7 @@ def output_path(target: Path, made_with: dict[str, Any]) -> Path:
     if not made_with or not is_trial(target, [made_with]):
         return target
     elsewhere, other = paths.trials() / target.name, changed(made_with)
-    differ = f"{', '.join(other)} {'differs' if len(other) == 1 else 'differ'}"
+    names = ", ".join(other)
+    differ = f"{names} differs" if len(other) == 1 and names[-1] != "s" else f"{names} differ"
     print(f"Committed {target.name} kept ({differ}); yours is {elsewhere.relative_to(paths.root())}")
     return elsewhere

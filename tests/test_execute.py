@@ -409,10 +409,12 @@ def test_an_edited_parameter_draws_elsewhere_and_says_where(
 def test_a_trial_adds_no_row_to_the_claims(write: Write, shell: InteractiveShell) -> None:
     """Neither of a claim that is committed of another scale, nor of one that nobody measured yet."""
     cells = [cell.replace('"small"', "scale") for cell in (CELLS[0], *CELLS[3:])]
-    run(shell, PARAMETERS + '\nscale: str = "small"', *cells)
+    new, own = cells[-1].replace("than_outer", "than_stack_upper"), PARAMETERS + '\nscale: str = "small"'
+    run(shell, own, *cells)
     before = (paths.probes() / "claims.csv").read_bytes()
+    run(shell, own.replace("to be", "not to be"), new)  # edited in JupyterLab
     run(shell, "# Parameters\nscale = 'smoke'", *cells)
-    run(shell, "# Parameters\nscale = 'small'", cells[-1].replace("than_outer", "than_stack_upper"))
+    run(shell, "# Parameters\nscale = 'small'", new)
     assert (paths.probes() / "claims.csv").read_bytes() == before
 
 
