@@ -111,15 +111,6 @@ def test_from_2_to_500_characters_the_width_is_used_and_nothing_overprints(trace
     assert min(text.get_fontsize() for text in ax.texts) >= 6
 
 
-def test_vectors_have_the_numbers_of_their_steps(trace):
-    figure = figures.cell_activations(trace().drop_vars("symbol"), units=[3])
-    assert [text.get_text() for text in figure.axes[0].texts if text.get_family() == ["monospace"]][:3] == [
-        "0",
-        "10",
-        "20",
-    ]
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -55,13 +55,6 @@ def test_shades_are_relative_to_a_networks_own_largest_to_all_or_logarithmic():
     assert log.loc[9, "gru"] == pytest.approx(1 + np.log10(0.5) / 4)
 
 
-def test_what_is_negative_is_so_in_the_figure():
-    negative = measured()
-    negative["connectivity"] *= -1
-    frame = figures.data(connectivity_sentence({"gru": negative}, 5))
-    assert frame["shade"].min() == -1
-
-
 def test_a_later_window_starts_where_it_starts():
     data = measured()
     data["window"] = ("time", np.where(np.arange(len(TEXT)) < 10, 0, 10))
@@ -84,23 +77,15 @@ def test_a_sentence_that_cannot_be_drawn_is_refused(data, at, scale, message):
         connectivity_sentence(data, at, scale)
 
 
-def means(
-    quantity, value, lags=(np.nan,), models=("gru", "nlstm"), seeds=3, places=("all", "word start", "within word")
-):
+def gradients():
+    """Of three seeds, each half a decade less with every step back."""
     rows = [
-        {"model": model, "seed": seed, "where": where, "quantity": quantity, "lag": lag, "value": value(seed, lag)}
-        for model in models
-        for seed in range(seeds)
-        for where in places
-        for lag in lags
+        {"model": "gru", "seed": seed, "where": where, "lag": lag, "value": 3 + seed - lag / 2}
+        for seed in range(3)
+        for where in ("input", "layer 1")
+        for lag in range(10)
     ]
     return pd.DataFrame(rows)
-
-
-def gradients(seeds=3):
-    return means(
-        "log10_gradient", lambda seed, lag: 3 + seed - lag / 2, range(10), places=("input", "layer 1"), seeds=seeds
-    )
 
 
 def test_the_unrolled_network_is_as_dark_as_its_gradients():
@@ -117,18 +102,10 @@ def test_the_unrolled_network_is_as_dark_as_its_gradients():
     assert {"$x$", "$h^{1}$", "$t-8$"} <= {text.get_text() for text in figure.axes[0].texts}
     with pytest.raises(UsageError, match="'rnn'"):
         unrolled_networks(gradients(), ["rnn"], distances=(0, 1))
+    with pytest.raises(UsageError, match="condition"):
+        unrolled_networks(pd.concat([gradients().assign(condition=name) for name in "ab"]), ["gru"], distances=(0, 1))
     with pytest.raises(UsageError, match="64"):
         unrolled_networks(gradients(), ["gru"])
-
-
-def test_the_unrolled_network_is_that_of_one_condition():
-    trained = gradients().assign(condition="trained")
-    words = {text.get_text() for text in unrolled_networks(trained, ["gru"], distances=(0, 1)).axes[0].texts}
-    assert "GRU, trained" in words
-    with pytest.raises(UsageError, match="condition"):
-        unrolled_networks(
-            pd.concat([trained, gradients().assign(condition="as initialized")]), ["gru"], distances=(0, 1)
-        )
 
 
 @pytest.mark.slow
@@ -139,3 +116,33 @@ def test_dollar_signs_are_words_and_no_formula(folder):
     path = figures.save(connectivity_sentence({"nlstm": result}, 4), "madsen_connectivity_dollars")
     drawn = path.with_suffix(".svg").read_text()
     assert "target: $    likeliest: grammar 50 %,  $ 20 %,  good 10 %" in drawn
+
+
+@pytest.fixture
+def patched():
+    """The clean text is followed by 3 nats of preference, the corrupted one by -1: all that can be restored are 4."""
+    values = np.array([[0.0, 2.0, 4.0], [-4.0, 1.0, 6.0]])
+    return xr.Dataset(
+        {"patched": (("memory", "time"), values), "attributed": (("memory", "time"), values / 2), "effect": 4.0},
+        coords={"memory": ["outer", "inner"], "time": range(3), "symbol": ("time", list("a\nb"))},
+    )
+
+
+def test_a_patch_map_shows_shares_of_what_can_be_restored(patched):
+    figure = figures.patch_map(patched)
+    whole, attributed, *_ = figure.axes
+    assert [panel.get_title(loc="left") for panel in (whole, attributed)] == ["patched", "first order"]
+    shares = np.array([[-1.0, 0.25, 1.5], [0.0, 0.5, 1.0]])
+    assert [text.get_text() for text in whole.get_yticklabels()] == ["inner memory", "outer memory"], "last first"
+    assert np.asarray(whole.images[0].get_array()) == pytest.approx(shares)
+    assert np.asarray(attributed.images[0].get_array()) == pytest.approx(shares / 2)
+    assert [panel.images[0].get_clim() for panel in (whole, attributed)] == [(-1.5, 1.5)] * 2, "0 is the middle"
+    assert [text.get_text() for text in attributed.get_xticklabels()] == ["a", "¶", "b"]
+    data = figures.data(figure).set_index(["memory", "time"])
+    assert data.loc[("inner", 2), "patched"] == 1.5
+    assert data.loc[("outer", 1), "attributed"] == 0.25
+
+
+def test_texts_with_the_same_preference_have_nothing_to_restore(patched):
+    with pytest.raises(UsageError):
+        figures.patch_map(patched.assign(effect=0.0))

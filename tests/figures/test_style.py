@@ -9,8 +9,9 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
+from pandas.io.formats.style import Styler
 
-from nlstm_lab import figures
+from nlstm_lab import figures, probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures import style
 from nlstm_lab.figures.saving import attach
@@ -67,12 +68,9 @@ def test_operations_are_distinguishable_in_grey():
     assert min(abs(a - b) for a, b in combinations(lightness, 2)) > 15
 
 
-def test_every_unit_has_a_look(own_units):
+def test_every_unit_has_a_look_and_so_has_one_of_ones_own(own_units):
     assert own_units
     assert own_units <= set(style.MODELS)
-
-
-def test_a_unit_of_ones_own_has_a_look():
     assert figures.look("my_unit").label == "my_unit"
     assert style.in_order(["my_unit", "nlstm", "lstm"]) == ["lstm", "nlstm", "my_unit"]
 
@@ -147,3 +145,31 @@ def test_letters_that_dejavu_lacks_come_from_an_installed_font():
     assert families[0] == "sans-serif"
     assert ord(strange) in get_font(findfont(families[1])).get_charmap()
     assert axes[0, 0].xaxis.label.get_fontfamily() == ["sans-serif"]
+
+
+def cells(shown: Styler) -> list[list[str]]:
+    return [line.split(" ") for line in shown.to_string(delimiter=" ").splitlines()]
+
+
+def test_numbers_are_rounded_and_what_is_missing_is_blank():
+    frame = pd.DataFrame({"seeds": [5, 3], "dead": [0.934, None], "bpc": [1.4567, 1.5]}, index=["inner", "outer"])
+    assert cells(figures.table(frame.rename_axis("memory"), ".2f", dead=".0%")) == [
+        ["memory", "seeds", "dead", "bpc"],
+        ["inner", "5", "93%", "1.46"],
+        ["outer", "3", "", "1.50"],
+    ]
+    assert cells(figures.table(frame[frame["bpc"] > 1.5]))[0] == list(frame), "an index without a name is none"
+
+
+def test_a_difference_has_its_interval_and_its_verdict():
+    values = pd.DataFrame({"unit": list("aaabbb"), "seed": [0, 1, 2] * 2, "bpc": [2.0, 2.1, 2.2, 1.0, 1.1, 1.2]})
+    compared = probes.comparisons(values, "bpc", {"worse": ({"unit": "a"}, {"unit": "b"})})
+    low, high = (f"{end:+.1f}" for end in compared[["low", "high"]].iloc[0])
+    assert cells(figures.differences(compared, "+.1f"))[1] == ["worse", "holds", "+1.0", low, high, "3"]
+
+
+def test_text_never_becomes_html():
+    shown = figures.table({"a <b>": ["<img src=x onerror=alert(1)>"]}).to_html()
+    assert "<img" not in shown
+    assert "<b>" not in shown
+    assert "&lt;img" in shown

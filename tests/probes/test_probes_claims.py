@@ -58,17 +58,6 @@ def test_what_no_verdict_could_read_is_not_noted(folder, claim, scale, told):
     assert (folder / "claims.csv").read_bytes() == before
 
 
-def test_comparisons_are_entered_as_each_alone(folder):
-    both = {NAME: SLOWER, "inner_slower_than_stack_upper": SLOWER}
-    table = record_claims("nested_lstm", "small", pd.DataFrame([{"comparison": n} | c.row() for n, c in both.items()]))
-    several = (folder / "claims.csv").read_bytes()
-    assert table["claim"].tolist() == [f"nested_lstm.{name}" for name in both]
-    (folder / "claims.csv").unlink()
-    for name, one in both.items():
-        record_claims("nested_lstm", "small", {name: one})
-    assert (folder / "claims.csv").read_bytes() == several
-
-
 def test_an_entry_is_replaced_and_others_stay():
     assert measured_claims().empty
     assert list(measured_claims().columns) == CLAIMS

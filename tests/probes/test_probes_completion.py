@@ -122,17 +122,6 @@ def test_what_is_no_character_is_never_drawn():
     assert "\0" not in continued(model, " a", 20)
 
 
-@pytest.mark.slow
-def test_sampled_boundaries_are_the_same_at_every_reading_and_nobody_elses_numbers_change():
-    torch.manual_seed(0)
-    unit = HMLSTM(len(ALPHABET), 8, 2, boundary="sample")
-    model = Network(unit, nn.Linear(8, len(ALPHABET)), None, ALPHABET)
-    before = torch.get_rng_state()
-    first = continued(model, "bad ", 60, seed=3)
-    assert continued(model, "bad ", 60, seed=3) == first
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_an_accent_that_is_typed_on_its_own_belongs_to_its_letter():
     completer = Completer(network(), unknown="map")
     for text in (" f", " fa", " fa\u0301", " fa\u0301c"):

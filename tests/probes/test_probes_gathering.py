@@ -94,16 +94,6 @@ def test_two_rows_of_a_seed_are_no_two_seeds():
     assert probes.intervals(frame, "dead", by=["memory", "quantity"])["n"].tolist() == [2, 2]
 
 
-def test_a_study_keeps_its_rows_whatever_its_index():
-    def study(network):
-        halves = [pd.DataFrame({"value": [1.0, 2.0]}), pd.DataFrame({"value": [3.0]})]
-        return pd.concat(halves)  # index 0, 1, 0
-
-    gathered = probes.gather([(run(0), "a"), (run(1), "b")], study)
-    assert gathered["value"].tolist() == [1, 2, 3] * 2
-    assert gathered["seed"].tolist() == [0] * 3 + [1] * 3
-
-
 def test_a_group_without_a_name_is_a_group():
     frame = pd.DataFrame({"evaluation": ["blocks", None], "layer": [np.nan, 1.0], "seed": 0, "value": [1.0, 2.0]})
     assert probes.intervals(frame, "value", by=["evaluation"])["mean"].tolist() == [1, 2]

@@ -3,10 +3,8 @@
 import pytest
 import torch
 
-from nlstm_lab.cells import LSTM, LSTMCell, NestedLSTM, Recurrent, hooked
-from nlstm_lab.cells.base import memories
+from nlstm_lab.cells import LSTM, NestedLSTM
 from nlstm_lab.models import Network
-from nlstm_lab.probes import trace
 from nlstm_lab.training.liveness import CLASSES, liveness, shares
 
 T, B = 99, 16
@@ -72,51 +70,8 @@ def test_a_driven_inner_memory_is_latched_and_an_untrained_one_alive():
     assert after["latched_share/outer"] == 0  # c = o~ tanh(c~) cannot count
 
 
-@pytest.mark.parametrize(
-    ("unit", "names"),
-    [
-        (LSTM(9, 5), ["cell"]),
-        (LSTM(9, 5, num_layers=2), ["layer 1", "layer 2"]),
-        (NestedLSTM(9, 5, depth=1), ["cell"]),
-        (NestedLSTM(9, 5, depth=3), ["outer", "middle", "inner"]),
-        (
-            NestedLSTM(9, 5, num_layers=2),
-            ["layer 1 outer", "layer 1 inner", "layer 2 outer", "layer 2 inner"],
-        ),
-    ],
-)
-def test_every_memory_has_its_name(unit, names):
-    told = shares(network(unit), torch.randint(9, (20, 3)))
-    assert list(told) == [f"{word}_share/{name}" for name in names for word in ("latched", "silent")]
-    assert all(0 <= share <= 1 for share in told.values())
-
-
-def test_a_unit_without_cells_has_no_shares():
-    assert memories([{"h": torch.zeros(3, 1, 2)}]) == {}
-
-
 def test_states_that_are_not_finite_are_said_to_be_so():
     unit = LSTM(9, 5)
     with torch.no_grad():
         unit.layers[0].bias[0] = float("nan")
     assert all(share != share for share in shares(network(unit), torch.randint(9, (20, 3))).values())
-
-
-class Bare(LSTMCell):
-    """Records its memory and no gates, as a unit of somebody's own may."""
-
-    def recur(self, projected, state, hook=None):
-        h, c = super().recur(projected, state)
-        return hooked(hook, "h", h), hooked(hook, "c", c)
-
-
-class BareLSTM(Recurrent):
-    cell_class = Bare
-
-
-def test_a_memory_that_records_no_gates_is_not_judged():
-    model = Network(BareLSTM(5, 6), torch.nn.Linear(6, 5))
-    assert shares(model, torch.randint(5, (20, 3))) == {}
-    read = trace(model, torch.randint(5, (20,)))
-    assert {"c", "h"} == set(read.data_vars)
-    assert read.c.shape == (20, 1, 6)

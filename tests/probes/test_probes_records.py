@@ -10,7 +10,7 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.cells import HMLSTM
 from nlstm_lab.datasets import Excerpt
-from nlstm_lab.errors import DamagedFile, LabError, UsageError
+from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.probes import update_costs
 from nlstm_lab.probes.records import digest, ensure
 from nlstm_lab.probes.segmentation import boundaries, updates
@@ -57,13 +57,6 @@ def test_anything_else_is_another_record(network, text, change):
     assert measure.times == 2
 
 
-def test_digests_stand_for_what_is_not_at_hand(network, text):
-    measure = Measured()
-    ensure("timescales", measure, weights=network(), text=text)
-    ensure("timescales", measure, weights=digest(network()), text=digest(text))
-    assert measure.times == 1
-
-
 def test_weights_are_known_by_every_value(network):
     model = network()
     before = digest(model)
@@ -106,12 +99,3 @@ def test_what_was_read_with_other_weights_is_not_recorded_of_these(network, text
     after = update_costs(model, excerpt)
     assert not before.equals(after)
     pd.testing.assert_frame_equal(after, updates(model, boundaries(model, text)))
-
-
-def test_where_nothing_can_be_recorded_nothing_is_measured(tmp_path, monkeypatch):
-    (tmp_path / "probes").write_text("a file where the folder should be")
-    monkeypatch.setattr(paths, "probes", lambda: tmp_path / "probes")
-    measure = Measured()
-    with pytest.raises(LabError, match="probes"):
-        ensure("timescales", measure, seed=0)
-    assert measure.times == 0

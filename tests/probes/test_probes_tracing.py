@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from nlstm_lab import models, probes
-from nlstm_lab.cells import GRU, HMLSTM, LSTM, ClockworkRNN, NestedLSTM
+from nlstm_lab.cells import HMLSTM, LSTM, ClockworkRNN, NestedLSTM
 from nlstm_lab.datasets.base import Batch
-from nlstm_lab.errors import UsageError
-from nlstm_lab.probes import trace, tracing
+from nlstm_lab.probes import tracing
+from nlstm_lab.probes.lags import gradient_by_distance
 from nlstm_lab.probes.reading import evaluating, reading, state_of
 from nlstm_lab.probes.slowness import gate_timescales
 from nlstm_lab.training import evaluate
@@ -82,41 +82,6 @@ def test_chunks_and_the_disk_change_nothing(network, text, monkeypatch):
         np.testing.assert_allclose(streamed[name], whole[name], atol=1e-6)
 
 
-def test_codes_serve_where_there_is_no_vocabulary(network, text):
-    model = network()
-    codes = model.vocabulary.encode(text)
-    model.vocabulary = None
-    told = probes.trace(model, codes)
-    assert told.symbol.values.tolist() == codes.tolist()
-    with pytest.raises(UsageError):
-        probes.trace(model, text)
-
-
-def test_dropout_is_off_and_the_network_left_as_it_was(network, text):
-    model = network(LSTM, num_layers=2, dropout=0.5).train()
-    a, b = probes.trace(model, text), probes.trace(model, text)
-    np.testing.assert_array_equal(a.c, b.c)
-    assert model.training
-
-
-@pytest.mark.slow
-def test_units_without_memory_cells_are_traced_by_their_hidden_states(network, text):
-    model = network(GRU, num_layers=2)
-    told = probes.trace(model, text)
-    assert "memory" not in told.dims
-    assert told.h.shape == (400, 2, 8)
-    with torch.no_grad():
-        np.testing.assert_allclose(told.h[-1], model(model.vocabulary.encode(text)[:, None])[1][:, 0], atol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_hierarchical_unit_keeps_its_boundaries(network, text):
-    told = probes.trace(network(HMLSTM, num_layers=3, scale=3.0), text)
-    assert list(told.memory.values) == ["layer 1", "layer 2", "layer 3"]
-    assert set(np.unique(told.z)) == {0, 1}
-    assert (told.z.sel(layer=3) == 0).all()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_clockwork_is_traced_and_its_clock_goes_on(network, text, layers):
@@ -144,26 +109,22 @@ def test_every_part_keeps_its_own_mode(network) -> None:
 
 
 @pytest.mark.slow
-def test_sampled_boundaries_are_the_same_at_every_reading_and_draw_no_numbers(network, text) -> None:
-    model = network(HMLSTM, num_layers=3, boundary="sample")
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda model, text: probes.trace(model, text).z.values,
+        lambda model, text: list(probes.continued(model, text[:4], 60, seed=3)),
+        lambda model, text: gradient_by_distance(model.recurrent, model.vocabulary.encode(text)[:30, None])["value"],
+    ],
+)
+def test_sampled_boundaries_are_the_same_at_every_reading_and_draw_no_numbers(network, text, read) -> None:
+    model = network(HMLSTM, num_layers=3, boundary="sample").train()
     before = torch.get_rng_state()
-    first = trace(model, text)
+    first = read(model, text)
     assert torch.equal(torch.get_rng_state(), before)
     torch.rand(3)
-    assert trace(model, text).z.equals(first.z)
-
-
-def test_readings_within_each_other_leave_the_outer_one_its_numbers(network) -> None:
-    model = network(HMLSTM, num_layers=2, boundary="sample")
-
-    def drawn(between: bool) -> float:
-        with reading(model):
-            if between:
-                with reading(model):
-                    torch.rand(2)
-            return float(torch.rand(()))
-
-    assert drawn(True) == drawn(False)
+    np.testing.assert_array_equal(read(model, text), first)
+    assert model.training
 
 
 MOMENTS = [50, 200]
