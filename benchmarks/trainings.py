@@ -11,11 +11,9 @@ import torch
 from timing import arguments, write_csv
 
 from nlstm_lab import experiments, models, paths, training
-from nlstm_lab.datasets import glimpses, registry
+from nlstm_lab.datasets import items, registry
 from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Mixture, Split, Symbols, Vocabulary
-from nlstm_lab.datasets.glimpses import MNISTGlimpses
-from nlstm_lab.datasets.handwriting import Handwriting
-from nlstm_lab.datasets.poetry import CHARACTERS, LINES, ChinesePoetry
+from nlstm_lab.datasets.items import CHARACTERS, LINES, ChinesePoetry, Handwriting, MNISTGlimpses
 from nlstm_lab.datasets.text import CharacterModelling, NestedLanguage
 from nlstm_lab.datasets.words import Autocomplete, TextGeneration
 from nlstm_lab.experiments import Experiment, base
@@ -64,7 +62,7 @@ def symbols_read(experiment: Experiment) -> float:
     task, training = experiment.task, experiment.training
     match task:
         case MNISTGlimpses():
-            epoch, sequence = registry.get("mnist").counts["train"] * glimpses.STEPS, glimpses.STEPS
+            epoch, sequence = registry.get("mnist").counts["train"] * items.STEPS, items.STEPS
         case ChinesePoetry():
             epoch, sequence = registry.get("poetry").counts["train"] * LINES * CHARACTERS, LINES * CHARACTERS
         case Handwriting():

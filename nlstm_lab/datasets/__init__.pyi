@@ -1,4 +1,4 @@
-from .handwriting import Lines as Lines
+from .items import Lines as Lines
 from .text import Excerpt as Excerpt
 from .text import KnownText as KnownText
 from .words import Sequences as Sequences

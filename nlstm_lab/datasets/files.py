@@ -87,29 +87,25 @@ def read(source: Path | bytes, origin: str = "", length: int | None = None) -> b
     return whole.getvalue()
 
 
-def members(
-    source: Path | bytes, wanted: Callable[[str, int], object] = lambda name, size: True, origin: str = ""
-) -> Iterator[tuple[str, bytes]]:
+def members(path: Path, wanted: Callable[[str, int], object] = lambda name, size: True) -> Iterator[tuple[str, bytes]]:
     """Name and content of the files in a zip or tar archive that are `wanted(name, size)`.
 
     Links are left out, and nothing is extracted to disk. DamagedFile: it is no archive, or a truncated one.
     """
-    file: Any = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
-        if zipfile.is_zipfile(file):
-            with zipfile.ZipFile(file) as archive:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
                 for entry in archive.infolist():
                     plain = not entry.is_dir() and not stat.S_ISLNK(entry.external_attr >> 16)
                     if plain and not _leftover(entry.filename) and wanted(entry.filename, entry.file_size):
                         yield entry.filename, archive.read(entry)
         else:
-            with opened(source, origin) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as tar:
+            with opened(path) as file, tarfile.open(fileobj=file, mode="r|") as tar:
                 for member in tar:
                     if member.isfile() and not _leftover(member.name) and wanted(member.name, member.size):
                         yield member.name, tar.extractfile(member).read()  # type: ignore[union-attr]  # it is a file
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
-        what = f"{origin or source!s} is no archive, or a truncated or encrypted one"
-        raise DamagedFile(f"{what} ({error}); get it again") from error
+        raise DamagedFile(f"{path} is no archive, or a truncated or encrypted one ({error}); get it again") from error
 
 
 def _leftover(name: str) -> bool:

@@ -36,7 +36,6 @@ class File:
     sha256: str | None = None
     md5: str | None = None  # only where no sha256 is known
     urls: Sequence[str] = ()
-    members: int | None = None  # of a tar archive without a published checksum: how many files it holds
 
     @property
     def name(self) -> str:
@@ -106,10 +105,8 @@ def contents(name: str) -> list[bytes]:
     return everything
 
 
-def measure(file: File, source: Path | bytes, origin: str = "") -> dict[str, Any]:
-    """Size and checksums of a content, or its number of members where that is all that is known."""
-    if file.members is not None:
-        return {"members": sum(1 for _ in members(source, origin=origin))}
+def measure(source: Path | bytes, origin: str = "") -> dict[str, Any]:
+    """Size and checksums of a content."""
     size, digests = 0, (sha256(), md5(usedforsecurity=False))
     with opened(source, origin) as stream:
         while piece := stream.read(CHUNK):
@@ -121,8 +118,8 @@ def measure(file: File, source: Path | bytes, origin: str = "") -> dict[str, Any
 
 def verify(file: File, source: Path | bytes, origin: str = "", known: Mapping[str, Any] | None = None) -> None:
     """DamagedFile: a content (which a message calls `origin`), or what is `known` of it, is not as in the record."""
-    measured = known or measure(file, source, origin)
-    for what in ("size", "sha256", "md5", "members"):
+    measured = known or measure(source, origin)
+    for what in ("size", "sha256", "md5"):
         if (expected := getattr(file, what)) is not None and measured[what] != expected:
             raise DamagedFile(
                 f"{origin or source!s} is not {file.name} as it was published ({what} {measured[what]}, expected "
@@ -144,19 +141,19 @@ def check(name: str, fresh: bool = True) -> Status:
     try:
         located = locate(name)
         for file, path in zip(dataset.files, located, strict=True):
-            verify(file, path, known=None if fresh else _remembered(file, path))
+            verify(file, path, known=None if fresh else _remembered(path))
     except MissingData as missing:
         return Status(name, "absent", str(missing))
     except LabError as error:
         return Status(name, "damaged", str(error))
     summed = all(file.sha256 or file.md5 for file in dataset.files)
-    how = "checksums agree" if summed else "complete by count, no checksum is published"
+    how = "checksums agree" if summed else "no checksum is published"
     return Status(name, "present", f"{located[0].parent}: {how}")
 
 
-def _remembered(file: File, path: Path) -> Mapping[str, Any]:
+def _remembered(path: Path) -> Mapping[str, Any]:
     """What was measured of a file, until it changes."""
-    return cached("measured", [path], lambda: Parsed({}, measure(file, path))).facts
+    return cached("measured", [path], lambda: Parsed({}, measure(path))).facts
 
 
 def status() -> list[Status]:

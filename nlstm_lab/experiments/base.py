@@ -16,9 +16,7 @@ import torch
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Mixture, Symbols, Vectors
 from nlstm_lab.datasets.corpora import only_beginning
-from nlstm_lab.datasets.glimpses import CLASSES, PIXELS, MNISTGlimpses
-from nlstm_lab.datasets.handwriting import Handwriting
-from nlstm_lab.datasets.poetry import ChinesePoetry
+from nlstm_lab.datasets.items import CLASSES, PIXELS, ChinesePoetry, Handwriting, MNISTGlimpses
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask, GenerationTask, TextGeneration
 from nlstm_lab.errors import UsageError, hint

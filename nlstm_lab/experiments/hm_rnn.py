@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nlstm_lab.datasets.handwriting import Handwriting
+from nlstm_lab.datasets.items import Handwriting
 from nlstm_lab.datasets.text import CharacterModelling, NestedLanguage
 from nlstm_lab.experiments.base import At, Experiment, Rows, table
 from nlstm_lab.settings import Scale

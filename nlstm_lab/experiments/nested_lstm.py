@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nlstm_lab.datasets.glimpses import MNISTGlimpses
-from nlstm_lab.datasets.poetry import ChinesePoetry
+from nlstm_lab.datasets.items import ChinesePoetry, MNISTGlimpses
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.experiments.base import At, Experiment, Rows, table
 from nlstm_lab.settings import Scale

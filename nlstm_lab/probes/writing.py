@@ -9,7 +9,7 @@ import xarray as xr
 from torch import Tensor
 
 from nlstm_lab.datasets import Lines
-from nlstm_lab.datasets.handwriting import Handwriting, trajectory
+from nlstm_lab.datasets.items import Handwriting, trajectory
 from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network

@@ -38,7 +38,6 @@ def publish(home, monkeypatch):
                 size=len(content),
                 sha256=hashlib.sha256(content).hexdigest(),
                 md5=None,
-                members=None,
                 urls=(urls or {}).get(file.name, file.urls),
             )
             for file, content in zip(dataset.files, contents, strict=True)

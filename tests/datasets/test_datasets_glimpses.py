@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.glimpses import MNISTGlimpses, glimpses
+from nlstm_lab.datasets.items import MNISTGlimpses, glimpses
 from nlstm_lab.errors import DamagedFile, UsageError
 
 SEEDED = 1

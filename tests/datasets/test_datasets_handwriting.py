@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from nlstm_lab.datasets import handwriting, registry
+from nlstm_lab.datasets import items, registry
 from nlstm_lab.datasets.base import Mixture, Vectors
-from nlstm_lab.datasets.handwriting import Handwriting, trajectory
+from nlstm_lab.datasets.items import Handwriting, trajectory
 from nlstm_lab.errors import DamagedFile
 
 SEEDED = 1
@@ -100,7 +100,7 @@ def test_in_the_tablets_units_a_density_is_the_normalized_one_over_the_deviation
 def test_damaged_lines_are_named(publish, content):
     publish("iamondb", [archive(lines(40) | {"lineStrokes/a/a01-000u-05.xml": content}), b"transcripts"])
     with pytest.raises(DamagedFile, match=r"a01-000u-05.xml"):
-        handwriting.lines()
+        items.lines()
 
 
 def test_a_truncated_archive_is_refused(home, publish):
@@ -110,7 +110,7 @@ def test_a_truncated_archive_is_refused(home, publish):
     file.unlink()
     file.with_name("lineStrokes-all.tar.gz").write_bytes(packed[: len(packed) // 2])
     with pytest.raises(DamagedFile, match="lineStrokes-all"):
-        handwriting.lines()
+        items.lines()
 
 
 @pytest.mark.data

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.poetry import LACUNA, ChinesePoetry
+from nlstm_lab.datasets.items import LACUNA, ChinesePoetry
 from nlstm_lab.errors import DamagedFile
 
 SEEDED = 1

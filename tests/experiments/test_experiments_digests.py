@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nlstm_lab import cells, experiments
-from nlstm_lab.datasets.glimpses import MNISTGlimpses
+from nlstm_lab.datasets.items import MNISTGlimpses
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.runs import records
 from nlstm_lab.settings import ADDED

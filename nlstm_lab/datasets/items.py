@@ -1,0 +1,318 @@
+"""Data sets of separate items: Chinese quatrains, MNIST's digits in glimpses, handwritten lines; each is read cold."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from typing import Literal
+from xml.etree import ElementTree
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nlstm_lab.datasets import registry
+from nlstm_lab.datasets.base import (
+    SPLITS,
+    Batch,
+    ColdTask,
+    Evaluation,
+    Mixture,
+    Ordered,
+    Split,
+    Symbols,
+    Vectors,
+    Vocabulary,
+    consecutive,
+    split_90_5_5,
+)
+from nlstm_lab.datasets.files import Parsed, cached, members
+from nlstm_lab.errors import DamagedFile, UsageError
+from nlstm_lab.settings import check
+
+REPLACED = "<R>"  # what the data's authors wrote for a character that they took out
+LACUNA = "□"  # what it is here: one character, the editors' sign for a lost one, and not in the data
+LINES, CHARACTERS = 4, 5
+
+QUADRANT, GLIMPSE = 14, 7
+STEPS, PIXELS, CLASSES = 20, GLIMPSE * GLIMPSE, 10
+VALIDATION = 10_000  # the last of the training images; for smaller sets a sixth
+
+NAMED = re.compile(r"(.+)-(\d+)\.xml")  # a line of handwriting, after its form and its number
+
+
+@dataclass(frozen=True)
+class ChinesePoetry(Ordered):
+    """Predict the next of a quatrain's 20 characters (Nested LSTMs, section 4.3; SeqGAN's batches of 64).
+
+    Args:
+        start: "none": the first character is given, 19 predictions a poem. "zero": a zero vector comes first, 20
+            predictions and not one parameter more; the inputs are then one-hot vectors [20, B, symbols].
+    """
+
+    batch_size: int = 64
+    start: Literal["none", "zero"] = "none"
+
+    def load(self) -> "PoetryTask":
+        """Make the task. MissingData: the quatrains are not on this machine."""
+        return PoetryTask(self)
+
+
+class PoetryTask(ColdTask):
+    """Inputs and targets are symbols [19, B] (see `ChinesePoetry` for the other start)."""
+
+    metric = "perplexity"
+
+    def __init__(self, config: ChinesePoetry) -> None:
+        parsed = cached("poetry", registry.locate("poetry"), lambda: _quatrains(registry.contents("poetry")))
+        self.config, self.fingerprint = config, str(parsed.facts["sha256"])
+        splits = [parsed.arrays[split] for split in SPLITS]
+        self.poems = np.concatenate(splits)  # [poems, 20] uint16
+        super().__init__(consecutive([*map(len, splits)]), config.batch_size, config)
+        self.vocabulary = Vocabulary(tuple(parsed.facts["symbols"]))
+        self.input = self.output = Symbols(len(self.vocabulary))
+
+    def batch(self, rows: np.ndarray) -> Batch:
+        poems = torch.from_numpy(self.poems[rows].astype(np.int64)).T.contiguous()
+        if self.config.start == "none":
+            return Batch(poems[:-1], poems[1:])
+        vectors = torch.zeros(*poems.shape, self.output.size)
+        vectors[1:].scatter_(2, poems[:-1, :, None], 1)
+        return Batch(vectors, poems)
+
+
+def _quatrains(files: list[bytes]) -> Parsed:
+    """One poem a line, a tab between verses, a space between characters, CRLF between poems."""
+    poems = [_poems(data, split) for data, split in zip(files, SPLITS, strict=True)]
+    symbols = sorted(set("".join(map("".join, poems))))
+    codes = {symbol: code for code, symbol in enumerate(symbols)}
+    arrays = [np.array([[codes[character] for character in poem] for poem in split], np.uint16) for split in poems]
+    return Parsed(dict(zip(SPLITS, arrays, strict=True)), {"symbols": symbols, "sha256": registry.combined(files)})
+
+
+def _poems(data: bytes, split: str) -> list[str]:
+    poems = []
+    for number, line in enumerate(data.decode("utf-8").replace(REPLACED, LACUNA).split("\r\n"), 1):
+        verses = [verse.split() for verse in line.split("\t")]
+        if [len(verse) for verse in verses] != [CHARACTERS] * LINES:
+            raise DamagedFile(
+                f"line {number} of the quatrains ({split}) is no poem of 4 verses of 5 characters; get them again"
+            )
+        poems.append("".join("".join(verse) for verse in verses))
+    return poems
+
+
+@dataclass(frozen=True)
+class MNISTGlimpses(Ordered):
+    """MNIST: name the digit after 4 quadrants x 5 glimpses x 49 pixels, pixels in [0, 1], quadrants row by row
+    (Nested LSTMs, section 4.4).
+
+    "patches" (our reading of the paper): the quadrant's every second row and column, then its four 7 x 7 patches.
+    "phases" (the other reading): its four interleaved 7 x 7 phases, then the quadrant reduced by means of 2 x 2.
+    """
+
+    batch_size: int = 100
+    reading: Literal["patches", "phases"] = "patches"
+
+    def load(self) -> "GlimpseTask":
+        """Make the task. MissingData: MNIST is not on this machine."""
+        return GlimpseTask(self)
+
+
+class GlimpseTask(ColdTask):
+    """Inputs [20, B, 49] float32, targets [B], one prediction a sequence."""
+
+    per_sequence = True
+    metric = "nll_nats"
+    evaluation_batch = 1_000
+
+    def __init__(self, config: MNISTGlimpses) -> None:
+        parsed = cached("mnist", registry.locate("mnist"), lambda: _mnist(registry.contents("mnist")))
+        self.config, self.fingerprint = config, str(parsed.facts["sha256"])
+        self.images, self.labels = parsed.arrays["images"], parsed.arrays["labels"]  # [images, 28, 28], [images] uint8
+        trained = len(self.labels) - parsed.facts["tested"]
+        sizes = trained - (valid := min(VALIDATION, trained // 6)), valid, parsed.facts["tested"]
+        super().__init__(consecutive(sizes), config.batch_size, config)
+        self.input, self.output = Vectors(PIXELS), Symbols(CLASSES)
+
+    def batch(self, rows: np.ndarray) -> Batch:
+        images = torch.from_numpy(self.images[rows]).float() / 255
+        return Batch(glimpses(images, self.config.reading), torch.from_numpy(self.labels[rows].astype(np.int64)))
+
+
+def glimpses(images: Tensor, reading: str) -> Tensor:
+    """Images [B, 28, 28] as looks [20, B, 49], quadrant after quadrant (see `MNISTGlimpses`)."""
+    batch = images.shape[0]
+    quadrants = images.reshape(batch, 2, QUADRANT, 2, QUADRANT).permute(1, 3, 0, 2, 4)
+    quadrants = quadrants.reshape(4, batch, QUADRANT, QUADRANT)
+    phases = quadrants.reshape(4, batch, GLIMPSE, 2, GLIMPSE, 2).permute(0, 3, 5, 1, 2, 4)
+    phases = phases.reshape(4, 4, batch, PIXELS)
+    if reading == "phases":
+        looks = torch.cat([phases, phases.mean(1, keepdim=True)], dim=1)
+    else:
+        patches = quadrants.reshape(4, batch, 2, GLIMPSE, 2, GLIMPSE).permute(0, 2, 4, 1, 3, 5)
+        looks = torch.cat([phases[:, :1], patches.reshape(4, 4, batch, PIXELS)], dim=1)
+    return looks.reshape(STEPS, batch, PIXELS)
+
+
+def _mnist(files: list[bytes]) -> Parsed:
+    images = [_idx(data, 3) for data in (files[0], files[2])]
+    labels = [_idx(data, 1) for data in (files[1], files[3])]
+    if [len(array) for array in images] != [len(array) for array in labels]:
+        raise DamagedFile("MNIST's images and labels differ in number; get the four files again")
+    facts = {"tested": len(images[1]), "sha256": registry.combined(files)}
+    return Parsed({"images": np.concatenate(images), "labels": np.concatenate(labels)}, facts)
+
+
+def _idx(data: bytes, dimensions: int) -> np.ndarray:
+    """An IDX file of unsigned bytes: magic number 8 << 8 | dimensions, sizes big-endian, then the values."""
+    header = np.frombuffer(data, ">u4", 1 + dimensions) if len(data) >= 4 * (1 + dimensions) else np.zeros(1, ">u4")
+    if header[0] != 0x0800 | dimensions or len(data) != 4 * (1 + dimensions) + int(np.prod(header[1:])):
+        raise DamagedFile("a file of MNIST is no IDX file of unsigned bytes, or a truncated one; get it again")
+    return np.frombuffer(data, np.uint8, offset=4 * (1 + dimensions)).reshape(header[1:])
+
+
+@dataclass(frozen=True)
+class Handwriting:
+    """Predict the next (dx, dy, pen lifted after it) of a line of IAM-OnDB (HM-RNN, section 4.2; Graves 2013).
+
+    Lines shorter than `minimum` points are left out, and nothing else. The paper's split was never published: ours
+    is drawn under `seed`, 90/5/5, which gives the paper's very numbers, 10,465 + 581 + 582.
+    """
+
+    batch_size: int = 32
+    minimum: int = 300
+    components: int = 20
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check(self, zero=("seed", "minimum"))
+
+    def load(self) -> "HandwritingTask":
+        """Make the task. MissingData: IAM-OnDB is not on this machine."""
+        return HandwritingTask(self)
+
+
+class HandwritingTask(ColdTask):
+    """Inputs and targets are points [T, B, 3]; mask [T, B], since lines differ in length.
+
+    Offsets are normalized by the mean and deviation of the training split's; the first input of a line is zero.
+    A line of n points has n - 1 predictions. The log-likelihood of a line is the sum over its column.
+    """
+
+    metric = "log_likelihood_nats"
+    input = Vectors(3)
+
+    def __init__(self, config: Handwriting) -> None:
+        parsed = lines()
+        self.output, self.fingerprint = Mixture(config.components), str(parsed.facts["sha256"])
+        self.points, self.lifted = parsed.arrays["points"], parsed.arrays["lifted"]
+        ends = parsed.arrays["ends"]
+        self.starts = np.concatenate([[0], ends[:-1]])
+        self.sizes = ends - self.starts
+        long = np.flatnonzero(self.sizes >= max(config.minimum, 2))
+        order = np.random.default_rng(config.seed).permutation(long)
+        super().__init__(
+            split_90_5_5(order, f"{len(long)} lines have {config.minimum} points or more"), config.batch_size
+        )
+        # of x and y over the offsets within the training lines, in the tablet's units
+        offsets = np.diff(self.points, axis=0, prepend=self.points[:1]).astype(np.float64)
+        counts = np.repeat(np.isin(np.arange(len(ends)), self.rows["train"]), self.sizes)
+        counts[self.starts] = False
+        self.mean, self.deviation = offsets[counts].mean(0), offsets[counts].std(0)
+
+    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
+        rows = self.rows[split]
+        return self.read(split, rows[np.argsort(self.sizes[rows], kind="stable")], self.batch_size)  # like lengths
+
+    def batch(self, rows: np.ndarray) -> Batch:
+        begin, sizes = self.starts[rows], self.sizes[rows]
+        steps = np.arange(sizes.max())[:, None]
+        real = steps < sizes
+        places = begin + np.minimum(steps, sizes - 1)
+        sequence = np.zeros((*real.shape, 3), np.float32)
+        sequence[1:, :, :2] = (np.diff(self.points[places], axis=0) - self.mean) / self.deviation
+        sequence[:, :, 2] = self.lifted[places]
+        sequence[~real] = 0
+        points = torch.from_numpy(sequence)
+        return Batch(points[:-1], points[1:], torch.from_numpy(real[1:]))
+
+    def line(self, split: Split, k: int) -> Tensor:
+        """All points [T, 3] of the k-th line of a split."""
+        batch = self.batch(self.rows[split][k : k + 1])
+        return torch.cat([batch.inputs, batch.targets[-1:]])[:, 0]
+
+    def raw_units_nats(self, split: Split) -> float:
+        """What to add to a line's mean log-likelihood to have it in the tablet's units instead of normalized."""
+        predictions = float((self.sizes[self.rows[split]] - 1).mean())
+        return -predictions * log(float(self.deviation.prod()))
+
+
+def trajectory(points: Tensor, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """The path [T, 2] of the pen in the tablet's units, from points [T, 3] normalized by these; y grows downward."""
+    return np.cumsum(points[:, :2].numpy() * deviation + mean, axis=0)
+
+
+def lines() -> Parsed:
+    """Every line of IAM-OnDB: `points` [all, 2] int32, `lifted` [all] uint8 (1 where a stroke ends), `ends` [lines]."""
+    files = registry.locate("iamondb")
+    return cached("iamondb", files, lambda: _lines(files[0]))
+
+
+def _lines(archive: Path) -> Parsed:
+    found = {}
+    for name, data in members(archive):
+        if NAMED.fullmatch(Path(name).name) is None:
+            raise DamagedFile(f"{archive}: {name} is not named after a form and a line; get the archive again")
+        found[Path(name).stem] = _line(data, name)
+    if not found:
+        raise DamagedFile(f"{archive} holds no lines; get the archive again")
+    names = sorted(found)  # whatever order an archive has
+    arrays = {
+        "points": np.concatenate([found[name][0] for name in names]),
+        "lifted": np.concatenate([found[name][1] for name in names]),
+        "ends": np.cumsum([len(found[name][0]) for name in names]),
+    }
+    digest = registry.combined([array.tobytes() for array in arrays.values()])
+    return Parsed(arrays, {"names": names, "sha256": digest})
+
+
+def _line(data: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Points [n, 2] int32 and pen-ups [n] uint8 of one line."""
+    try:
+        strokes = [
+            [(int(point.attrib["x"]), int(point.attrib["y"])) for point in stroke.iter("Point")]
+            for stroke in ElementTree.fromstring(data).iter("Stroke")
+        ]
+    except (ElementTree.ParseError, KeyError, ValueError) as error:
+        raise DamagedFile(f"{name} is no line of strokes ({error}); get the archive again") from None
+    if not any(strokes):
+        raise DamagedFile(f"{name} has no points; get the archive again")
+    points = np.array([point for stroke in strokes for point in stroke], np.int32)
+    lifted = np.zeros(len(points), np.uint8)
+    lifted[np.cumsum([len(stroke) for stroke in strokes if stroke]) - 1] = 1
+    return points, lifted
+
+
+@dataclass(frozen=True)
+class Lines:
+    """`count` lines of handwriting of a split (of at least 300 points, as `Handwriting` draws it), from `start` on.
+
+    >>> str(Lines("valid", 20))
+    'iamondb valid 0:20'
+    """
+
+    split: Split
+    count: int
+    start: int = 0
+
+    def __str__(self) -> str:
+        return f"iamondb {self.split} {self.start}:{self.start + self.count}"
+
+    def read(self) -> list[Tensor]:
+        """The points [T, 3] of each line. MissingData: IAM-OnDB is not here. UsageError: there are fewer lines."""
+        task = Handwriting().load()
+        if self.start + self.count > len(task.rows[self.split]):
+            raise UsageError(f"there are no lines {self}")
+        return [task.line(self.split, k) for k in range(self.start, self.start + self.count)]
