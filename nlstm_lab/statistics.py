@@ -45,9 +45,10 @@ class Compared(NamedTuple):
     df: float
 
     def row(self) -> dict[str, Any]:
-        """As a row of a table: verdict (a single seed gives none), difference, low, high, seeds, df."""
+        """As a row of a table: verdict (fewer than three seeds give none), difference, low, high, seeds, df."""
         mean, low, high = self.difference
-        verdict = "one seed" if self.seeds == 1 and np.isfinite(mean) else self.ordering
+        few = self.ordering == "not measured" and np.isfinite(mean)
+        verdict = ("one seed" if self.seeds == 1 else "too few seeds") if few else self.ordering
         row = {"verdict": verdict, "difference": mean, "low": low, "high": high}
         return row | {"seeds": self.seeds, "df": self.df}
 

@@ -238,8 +238,8 @@ def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[st
         alike.sort(key=lambda one: len(parameters.changed(one)))
         made_with = {name: list(stored[before["claim"] == name]) or alike[:1] for name in new["claim"]}
         kept = [name for name, some in made_with.items() if parameters.is_trial(path, some)]
-        for name in kept:
-            print(f"{path.name} stays as it is: {name} is judged by a measurement with other parameters")
+        if kept:
+            print(f"Committed {path.name} kept (measured with other parameters): {', '.join(kept)}")
         entered = new[~new["claim"].isin(kept)]
         if len(entered):
             before = before[~(before["claim"].isin(entered["claim"]) & (before["scale"] == scale))]

@@ -105,26 +105,22 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
 
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Write a frame of verdicts as text for readers, with the digits of the document and one more for ours."""
-    rows: Cells = _worded(verdicts).to_dict("records")
-    text = [
-        {
-            "": row["subject"]
-            + (f", {row['setting']}" if row["setting"] not in ("", "as printed") else "")
-            + ("†" if row["note"] else ""),
-            **{name: row[name] for name in ("parameters", "metric", "split")},
-            "printed": row["as_printed"],
-            "ours": _number(row["ours"], row["digits"]),
-            "95 % interval": ""
-            if pd.isna(row["low"]) or pd.isna(row["high"])
-            else f"{_number(row['low'], row['digits'])} to {_number(row['high'], row['digits'])}",
-            "seeds": str(row["seeds"]),
-            "each seed": row["values"],
-            "scale": row["scale"],
-            "verdict": row["verdict"],
-        }
-        for row in rows
-    ]
-    return pd.DataFrame(text, index=verdicts.index)
+    rows = _worded(verdicts)
+    ours, low, high = ([*map(_number, rows[name], rows["digits"])] for name in ("ours", "low", "high"))
+    setting = (", " + rows["setting"]).mask(rows["setting"].isin(["", "as printed"]), "")
+    text = {
+        "": rows["subject"] + setting + rows["note"].ne("").map({True: "†", False: ""}),
+        **{name: rows[name] for name in ("parameters", "metric", "split")},
+        "printed": rows["as_printed"],
+        "ours": ours,
+        "95 % interval": [
+            f"{first} to {last}" if first and last else "" for first, last in zip(low, high, strict=True)
+        ],
+        "seeds": rows["seeds"].astype(str),
+        "each seed": rows["values"],
+        **{name: rows[name] for name in ("scale", "verdict")},
+    }
+    return pd.DataFrame(text)
 
 
 def _worded(verdicts: pd.DataFrame) -> pd.DataFrame:

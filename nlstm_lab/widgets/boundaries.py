@@ -69,16 +69,13 @@ class BoundaryExplorer(ReadingWidget):
         text, notice = leniently(vocabulary_of(network), given["text"], LONGEST)
         chosen = {name: given[name] for name in self.inputs} | {"text": text}
         data = self._read(**chosen, watch=lambda share: step(share, "the network reads the text"))
-        trained = described(network, None, None, self._recorded(given["run"]))
-        at = clamped(self, at=data.sizes["time"] - 1)
-        return {"reading": plain(data), "trained": trained, "notice": notice, **at}
+        trained = described(network, None, None, data.attrs["run"])
+        return {"reading": plain(data), "trained": trained, "notice": notice, **clamped(self, at=len(text) - 1)}
 
     def _read(self, run: str, text: str, **how: Any) -> xr.Dataset:
         read, _ = leniently(vocabulary_of(self._networks[run]), text, LONGEST)
-        return boundaries(self._networks[run], read, run=self._recorded(run), **how)
-
-    def _recorded(self, run: str) -> str:
-        return self.made_of[run].name if run in self.made_of else ""
+        recorded = self.made_of[run].name if run in self.made_of else ""
+        return boundaries(self._networks[run], read, run=recorded, **how)
 
     @property
     def data(self) -> xr.Dataset:

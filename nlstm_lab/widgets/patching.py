@@ -56,7 +56,7 @@ class PatchLab(ReadingWidget):
         if all(text[-LONGEST - 1 :] == texts[0][-LONGEST - 1 :] and len(text) > LONGEST for text in texts):
             raise UsageError(f"the texts end alike in over {LONGEST} characters, which takes long: shorten that end")
         ends = xr.concat([self._networks.trace(given["run"], text, step)["log_p"][-1] for text in texts], "text")
-        symbols = [str(symbol) for symbol in ends["vocabulary"].values]
+        symbols = [*map(str, ends["vocabulary"].values)]
         gain = np.exp(ends[0].values) - np.exp(ends[1].values)
         right, wrong = given["right"] or symbols[int(gain.argmax())], given["wrong"] or symbols[int(gain.argmin())]
         found = probes.patch(
@@ -71,8 +71,8 @@ class PatchLab(ReadingWidget):
             "notice": "; ".join(dict.fromkeys(notice for _, notice in read if notice)),
             "answers": [right, wrong],
             "preferences": [float(found["clean"]), float(found["corrupted"])],  # nats
-            "symbols": [str(symbol) for symbol in found["symbol"].values],  # of the common end
-            "memories": [str(memory) for memory in found["memory"].values],
+            "symbols": [*map(str, found["symbol"].values)],  # of the common end
+            "memories": [*map(str, found["memory"].values)],
             "vocabulary": symbols,
             **{kind: found[kind].values.astype("<f4").tobytes() for kind in KINDS},  # [memory, time], nats
         }

@@ -59,7 +59,7 @@ class Networks:
 
     @property
     def runs(self) -> dict[str, Run]:
-        """What was given as recorded runs, by name."""
+        """The recorded ones among them, by name."""
         return {name: one for name, one in self.given.items() if isinstance(one, Run)}
 
     @property
@@ -185,6 +185,6 @@ def surprise(trace: xr.Dataset, log_p: Array, after: int = 0) -> Array:
 def of_trace(trace: xr.Dataset) -> dict[str, Any]:
     """What was read, and what was predicted at each step."""
     log_p = trace["log_p"].values
-    named = {name: [str(symbol) for symbol in trace[of].values] for name, of in
-             (("symbols", "symbol"), ("vocabulary", "vocabulary"))}  # fmt: skip
-    return {**named, "surprises": surprise(trace, log_p).tobytes(), **next_symbols(log_p)}
+    symbols, vocabulary = ([*map(str, trace[name].values)] for name in ("symbol", "vocabulary"))
+    known = {"symbols": symbols, "vocabulary": vocabulary, "surprises": surprise(trace, log_p).tobytes()}
+    return known | next_symbols(log_p)

@@ -233,14 +233,14 @@ def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
         {
             "name": name,
             **_looks(name),
-            "read": [str(symbol) for symbol in one["read"].values],
+            "read": [*map(str, one["read"].values)],
             "predictions": one["prediction"].values.tolist(),
             "probabilities": np.round(one["probability"].values, 5).tolist(),
         }
         for name, one in data.items()
     ]
     places = {name: first[name].values.tolist() for name in ("word", "word_start", "known", "window")}
-    return {"symbols": [str(symbol) for symbol in first["symbol"].values], **places, "networks": networks}
+    return {"symbols": [*map(str, first["symbol"].values)], **places, "networks": networks}
 
 
 def packed(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
@@ -256,7 +256,7 @@ def packed(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
             share = np.nan_to_num(values / largest[:, None])
         inside = np.arange(values.shape[1]) <= (np.arange(len(values)) - window)[:, None]
         codes.append(np.rint(FULL * np.sign(share) * np.sqrt(np.abs(share)))[inside])
-        target = [str(word) for word in one["target"].values]
+        target = [*map(str, one["target"].values)]
         about.append({"target": target, "p": _numbers(one["p"].values, 4), "largest": _numbers(largest, 6)})
     return {"networks": about, "codes": np.concatenate(codes).astype("<i2").tobytes()}
 
