@@ -20,9 +20,8 @@ from .plots import subplots as subplots
 from .plots import table as table
 from .saving import data as data
 from .saving import save as save
-from .style import COLUMN as COLUMN
 from .style import DIVERGING as DIVERGING
-from .style import PAGE as PAGE
 from .style import look as look
 from .style import override as override
+from .style import page as page
 from .style import use_style as use_style

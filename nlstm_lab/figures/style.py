@@ -84,6 +84,12 @@ def look(name: str) -> Look:
     return MODELS.get(name) or MEMORIES.get(name) or Look(name, "#404040", 99)
 
 
+def page(width: float | str) -> float:
+    """Return the inches of a figure of two columns of `width`, with the gap between them; a wide column is the page."""
+    width = inches(width)
+    return width if width > COLUMN + 1 else 2 * width + PAGE - 2 * COLUMN
+
+
 def glyph(symbol: str) -> str:
     """What stands for a symbol where a text is drawn: nothing for a space, a sign for what would break the line."""
     return {"\n": "¶", "\t": "⇥"}.get(symbol, symbol.strip())

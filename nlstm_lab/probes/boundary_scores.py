@@ -24,6 +24,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.probes.interventions import ROWS, continuations, effect, predictions
 from nlstm_lab.probes.reading import encode_symbols, reading, rows, states_at
 from nlstm_lab.probes.records import digest, read, recorded
+from nlstm_lab.probes.seeds import intervals
 from nlstm_lab.probes.segmentation import OPERATIONS, boundaries, together, updates
 
 Flags = NDArray[np.bool_]  # [T], true where a segment ends
@@ -37,6 +38,7 @@ WINDOWS: Mapping[str, Window] = {"0": (0, 0), "±1": (1, 1), "or one after": (0,
 NETWORK = "network"
 PIECE = 500  # characters that are judged in one piece, from a zero state, side by side with the others
 MOMENTS, DISTANCE = 60, 20  # at which a FLUSH is turned, and predictions after that
+LIMIT = 0.05  # of F1 above chance: boundaries whose interval ends below it do not fall on words
 KINDS = {"withheld": 1.0, "forced": 0.0}  # what z was before it was turned
 
 
@@ -205,6 +207,25 @@ def word_alignment(model: Network, text: Excerpt | KnownText, seed: int = 0) -> 
     bits, shuffled = beyond_symbol(readings, [of_text["word ends"] for of_text in truths], seed)
     row = scores.loc[[NETWORK], ["rate", "base", "f1"]]
     return row.assign(chance=scores["f1"]["random"], bits=bits, shuffled=shuffled)
+
+
+def on_words(aligned: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Judge over seeds whether boundaries fall on words, by the criterion of the protocol.
+
+    Args:
+        aligned: `word_alignment` of several runs, one row a seed.
+        by: Columns that tell settings apart.
+
+    Returns:
+        By setting: seeds; rate; `f1`, above chance, and `bits`, above shuffled, with the ends of their t intervals;
+        verdict: "yes" where both intervals lie above 0, "no" where that of F1 ends below `LIMIT`, else "inconclusive".
+    """
+    table = aligned.groupby([*by], sort=False).agg(seeds=("seed", "size"), rate=("rate", "mean"))
+    for name, chance in (("f1", "chance"), ("bits", "shuffled")):
+        found = intervals(aligned.assign(above=aligned[name] - aligned[chance]), "above", by).set_index([*by])
+        table[[name, f"{name} low", f"{name} high"]] = found[["mean", "low", "high"]]
+    yes, no = (table["f1 low"] > 0) & (table["bits low"] > 0), table["f1 high"] < LIMIT
+    return table.assign(verdict=np.select([yes, no], ["yes", "no"], "inconclusive"))
 
 
 @recorded("updates", piece=PIECE)

@@ -15,7 +15,7 @@ DIAGRAMS += ("hierarchical_architectures", "hierarchical_gating")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", ["80 mm", figures.COLUMN, 5.5, figures.PAGE])
+@pytest.mark.parametrize("width", ["80 mm", 3.25, 5.5, 6.75])
 @pytest.mark.parametrize("name", DIAGRAMS)
 def test_a_diagram_stays_within_its_width_and_carries_its_parts(name, width):
     figure = getattr(figures, name)(width=width)

@@ -72,7 +72,7 @@ def test_norms_name_the_operations_and_count_the_updates(found):
     figure.draw_without_rendering()
     box = figure.get_tightbbox()
     assert box.x0 >= 0
-    assert box.x1 <= figures.PAGE + 1e-9
+    assert box.x1 <= 6.75 + 1e-9
 
 
 def test_the_scale_of_a_norm_begins_with_its_layers_first_update(found):

@@ -135,6 +135,11 @@ def test_a_width_may_be_metric(width, inches):
         drawn(width="wide")
 
 
+@pytest.mark.parametrize(("width", "inches"), [(3.25, 6.75), ("85 mm", 2 * 85 / 25.4 + 0.25), (5.5, 5.5), (6.75, 6.75)])
+def test_a_figure_of_two_columns_spans_both_or_the_page(width, inches):
+    assert figures.page(width) == pytest.approx(inches)
+
+
 def test_letters_that_dejavu_lacks_come_from_an_installed_font():
     held = [set(get_font(findfont(name)).get_charmap()) for name in ("STIXGeneral", "DejaVu Sans")]
     strange = chr(min(held[0] - held[1]))

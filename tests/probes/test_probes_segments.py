@@ -1,6 +1,7 @@
 """Boundaries are judged rightly: perfect ones get 1, chance gets what chance must, information is at most entropy."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from scipy.sparse import csr_array
@@ -209,3 +210,23 @@ def test_a_detector_that_reads_the_symbol_shares_nothing_beyond_it(aligned):
     row = aligned(np.isin(list(KNOWN.read()), list("aeiou")))
     assert row["bits"] == pytest.approx(0, abs=1e-12)
     assert row["shuffled"] == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("f1", "bits", "verdict"),
+    [
+        ((0.5, 0.51, 0.52), (0.1, 0.11, 0.12), "yes"),
+        ((0.5, 0.51, 0.52), (-0.1, 0.0, 0.1), "inconclusive"),  # the bits decide, too
+        ((-0.03, 0.0, 0.03), (0.1, 0.11, 0.12), "inconclusive"),  # an interval up to 0.075
+        ((-0.01, 0.0, 0.01), (0.1, 0.11, 0.12), "no"),  # up to 0.025
+        ((0.5,), (0.1,), "inconclusive"),
+    ],
+)
+def test_the_verdict_on_words_is_that_of_the_criterion(f1, bits, verdict):
+    above = pd.DataFrame({"seed": range(len(f1)), "f1": f1, "bits": bits})
+    one = above.assign(f1=above["f1"] + 0.3, chance=0.3, bits=above["bits"] + 0.01, shuffled=0.01, rate=0.25)
+    table = segments.on_words(pd.concat([one.assign(setting="one"), one.assign(setting="other")]), by=["setting"])
+    assert table["verdict"].tolist() == [verdict] * 2
+    assert table.loc["one", ["seeds", "rate", "f1", "bits"]].tolist() == pytest.approx(
+        [len(f1), 0.25, np.mean(f1), np.mean(bits)]
+    )
