@@ -8,21 +8,10 @@ What these arguments mean wherever they are taken:
     experiment: A row of a table at one scale.
 """
 
-from nlstm_lab.experiments import hm_rnn, madsen, nested_lstm
-from nlstm_lab.experiments.base import Experiment, Registry, parameters, width_for_parameters
+from nlstm_lab.experiments import base, hm_rnn, madsen, nested_lstm
+from nlstm_lab.experiments.base import Experiment, get, names, parameters, scales, variant, width_for_parameters
 from nlstm_lab.settings import SCALES, Scale
 
-_registry = Registry([*nested_lstm.ROWS, *hm_rnn.ROWS, *madsen.ROWS])
-get, names, scales, variant = _registry.get, _registry.names, _registry.scales, _registry.variant
+base.KNOWN.update({(row.name, row.scale): row for row in (*nested_lstm.ROWS, *hm_rnn.ROWS, *madsen.ROWS)})
 
-__all__ = [
-    "SCALES",
-    "Experiment",
-    "Scale",
-    "get",
-    "names",
-    "parameters",
-    "scales",
-    "variant",
-    "width_for_parameters",
-]
+__all__ = ["SCALES", "Experiment", "Scale", "get", "names", "parameters", "scales", "variant", "width_for_parameters"]

@@ -59,7 +59,7 @@ class Experiment:
         check(self)
         if self.training.select_by == "error" and isinstance(self.task, Handwriting):
             raise UsageError(
-                "select_by=error needs predictions that are right or wrong: leave it at loss for handwriting"
+                "select_by=error needs predictions that are right or wrong, not a density: leave it at loss"
             )
 
     def load(self) -> Any:
@@ -127,62 +127,62 @@ def table(
     return made
 
 
-class Registry:
-    """Experiments by name and scale. A name may carry variations: `ptb_char_nlstm+forget_bias=0.0`."""
+KNOWN: dict[tuple[str, str], Experiment] = {}  # by name and scale, in the documents' order
 
-    def __init__(self, experiments: list[Experiment]) -> None:
-        self._known = {(experiment.name, experiment.scale): experiment for experiment in experiments}
 
-    def names(self, pattern: str = "*") -> list[str]:
-        """List the names that match a shell pattern, in the order of the documents."""
-        return fnmatch.filter(dict.fromkeys(name for name, _ in self._known), pattern)
+def names(pattern: str = "*") -> list[str]:
+    """List the names that match a shell pattern, in the order of the documents."""
+    return fnmatch.filter(dict.fromkeys(name for name, _ in KNOWN), pattern)
 
-    def scales(self, name: str) -> list[Scale]:
-        """List the scales that an experiment has; none for an unknown name."""
-        return [scale for scale in SCALES if (name, scale) in self._known]
 
-    def get(self, name: str, scale: str = "paper") -> Experiment:
-        """Look up the experiment of that name at that scale; a name may hold variations, as `name+flag=value`.
+def scales(name: str) -> list[Scale]:
+    """List the scales that an experiment has; none for an unknown name."""
+    return [scale for scale in SCALES if (name, scale) in KNOWN]
 
-        Raises:
-            UsageError: There is none, and the message lists what there is; or a variation sets no known flag.
-        """
-        base, *variations = name.split("+")
-        if scale not in (scales := self.scales(base)):
-            there = hint(base, self.names(), "`nlstm-lab experiments` lists them")
-            raise UsageError(
-                f"{base!r} has no scale {scale!r}; it has {', '.join(scales)}"
-                if scales
-                else f"there is no experiment {base!r}; {there} (one of your own is given as it is, not by its name)"
-            )
-        experiment = self._known[base, scale]
-        for variation in variations:
-            flag, separator, value = variation.partition("=")
-            if not separator:
-                raise UsageError(f"a variation is written name+flag=value, not {name!r}")
-            experiment = vary(experiment, flag, _parse(value))
-        return experiment
 
-    def variant(self, name: str, /, scale: str = "paper", **flags: Any) -> Experiment:
-        """Turn one or more decisions of an experiment the other way, which gives it a name and runs of its own.
+def get(name: str, scale: str = "paper") -> Experiment:
+    """Look up the experiment of that name at that scale; a name may hold variations, as `name+flag=value`.
 
-        Args:
-            flags: Fields of its task, model or training, or flags of its cell type, with their new values.
+    Raises:
+        UsageError: There is none, and the message lists what there is; or a variation sets no known flag.
+    """
+    base, *variations = name.split("+")
+    if (base, scale) not in KNOWN:
+        there = hint(base, names(), "`nlstm-lab experiments` lists them")
+        raise UsageError(
+            f"{base!r} has no scale {scale!r}; it has {', '.join(scales(base))}"
+            if scales(base)
+            else f"there is no experiment {base!r}; {there} (one of your own is given as it is, not by its name)"
+        )
+    experiment = KNOWN[base, scale]
+    for variation in variations:
+        flag, separator, value = variation.partition("=")
+        if not separator:
+            raise UsageError(f"a variation is written name+flag=value, not {name!r}")
+        experiment = vary(experiment, flag, _parse(value))
+    return experiment
 
-        Raises:
-            UsageError: There is no such experiment, scale or flag.
 
-        >>> import nlstm_lab as lab
-        >>> lab.experiments.variant("ptb_char_nlstm", forget_bias=0.0).name
-        'ptb_char_nlstm+forget_bias=0.0'
-        """
-        return self.get("+".join([name, *(f"{flag}={_format(value)}" for flag, value in flags.items())]), scale)
+def variant(name: str, /, scale: str = "paper", **flags: Any) -> Experiment:
+    """Turn one or more decisions of an experiment the other way, which gives it a name and runs of its own.
+
+    Args:
+        flags: Fields of its task, model or training, or flags of its cell type, with their new values.
+
+    Raises:
+        UsageError: There is no such experiment, scale or flag.
+
+    >>> import nlstm_lab as lab
+    >>> lab.experiments.variant("ptb_char_nlstm", forget_bias=0.0).name
+    'ptb_char_nlstm+forget_bias=0.0'
+    """
+    return get("+".join([name, *(f"{flag}={_format(value)}" for flag, value in flags.items())]), scale)
 
 
 def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
     """Set a field of an experiment's task, model or training, or a flag of its cell type. UsageError: there is none."""
-    changed: dict[str, Any] = {"name": f"{experiment.name}+{flag}={_format(value)}", "printed": None}
-    changed["printed_parameters"] = None
+    name = f"{experiment.name}+{flag}={_format(value)}"
+    changed: dict[str, Any] = {"name": name, "printed": None, "printed_parameters": None}
     flag = next((now for now, recorded in RECORDED_AS.items() if recorded == flag), flag)
     for section in ("task", "model", "training"):
         config = getattr(experiment, section)

@@ -39,22 +39,8 @@ from nlstm_lab.runs.tables import benchmark, dead_shares, describe_runs, failure
 from nlstm_lab.settings import RECORDED_AS
 from nlstm_lab.training.state import COLUMNS, writing
 
-__all__ = [
-    "PartialRun",
-    "Run",
-    "benchmark",
-    "dead_shares",
-    "describe_runs",
-    "ensure",
-    "failures",
-    "histories",
-    "load",
-    "outlook",
-    "recorded",
-    "resolve",
-    "table",
-    "unfinished",
-]
+__all__ = ["PartialRun", "Run", "benchmark", "dead_shares", "describe_runs", "ensure", "failures", "histories", "load",
+           "outlook", "recorded", "resolve", "table", "unfinished"]  # fmt: skip
 
 
 def ensure(

@@ -136,10 +136,15 @@ def settled(experiment: Experiment, seed: int, patience: int | None, finish: boo
 
 @dataclass(frozen=True)
 class PartialRun(Run):
-    """A run that is not done, as far as it was when its checkpoint was last written. Its weights cannot be read."""
+    """A run that is not done, as far as it was when its checkpoint was last written. Its weights cannot be read.
 
-    progress: Progress  # epochs, updates, history
-    saved: float  # when its checkpoint was written, in seconds since 1970; 0 where there is none yet
+    Args:
+        progress: Epochs, updates, history.
+        saved: When its checkpoint was written, in seconds since 1970; 0 where there is none yet.
+    """
+
+    progress: Progress
+    saved: float
 
     @property
     def state(self) -> str:

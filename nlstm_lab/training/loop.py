@@ -38,22 +38,31 @@ SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What training leaves: the history, the best epoch and its weights, chosen on validation alone."""
+    """What training leaves: the history, the best epoch and its weights, chosen on validation alone.
 
-    history: list[Row]  # of `COLUMNS`
-    epochs: int  # that were trained
-    best_epoch: int  # by `TrainingConfig.select_by`
-    weights: dict[str, Tensor]  # of the best epoch
-    seconds: float  # of everything, over all attempts
-    tokens_per_second: float  # of the updates alone
-    machines: list[dict[str, Any]]  # that took part; an empty one is of an attempt that did not record its own
+    Args:
+        history: Rows of epoch, update, split, evaluation, metric and value.
+        epochs, best_epoch, weights: How many were trained, the best one (`TrainingConfig.select_by`), its weights.
+        seconds, tokens_per_second: Of everything, over all attempts; of the updates alone.
+        machines: That took part; an empty one is of an attempt that did not record its own.
+    """
+
+    history: list[Row]
+    epochs: int
+    best_epoch: int
+    weights: dict[str, Tensor]
+    seconds: float
+    tokens_per_second: float
+    machines: list[dict[str, Any]]
 
 
 @torch.inference_mode()
 def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, metric: str) -> dict[str, float]:
-    """Compute metrics over all predictions of `batches`, with the state carried where a batch says so.
+    """Compute metrics over all predictions of batches, with the state carried where a batch says so.
 
-    `metric` is its name, such as "bpc". LabError: there is no batch.
+    Args:
+        batches: At least one, or it is a LabError.
+        metric: Its name, such as "bpc".
     """
     network.eval()
     state, sums = None, None

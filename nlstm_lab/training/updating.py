@@ -90,7 +90,12 @@ class TrainingConfig:
         return (torch.optim.RAdam if self.optimizer == "radam" else torch.optim.SGD)(groups, lr=self.learning_rate)
 
     def step(self, network: nn.Module, optimizer: torch.optim.Optimizer, update: int = 0) -> Tensor:
-        """Make one clipped update from the gradients that are there, after so many; returns their norm before that."""
+        """Make one clipped update from the gradients that are there, and return their norm before it.
+
+        Args:
+            optimizer: Of the network.
+            update: How many were made before.
+        """
         if update < (self.output_bias_first or 0):
             bias = _output_bias(network)
             for parameter in network.parameters():
