@@ -5,7 +5,7 @@ step counts, so its attribution is 0.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from nlstm_lab.cells import RNN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import Text, encode, evaluating, hidden_names, symbols_of
-from nlstm_lab.probes.running import run
-from nlstm_lab.probes.texts import code_of
+from nlstm_lab.probes.edits import run
+from nlstm_lab.probes.reading import Text, called, code_of, encode, evaluating, hidden_names, symbols_of
 
 Method = Literal["saliency", "input_x_gradient", "integrated_gradients", "deep_lift", "feature_ablation"]
 BY_UNIT = ("saliency", "input_x_gradient", "integrated_gradients")
@@ -28,8 +27,6 @@ COMPLETE = ("integrated_gradients", "deep_lift")  # their attributions are to ad
 TOLERANCE = 0.01  # of F(x) - F(baseline), that may be missing in their sum
 FINER = 3  # times that the points of a path may be doubled
 AT_ONCE = 2**23  # values of one state that are computed side by side: bounds the memory
-
-Function = Callable[..., Tensor]
 
 
 def attribution(
@@ -83,28 +80,33 @@ def attribution(
         raise UsageError(f"method{of} must be one of {', '.join(map(repr, methods))}, not {method!r}")
     if isinstance(points, bool) or not isinstance(points, int) or points < 1:
         raise UsageError(f"points must be a whole number from 1 on, not {points!r}")
+    if model.readout is None:
+        raise UsageError(f"{called(model)} has no readout: hand one to lab.models.wrap")
     codes = encode(model, text)
     step = _step(model, at, len(codes))
     with evaluating(model), torch.no_grad():
-        x, *given = (tensor[: step + 1].unsqueeze(1) for tensor in (model.vectors(codes), *_given(model, codes)))
-        b = _baseline(model, baseline, len(codes), x[:, 0].new_zeros(len(codes), x.shape[-1]))[: step + 1, None]
+        x, *given = (tensor[None, : step + 1] for tensor in vectors_of(model, codes))
+        b = _baseline(model, baseline, x.new_zeros(len(codes), x.shape[-1]))[None, : step + 1]
         code = code_of(model, target, model.readout(x.new_zeros(1, model.recurrent.output_size)).shape[-1])
-    x, b, beside = x.transpose(0, 1), b.transpose(0, 1), tuple(tensor.transpose(0, 1) for tensor in given)
+    beside = (torch.tensor([step], device=x.device), *given)
     rows = max(1, AT_ONCE // (x.shape[1] * model.recurrent.hidden_size * model.recurrent.num_layers))
     about: dict[str, Any] = {"model": model.name, "target": str(target), "at": step, "method": method}
     about |= {"memory": memory} if memory is not None else {}
     # cuDNN's backward refuses a network in eval mode
-    with evaluating(model), torch.backends.cudnn.flags(enabled=False):
+    with evaluating(model), torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         if method not in FREE:
-            about |= _ends(partial(_logit, model, code), x, b, beside)
+            with torch.no_grad():
+                ends = logits_at(model, torch.cat([x, b]), *(each.expand(2, *each.shape[1:]) for each in beside))
+            about |= zip(("logit", "logit_baseline"), ends[:, code].tolist(), strict=True)
         if memory is None:
-            attribute: Function = partial(_by_step, model, code, method, x, b, beside, rows)
-            promised = method in COMPLETE
+            attribute: Callable[[int], Tensor] = partial(_by_step, model, code, method, x, b, beside, rows)
         else:
-            attribute = partial(_by_unit, model, code, method, x, b, beside, rows, memory)
-            promised = method in COMPLETE and _is_read(model, memory)
+            attribute = partial(_by_unit, model, code, method, x, b, given, rows, memory)
+        # of memories, those of the h that the readout reads, and nothing else, add up
+        last, width = hidden_names(model.recurrent.num_layers)[-1], model.recurrent.output_size
+        promised = method in COMPLETE and (memory is None or (memory == last and width == model.recurrent.hidden_size))
         for _ in range(FINER + 1):
-            values: Tensor = attribute(points)
+            values = attribute(points)
             total = float(values.sum() if memory is None else values[-1].sum())
             if not promised:
                 break
@@ -123,47 +125,39 @@ def attribution(
             )
     whole = np.zeros((len(codes), *values.shape[1:]), np.float32)
     whole[: step + 1] = values.float().cpu().numpy()
-    symbols = symbols_of(model, codes)
-    coords: dict[str, Any] = {"time": np.arange(len(codes))} | (
-        {} if symbols is None else {"symbol": ("time", symbols)}
-    )
+    coords: dict[str, Any] = {"time": np.arange(len(codes))}
+    coords |= {} if (symbols := symbols_of(model, codes)) is None else {"symbol": ("time", symbols)}
     coords |= {"unit": np.arange(whole.shape[1])} if memory is not None else {}
     return xr.DataArray(whole, coords, ("time", "unit")[: whole.ndim], "attribution", about)
 
 
-def _given(model: Network, codes: Tensor) -> tuple[Tensor, ...]:
-    """The boundaries of a network that is given them, [T, levels]."""
-    return () if model.segment_ends is None else (model.segment_ends[codes],)
+def vectors_of(model: Network, codes: Tensor) -> tuple[Tensor, ...]:
+    """What the layers are called with, [T, features] each: vectors, and boundaries that are given."""
+    return model.vectors(codes).detach(), *model.recurrent_arguments(codes)[1:]
 
 
 def _step(model: Network, at: int, length: int) -> int:
     if isinstance(at, bool) or not isinstance(at, int | np.integer) or not -length <= at < length:
         raise UsageError(f"at must be a step from 0 to {length - 1}, or from the end -{length} to -1, not {at!r}")
     if model.per_sequence and at % length != length - 1:
-        raise UsageError(f"at must be the last step, -1: {model.name or 'this network'} predicts once a sequence")
+        raise UsageError(f"at must be the last step, -1: {called(model)} predicts once a sequence")
     return int(at) % length
 
 
-def _baseline(model: Network, baseline: Text | None, length: int, zeros: Tensor) -> Tensor:
+def _baseline(model: Network, baseline: Text | None, zeros: Tensor) -> Tensor:
     """What is read where there is nothing, [T, features]."""
     if baseline is None:
         return zeros
-    read = model.vectors(encode(model, baseline))
+    read = model.vectors(encode(model, baseline, "baseline"))
     if read.shape not in (zeros.shape, (1, zeros.shape[1])):
-        raise UsageError(f"baseline must be one symbol, or as long as the text, {length} steps, not {len(read)}")
+        raise UsageError(f"baseline must be one symbol, or as long as the text, {len(zeros)} steps, not {len(read)}")
     return read.expand_as(zeros)
 
 
-def _logit(model: Network, code: int, x: Tensor, *given: Tensor) -> Tensor:
-    """F of x [n, T, features] after the last step, [n]."""
+def logits_at(model: Network, x: Tensor, positions: Tensor, *given: Tensor) -> Tensor:
+    """x [n, T, features] to the logits [n, outputs] of each row's own position [n]."""
     hidden = model.recurrent(x.transpose(0, 1), *(tensor.transpose(0, 1) for tensor in given))[0]
-    return model.readout(hidden[-1])[:, code]  # type: ignore[no-any-return]
-
-
-@torch.no_grad()
-def _ends(logit: Function, x: Tensor, b: Tensor, given: tuple[Tensor, ...]) -> dict[str, float]:
-    values = logit(torch.cat([x, b]), *(tensor.expand(2, -1, -1) for tensor in given)).tolist()
-    return dict(zip(("logit", "logit_baseline"), values, strict=True))
+    return model.readout(hidden[positions, torch.arange(len(x), device=x.device)])  # type: ignore[no-any-return]
 
 
 def _by_step(
@@ -172,29 +166,29 @@ def _by_step(
     method: Method,
     x: Tensor,
     b: Tensor,
-    given: tuple[Tensor, ...],
+    beside: tuple[Tensor, ...],
     rows: int,
     points: int,
 ) -> Tensor:
     """[T], of x and b [1, T, features]."""
     from captum import attr  # here, as every other probe goes without it
 
-    logit = partial(_logit, model, code)
-    asked: dict[str, Any] = {"additional_forward_args": given or None}
+    logits = partial(logits_at, model)
+    asked: dict[str, Any] = {"target": code, "additional_forward_args": beside}
     values: Tensor
     if method == "saliency":
-        values = attr.Saliency(logit).attribute(x.requires_grad_(), abs=False, **asked)
+        values = attr.Saliency(logits).attribute(x.requires_grad_(), abs=False, **asked)
         return values[0].norm(dim=-1)  # type: ignore[no-any-return]
     if method == "input_x_gradient":
-        values = attr.InputXGradient(logit).attribute(x.requires_grad_(), **asked)
+        values = attr.InputXGradient(logits).attribute(x.requires_grad_(), **asked)
     elif method == "integrated_gradients":
         asked |= {"n_steps": points, "internal_batch_size": min(rows, points)}
-        values = attr.IntegratedGradients(logit).attribute(x, b, **asked)
+        values = attr.IntegratedGradients(logits).attribute(x, b, **asked)
     elif method == "feature_ablation":
         steps = torch.arange(x.shape[1], device=x.device)[:, None].expand_as(x[0])[None]
         with torch.no_grad():
             asked |= {"feature_mask": steps, "perturbations_per_eval": min(rows, x.shape[1])}
-            values = attr.FeatureAblation(logit).attribute(x, b, **asked)
+            values = attr.FeatureAblation(logits).attribute(x, b, **asked)
         return values[0, :, 0]  # a step's features are ablated together, and have one value
     else:
         if not isinstance(model.recurrent, RNN):
@@ -204,35 +198,26 @@ def _by_step(
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that hooks are set
-            values = attr.DeepLift(_Unrolled(model, code, x.shape[1])).attribute(x.requires_grad_(), b)
+            values = attr.DeepLift(_Unrolled(model, x.shape[1])).attribute(x.requires_grad_(), b, target=code)
     return values[0].sum(-1).detach()
 
 
 class _Unrolled(nn.Module):
-    """`_logit` of an RNN whose every nonlinearity is a module that is called once: captum's DeepLift hooks those."""
+    """An RNN's last logits, whose every nonlinearity is a module that is called once: captum's DeepLift hooks those."""
 
-    def __init__(self, model: Network, code: int, length: int) -> None:
+    def __init__(self, model: Network, length: int) -> None:
         super().__init__()
-        self.model, self.code = model, code
-        kinds = {"tanh": nn.Tanh, "relu": nn.ReLU}
-        self.steps = nn.ModuleList(
-            nn.ModuleList(kinds[cell.nonlinearity]() for cell in model.recurrent.cells)  # type: ignore[index]
-            for _ in range(length)
-        )
+        self.model, self.cells = model, [*model.recurrent.cells]
+        kinds: dict[Any, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
+        made = (nn.ModuleList(kinds[cell.nonlinearity]() for cell in self.cells) for _ in range(length))
+        self.steps = nn.ModuleList(made)
 
     def forward(self, x: Tensor) -> Tensor:
-        cells: Any = self.model.recurrent.cells
-        states = [cell.initial_state(len(x))[0] for cell in cells]
+        states = [cell.initial_state(len(x))[0] for cell in self.cells]
         for below, sigmas in zip(x.unbind(1), self.steps, strict=True):
-            for k, (cell, sigma) in enumerate(zip(cells, sigmas, strict=True)):  # type: ignore[call-overload]
+            for k, (cell, sigma) in enumerate(zip(self.cells, sigmas, strict=True)):  # type: ignore[call-overload]
                 below = states[k] = sigma(cell.project(below) + states[k] @ cell.weight_hh.t())
-        return self.model.readout(below)[:, self.code]  # type: ignore[no-any-return]
-
-
-def _is_read(model: Network, memory: str) -> bool:
-    """Whether the readout reads this and nothing else."""
-    recurrent = model.recurrent
-    return memory == hidden_names(recurrent.num_layers)[-1] and recurrent.output_size == recurrent.hidden_size
+        return self.model.readout(below)  # type: ignore[no-any-return]
 
 
 def _by_unit(
@@ -241,7 +226,7 @@ def _by_unit(
     method: Method,
     x: Tensor,
     b: Tensor,
-    given: tuple[Tensor, ...],
+    given: Sequence[Tensor],
     rows: int,
     memory: str,
     points: int,
@@ -251,31 +236,23 @@ def _by_unit(
         raise UsageError(f"memory: {type(model.recurrent).__name__} is given its boundaries; attribute its symbols")
     reader = Network(model.recurrent, model.readout)  # of vectors
     path = torch.linspace(0, 1, points + 1) if method == "integrated_gradients" else torch.ones(1)
-    places = b + path.to(x)[:, None, None] * (x - b)
-    states, gradients = [], []
-    for some in places.split(rows):
-        state, gradient = _gradients(reader, memory, code, [*some])
-        states.append(state)
-        gradients.append(gradient)
-    state, gradient = torch.cat(states, 1), torch.cat(gradients, 1)  # [T, points, units]
+    found = []
+    for some in (b + path.to(x)[:, None, None] * (x - b)).split(rows):
+        states: list[Tensor] = []
+        added: list[Tensor] = []
+
+        def add(values: Tensor, states: list[Tensor] = states, added: list[Tensor] = added) -> Tensor:
+            states.append(values.detach())
+            added.append(torch.zeros_like(states[-1], requires_grad=True))
+            return values + added[-1]
+
+        reading = run(reader, [*some], {memory: add}, keep=[], gradients=True)
+        assert reading.logits is not None
+        slopes = torch.autograd.grad(reading.logits[:, -1, code].sum(), added, materialize_grads=True)
+        found.append(torch.stack([torch.stack(states), torch.stack(slopes)]))
+    state, gradient = torch.cat(found, 2).unbind()  # [T, points, units]
     if method == "saliency":
         return gradient[:, 0].abs()
     if method == "input_x_gradient":
         return gradient[:, 0] * state[:, 0]
     return ((gradient[:, 1:] + gradient[:, :-1]) / 2 * state.diff(dim=1)).sum(1)  # trapezoids
-
-
-def _gradients(reader: Network, memory: str, code: int, texts: list[Text]) -> tuple[Tensor, Tensor]:
-    """The states of a memory and the whole derivative of the last logit by them, [T, n, units] each."""
-    states: list[Tensor] = []
-    added: list[Tensor] = []
-
-    def add(values: Tensor) -> Tensor:
-        states.append(values.detach())
-        added.append(torch.zeros_like(states[-1], requires_grad=True))
-        return values + added[-1]
-
-    reading = run(reader, texts, {memory: add}, keep=[], gradients=True)
-    assert reading.logits is not None
-    found = torch.autograd.grad(reading.logits[:, -1, code].sum(), added, materialize_grads=True)
-    return torch.stack(states), torch.stack(found)

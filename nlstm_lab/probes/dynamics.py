@@ -20,7 +20,8 @@ from tqdm.auto import tqdm
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes import liveness, reading
+from nlstm_lab.probes import reading
+from nlstm_lab.probes.forgetting import classes
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.tracing import trace
 
@@ -187,7 +188,7 @@ def slow_modes(model: Network, text: reading.Text | Excerpt, starts: int = START
     codes = reading.encode(model, read(text))
     traced = trace(model, codes, predictions=False)
     found = _found(model, codes, traced, None, starts, STEPS)
-    lives = liveness.classes(traced).groupby("memory")["life"] if "c" in traced else ()
+    lives = classes(traced).groupby("memory")["life"] if "c" in traced else ()
     latched = {str(memory): (life == "latched").to_numpy() for memory, life in lives}
     main = found["share"].argmax("memory")
     frames = []

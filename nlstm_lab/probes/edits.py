@@ -1,9 +1,10 @@
-"""What replaces values in a reading, and where: the grammar of edits."""
+"""Read with edits: any state, gate or pre-activation, at any step, is seen and replaced while a network reads."""
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -11,8 +12,14 @@ import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
+from tqdm.auto import tqdm
 
+from nlstm_lab.cells import Hook, Recurrent
+from nlstm_lab.cells.base import memories
 from nlstm_lab.errors import UsageError
+from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import Texts, component, encode_all, evaluating, every_name, names, rows
+from nlstm_lab.probes.tracing import SHOW_PROGRESS, labelled, recorded_values
 
 Edit = Callable[[Tensor], Tensor]  # values [B, units] of one step to what replaces them
 Where = str | tuple[Any, ...]  # a name, (name, time) or (name, time, units)
@@ -101,17 +108,21 @@ def edits_to_json(edits: Edits) -> str:
         UsageError: An edit is a function of one's own.
     """
     written = []
-    for where, edit in pairs(edits):
-        name, time, units = parts(where)
+    for where, edit in _pairs(edits):
+        place = dict(zip(("name", "time", "units"), _parts(where), strict=True))
         if edit is not zero and not isinstance(edit, PlainEdit):
-            raise UsageError(f"the edit of {name!r} is a function: zero, put, scale and freeze can be written")
-        value = getattr(edit, "value", None)
-        if isinstance(value, xr.DataArray):
-            value = value.reset_coords(drop=True).to_dict()
-        value = np.asarray(value).tolist() if isinstance(value, Tensor | np.ndarray) else value
-        places = {"name": name, "time": _written(time), "units": _written(units)}
-        written.append(places | {"edit": getattr(edit, "kind", "zero"), "value": value})
-    return json.dumps(written)
+            raise UsageError(f"the edit of {place['name']!r} is a function: zero, put, scale and freeze can be written")
+        written.append(place | {"edit": getattr(edit, "kind", "zero"), "value": getattr(edit, "value", None)})
+    return json.dumps(written, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no type for, by those that it has."""
+    if isinstance(value, slice):
+        return {"slice": [value.start, value.stop, value.step]}
+    if isinstance(value, xr.DataArray):
+        return value.reset_coords(drop=True).to_dict()
+    return np.asarray(value).tolist()
 
 
 def edits_from_json(text: str) -> list[tuple[Where, Edit]]:
@@ -128,17 +139,11 @@ def edits_from_json(text: str) -> list[tuple[Where, Edit]]:
     return found
 
 
-def _written(asked: Any) -> Any:
-    if isinstance(asked, slice):
-        return {"slice": [asked.start, asked.stop, asked.step]}
-    return [int(each) for each in asked] if isinstance(asked, Iterable) else asked
-
-
-def pairs(edits: Edits) -> Iterable[tuple[Where, Edit]]:
+def _pairs(edits: Edits) -> Iterable[tuple[Where, Edit]]:
     return edits.items() if isinstance(edits, Mapping) else edits
 
 
-def parts(where: Where) -> tuple[str, Any, Any]:
+def _parts(where: Where) -> tuple[str, Any, Any]:
     """The name, time and units of a place; None for all."""
     place = (where,) if isinstance(where, str) else where
     if not isinstance(place, tuple) or len(place) not in (1, 2, 3) or not isinstance(place[0], str):
@@ -146,22 +151,20 @@ def parts(where: Where) -> tuple[str, Any, Any]:
     return (*place, None, None)[:3]
 
 
-def chosen(edit: Edit, units: Sequence[int] | None, where: str) -> Edit:
+def _chosen(edit: Edit, units: Sequence[int] | None, where: str) -> Edit:
     """The edit of the chosen units, which refuses what it must not return."""
     if units is None:
-        return lambda values: checked(edit(values), values, where)
-    index = list(units)
+        return lambda values: _checked(edit(values), values, where)
 
     def on_units(values: Tensor) -> Tensor:
-        old = values[..., index]
-        new = values.clone()
-        new[..., index] = checked(edit(old), old, where)
+        old, new = values[..., list(units)], values.clone()
+        new[..., list(units)] = _checked(edit(old), old, where)
         return new
 
     return on_units
 
 
-def checked(new: Any, old: Tensor, where: str) -> Tensor:
+def _checked(new: Any, old: Tensor, where: str) -> Tensor:
     if not isinstance(new, Tensor) or new.shape != old.shape or new.dtype != old.dtype:
         said = f"{new.dtype} {list(new.shape)}" if isinstance(new, Tensor) else type(new).__name__
         raise UsageError(f"an edit of {where} must return a tensor {old.dtype} {list(old.shape)}, not {said}")
@@ -181,3 +184,167 @@ def whole(asked: Any, size: int, message: str, from_end: bool = False) -> list[i
     if not found or not sound or not all(lowest <= each < size for each in found):
         raise UsageError(f"{message} 0 to {size - 1}, at least one of them, by int, slice or list")
     return [int(each) % size for each in found]
+
+
+def changed(unit: Recurrent, state: Any, name: str, edit: Edit) -> Any:
+    """A copy of a packed state [.., B, ..] in which the part of that name is edited; UsageError as `run`."""
+    old = component(unit, state, name)
+    state = rows(state, range(len(old)))
+    component(unit, state, name).copy_(_checked(edit(old), old, name))
+    return state
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a network computed along a text, or several, edited or not."""
+
+    logits: Tensor | None  # [T, V], with several texts [B, T, V]; None where the network has no readout
+    values: dict[str, Tensor]  # the kept variables of the trace, [T, B, memory, unit] (h: layer for memory)
+    label: Callable[[dict[str, Any]], xr.Dataset] = field(repr=False)
+
+    @property
+    def trace(self) -> xr.Dataset:
+        """The values, labelled (`lab.probes.trace`)."""
+        return self.label({name: value.detach().float().cpu().numpy().copy() for name, value in self.values.items()})
+
+
+def run(
+    model: Network,
+    text: Texts,
+    edits: Edits | None = None,
+    keep: Sequence[str] | None = None,
+    *,
+    gradients: bool = False,
+    state: Any = None,
+) -> Reading:
+    """Read `text`, from a zero state or a given one, with every edit made at its place.
+
+    What an edit puts in is what the rest of that step and all later ones go on with. A state is also edited "before" a
+    step: then that step reads the new value, and the one before it computed with the old.
+
+    Args:
+        model: The network, one of `lab.models.wrap` too.
+        text: One text, or a list of texts that are read side by side.
+        edits: Functions of values [B, units] by where they are made: a name, (name, time) or (name, time, units).
+            Names are those of memories ("inner", "layer 2", "cell") and hidden states ("h", "layer 2 h"), with
+            " before" behind them or not; of gates behind a memory's name ("inner f"; of cells without memories "r" or
+            "layer 2 r"); of pre-activations ("inner preactivation f"). A time is a step, from the end where it is
+            negative, a slice that may be open, or several steps; units are one, a slice, or several. Slices and lists
+            are no keys of a dict: hand in pairs, [(where, edit), ...]. Edits of one place are made in their order.
+            Those that are plain data (zero, put, scale, freeze) are saved by `edits_to_json`.
+        keep: Variables of the trace that are kept, all by default; [] for the logits alone.
+        gradients: Whether the logits and values can be differentiated, by whatever the edits bring in.
+        state: The packed state with which the first step begins; None for zeros.
+
+    Returns:
+        Logits, values and trace.
+
+    Raises:
+        UsageError: There is no such name, time or unit, or an edit returns another shape or type, or NaN.
+    """
+    codes, lengths = encode_all(model, text)
+    plan, hidden = Plan(model, codes.shape[:2], edits or {}), []
+    kept: list[dict[str, Tensor]] = []
+    with evaluating(model), torch.set_grad_enabled(gradients):
+        for step in tqdm(range(len(codes)), disable=len(codes) < SHOW_PROGRESS, leave=False, unit=" steps"):
+            output, state, layers = plan.read(step, codes[step : step + 1], state)
+            values = recorded_values(layers)
+            if missing := [name for name in keep or () if name not in values]:
+                raise UsageError(f"keep must name some of {', '.join(map(repr, values))}, not {missing[0]!r}")
+            kept.append({name: values[name] for name in (values if keep is None else keep)})
+            hidden.append(output)
+        logits = None if model.readout is None else model.readout(torch.cat(hidden))
+    if logits is not None:
+        logits = logits[:, 0] if lengths is None else logits.transpose(0, 1)
+    stacked = {name: torch.cat([values[name] for values in kept]) for name in kept[0]}
+    leaks = [not record.get("memory") for record in memories(layers).values()]
+    return Reading(logits, stacked, lambda arrays: labelled(model, arrays, codes, lengths, leaks, ""))
+
+
+def _hook(edits: Mapping[str, Sequence[Edit]], seen: set[str]) -> Hook:
+    """Makes the edits of one layer at one step, by the names that its cell shows, which it notes."""
+
+    def hook(name: str, value: Tensor) -> Tensor:
+        seen.add(name)
+        for edit in edits.get(name, ()):
+            value = edit(value)
+        return value
+
+    return hook
+
+
+class Plan:
+    """Which edits are made before and inside each step of a reading, shape [steps, texts]; `first`, the first step
+    with one, or a step after all."""
+
+    def __init__(self, model: Network, shape: Sequence[int], edits: Edits) -> None:
+        self.model, self.unit, self.batch = model, model.recurrent, shape[1]
+        self.at_entry: dict[int, list[tuple[str, Edit]]] = defaultdict(list)
+        self.inside: dict[tuple[int, int], dict[str, list[Edit]]] = defaultdict(dict)
+        self.wanted: dict[int, list[tuple[str, int, str, str]]] = defaultdict(list)
+        for where, edit in _pairs(edits):
+            name, time, units = _parts(where)
+            if not callable(edit):
+                raise UsageError(f"the edit of {name!r} must be a function of values [B, units], not {edit!r}")
+            edit = replace(edit) if isinstance(edit, PlainEdit) else edit  # nothing is held from an earlier reading
+            message = f"{name!r} cannot be edited at {time}: the text has the steps"
+            steps = whole(time, shape[0], message, from_end=True)
+            if units is not None:
+                units = whole(units, self.unit.hidden_size, f"units of {name!r} must be chosen from")
+            owners = [each for each in names(self.unit) if f"{name} ".startswith(f"{each} ")]
+            owner, late = max(owners, key=len, default=name), name.endswith(BEFORE)
+            for step in steps:
+                made = edit.at(owner, step - late, units) if isinstance(edit, PlainEdit) else edit
+                self._plan(name, step, _chosen(made, units, f"{name!r} at step {step}"))
+        self.first = min([*self.at_entry, *(step for step, _ in self.inside)], default=2**62)
+
+    def read(self, step: int, x: Tensor, state: Any) -> tuple[Tensor, Any, list[dict[str, Any]]]:
+        """One step of a network with the edits made: output, state, and what each layer computed."""
+        if state is None and self.at_entry[step]:
+            state = self.unit._pack([cell.initial_state(self.batch) for cell in self.unit.cells], unbatched=False)
+        for name, edit in self.at_entry[step]:
+            state = changed(self.unit, state, name, edit)
+        seen = [set[str]() for _ in self.unit.cells]
+        hooks = [_hook(self.inside.get((step, k), {}), names) for k, names in enumerate(seen)]
+        output, state, layers = self.model.trace(x, state, hooks)
+        for name, layer, path, quantity in self.wanted.get(step, ()):
+            if path + quantity not in seen[layer]:
+                there = [each.removeprefix(path) for each in seen[layer]]
+                raise self._lacks(name, sorted(each for each in there if "." not in each and each not in ("c", "h")))
+        return output, state, layers
+
+    def _plan(self, name: str, step: int, edit: Edit) -> None:
+        if name.endswith(BEFORE):
+            self.at_entry[step].append((name.removesuffix(BEFORE), edit))
+            return
+        layer, depth, quantity = self._found(name)
+        cell: Any = self.unit.cells[layer]
+        for _ in range(depth):
+            cell = cell.memory
+        if quantity.startswith(f"{PREACTIVATION} "):
+            gates, gate = getattr(cell, "gates", ()), quantity.split()[1]
+            if gate not in gates:
+                raise self._lacks(name, [f"{PREACTIVATION} {each}" for each in gates])
+            start, quantity = gates.index(gate) * self.unit.hidden_size, PREACTIVATION
+            edit = _chosen(edit, range(start, start + self.unit.hidden_size), name)
+        if quantity in cell.shown:
+            raise UsageError(f"{name!r} cannot be edited: its cell shows it, and goes on without it")
+        path = "memory." * depth
+        self.inside[step, layer].setdefault(path + quantity, []).append(edit)
+        self.wanted[step].append((name, layer, path, quantity))
+
+    def _found(self, name: str) -> tuple[int, int, str]:
+        """Layer, depth and recorded name of what `name` says."""
+        memories, layers = names(self.unit), self.unit.num_layers
+        owners = {"": (0, 0)} if layers == 1 else {f"layer {k + 1}": (k, 0) for k in range(layers)}
+        owners |= {memory: divmod(k, len(memories) // layers) for k, memory in enumerate(memories)}
+        if name in memories:
+            return *owners[name], "c"
+        owner = max((each for each in owners if name.startswith(f"{each} " if each else "")), key=len, default=None)
+        if owner is None or (memories and name.rpartition(" ")[2] == "c"):  # of which memory?
+            raise self._lacks(name, [])
+        return *owners[owner], name[len(owner) :].strip()
+
+    def _lacks(self, name: str, there: Iterable[str]) -> UsageError:
+        known = ", ".join([*every_name(self.unit), *there])
+        return UsageError(f"{type(self.unit).__name__} has no {name!r}; it has: {known}")

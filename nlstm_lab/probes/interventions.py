@@ -19,7 +19,7 @@ from nlstm_lab.cells.hmlstm import HMLSTMCell
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.edits import Edit, put, zero
+from nlstm_lab.probes.edits import Edit, changed, put, zero
 from nlstm_lab.probes.reading import (
     BURN_IN,
     Text,
@@ -33,7 +33,6 @@ from nlstm_lab.probes.reading import (
     states_at,
 )
 from nlstm_lab.probes.records import read, recorded
-from nlstm_lab.probes.running import changed
 
 Kind = Literal["zero", "swap"]
 MOMENTS = 100  # at which a memory is ablated

@@ -6,7 +6,7 @@ patching (Nanda 2023; Syed, Rager and Conmy 2023) is its first-order approximati
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,26 +15,13 @@ import pandas as pd
 import torch
 import xarray as xr
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.edits import BEFORE
-from nlstm_lab.probes.reading import (
-    batched,
-    component,
-    encode,
-    encode_symbols,
-    hidden_names,
-    names,
-    reading,
-    rows,
-    symbols_of,
-)
+from nlstm_lab.probes import reading
 from nlstm_lab.probes.records import ensure
-from nlstm_lab.probes.running import run
-from nlstm_lab.probes.texts import code_of
 
 NOUNS = """
 company bank market stock price year government trader analyst investor bond fund share rate firm plan official issue
@@ -54,7 +41,7 @@ SAID = (" said ", " said that ", " said the company is his and that ")
 
 
 class Pair(NamedTuple):
-    """A clean and a corrupted text, and the symbols with which the clean and the corrupted one go on."""
+    """A clean and a corrupted text, and the symbols with which they go on."""
 
     family: str
     clean: str
@@ -108,6 +95,15 @@ AXES = ("memory", "time", "unit")
 Metric = Callable[[Tensor], Tensor]
 
 
+class Task(NamedTuple):
+    """A pair as it is read: codes, the length of the common end, and what is measured of the logits."""
+
+    clean: Tensor
+    corrupted: Tensor
+    common: int
+    metric: Metric
+
+
 def patch(
     model: Network,
     pairs: Any,
@@ -152,15 +148,27 @@ def patch(
     if isinstance(over, str) or set(over) - set(AXES):
         raise UsageError(f"over must name some of {', '.join(map(repr, AXES))}, not {over!r}")
     if model.readout is None:
-        raise UsageError(f"{model.name or 'this network'} has no readout: hand one to lab.models.wrap")
-    alone = isinstance(pairs, tuple) and not isinstance(pairs[0], tuple | list)
-    several = [pairs] if alone else list(pairs)
-    if not several:
+        raise UsageError(f"{reading.called(model)} has no readout: hand one to lab.models.wrap")
+    alone = isinstance(pairs, tuple) and bool(pairs) and not isinstance(pairs[0], tuple | list)
+    tasks = [_task(model, pair, metric) for pair in ([pairs] if alone else pairs)]
+    if not tasks:
         raise UsageError("pairs: there is no pair of texts: hand in at least one")
-    found = []
-    for k, pair in enumerate(tqdm(several, disable=len(several) < 10, leave=False, unit=" pairs")):
-        part = None if watch is None else lambda done, k=k: watch((k + done) / len(several))
-        found.append(_patched(model, pair, metric, axes, part, alone and "unit" not in axes))
+    every = reading.every_name(model.recurrent)
+    size = model.recurrent.hidden_size
+    apart = torch.eye(size, dtype=torch.bool) if "unit" in axes else torch.ones(1, size, dtype=torch.bool)
+    groups = [[name] for name in every] if "memory" in axes else [every]
+    masks = {name: torch.cat([apart & (name in group) for group in groups]).to(model.device) for name in every}
+    rows_of_one = len(groups) * len(apart) * max(task.common for task in tasks) ** ("time" in axes)
+    together, found = max(1, AT_ONCE // rows_of_one), []
+    for k in tqdm(range(0, len(tasks), together), disable=len(tasks) <= together, leave=False, unit=" groups"):
+        some = tasks[k : k + together]
+        done = None if watch is None else lambda share, k=k: watch(min((k + share * together) / len(tasks), 1.0))
+        with reading.evaluating(model), torch.enable_grad():
+            attributed = _attributed(model, some, every)
+        with reading.reading(model):
+            ends = _patched_ends(model, some, masks, "time" in axes, max(1, AT_ONCE // len(some)), done)
+        for task, first, logits in zip(some, attributed, ends, strict=True):
+            found.append(_described(model, task, every, axes, first, logits, alone and "unit" not in axes))
     if alone:
         data = found[0]
     else:  # no row of NaN behind the longest, and none of symbols, which differ
@@ -168,146 +176,149 @@ def patch(
     return data.assign(_shares(data, axes, resamples, seed)).assign_attrs(model=model.name)
 
 
-def _patched(
-    model: Network, pair: Any, metric: Metric | None, axes: Sequence[str], watch: Any, predictions: bool
-) -> xr.Dataset:
-    """`patch` of one pair."""
-    if len(pair) != (4 if metric is None else 2):
-        wanted = "(clean, corrupted, right, wrong)" if metric is None else "(clean, corrupted) beside a metric"
-        raise UsageError(f"pairs must be {wanted}, not of {len(pair)}")
-    one, other = encode(model, pair[0], "clean"), encode(model, pair[1], "corrupted")
-    common = _common_end(one, other)
-    every = [*names(model.recurrent), *hidden_names(model.recurrent.num_layers)]
-    measured = metric or _preference(model, *pair[2:])
-    like, size = next(model.parameters()), model.recurrent.hidden_size
-    with torch.no_grad():
-        states, clean = _entering(model, one, common, every)
-    more = {name: like.new_zeros(common, size, requires_grad=True) for name in every}
-    mine, corrupted = _entering(model, other, common, every, more)
-    value = measured(corrupted[None])[0]
-    begun, effect = value.item(), measured(clean[None]).item() - value.item()
-    slopes = torch.autograd.grad(value, list(more.values())) if value.requires_grad else None
-    units = torch.eye(size) if "unit" in axes else torch.ones(1, size)
-    groups = [[name] for name in every] if "memory" in axes else [every]
-    apart = {name: torch.cat([units * (name in group) for group in groups]).bool().to(like.device) for name in every}
-    with reading(model):
-        ends = _read_on(model, other, common, states, apart, "time" in axes, watch)
-    shape = {"time": common, "memory": len(every), "unit": size}
-    dims = [axis for axis in ("time", "memory", "unit") if axis in axes]  # as they are read
-    patched = (measured(ends).cpu() - begun).view([shape[axis] for axis in dims]).detach().float().numpy()
-    data: dict[str, Any] = {"patched": (dims, patched), "clean": begun + effect, "corrupted": begun, "effect": effect}
-    if slopes is not None:
-        first = torch.stack([(states[name] - mine[name]) * slope for name, slope in zip(every, slopes, strict=True)], 1)
-        summed = tuple(k for k, axis in enumerate(("time", "memory", "unit")) if axis not in axes)
-        data["attributed"] = (dims, (first.sum(summed) if summed else first).float().cpu().numpy())
-    if predictions:
-        log_p = ends.float().log_softmax(-1).view(*[shape[axis] for axis in dims], -1)
-        data["log_p"] = ((*dims, "code"), log_p.cpu().numpy())
-    coords: dict[str, Any] = {"memory": every, "time": np.arange(common), "unit": np.arange(size)}
-    coords = {axis: coords[axis] for axis in axes}
-    if "time" in axes and (symbols := symbols_of(model, other[-common:])) is not None:
-        coords["symbol"] = ("time", symbols)
-    return xr.Dataset(data, coords).transpose(*axes, ...)
-
-
-def _preference(model: Network, right: str | int, wrong: str | int) -> Metric:
-    """The logit of one symbol less that of another."""
-
-    def metric(logits: Tensor) -> Tensor:
-        size = logits.shape[-1]
-        return logits[:, code_of(model, right, size, "right")] - logits[:, code_of(model, wrong, size, "wrong")]
-
-    return metric
-
-
-def _common_end(one: Tensor, other: Tensor) -> int:
+def _task(model: Network, pair: Any, metric: Metric | None) -> Task:
+    wanted = "(clean, corrupted, right, wrong)" if metric is None else "(clean, corrupted) beside a metric"
+    if not isinstance(pair, tuple | list) or len(pair) != (4 if metric is None else 2):
+        raise UsageError(f"pairs must be {wanted}, not {str(pair)[:60]}")
+    one, other = reading.encode(model, pair[0], "clean"), reading.encode(model, pair[1], "corrupted")
     shorter = min(len(one), len(other))
     unlike = (one[-shorter:] != other[-shorter:]).view(shorter, -1).any(-1).nonzero().flatten()
     common = shorter - 1 - int(unlike[-1]) if len(unlike) else shorter
     if common == shorter:
         common = shorter - 1  # the shorter text is an end of the longer one: they differ in how they begin
         if len(one) == len(other):
-            raise UsageError("the clean and the corrupted text are the same: they must differ in a word")
+            raise UsageError("pairs: the clean and the corrupted text are the same: they must differ in a word")
     if common < 1:
-        raise UsageError("the clean and the corrupted text must end alike, in one character at least, to be compared")
-    return common
+        raise UsageError("pairs: the clean and the corrupted text must end alike, in one character at least")
+    return Task(one, other, common, metric or partial(_preference, model, *pair[2:]))
 
 
-def _entering(
-    model: Network, codes: Tensor, common: int, memories: Sequence[str], more: dict[str, Tensor] | None = None
-) -> tuple[dict[str, Tensor], Tensor]:
-    """What each of the last `common` steps reads of each memory, [common, units], with `more` added, and logits."""
-    seen: dict[str, list[Tensor]] = {name: [] for name in memories}
-
-    def see(name: str, values: Tensor) -> Tensor:
-        seen[name].append(values[0].detach())
-        return values if more is None else values + more[name][len(seen[name]) - 1]
-
-    steps = range(len(codes) - common, len(codes))
-    edits: dict[Any, Any] = {(name + BEFORE, steps): partial(see, name) for name in memories}
-    logits = run(model, codes, edits=edits, keep=[], gradients=more is not None).logits
-    assert logits is not None  # there is a readout
-    return {name: torch.stack(values) for name, values in seen.items()}, logits[-1]
+def _preference(model: Network, right: str | int, wrong: str | int, logits: Tensor) -> Tensor:
+    """The logit of one symbol less that of another."""
+    asked = {"right": right, "wrong": wrong}
+    codes = [reading.code_of(model, symbol, logits.shape[-1], name) for name, symbol in asked.items()]
+    return logits[:, codes[0]] - logits[:, codes[1]]
 
 
-def _read_on(
-    model: Network,
-    codes: Tensor,
-    common: int,
-    states: dict[str, Tensor],
-    apart: dict[str, Tensor],
-    each_time: bool,
-    watch: Callable[[float], None] | None,
-) -> Tensor:
-    """The logits after each patched reading, time by time where `each_time`, side by side as far as there is room;
-    `apart` [n, units] of a memory is what each of n patches replaces of it."""
-    count, found = len(next(iter(apart.values()))), []
-    room = max(1, AT_ONCE // (common if each_time else 1))
-    _, begun = model.recurrent(*model.recurrent_arguments(codes[: len(codes) - common, None]))
-    for start in range(0, count, room):
-        masks = {name: mask[start : start + room] for name, mask in apart.items()}
-        state, n = begun, len(next(iter(masks.values())))
-        for step in range(common):
-            if each_time or not step:
-                state = batched([state, rows(state, [0] * n)])
-            for name, mask in masks.items():
-                held = component(model.recurrent, state, name)[-n:]
-                held.copy_(torch.where(mask, states[name][step], held))
-            x = codes[len(codes) - common + step].expand(1, n * (step + 1 if each_time else 1) + 1, *codes.shape[1:])
-            output, state = model.recurrent(*model.recurrent_arguments(x), state)
+def _begun(model: Network, tasks: Sequence[Task]) -> Iterator[tuple[list[int], list[Any], Tensor]]:
+    """At each step of the longest common end which pairs begin with it, the states with which their clean and corrupted
+    texts enter it, and what each pair reads, [pairs, ...]."""
+    longest = max(task.common for task in tasks)
+    ends = nn.utils.rnn.pad_sequence([task.corrupted[-task.common :].flip(0) for task in tasks]).flip(0)
+    for step in range(longest):
+        fresh = [k for k, task in enumerate(tasks) if longest - task.common == step]
+        texts = [text[: len(text) - tasks[k].common, None] for k in fresh for text in tasks[k][:2]]
+        with torch.no_grad():
+            states = [model.recurrent(*model.recurrent_arguments(text))[1] for text in texts]
+        yield fresh, states, ends[step]
+
+
+def _attributed(model: Network, tasks: Sequence[Task], every: Sequence[str]) -> list[Tensor | None]:
+    """Of each pair the first-order effect of each patch, [steps, memories, units]; None where the metric has none."""
+    state, owner, held, added = None, list[int](), list[Tensor](), list[Tensor]()
+    for fresh, states, x in _begun(model, tasks):
+        state, owner = reading.batched([state, *states]), [*owner, *np.repeat(fresh, 2).tolist()]
+        held.append(torch.stack([reading.component(model.recurrent, state, name) for name in every], 1).detach())
+        added.append(torch.zeros_like(held[-1], requires_grad=True))
+        for name, more in zip(every, added[-1].unbind(1), strict=True):
+            reading.component(model.recurrent, state, name).add_(more)
+        output, state = model.recurrent(*model.recurrent_arguments(x[None, owner]), state)
+    logits, places = model.readout(output[0]), [owner.index(k) for k in range(len(tasks))]
+    value = torch.stack([task.metric(logits[row + 1 : row + 2]) for task, row in zip(tasks, places, strict=True)]).sum()
+    if not value.requires_grad:
+        return [None] * len(tasks)
+    slopes = torch.autograd.grad(value, added)
+    first: list[list[Tensor]] = [[] for _ in tasks]
+    for entered, slope in zip(held, slopes, strict=True):
+        for effects, row in zip(first, places, strict=True):
+            if row < len(entered):  # the pair has begun
+                effects.append((entered[row] - entered[row + 1]) * slope[row + 1])
+    return [torch.stack(effects) for effects in first]
+
+
+def _patched_ends(
+    model: Network, tasks: Sequence[Task], masks: dict[str, Tensor], each_time: bool, room: int, watch: Any
+) -> list[Tensor]:
+    """Of each pair the logits [2 + patches, V] after its clean, its corrupted and its patched readings, time by time
+    where `each_time`; `masks` [n, units] of a memory are what each of n patches replaces of it."""
+    count, longest = len(next(iter(masks.values()))), max(task.common for task in tasks)
+    piece, pieces = max(1, room // (longest if each_time else 1)), []
+    for start in range(0, count, piece):
+        some = {name: mask[start : start + piece] for name, mask in masks.items()}
+        n, state, owner, patched = len(next(iter(some.values()))), None, list[int](), list[int]()
+        clean: dict[int, int] = {}  # the row of each pair, before that of its corrupted text
+        for step, (fresh, states, x) in enumerate(_begun(model, tasks)):
+            clean |= {k: len(owner) + 2 * place for place, k in enumerate(fresh)}
+            owner = [*owner, *np.repeat(fresh, 2).tolist()]
+            state = reading.batched([state, *states])
+            new = [k for k in (clean if each_time else fresh) for _ in range(n)]
+            patched = [*([] if each_time else patched), *range(len(owner), len(owner) + len(new))]
+            if new:
+                corrupted = reading.rows(state, [clean[k] + 1 for k in new])
+                state, owner = reading.batched([state, corrupted]), [*owner, *new]
+            donors = [clean[owner[row]] for row in patched]
+            for name, mask in some.items():
+                held = reading.component(model.recurrent, state, name)
+                held[patched] = torch.where(mask.repeat(len(patched) // n, 1), held[donors], held[patched])
+            output, state = model.recurrent(*model.recurrent_arguments(x[None, owner]), state)
             if watch is not None:
-                watch((start + n * (step + 1) / common) / count)
-        found.append(model.readout(output[0, 1:]).unflatten(0, (-1, n)))
-    return torch.cat(found, 1).flatten(0, 1)
+                watch((start + n * (step + 1) / longest) / count)
+        of = torch.tensor(owner, device=output.device)
+        pieces.append([model.readout(output[0, of == k]) for k in range(len(tasks))])
+    found = []
+    for task, *each in zip(tasks, *pieces, strict=True):
+        apart = [logits[2:].unflatten(0, (task.common if each_time else 1, -1)) for logits in each]
+        found.append(torch.cat([each[0][:2], torch.cat(apart, 1).flatten(0, 1)]))
+    return found
+
+
+def _described(
+    model: Network, task: Task, every: list[str], axes: list[str], first: Any, logits: Tensor, predictions: bool
+) -> xr.Dataset:
+    """`patch` of one pair, from what `_attributed` and `_patched_ends` give."""
+    shape = {"time": task.common, "memory": len(every), "unit": model.recurrent.hidden_size}
+    dims = [axis for axis in shape if axis in axes]  # as they are read
+    lengths = [shape[axis] for axis in dims]
+    measured = task.metric(logits).detach().double().cpu()
+    clean, begun = measured[:2].tolist()
+    patched = (measured[2:] - begun).float().view(lengths).numpy()
+    data: dict[str, Any] = {"patched": (dims, patched), "clean": clean, "corrupted": begun, "effect": clean - begun}
+    if first is not None:
+        summed = tuple(k for k, axis in enumerate(shape) if axis not in axes)
+        data["attributed"] = (dims, (first.sum(summed) if summed else first).float().cpu().numpy())
+    if predictions:
+        log_p = logits[2:].float().log_softmax(-1).view(*lengths, -1)
+        data["log_p"] = ((*dims, "code"), log_p.cpu().numpy())
+    coords: dict[str, Any] = {"memory": every, "time": np.arange(task.common), "unit": np.arange(shape["unit"])}
+    coords = {axis: coords[axis] for axis in axes}
+    if "time" in axes and (symbols := reading.symbols_of(model, task.corrupted[-task.common :])) is not None:
+        coords["symbol"] = ("time", symbols)
+    return xr.Dataset(data, coords).transpose(*axes, ...)
 
 
 def _shares(data: xr.Dataset, axes: Sequence[str], resamples: int, seed: int) -> dict[str, Any]:
     """The share that each patch restores, and its bootstrap interval over pairs."""
-    patched = data["patched"] if "pair" in data.dims else data["patched"].expand_dims("pair")
-    values = patched.transpose("pair", *axes).values.reshape(patched.sizes["pair"], -1).astype(np.float64)
-    there = np.isfinite(values)
-    value, effect = np.where(there, values, 0), np.where(there, np.atleast_1d(data["effect"].values)[:, None], 0)
-    size = there * np.atleast_1d(np.abs(data["clean"].values) + np.abs(data["corrupted"].values))[:, None]
+    data = data if "pair" in data.dims else data.expand_dims("pair")
+    patched = data["patched"].transpose("pair", *axes)
+    values = patched.values.reshape(len(patched), -1).astype(np.float64)
+    there, pairs = np.isfinite(values), len(values)
+    value, effect = np.where(there, values, 0), there * data["effect"].values[:, None]
+    size = there * (np.abs(data["clean"].values) + np.abs(data["corrupted"].values))[:, None]
 
-    def ratio(weights: NDArray[Any], part: slice) -> NDArray[Any]:
-        moved, all_of = weights @ effect[:, part], weights @ size[:, part]
-        shared = np.abs(moved) > HARDLY * all_of
+    def ratio(weights: NDArray[Any], part: slice = slice(None)) -> NDArray[Any]:
+        moved = weights @ effect[:, part]
+        shared = np.abs(moved) > HARDLY * (weights @ size[:, part])
         return np.where(shared, weights @ value[:, part], np.nan) / np.where(shared, moved, 1)
 
-    pairs = len(values)
     draws = np.random.default_rng(seed).multinomial(pairs, np.full(pairs, 1 / pairs), resamples).astype(np.float64)
-    low, high = np.full((2, values.shape[1]), np.nan)
+    found = {"share": ratio(np.ones(pairs)), "low": np.full(values.shape[1], np.nan)}
+    found["high"] = found["low"].copy()
     for k in range(0, values.shape[1] if pairs > 1 and resamples else 0, 1000):
         part = slice(k, k + 1000)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # that a place has none
-            low[part], high[part] = np.nanquantile(ratio(draws, part), (0.025, 0.975), axis=0)
-    shape = [patched.sizes[axis] for axis in axes]
-    return {
-        "share": (axes, ratio(np.ones(pairs), slice(None)).reshape(shape)),
-        "low": (axes, low.reshape(shape)),
-        "high": (axes, high.reshape(shape)),
-    }
+            found["low"][part], found["high"][part] = np.nanquantile(ratio(draws, part), (0.025, 0.975), axis=0)
+    return {name: (axes, each.reshape(patched.shape[1:])) for name, each in found.items()}
 
 
 def patches(model: Network) -> pd.DataFrame:
@@ -326,22 +337,12 @@ def patches(model: Network) -> pd.DataFrame:
 
 
 def _patches(model: Network, pairs: Sequence[Pair]) -> pd.DataFrame:
-    able = [pair for pair in pairs if _is_able(model, pair)]
-    kept = pd.Series([pair.family for pair in able]).value_counts()
+    found = patch(model, [tuple(pair[1:]) for pair in pairs], resamples=0)
+    found = found.assign_coords(family=("pair", [pair.family for pair in pairs]))
+    found = found.isel(pair=np.flatnonzero(found["clean"] > np.maximum(0, found["corrupted"] + EFFECT)))
     counts = pd.Series([pair.family for pair in pairs]).value_counts(sort=False).rename("pairs").rename_axis("family")
+    kept = pd.Series(found["family"].values).value_counts()
     frame = counts.reset_index().assign(kept=lambda each: each["family"].map(kept).fillna(0).astype(int))
-    if not able:
-        return frame.assign(memory="", time=0, patched=0.0, attributed=0.0, effect=0.0)
-    found = patch(model, [tuple(pair[1:]) for pair in able], resamples=0)
-    found = found.assign_coords(family=("pair", [pair.family for pair in able]))
     rows = found[["patched", "attributed", "effect"]].to_dataframe().reset_index().dropna(subset="patched")
     sums = rows.groupby(["family", "memory", "time"], sort=False)[["patched", "attributed", "effect"]].sum()
     return frame.merge(sums.reset_index(), on="family", how="left")
-
-
-def _is_able(model: Network, pair: Pair) -> bool:
-    metric = _preference(model, pair.right, pair.wrong)
-    with reading(model):
-        codes = (encode_symbols(model, text)[:, None] for text in (pair.clean, pair.corrupted))
-        right, wrong = (float(metric(model(each)[0][-1])) for each in codes)
-    return right > max(0.0, wrong + EFFECT)

@@ -1,9 +1,14 @@
-"""How every probe reads a text with a network, and where a unit keeps its memories."""
+"""How every probe reads a text with a network: what it takes, what it is called, and where memories are kept."""
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+from itertools import pairwise
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -13,14 +18,18 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells.base import memory_names
 from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 
 CHUNK = 1000  # steps that are read at once
 BURN_IN = 1000  # steps at the start that no statistics look at: a network comes from its zero state
 WATCHED = 25  # likewise, where somebody watches and may end it
+MANY = 100  # names, of more of which a message lists none
+LONGEST = 200  # characters of the article's sequences, the longest that its networks were trained on
 Text = str | Tensor | NDArray[Any]  # characters, or their codes [T], or vectors [T, features]
 Texts = Text | list[Text] | tuple[Text, ...]  # several are read side by side, of whatever lengths
+Unknown = Literal["refuse", "map"]
 
 
 @contextmanager
@@ -45,15 +54,18 @@ def evaluating(model: nn.Module) -> Iterator[None]:
                 module.training = training  # `train` would set the parts', too
 
 
+def called(model: Network) -> str:
+    """What a message calls a network."""
+    return model.name or "this network"
+
+
 def encode(model: Network, text: Any, name: str = "text") -> Tensor:
     """`text` as the network takes it, codes [T] or vectors [T, features], on its device; UsageError, which calls it
     `name`: it is nothing that the network reads."""
     embedding, symbols = model.embedding, model.vocabulary
     size = len(symbols) if symbols else len(getattr(embedding, "weight", ())) if embedding else None
     features = model.recurrent.input_size if embedding is None else getattr(embedding, "in_features", None)
-    if isinstance(text, str):
-        if symbols is None:
-            raise UsageError(f"network {model.name!r} reads no text: {name} must be a tensor, [T] or [T, features]")
+    if isinstance(text, str) and symbols is not None:
         text = symbols.encode(text)
     ways = ["a string"] * (symbols is not None) + ["codes [T]"] * (not isinstance(embedding, nn.Linear))
     ways += [f"vectors [T, {features}]"] * (features is not None)
@@ -94,30 +106,10 @@ def encode_symbols(model: Network, text: Text) -> Tensor:
     if codes.is_floating_point():
         raise UsageError("this probe judges by the next symbol: the text must be symbols, not vectors")
     if model.readout is None:
-        raise UsageError(f"{model.name or 'this network'} has no readout: hand one to lab.models.wrap")
+        raise UsageError(f"{called(model)} has no readout: hand one to lab.models.wrap")
     if not predicts_symbols(model):
-        raise UsageError(f"{model.name or 'this network'} does not predict the symbols that it reads: take another")
+        raise UsageError(f"{called(model)} does not predict the symbols that it reads: take another")
     return codes
-
-
-def skipped(traced: xr.Dataset, burn_in: Any, least: int = 1) -> xr.Dataset:
-    """What is left of a trace behind the first steps; UsageError unless that is at least so many."""
-    length = traced.sizes["time"]
-    if isinstance(burn_in, bool) or not isinstance(burn_in, Integral) or burn_in < 0:
-        raise UsageError(f"burn_in must be a whole number from 0 on, not {burn_in!r}")
-    skip = int(burn_in)
-    if length - skip < least:
-        more = f"a text of {skip + least} steps or more, or a smaller burn_in"
-        raise UsageError(f"burn_in leaves {max(length - skip, 0)} of the text's {length} steps: take {more}")
-    return traced.isel(time=slice(skip, None))
-
-
-def symbols_of(model: Network, codes: Tensor) -> list[Any] | None:
-    """What was read, of codes [T]: characters, or the codes where there is no vocabulary; None for vectors."""
-    if codes.is_floating_point():
-        return None
-    read: list[int] = codes.tolist()
-    return read if model.vocabulary is None else [model.vocabulary.symbols[code] for code in read]
 
 
 def predicts_symbols(model: Network) -> bool:
@@ -134,6 +126,131 @@ def predicts_symbols(model: Network) -> bool:
     return outputs.shape[-1] == len(symbols)
 
 
+def symbols_of(model: Network, codes: Tensor) -> list[Any] | None:
+    """What was read, of codes [T]: characters, or the codes where there is no vocabulary; None for vectors."""
+    if codes.is_floating_point():
+        return None
+    read: list[int] = codes.tolist()
+    return read if model.vocabulary is None else [model.vocabulary.symbols[code] for code in read]
+
+
+def vocabulary_of(model: Network) -> Vocabulary:
+    """The symbols that `model` reads; a UsageError where it does not predict something at every character."""
+    if model.vocabulary is None or model.density is not None:
+        raise UsageError(f"{called(model)} reads no text: a network with a vocabulary and a softmax is needed")
+    if model.per_sequence:
+        raise UsageError(f"{called(model)} is not autoregressive: it predicts once a sequence, not at every character")
+    return model.vocabulary
+
+
+def outputs_of(model: Network, size: int) -> Sequence[str]:
+    """The names of the `size` things that `model` predicts: its words, or the characters that it reads."""
+    names = vocabulary_of(model).symbols if model.words is None else model.words
+    if len(names) != size:
+        way = "hand `words`, their names in the order of their codes, to lab.models.wrap"
+        raise UsageError(f"{called(model)} predicts {size} things, not {len(names)}: {way}")
+    return names
+
+
+def code_of(model: Network, target: Any, size: int, name: str = "target") -> int:
+    """The code of a symbol or word among the `size` things that `model` predicts, by its name or as it is."""
+    if isinstance(target, Integral) and not isinstance(target, bool):
+        if not 0 <= (code := int(target)) < size:
+            raise UsageError(f"{name} must be a code from 0 to {size - 1}, not {code}")
+        return code
+    symbols = model.vocabulary.symbols if model.vocabulary is not None and not model.per_sequence else None
+    names = symbols if model.words is None else model.words
+    if names is None or len(names) != size:
+        raise UsageError(f"{name} must be a code from 0 to {size - 1}: what is predicted has no names, not {target!r}")
+    if not isinstance(target, str) or target not in names:
+        near = get_close_matches(str(target), names, 3)
+        listed = "one of " + " ".join(map(repr, names)) if size <= MANY else f"one of the {size} words it predicts"
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise UsageError(f"{name} must be {listed}, or its code, not {target!r}{hint}")
+    return names.index(target)
+
+
+def encode_leniently(vocabulary: Vocabulary, text: str, unknown: Unknown = "refuse") -> tuple[Tensor, str]:
+    """Codes [T] of `text`, and the text that is read: characters outside the vocabulary are refused, or mapped to their
+    lower case, their base letter or, as text8's rules do, a space."""
+    if unknown not in get_args(Unknown):
+        raise UsageError(f"unknown must be one of {', '.join(map(repr, get_args(Unknown)))}, not {unknown!r}")
+    if not isinstance(text, str):
+        raise UsageError(f"text must be a string, not {text!r}"[:80])
+    if not text:
+        raise UsageError("the text is empty: a probe needs at least one character")
+    read = composed(text, unknown)
+    if unknown == "map":
+        read = "".join(_nearest(character, vocabulary) for character in read)
+    return vocabulary.encode(read), read
+
+
+def composed(text: str, unknown: Unknown) -> str:
+    """The text; where characters are mapped, in NFC: otherwise a combining mark would be a space, and split a word."""
+    return unicodedata.normalize("NFC", text) if unknown == "map" else text
+
+
+def _nearest(character: str, vocabulary: Vocabulary) -> str:
+    base = unicodedata.normalize("NFKD", character)[0]
+    for candidate in (character, character.lower(), base, base.lower(), " "):
+        if candidate in vocabulary.symbols:
+            return candidate
+    return character  # `Vocabulary.encode` refuses it, and says what there is
+
+
+def mapped(model: Network, text: str) -> str:
+    """Return a text as a network reads it at best: a character that it does not know as its nearest, or a space.
+
+    Raises:
+        UsageError: The text is empty, or has a character that is near to none.
+    """
+    return encode_leniently(vocabulary_of(model), text, "map")[1]
+
+
+@cache
+def free_text() -> str:
+    """Return 30,000 characters of the English Wikipedia, letters and spaces alone, which every network of text reads.
+
+    CC BY-SA 3.0: `datasets/free_text.md` says what it is of.
+    """
+    return resources.files("nlstm_lab.datasets").joinpath("free_text.txt").read_text(encoding="utf-8")
+
+
+class Words(NamedTuple):
+    """For each of T positions: the word it belongs to, where that starts, how many of its characters are known."""
+
+    word: list[str]  # a space belongs to the word after it; "" where none follows
+    start: NDArray[np.int_]  # the space before the word, or its first character
+    known: NDArray[np.int_]  # 0 at the space
+
+
+def words_of(text: str) -> Words:
+    """The word of every position, as the article's targets have it."""
+    cuts = dict.fromkeys([0, *(t for t, character in enumerate(text) if character.isspace()), len(text)])
+    names: list[str] = []
+    start: list[int] = []
+    known: list[int] = []
+    for first, end in pairwise(cuts):
+        word = text[first:end].strip()
+        length, before = end - first, end - first - len(word)
+        names += [word] * length
+        start += [first] * length
+        known += [max(t + 1 - before, 0) for t in range(length)]
+    return Words(names, np.array(start), np.array(known))
+
+
+def skipped(traced: xr.Dataset, burn_in: Any, least: int = 1) -> xr.Dataset:
+    """What is left of a trace behind the first steps; UsageError unless that is at least so many."""
+    length = traced.sizes["time"]
+    if isinstance(burn_in, bool) or not isinstance(burn_in, Integral) or burn_in < 0:
+        raise UsageError(f"burn_in must be a whole number from 0 on, not {burn_in!r}")
+    skip = int(burn_in)
+    if length - skip < least:
+        more = f"a text of {skip + least} steps or more, or a smaller burn_in"
+        raise UsageError(f"burn_in leaves {max(length - skip, 0)} of the text's {length} steps: take {more}")
+    return traced.isel(time=slice(skip, None))
+
+
 def names(unit: Recurrent) -> list[str]:
     """The names of a unit's memories, layer by layer, outermost first; none for a unit without cells."""
     depth = sum(name.rpartition(".")[2] == "c" for name in unit.layers[0].state_names)  # type: ignore[union-attr]
@@ -143,6 +260,11 @@ def names(unit: Recurrent) -> list[str]:
 def hidden_names(num_layers: int) -> list[str]:
     """What the hidden state of each layer is called where it stands beside memories: 'h', or 'layer 1 h' and so on."""
     return ["h"] if num_layers == 1 else [f"layer {k + 1} h" for k in range(num_layers)]
+
+
+def every_name(unit: Recurrent) -> list[str]:
+    """The names of a unit's memories and hidden states."""
+    return [*names(unit), *hidden_names(unit.num_layers)]
 
 
 def memory_states(trace: xr.Dataset) -> dict[str, xr.DataArray]:
@@ -169,17 +291,17 @@ def component(unit: Recurrent, state: Any, name: str) -> Tensor:
         layers: Tensor = state[0] if isinstance(state, tuple) else state
         return layers[hidden.index(name)]
     if name not in memories:
-        known = ", ".join([*memories, *hidden])
-        raise UsageError(f"{type(unit).__name__} has no memory {name!r}; it has: {known}")
+        raise UsageError(f"memory must be one of {', '.join(map(repr, every_name(unit)))}, not {name!r}")
     layer, depth = divmod(memories.index(name), len(memories) // unit.num_layers)
     cells: Tensor = state[1]
     return cells[layer] if cells.dim() == 3 else cells[layer, depth]
 
 
 def batched(states: Sequence[Any]) -> Any:
-    """Packed states of several texts side by side as one batch."""
+    """Packed states of several texts side by side as one batch; None is the state of none."""
+    states = [state for state in states if state is not None]
     if not isinstance(states[0], tuple):
-        return torch.cat(list(states), -2)
+        return torch.cat(states, -2)
     # the batch is the last dimension but one, and the last of an HM-LSTM's boundaries [num_layers, B]
     return tuple(torch.cat(tensors, -1 if tensors[0].dim() == 2 else -2) for tensors in zip(*states, strict=True))
 
@@ -198,8 +320,7 @@ def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
     states: dict[int, Any] = {}
     state, start = None, 0
     for moment in sorted(set(moments)):
-        for first in range(start, moment, CHUNK):
-            x = codes[first : min(first + CHUNK, moment)].unsqueeze(1)
+        for x in codes[start:moment, None].split(CHUNK):
             state = model.recurrent(*model.recurrent_arguments(x), state)[1]
         states[moment], start = state, moment
     return batched([states[moment] for moment in moments])
@@ -207,16 +328,11 @@ def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
 
 def state_of(model: Network, codes: Tensor, read: xr.Dataset, moment: int) -> Any:
     """The packed state with which a network enters a step of a text, from its trace `read`."""
-    if not 1 <= moment <= len(codes):
-        raise UsageError(f"moments must lie from 1 to {len(codes)} in this text, and {moment} does not")
-    unit = model.recurrent
+    unit, memories = model.recurrent, memory_states(read) | hidden_states(read)
     kept = {name.rpartition(".")[2] for name in unit.cells[0].state_names}
-    if kept - {"h", "c"}:  # an HM-LSTM's boundaries and a clockwork RNN's clock are part of the state, too
-        return states_at(model, codes, [moment])
+    if kept - {"h", "c"} or not 1 <= moment <= len(codes):
+        return states_at(model, codes, [moment])  # boundaries and a clock are part of the state, too
     state = states_at(model, codes, [1])
-    before = read.isel(time=moment - 1)
-    for name in names(unit):
-        component(unit, state, name)[0] = torch.as_tensor(before["c"].sel(memory=name).values)
-    for layer, name in enumerate(hidden_names(unit.num_layers), start=1):
-        component(unit, state, name)[0] = torch.as_tensor(before["h"].sel(layer=layer).values)
+    for name in every_name(unit):
+        component(unit, state, name)[0] = torch.as_tensor(memories[name].isel(time=moment - 1).values)
     return state

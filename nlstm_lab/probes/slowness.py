@@ -26,8 +26,7 @@ from scipy import fft, stats
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes import liveness
-from nlstm_lab.probes.jacobians import persistence
+from nlstm_lab.probes.forgetting import classes, persistence
 from nlstm_lab.probes.reading import BURN_IN, hidden_states, memory_states, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import RUN, shuffled, untrained
@@ -157,7 +156,7 @@ def gate_timescales(traced: xr.Dataset) -> pd.DataFrame:
 
 
 def _lives(traced: xr.Dataset) -> dict[str, NDArray[np.str_]]:
-    return {str(memory): group.to_numpy(str) for memory, group in liveness.classes(traced).groupby("memory")["life"]}
+    return {str(memory): group.to_numpy(str) for memory, group in classes(traced).groupby("memory")["life"]}
 
 
 def _without_dead(frame: pd.DataFrame) -> pd.DataFrame:

@@ -15,10 +15,9 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.decoding import labels
 from nlstm_lab.probes.edits import whole
-from nlstm_lab.probes.reading import BURN_IN, Text, hidden_states, memory_states, seen, skipped
+from nlstm_lab.probes.reading import BURN_IN, Text, free_text, hidden_states, memory_states, seen, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import shuffled, untrained
-from nlstm_lab.probes.texts import free_text
 from nlstm_lab.probes.tracing import trace
 
 PASSAGES = 10  # where a unit is highest, and as many where it is lowest

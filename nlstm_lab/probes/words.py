@@ -14,7 +14,7 @@ from torch import Tensor
 from nlstm_lab.datasets import Sequences
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes import texts as wording
+from nlstm_lab.probes import reading as wording
 from nlstm_lab.probes.reading import reading
 from nlstm_lab.probes.records import read, recorded
 
@@ -80,8 +80,8 @@ class Completer:
         hidden, state = self._read.get(text[:known], (None, None))
         if known < len(text):
             codes, _ = wording.encode_leniently(self.vocabulary, text[known:], self.unknown)
-            read = (tensor.unsqueeze(1) for tensor in wording.unit_input(self.model, codes))
-            output, state = self.model.recurrent(*read, state)
+            x = codes[:, None].to(self.model.device)
+            output, state = self.model.recurrent(*self.model.recurrent_arguments(x), state)
             hidden = output[-1]
         assert hidden is not None  # a text has at least one character
         self._read[text] = hidden, state

@@ -13,12 +13,10 @@ from nlstm_lab.datasets.items import Handwriting, trajectory
 from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.edits import Edits
-from nlstm_lab.probes.reading import reading
+from nlstm_lab.probes.edits import Edits, Plan
+from nlstm_lab.probes.reading import encode_leniently, reading, vocabulary_of
 from nlstm_lab.probes.records import ensure
-from nlstm_lab.probes.running import Plan
 from nlstm_lab.probes.segmentation import boundaries, described, from_rows, rows_of
-from nlstm_lab.probes.texts import encode_leniently, vocabulary_of
 
 NO_SYMBOLS = (PADDING, UNKNOWN)
 LONGEST = 10_000  # points; a line of the training text has 648 on average

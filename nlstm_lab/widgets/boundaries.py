@@ -11,8 +11,8 @@ from traitlets import Dict, Enum, Float, Int, Unicode
 
 from nlstm_lab.figures.boundaries import hidden_norms
 from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import vocabulary_of
 from nlstm_lab.probes.segmentation import boundaries, described, plain
-from nlstm_lab.probes.texts import vocabulary_of
 from nlstm_lab.runs import Run
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import ReadingWidget, leniently

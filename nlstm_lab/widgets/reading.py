@@ -14,8 +14,7 @@ from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures.style import look
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import predicts_symbols
-from nlstm_lab.probes.texts import encode_leniently
+from nlstm_lab.probes.reading import encode_leniently, predicts_symbols
 from nlstm_lab.probes.tracing import beginning
 from nlstm_lab.runs import Run, load
 from nlstm_lab.runs.run import seeds_of

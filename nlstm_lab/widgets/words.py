@@ -17,8 +17,8 @@ from nlstm_lab.figures.plots import subplots
 from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import MONO, PAGE, in_order, look
 from nlstm_lab.models import Network
-from nlstm_lab.probes.input_gradients import CHUNK, Mode, connectivity
-from nlstm_lab.probes.texts import LONGEST, encode_leniently
+from nlstm_lab.probes.input_gradients import Mode, connectivity
+from nlstm_lab.probes.reading import LONGEST, encode_leniently
 from nlstm_lab.probes.words import Completer
 from nlstm_lab.runs import Run
 from nlstm_lab.widgets.base import LabWidget, Step, clamped, quietly
@@ -191,7 +191,7 @@ class ConnectivityExplorer(LabWidget):
             if target == "given" and not given["word"]:
                 raise UsageError("which word is the target? type it into the field beside the target")
             asked: dict[str, Any] = {"given": key[1]} if target == "given" else {"target": target}
-            asked |= {"mode": mode, "unknown": "map", "window": LARGEST, "chunk": CHUNK}
+            asked |= {"mode": mode, "unknown": "map", "window": LARGEST}
             done, total, found = 0, max(len(text) * len(self.networks), 1), {}
             for name, network in self.networks.items():
 

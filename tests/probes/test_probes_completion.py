@@ -9,7 +9,7 @@ from nlstm_lab.cells import HMLSTM, NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import MixtureDensity, Network
-from nlstm_lab.probes import Completer, continued, texts
+from nlstm_lab.probes import Completer, continued, reading
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
@@ -52,7 +52,7 @@ def test_any_prefix_will_do():
 
 
 def test_a_text_beyond_the_window_is_read_from_a_space(monkeypatch):
-    monkeypatch.setattr(texts, "LONGEST", 20)
+    monkeypatch.setattr(reading, "LONGEST", 20)
     model = network()
     text = " bad face" * 5
     assert complete(model, text) == complete(model, text[31:])
@@ -60,7 +60,7 @@ def test_a_text_beyond_the_window_is_read_from_a_space(monkeypatch):
 
 def test_a_word_that_is_long_does_not_push_everything_before_it_out_of_the_window(monkeypatch):
     """Each text beyond the window is read a quarter of the window at least, and mostly where the one before was."""
-    monkeypatch.setattr(texts, "LONGEST", 20)
+    monkeypatch.setattr(reading, "LONGEST", 20)
     characters, text = network(words=ALPHABET.symbols), "abcdefg" * 6 + " a" + "bcdefg" * 5
     starts = (10, 20, 30, 42, 50, 60)  # half a window on, or at the space near from there
     for n in range(21, len(text) + 1):
@@ -71,7 +71,7 @@ def test_a_word_that_is_long_does_not_push_everything_before_it_out_of_the_windo
 
 @pytest.mark.slow
 def test_typing_forth_and_back_gives_what_a_fresh_reading_does(monkeypatch):
-    monkeypatch.setattr(texts, "LONGEST", 30)
+    monkeypatch.setattr(reading, "LONGEST", 30)
     model = network()
     model.train()
     completer, text = Completer(model), " bad face cafe dad bad face cafe dad bad"

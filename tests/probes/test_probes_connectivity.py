@@ -11,7 +11,8 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes import connectivity
-from nlstm_lab.probes.texts import encode_leniently, windows, words_of
+from nlstm_lab.probes.input_gradients import windows
+from nlstm_lab.probes.reading import encode_leniently, words_of
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
@@ -69,7 +70,7 @@ def test_it_is_autograds_jacobian(mode, unit, embedded):
         "l2": gradient.norm(dim=-1),
         "gradient_x_input": (gradient * x).sum(-1),
     }[mode]
-    found = connectivity(model, TEXT, mode=mode, chunk=4)["connectivity"].values
+    found = connectivity(model, TEXT, mode=mode)["connectivity"].values
     np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=1e-10)
     assert np.abs(found).max() > 1e-3
     assert not np.triu(found, 1).any()  # exactly 0 in the future

@@ -11,7 +11,7 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes import connectivity, lags
 from nlstm_lab.probes.lags import SMALLEST, connectivity_lags, gradient_by_distance, measure, positions, profile
-from nlstm_lab.probes.texts import words_of
+from nlstm_lab.probes.reading import words_of
 
 
 def given(values, text, window=None):

@@ -64,7 +64,7 @@ def test_pieces_change_nothing(network, text, monkeypatch):
     model = network(depth=3)
     trace = probes.trace(model, text)
     whole = persistence(model, trace)
-    monkeypatch.setattr("nlstm_lab.probes.jacobians.CELLS", 1000)
+    monkeypatch.setattr("nlstm_lab.probes.forgetting.CELLS", 1000)
     np.testing.assert_allclose(persistence(model, trace), whole, atol=1e-6)
     part = persistence(model, trace.isel(time=slice(100, 200)))
     np.testing.assert_allclose(part, whole.isel(time=slice(100, 199)), atol=1e-6)

@@ -15,7 +15,7 @@ from nlstm_lab.probes.boundary_scores import agreement, text_truths
 from nlstm_lab.probes.decoding import labels
 from nlstm_lab.probes.lags import gradient_by_distance
 from nlstm_lab.probes.slowness import gate_timescales
-from nlstm_lab.probes.texts import encode_leniently
+from nlstm_lab.probes.reading import encode_leniently
 from nlstm_lab.runs import histories
 
 NAN, INFINITE = float("nan"), float("inf")
@@ -113,7 +113,7 @@ REFUSED = [
     (patch, {"pairs": []}, "pairs"),
     (patch, {"metric": len}, "pairs"),
     (lambda network, text: probes.patch(Network(network().recurrent, None), ("abc", "dbc", "a", "b")), {}, "readout"),
-    (cut, {"memory": "middle"}, "'middle'.*outer, inner, h"),
+    (cut, {"memory": "middle"}, "memory .*'outer', 'inner', 'h', not 'middle'"),
     (cut, {"memory": []}, "memory"),
     (cut, {"moments": [0]}, "400"),
     (cut, {"moments": []}, "moments"),
