@@ -26,8 +26,7 @@ from nlstm_lab.probes.reading import (
     component,
     encode,
     encode_symbols,
-    hidden_names,
-    names,
+    every_name,
     reading,
     rows,
     states_at,
@@ -76,20 +75,9 @@ def intervene(
     several = [memory] if isinstance(memory, str) else [*memory]
     if not several:
         raise UsageError("which memory is ablated? name at least one")
-    codes = encode_symbols(model, text)
-    _check(model, codes, kind, moments, distance, other)
-    pieces = []
-    with reading(model):
-        states, donors = _states(model, codes, moments, other)
-        for start in range(0, len(moments), ROWS):
-            batch = range(start, min(start + ROWS, len(moments)))
-            state, donor = rows(states, batch), None if donors is None else rows(donors, batch)
-            x, targets = continuations(codes, [moments[k] for k in batch], distance)
-            intact = predictions(model, x, state)
-            pieces.append(effect(intact, predictions(model, x, _ablated(model, state, donor, several)), targets))
-    loss, loss_ablated, kl = (np.concatenate(arrays, 1).T for arrays in zip(*pieces, strict=True))
-    dims = ("moment", "distance")
-    data = {"loss": (dims, loss), "loss_ablated": (dims, loss_ablated), "kl": (dims, kl)}
+    pieces = _effects(model, text, kind, several, moments, distance, other)
+    dims, effects = ("moment", "distance"), (np.concatenate(arrays, 1).T for arrays in zip(*pieces, strict=True))
+    data = dict(zip(("loss", "loss_ablated", "kl"), ((dims, each) for each in effects), strict=True))
     coords = {"moment": list(moments), "distance": np.arange(distance)}
     return xr.Dataset(data, coords, {"model": model.name, "kind": kind, "memory": ", ".join(several)})
 
@@ -121,22 +109,10 @@ def unit_ablations(
     >>> effect = lab.probes.unit_ablations(model, text, "inner", moments=[300, 500], distance=5)
     >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions depend on most
     """
-    codes = encode_symbols(model, text)
-    _check(model, codes, kind, moments, distance, other)
-    size = model.recurrent.hidden_size
-    alone = torch.eye(size, dtype=torch.bool, device=codes.device)
-    kl, more = np.zeros(size), np.zeros(size)
-    with reading(model):
-        states, donors = _states(model, codes, moments, other)
-        for k, moment in enumerate(moments):
-            state, donor = rows(states, [k] * size), None if donors is None else rows(donors, [k] * size)
-            x, targets = continuations(codes, [moment] * size, distance)
-            intact = predictions(model, x[:, :1], rows(states, [k])).expand(-1, size, -1)
-            state = _ablated(model, state, donor, [memory], alone)
-            before, after, divergence = effect(intact, predictions(model, x, state), targets)
-            kl += divergence.mean(0) / len(moments)
-            more += (after - before).mean(0) / len(moments)
-    return pd.DataFrame({"memory": memory, "unit": np.arange(size), "kl": kl, "loss_increase": more})
+    pieces = _effects(model, text, kind, [memory], moments, distance, other, each=True)
+    kl = np.mean([kl.mean(0) for _, _, kl in pieces], 0)
+    more = np.mean([(after - before).mean(0) for before, after, _ in pieces], 0)
+    return pd.DataFrame({"memory": memory, "unit": np.arange(len(kl)), "kl": kl, "loss_increase": more})
 
 
 def refuse_sampling(model: Network) -> None:
@@ -147,31 +123,48 @@ def refuse_sampling(model: Network) -> None:
         raise UsageError(f"{model.name or 'this network'} samples its boundaries: set its cells' `boundary` to 'step'")
 
 
-def _check(model: Network, codes: Tensor, kind: str, moments: Sequence[int], distance: int, other: object) -> None:
+def _effects(
+    model: Network,
+    text: Text,
+    kind: str,
+    memories: Sequence[str],
+    moments: Sequence[int],
+    distance: int,
+    other: Text | None,
+    each: bool = False,
+) -> list[tuple[np.ndarray, ...]]:
+    """Loss intact, loss ablated and divergence [distance, rows] of moments side by side; or, moment by moment, of the
+    ablations of `each` unit alone."""
+    codes, size = encode_symbols(model, text), model.recurrent.hidden_size
     refuse_sampling(model)
     if kind not in get_args(Kind):
-        raise UsageError(f"an intervention is one of {', '.join(get_args(Kind))}, not {kind!r}")
+        raise UsageError(f"kind must be one of {', '.join(map(repr, get_args(Kind)))}, not {kind!r}")
     if (kind == "swap") != (other is not None):
         raise UsageError("a resample ablation (kind 'swap'), and nothing else, needs the text `other`")
     if distance < 1:
-        raise UsageError(
-            f"an ablation is judged by what is predicted after it: distance must be positive, not {distance}"
-        )
+        raise UsageError(f"distance must be at least one prediction, not {distance}")
     if len(moments) and max(moments) + distance >= len(codes):
-        raise UsageError(f"a moment must leave {distance} + 1 symbols behind it, and the text has {len(codes)}")
-
-
-def _states(model: Network, codes: Tensor, moments: Sequence[int], other: Text | None) -> tuple[Any, Any | None]:
-    """The states at the moments, and those that are put in."""
-    states = states_at(model, codes, moments)
-    if other is None:
-        return states, None
-    held, last = encode(model, other), max(moments)
-    if len(held) < last:
-        raise UsageError(
-            f"the text `other` has {len(held)} symbols, and the ablation comes after {last}: take a longer one"
-        )
-    return states, states_at(model, held, moments)
+        raise UsageError(f"moments must leave {distance} + 1 symbols behind them, and the text has {len(codes)}")
+    held = codes if other is None else encode(model, other, "other")
+    if len(held) < max(moments, default=0):
+        raise UsageError(f"`other` must have at least {max(moments)} symbols, as many as are read, not {len(held)}")
+    mask = torch.eye(size, dtype=torch.bool, device=codes.device) if each else None
+    found: list[tuple[np.ndarray, ...]] = []
+    with reading(model):
+        states = states_at(model, codes, moments)
+        donors = states if other is None else states_at(model, held, moments)
+        for start in range(0, len(moments), 1 if each else ROWS):
+            batch = [start] * size if each else range(start, min(start + ROWS, len(moments)))
+            x, targets = continuations(codes, [moments[k] for k in batch], distance)
+            alone = 1 if each else len(batch)  # the intact reading is one for all units
+            intact = predictions(model, x[:, :alone], rows(states, batch[:alone])).expand(-1, len(batch), -1)
+            state, donor = rows(states, batch), rows(donors, batch)
+            for name in memories:
+                edit = zero if kind == "zero" else put(component(model.recurrent, donor, name))
+                edit = edit if mask is None else partial(masked, mask, edit)
+                state = changed(model.recurrent, state, name, edit)
+            found.append(effect(intact, predictions(model, x, state), targets))
+    return found
 
 
 def continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple[Tensor, Tensor]:
@@ -183,14 +176,6 @@ def continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple
 def predictions(model: Network, x: Tensor, state: Any) -> Tensor:
     """log p of what comes next, [T, B, V]."""
     return torch.log_softmax(model.readout(model.recurrent(*model.recurrent_arguments(x), state)[0]).float(), -1)
-
-
-def _ablated(model: Network, state: Any, donor: Any | None, memories: Sequence[str], mask: Tensor | None = None) -> Any:
-    """A copy of a packed state with memories of `donor` in their place, or zeros; mask [B, units]: what is ablated."""
-    for name in memories:
-        edit = zero if donor is None else put(component(model.recurrent, donor, name))
-        state = changed(model.recurrent, state, name, edit if mask is None else partial(masked, mask, edit))
-    return state
 
 
 def masked(mask: Tensor, edit: Edit, values: Tensor) -> Tensor:
@@ -225,7 +210,7 @@ def ablations(model: Network, text: Text | Excerpt, seed: int = 0) -> pd.DataFra
     half = len(text) // 2
     how: dict[str, Any] = {"moments": spread(half, MOMENTS, DISTANCE), "distance": DISTANCE}
     frames = []
-    for memory in [*names(model.recurrent), *hidden_names(model.recurrent.num_layers)]:
+    for memory in every_name(model.recurrent):
         for kind in get_args(Kind):
             found = intervene(model, text[:half], kind, memory, other=text[half:] if kind == "swap" else None, **how)
             frame = found.mean("moment").to_dataframe().reset_index()

@@ -14,8 +14,8 @@ from nlstm_lab.probes import context_accuracy
 from nlstm_lab.probes.boundary_scores import agreement, text_truths
 from nlstm_lab.probes.decoding import labels
 from nlstm_lab.probes.lags import gradient_by_distance
-from nlstm_lab.probes.slowness import gate_timescales
 from nlstm_lab.probes.reading import encode_leniently
+from nlstm_lab.probes.slowness import gate_timescales
 from nlstm_lab.runs import histories
 
 NAN, INFINITE = float("nan"), float("inf")
