@@ -15,9 +15,8 @@ What these arguments mean wherever they are taken:
     name: What figures and messages call the network.
 """
 
-from nlstm_lab.models.config import Interface, ModelConfig
 from nlstm_lab.models.network import CELL_TYPES, Network, build, cell_type, parameter_count
-from nlstm_lab.models.readouts import MixtureDensity, OutputModule, Score, metrics
+from nlstm_lab.models.parts import Interface, MixtureDensity, ModelConfig, OutputModule, Score, metrics
 from nlstm_lab.models.saving import PRETRAINED, card, digest, load, pretrained, save
 from nlstm_lab.models.wrapping import wrap
 

@@ -13,16 +13,15 @@ from nlstm_lab import cells
 from nlstm_lab.cells.base import Module
 from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.errors import MissingRun, UsageError
-from nlstm_lab.models.config import Interface, ModelConfig
-from nlstm_lab.models.readouts import (
-    MANY,
+from nlstm_lab.models.parts import (
+    Interface,
     MixtureDensity,
+    ModelConfig,
     OutputModule,
     PaddedEmbedding,
     Score,
     dense,
     fill_tiles,
-    nats_of_many,
 )
 
 CELL_TYPES: dict[str, type[cells.Recurrent]] = {
@@ -51,13 +50,11 @@ class Network(Module):
     Whatever reads raises MissingRun where the weights are not kept.
 
     Args:
-        recurrent: The recurrent layers.
-        readout: From their h to the outputs.
+        recurrent, readout: The recurrent layers, and what goes from their h to the outputs.
         embedding: From inputs to what the layers read; None for one-hot symbols, or vectors as they are.
         density: What makes a probability of the outputs; None for a softmax.
         segment_ends: Of given boundaries, [symbols, levels]: 1 where a symbol ends a segment.
-        words: The names of what is predicted, by code; None where that is the vocabulary's next symbol, or has no
-            names.
+        words: The names of what is predicted, by code, where that is not the vocabulary's next symbol.
         output_dropout: The probability with which what the readout reads is zeroed in training.
     """
 
@@ -91,12 +88,7 @@ class Network(Module):
         return self._modules["unit"]  # type: ignore[return-value]
 
     def drop_weights(self, digest: str, message: str) -> "Network":
-        """Drop the weights but for their digest, which still finds what was measured of them.
-
-        Args:
-            digest: Of the weights.
-            message: Of the MissingRun that reading raises from now on.
-        """
+        """Drop the weights but for their `digest`; reading raises MissingRun with the `message` from now on."""
         self.missing_weights = MissingWeights(digest, message)
         return self.to("meta")
 
@@ -136,14 +128,7 @@ class Network(Module):
     def trace(
         self, inputs: Tensor, state: Any = None, hooks: Sequence[cells.Hook] | None = None
     ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
-        """Read with every gate and state kept (`Recurrent.trace`).
-
-        Args:
-            hooks: One for each layer, that sees and may replace every value at every step.
-
-        Returns:
-            Output, last state, and what each layer computed, by name.
-        """
+        """Read as `Recurrent.trace` does, with every gate and state kept, and `hooks`, one a layer."""
         trace: Any = self.recurrent.trace  # with given boundaries it takes one argument more
         return trace(*self.recurrent_arguments(inputs), state, hooks)  # type: ignore[no-any-return]
 
@@ -157,11 +142,7 @@ class Network(Module):
         return self._dropped(hidden), state
 
     def read_boundaries(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any, Tensor, Tensor]:
-        """Read as `read` does, and return z and z~ of every layer and step [T, num_layers, B], too.
-
-        Raises:
-            UsageError: The recurrent layers detect no boundaries.
-        """
+        """Read as `read` does, and return z and z~ of every layer and step [T, num_layers, B], too; or UsageError."""
         if not isinstance(self.recurrent, cells.HMLSTM):
             raise UsageError(f"a {type(self.recurrent).__name__} has no boundary detectors, whose rates could be held")
         hidden, state, z, z_tilde = self.recurrent.read_boundaries(self.inputs(inputs), state)
@@ -177,51 +158,24 @@ class Network(Module):
         return F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none").view(targets.shape)
 
     def score(self, batch: Batch, state: Any = None) -> tuple[Score, Any]:
-        """Score a batch.
-
-        Args:
-            batch: On the network's device.
-
-        Returns:
-            Nats and hits over the predictions that its mask counts, hits over all; and the new state.
-        """
+        """Score a `batch` on the network's device, over the predictions that its mask counts; and the new state."""
         hidden, state = self.read(batch.inputs, state)
         return self.score_hidden(hidden, batch), state
 
     def score_hidden(self, hidden: Tensor, batch: Batch) -> Score:
-        """Score a batch of which the readout is given `hidden`: `score` after its reading.
-
-        Args:
-            batch: On the network's device.
-        """
-        nats, mask, right = self._scored(hidden, batch)
-        with torch.no_grad():
-            began = nats.new_full((), batch.inputs.shape[1] if batch.fresh else 0)
-            everything = nats.new_full((), mask.numel())
-            hits = (right & mask).sum()
-        return Score(nats, mask.sum(), hits, right.sum(), everything, began)
-
-    def _scored(self, hidden: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Summed nats, and for each prediction whether it counts and whether it is right."""
-        layer, shape = self.readout, hidden.shape[:-1]
-        mask = torch.ones(shape, dtype=torch.bool, device=hidden.device) if batch.mask is None else batch.mask
-        # a readout of one's own may have no bias
-        plain = self.density is None and getattr(layer, "bias", None) is not None
-        if plain and isinstance(layer, nn.Linear) and layer.out_features >= MANY:
-            nats, right = nats_of_many(layer, hidden.flatten(0, -2), batch.targets.flatten(), mask.flatten())
-            return nats, mask, right.view(shape)
-        outputs = layer(hidden)
+        """Score a `batch` of which the readout is given `hidden`: `score` after its reading."""
+        outputs = self.readout(hidden)
+        mask = torch.ones_like(hidden[..., 0], dtype=torch.bool) if batch.mask is None else batch.mask
+        nats = (self.nats(outputs, batch.targets) * mask).sum()
         with torch.no_grad():
             right = torch.zeros_like(mask) if self.density else outputs.argmax(-1) == batch.targets
-        return (self.nats(outputs, batch.targets) * mask).sum(), mask, right
+            began = nats.new_full((), batch.inputs.shape[1] if batch.fresh else 0)
+            everything = nats.new_full((), mask.numel())
+        return Score(nats, mask.sum(), (right & mask).sum(), right.sum(), everything, began)
 
 
 def parameter_count(module: nn.Module) -> int:
-    """Count the trained values.
-
-    Args:
-        module: A module of torch.
-    """
+    """Count the trained values of a `module` of torch."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
@@ -288,11 +242,12 @@ def cell_type(name: str) -> str:
 
 
 def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
-    size = ends.input.size
+    size = config.embedding_size or ends.input.size
     embedding: nn.Module | None = None
     if config.embedding_size is not None:
-        embedding = _embedding(ends.input, config.embedding_size)
-        size = config.embedding_size
+        padded = isinstance(ends.input, Symbols) and ends.input.padded
+        make: Any = dense if isinstance(ends.input, Vectors) else PaddedEmbedding if padded else nn.Embedding
+        embedding = make(ends.input.size, size)
     if config.embedding_weight == "glorot":
         if not isinstance(embedding, nn.Embedding):
             raise ValueError("embedding_weight is for an embedding of symbols without padding, and here is none")
@@ -310,30 +265,18 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
         last = readout.output
     else:
         readout = last = dense(config.hidden_size, outputs)
-    if config.output_weight == "orthogonal":
-        nn.init.orthogonal_(last.weight)
-    if config.output_weight == "orthogonal_tiles":
-        fill_tiles(last.weight)
-    if config.output_weight == "zero":
-        nn.init.zeros_(last.weight)
+    fills: dict[str, Any] = {"orthogonal": nn.init.orthogonal_, "orthogonal_tiles": fill_tiles, "zero": nn.init.zeros_}
+    if config.output_weight in fills:
+        fills[config.output_weight](last.weight)
     if config.output_bias == "log_frequencies" and ends.log_frequencies is not None:
         with torch.no_grad():
             last.bias.copy_(ends.log_frequencies)
-    segments = _segment_ends(config.boundaries, ends.vocabulary) if config.boundaries else None
+    segments = None
+    if config.boundaries:
+        if ends.vocabulary is None:
+            raise ValueError("boundaries are given by symbols, and this task has no vocabulary")
+        rows = [[float(one in symbols) for symbols in config.boundaries] for one in ends.vocabulary.symbols]
+        segments = torch.tensor(rows)
     words = None if density else ends.output.names  # type: ignore[union-attr]
     known = (ends.vocabulary, ends.per_sequence, density, segments, name, words)
     return Network(recurrent, readout, embedding, *known, config.output_dropout)
-
-
-def _segment_ends(levels: Sequence[str], vocabulary: Vocabulary | None) -> Tensor:
-    """[symbols, levels]: 1 where reading a symbol ends a segment of that level."""
-    if vocabulary is None:
-        raise ValueError("boundaries are given by symbols, and this task has no vocabulary")
-    rows = [[float(symbol in symbols) for symbols in levels] for symbol in vocabulary.symbols]
-    return torch.tensor(rows)
-
-
-def _embedding(ends: Symbols | Vectors, width: int) -> nn.Module:
-    if isinstance(ends, Vectors):
-        return dense(ends.size, width)
-    return PaddedEmbedding(ends.size, width) if ends.padded else nn.Embedding(ends.size, width)

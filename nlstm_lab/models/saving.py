@@ -17,8 +17,8 @@ from torch import Tensor
 from nlstm_lab import paths
 from nlstm_lab.datasets import registry
 from nlstm_lab.errors import DamagedFile, LabError, MissingRun, UsageError, hint
-from nlstm_lab.models.config import Interface, ModelConfig
 from nlstm_lab.models.network import Network, build
+from nlstm_lab.models.parts import Interface, ModelConfig
 from nlstm_lab.settings import RECORDED_AS
 
 CONFIG, RESULT, WEIGHTS = "config.json", "result.json", "weights.safetensors"
@@ -28,11 +28,7 @@ PRETRAINED: dict[str, Any] = tomllib.loads(
 
 
 def digest(weights: Mapping[str, Any]) -> str:
-    """Return the sha256 of parameters and buffers by name, type, shape and content.
-
-    Args:
-        weights: A `state_dict`.
-    """
+    """Return the sha256 of `weights`, a `state_dict`, by name, type, shape and content."""
     sha = hashlib.sha256()
     for name, value in sorted(weights.items()):
         for tensor in value if isinstance(value, tuple) else (value,):  # a quantized layer packs weight and bias
@@ -47,14 +43,7 @@ def digest(weights: Mapping[str, Any]) -> str:
 
 
 def save(network: Network, folder: Path | str) -> Path:
-    """Write a network to a folder, as `config.json` and `weights.safetensors`.
-
-    Args:
-        network: A network of `build`, `pretrained`, `load` or a run.
-        folder: It is made where it is not there; a network in it is replaced.
-
-    Returns:
-        The folder.
+    """Write a `network` to a `folder`, made or written over, as `config.json` and `weights.safetensors`; return it.
 
     Raises:
         UsageError: The network was not built from a config, as those of `wrap` are not.
@@ -80,13 +69,7 @@ def save(network: Network, folder: Path | str) -> Path:
 
 
 def load(folder: Path | str) -> Network:
-    """Read a network from a folder that `save` wrote, or from that of a run; nothing in it is executed.
-
-    Args:
-        folder: It holds `config.json` and `weights.safetensors`.
-
-    Returns:
-        The network in eval mode, half precision as float32.
+    """Read a network in eval mode from a `folder` that `save` wrote, or of a run; nothing in it is executed.
 
     Raises:
         MissingRun: There is no such folder, or a file is missing.
@@ -123,29 +106,26 @@ def _run_of(config: Mapping[str, Any]) -> str:
 
 def _model(record: Mapping[str, Any]) -> ModelConfig:
     """`ModelConfig.record`, read back: JSON has lists for tuples."""
+
+    def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+
     named = {recorded: name for name, recorded in RECORDED_AS.items()}
-    values: dict[str, Any] = {
-        named.get(key, key): tuple(value) if isinstance(value, list) else value for key, value in record.items()
-    }
-    known = {field.name for field in fields(ModelConfig)}
-    if unknown := sorted(values.keys() - known):
+    values = {named.get(key, key): value for key, value in tuples(record).items()}
+    if unknown := sorted(values.keys() - {field.name for field in fields(ModelConfig)}):
         raise ValueError(f"no setting of a network is called {unknown[0]!r}: a later version may have written it")
-    flags = {key: tuple(flag) if isinstance(flag, list) else flag for key, flag in values.pop("flags", {}).items()}
-    return ModelConfig(**values, flags=flags)
+    return ModelConfig(**{**values, "flags": tuples(values.get("flags", {}))})
 
 
 def _folder(name: str) -> Path:
-    if name not in PRETRAINED:
-        raise UsageError(f"no pretrained network is called {name!r}; {hint(name, PRETRAINED)}")
+    if not isinstance(name, str) or name not in PRETRAINED:
+        raise UsageError(f"no pretrained network is called {name!r}; {hint(str(name), PRETRAINED)}")
     shipped = paths.PACKAGE / "models" / "pretrained" / name  # in a wheel
     return shipped if shipped.is_dir() else paths.PACKAGE.parent / "data" / "runs" / PRETRAINED[name]["run"]
 
 
 def pretrained(name: str) -> Network:
-    """Load a small trained network that comes with the package; `card` says what it is.
-
-    Args:
-        name: One of `PRETRAINED`.
+    """Load a small trained network that comes with the package, by a `name` of `PRETRAINED`; `card` says what it is.
 
     Raises:
         UsageError: There is none of that name; the message lists those that there are.
@@ -159,14 +139,7 @@ def pretrained(name: str) -> Network:
 
 
 def card(name: str) -> str:
-    """Describe a pretrained network in Markdown, from its record: task, data, licence, scores, limits.
-
-    Args:
-        name: One of `PRETRAINED`.
-
-    Raises:
-        UsageError: There is none of that name.
-    """
+    """Describe `pretrained(name)` in Markdown, from its record: task, data, licence, scores, limits."""
     folder, known = _folder(name), PRETRAINED[name]
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     result = json.loads((folder / RESULT).read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nlstm_lab import cells
 from nlstm_lab.datasets.base import Vocabulary
@@ -46,7 +46,7 @@ def wrap(
         TypeError: rnn is of another kind, or computes something else, as a subclass with a `forward` of its own may; a
             symbol is no text.
         ValueError: A vocabulary with gaps or duplicates; an embedding or a readout of other sizes, by its name; a
-            readout that gives probabilities; an rnn of two directions or with a projection.
+            readout that gives probabilities; an rnn of two directions or with a projection; a part without values.
 
     >>> import torch, nlstm_lab as lab
     >>> rnn, embedding, readout = torch.nn.LSTM(8, 16, 2), torch.nn.Embedding(27, 8), torch.nn.Linear(16, 27)
@@ -54,13 +54,16 @@ def wrap(
     >>> dict(lab.probes.trace(model, "the cat sat").c.sizes)
     {'time': 11, 'memory': 2, 'unit': 16}
     """
-    given = _bare(rnn)
+    given, embedding, readout = _bare(rnn), _bare(embedding), _bare(readout)
+    if not isinstance(readout, nn.Module):
+        raise TypeError(f"readout must be a torch.nn.Module, from h to logits, not {type(readout).__name__}")
+    for what, part in (("rnn", given), ("embedding", embedding), ("readout", readout)):
+        modules = [one for one in (part if isinstance(part, list | tuple) else [part]) if isinstance(one, nn.Module)]
+        if any(parameter.is_meta for one in modules for parameter in one.parameters()):
+            raise ValueError(f"{what} must hold values, and lies on the meta device: load its weights first")
     recurrent = copy.copy(given) if isinstance(given, cells.Recurrent) else _from_torch(given)
     recurrent.batch_first = False
-    embedding = None if embedding is None else _bare(embedding)
     known = None if vocabulary is None else _vocabulary(vocabulary)
-    if not isinstance(readout := _bare(readout), nn.Module):
-        raise TypeError(f"readout must be a torch.nn.Module, from h to logits, not {type(readout).__name__}")
     words = None if words is None else _texts("words", words)
     network = Network(recurrent, readout, embedding, known, name=name, words=words).eval()
     _check_sizes(network)
@@ -110,19 +113,16 @@ def _texts(name: str, given: Any) -> tuple[str, ...]:
 
 @torch.no_grad()
 def _from_torch(rnn: Any) -> cells.Recurrent:
-    layers = [_bare(cell) for cell in ([rnn] if isinstance(rnn, nn.RNNCellBase) else _listed(rnn))]
+    listed = isinstance(rnn, list | tuple | nn.ModuleList | nn.Sequential)
+    layers = [_bare(cell) for cell in ([rnn] if isinstance(rnn, nn.RNNCellBase) else rnn if listed else [])]
     for theirs, one_step, ours in OURS:
         if layers and all(isinstance(cell, one_step) for cell in layers):
             rnn = _of_cells(theirs, layers)
         if isinstance(rnn, theirs):
-            if rnn.bidirectional:
+            if rnn.bidirectional or rnn.proj_size:
                 raise ValueError(
-                    "rnn must read in one direction: what the other one holds at a step depends on the text to come; "
-                    "take a network with bidirectional=False"
-                )
-            if rnn.proj_size:
-                raise ValueError(
-                    "rnn must have no projection, as h is one value a unit: take a network with proj_size=0"
+                    "rnn must read in one direction, as the other knows the text to come, and have no projection, as h "
+                    "is one value a unit: take a network with bidirectional=False and proj_size=0"
                 )
             training, like = rnn.training, next(rnn.parameters())
             x = torch.linspace(-1, 1, STEPS * rnn.input_size, dtype=like.dtype, device=like.device).view(STEPS, -1)
@@ -139,10 +139,6 @@ def _from_torch(rnn: Any) -> cells.Recurrent:
     raise TypeError(
         f"rnn must be a torch.nn.LSTM, GRU or RNN, their cells, or a Recurrent of nlstm_lab, not {_described(rnn)}"
     )
-
-
-def _listed(rnn: Any) -> list[Any]:
-    return list(rnn) if isinstance(rnn, list | tuple | nn.ModuleList | nn.Sequential) else []
 
 
 def _of_cells(theirs: type[nn.RNNBase], layers: list[Any]) -> nn.RNNBase:
@@ -197,13 +193,7 @@ def _check_sizes(network: Network) -> None:
             raise ValueError(f"{part} must take the symbols, or the h, that it is given: {error}") from error
         if wanted and size != wanted:
             raise ValueError(f"{part} must give {wanted} values, not {size}")
-    if _gives_probabilities(network.readout, torch.cat((hidden, hidden + 1))):
-        raise ValueError("readout must give logits, and gives probabilities: hand it in without its softmax")
-
-
-def _gives_probabilities(readout: nn.Module, hidden: Tensor) -> bool:
-    outputs = readout(hidden).float()
+    outputs = network.readout(torch.cat((hidden, hidden + 1))).float()
     sums = outputs.sum(-1)
-    return (
-        outputs.shape[-1] > 1 and bool((outputs >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=1e-2)
-    )
+    if outputs.shape[-1] > 1 and (outputs >= 0).all() and torch.allclose(sums, torch.ones_like(sums), atol=1e-2):
+        raise ValueError("readout must give logits, and gives probabilities: hand it in without its softmax")

@@ -106,6 +106,8 @@ def test_a_pretrained_network_is_its_run_and_the_card_its_record(name):
 def test_an_unknown_pretrained_network_is_answered_with_those_there_are():
     with pytest.raises(UsageError, match="did you mean ptb_char_nlstm_logfreq"):
         models.pretrained("ptb_char_nlstm_logfrq")
+    with pytest.raises(UsageError, match="called None; there are: ptb_char_nlstm_logfreq"):
+        models.pretrained(None)
 
 
 @pytest.mark.slow

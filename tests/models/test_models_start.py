@@ -10,7 +10,7 @@ from nlstm_lab.cells import fast
 from nlstm_lab.datasets.base import Batch, Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig
-from nlstm_lab.models.readouts import PaddedEmbedding
+from nlstm_lab.models.parts import PaddedEmbedding
 
 ABC = Vocabulary(tuple(" abc."))
 

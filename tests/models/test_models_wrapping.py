@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils import prune
 
-from nlstm_lab import HMLSTM, NestedLSTM, models, probes
+from nlstm_lab import HMLSTM, NestedLSTM, models, probes, widgets
 from nlstm_lab.errors import UsageError
 
 LETTERS = "abcdefgh"
@@ -114,6 +114,10 @@ class LanguageModel(nn.Module):
 
 
 SENT_BACK = {
+    "no values": (nn.LSTM(4, 6, device="meta"), {}, ValueError, "rnn must hold values, and lies on the meta device"),
+    "cells without values": ([nn.GRUCell(4, 6, device="meta")], {}, ValueError, "rnn must hold values"),
+    "a readout without values": (None, {"readout": nn.Linear(6, 8, device="meta")}, ValueError, "readout must hold"),
+    "no network": (["lstm"], {}, TypeError, "not list"),
     "two directions": (nn.LSTM(4, 6, bidirectional=True), {}, ValueError, "bidirectional=False"),
     "a projection": (nn.LSTM(4, 6, proj_size=3), {}, ValueError, "proj_size=0"),
     "a whole network": (LanguageModel(), {}, TypeError, r"hand in its recurrent part, \.lstm"),
@@ -149,6 +153,7 @@ def test_quantized_layers_are_read_or_sent_back_by_name():
         wrap(whole["rnn"])
     model = wrap(readout=whole["readout"])
     assert probes.trace(model, "abc").sizes["time"] == 3
+    widgets.CellExplorer(model, text="abc")
     assert len(models.digest(model.state_dict())) == 64
     with pytest.raises(UsageError, match="Linear"):
         probes.untrained(model)
