@@ -2,15 +2,14 @@
 
 import bz2
 import gzip
-import io
 import lzma
-import tarfile
 import warnings
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from test_datasets_files import tarred
 
 from nlstm_lab import experiments
 from nlstm_lab.datasets import Excerpt, corpora, files
@@ -114,14 +113,6 @@ def test_named_corpora_that_are_not_here_say_how_to_get_them(home):
     assert "\n" not in sentence
 
 
-def tarred(data):
-    packed, member = io.BytesIO(), tarfile.TarInfo("text.txt")
-    member.size = len(data)
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        archive.addfile(member, io.BytesIO(data))
-    return packed.getvalue()
-
-
 WIDE = "The cat sat on the mat. " * 99
 
 
@@ -148,7 +139,7 @@ WIDE = "The cat sat on the mat. " * 99
         (WIDE.encode("utf-32-le"), "utf-8", "UTF-32 without a byte order mark.*utf-32-le"),
         ("春夏秋冬".encode("gb18030") * 99, "utf-8", r"gb18030 \(Chinese\)"),
         (b"\x89PNG\r\n\x1a\n\0\0" * 99, "utf-8", "no text: it holds the byte 0x00"),
-        (tarred(WIDE.encode()), "utf-8", "is a tar archive"),
+        (tarred({"text.txt": WIDE.encode()}), "utf-8", "is a tar archive"),
         (gzip.compress(b"a" * (files.SWOLLEN + 1)), "utf-8", "unpacks to more than 100 times"),
         (bz2.compress(WIDE.encode())[:-9], "utf-8", "truncated"),
     ],

@@ -1,5 +1,6 @@
 """Blocks and streams: which symbol is predicted from which, how often, and from what state."""
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Ordered, Vocabulary
 from nlstm_lab.datasets.corpora import Corpus
-from nlstm_lab.datasets.text import CharacterModelling, TextTask, blocks, streams
+from nlstm_lab.datasets.text import PHRASE, WITHIN, WORD, CharacterModelling, NestedLanguage, TextTask, blocks, streams
 from nlstm_lab.errors import MissingData, UsageError
 
 
@@ -114,6 +115,37 @@ def test_log_frequencies_are_the_shares_of_the_training_targets(evaluation):
 def test_a_text_shorter_than_a_block_is_refused():
     with pytest.raises(UsageError, match=r"valid.*50.*60"):
         small(length=60)
+
+
+def test_the_nested_language_is_cut_where_it_says():
+    task = NestedLanguage(size=30_000, words=24, topics=4).load()
+    codes = np.concatenate(list(task.corpus.splits.values()))
+    begins = np.concatenate(list(task.boundaries.values()))
+    assert len(codes) == len(begins) == 30_000
+    starts = np.flatnonzero(begins != WITHIN)
+    words = [codes[a:b].tobytes() for a, b in itertools.pairwise(starts)]
+    assert len(set(words)) == 24
+    assert {len(word) for word in words} <= set(range(2, 7))
+    phrases = np.split(np.arange(len(words)), np.flatnonzero(begins[starts[:-1]] == PHRASE)[1:])
+    assert all(3 <= len(phrase) <= 8 for phrase in phrases[:-1])
+    # words keep to topics: phrases that share a word share their whole lexicon, and neighbours share none
+    lexica = [frozenset(words[k] for k in phrase) for phrase in phrases]
+    assert all(not a & b for a, b in itertools.pairwise(lexica))
+    merged = []
+    for lexicon in lexica:
+        joined = [group for group in merged if group & lexicon]
+        merged = [group for group in merged if not group & lexicon] + [set(lexicon).union(*joined)]
+    assert sorted(len(group) for group in merged) == [6, 6, 6, 6]
+    assert (begins == WORD).sum() > 3 * (begins == PHRASE).sum() > 0
+
+
+def test_the_nested_language_is_a_task_and_its_seed_its_only_chance():
+    first, again, other = (NestedLanguage(size=10_000, seed=seed).load() for seed in (0, 0, 1))
+    assert first.fingerprint == again.fingerprint != other.fingerprint
+    batch = next(first.train(torch.Generator().manual_seed(0)))
+    assert batch.inputs.shape == (99, 32)
+    with pytest.raises(UsageError, match="topics"):
+        NestedLanguage(words=4, topics=4).load()
 
 
 @pytest.mark.slow
