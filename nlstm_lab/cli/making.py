@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (its own size).")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Patience = Annotated[
-    int | None, typer.Option(help="End a run when its validation loss has not improved for so many epochs.")
-]
+Patience = Annotated[int | None, typer.Option(help="End a run so many epochs after its best validation loss.")]
 Precision = Annotated[str, typer.Option(help="Of the products in training: fp32, or bf16 where the hardware has it.")]
 
 
@@ -29,12 +27,8 @@ def train(
     scale: Scale = "small",
     device: Device = "auto",
     precision: Precision = "fp32",
-    corpus: Annotated[
-        str | None, typer.Option(help="A text file of yours, or a corpus by name, instead of the experiment's.")
-    ] = None,
-    normalization: Annotated[
-        str | None, typer.Option(help="Of a text of yours: none, or text8 (a-z and single spaces).")
-    ] = None,
+    corpus: Annotated[str | None, typer.Option(help="A text file, or a corpus by name, for the experiment's.")] = None,
+    normalization: Annotated[str | None, typer.Option(help="Of a text of yours: none, or text8 (a-z, spaces).")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of a text of yours that is not UTF-8, such as cp1252.")] = None,
     patience: Patience = None,
     again: Annotated[bool, typer.Option("--again", help="Train although there is a record, and replace it.")] = False,
@@ -67,11 +61,9 @@ def sweep(
     pattern: tables.Pattern,
     seeds: Annotated[str, typer.Option(help="Such as 0-4 or 0,2,5.")] = "0",
     scale: Scale = "small",
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a running dask scheduler; one of our own where none is named.")
-    ] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a dask scheduler; none: one of our own.")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes of our own scheduler; as many as there are processors.")
+        int | None, typer.Option(min=1, help="Its processes, where it is ours; one a processor.")
     ] = None,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -105,15 +97,13 @@ def sweep(
 
 def figures(
     notebooks: Annotated[
-        list[str] | None, typer.Argument(help="Notebooks by number, name or path; all when none is named.")
+        list[str] | None, typer.Argument(help="By number, name or path; all when none is named.")
     ] = None,
     parameters: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="name=value, for the notebooks that have it.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Execute also what has not changed since.")] = False,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace committed figures that were drawn with other parameters.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace also figures of other parameters.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Notebooks at a time; one a processor.")] = None,
     timeout: Annotated[int, typer.Option(min=1, help="Seconds that one cell may take.")] = 600,
 ) -> None:

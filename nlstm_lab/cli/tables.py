@@ -58,7 +58,7 @@ def experiments(pattern: Pattern = "*") -> None:
 
 def runs(
     pattern: Pattern = "*",
-    scale: Annotated[str | None, typer.Option(help="smoke, small or paper; all where none is named.")] = None,
+    scale: Annotated[str | None, typer.Option(help="smoke, small or paper; all when none is named.")] = None,
 ) -> None:
     """List the runs that are recorded, those that are under way or were stopped, and those that failed.
 
@@ -125,13 +125,10 @@ def table() -> None:
 
 
 def audit(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[TABLES]...", help="Such as nested_lstm.table1; all when none is named."),
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[TABLES]...", help="All when none is named.")] = None,
     weights: Annotated[bool, typer.Option(help="Evaluate the committed weights anew, which takes minutes.")] = True,
 ) -> None:
-    """Recompute tables: every result from its history, every score from committed weights, every verdict from both.
+    """Recompute tables, such as nested_lstm.table1: results from histories, scores from weights, verdicts from both.
 
     A line a table says what was recomputed, and what could not be for lack of weights or data; records that are
     damaged, misplaced or copied from another seed are named. Exit code 1 where something does not agree. The last line

@@ -18,7 +18,7 @@ import traitlets
 from matplotlib.figure import Figure
 from traitlets import Bytes, Dict, Int, Unicode
 
-from nlstm_lab.errors import LabError
+from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures.style import context
 from nlstm_lab.runs import Run
 from nlstm_lab.widgets import pages
@@ -67,6 +67,11 @@ class LabWidget(anywidget.AnyWidget):
 
     def __init__(self, **state: Any) -> None:
         self._from_browser, self._applying, self._version, self._lock = False, False, 0, threading.Lock()
+        try:
+            for name in self.traits().keys() & state.keys():
+                self.traits()[name]._validate(self, state[name])
+        except traitlets.TraitError as error:
+            raise UsageError(str(error)) from None
         state |= self.compute(state, quietly)
         self.add_traits(**{name: traitlets.Any() for name in state if not self.has_trait(name)})
         super().__init__(**state)

@@ -17,6 +17,7 @@ from nlstm_lab.runs import Run
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import ReadingWidget, leniently
 
+One = Network | Run
 LONGEST = 10_000  # characters
 THRESHOLDS = [round(0.05 * k, 2) for k in range(1, 20)]  # of a page without Python
 SLOPES = [1.0, 2.0, 5.0]  # likewise, beside the network's own
@@ -53,13 +54,9 @@ class BoundaryExplorer(ReadingWidget):
     trained = Dict()  # boundary, threshold and slope
 
     def __init__(
-        self,
-        networks: Network | Run | Mapping[str, Network | Run],
-        text: str,
-        threshold: float | None = None,
-        slope: float | None = None,
+        self, networks: One | Mapping[str, One], text: str, threshold: float | None = None, slope: float | None = None
     ) -> None:
-        named = networks if isinstance(networks, Mapping) else {networks.name: networks}
+        named = networks if isinstance(networks, Mapping) else {getattr(networks, "name", ""): networks}
         # copies: while a threshold is tried, a network that others hold must stay as it is
         copied = {name: _apart(one) if isinstance(one, Network) else one for name, one in named.items()}
         super().__init__(copied, text=text, threshold=threshold, slope=slope, readings=[], titles={})

@@ -54,10 +54,8 @@ class CellExplorer(ReadingWidget):
     title = "Cell explorer"
     caption = "Unit {unit} of every memory of {run} along “{text}”."
     snippet = "lab.widgets.CellExplorer({load}, {text}, unit={unit}, values={values}).figure()"
-    scripts = (
-        *("reading.js", "traces.js", "unitmap.js", "unitpage.js"),
-        *("span.js", "forward.js", "guesses.js", "explorer.js"),
-    )
+    scripts = tuple(f"{name}.js" for name in
+                    ("reading", "traces", "unitmap", "unitpage", "span", "forward", "guesses", "explorer"))  # fmt: skip
     inputs = ("run", "text", "span")
     looks = ("run", "text", "unit", "page", "step", "values", "rule", "ranked", "characters", "span")
 
@@ -286,7 +284,7 @@ def _counterparts(networks: Networks, run: str, text: Excerpt) -> dict[tuple[str
     names, found = list(siblings), dict[tuple[str, int], list[list[Any]]]()
     record = counterparts.find(list(siblings.values()), text) if len(siblings) > 1 else None
     if record is not None:
-        own: Any = record[(record["network"] == names.index(run)) & (record["r"] != 0)]
+        own: Any = record[(record["network"] == names.index(networks.given[run].name)) & (record["r"] != 0)]
         for one in own.itertuples():
             found.setdefault((one.memory, one.unit), []).append([names[one.other], int(one.counterpart), one.r])
     return found

@@ -48,10 +48,8 @@ class InterventionLab(ReadingWidget):
 
     title = "Intervention lab"
     caption = "Ablation ({kind}) of {memory} in {run}, after {moment} characters of “{text}”; unit {unit} (-1: all)."
-    snippet = (
-        "lab.widgets.InterventionLab({load}, {text}, other={other}, memory={memory}, kind={kind}, moment={moment}, "
-        "unit={unit}).figure()"
-    )
+    snippet = "lab.widgets.InterventionLab({load}, {text}, other={other}, memory={memory}, kind={kind}, "
+    snippet += "moment={moment}, unit={unit}).figure()"
     scripts = ("reading.js", "unitmap.js", "guesses.js", "interventions.js")
     inputs = ("run", "text", "other", "memory", "kind", "moment", "unit", "ranking", "seed")
     looks = ("step", "colouring")
@@ -64,6 +62,7 @@ class InterventionLab(ReadingWidget):
     colouring = Enum(("loss", "divergence"), "loss")  # what colours the text
     units = Int()
 
+    memories: list[str]
     symbols: list[str]
     ablated_at: int
     surprises: bytes
@@ -84,6 +83,8 @@ class InterventionLab(ReadingWidget):
         state: dict[str, Any] = {"memory": memory or "", "kind": kind, "moment": -1 if moment is None else moment}
         other = other or OTHER * (1 + len(text) // len(OTHER))
         super().__init__(runs, text=text, other=other, unit=unit, ranking=False, seed=-1, **state)
+        if memory not in (None, self.memory):
+            raise UsageError(f"memory must be one of {', '.join(self.memories)}, not {memory!r}")
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         text, notice = self._networks.read(given["run"], given["text"])
@@ -151,10 +152,8 @@ class InterventionLab(ReadingWidget):
             return {"zero": probes.zero, "freeze": probes.freeze()}[asked["kind"]], units
         words, _ = self._networks.read(asked["run"], asked["other"])
         if len(words) < moment:
-            raise UsageError(
-                f"the other text has {len(words)} characters, and the ablation comes after {moment}: "
-                "lengthen it, or ablate earlier"
-            )
+            few = f"the other text has {len(words)} characters, and the ablation comes after {moment}"
+            raise UsageError(f"{few}: lengthen it, or ablate earlier")
         other = self._networks.trace(asked["run"], words, step)
         held = (memory_states(other) | hidden_states(other))[asked["memory"]].transpose("time", "unit")
         return probes.put(torch.tensor(held.values[moment - 1][units or slice(None)])), units

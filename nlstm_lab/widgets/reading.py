@@ -42,12 +42,13 @@ class Networks:
 
     def offer(self, given: Given) -> None:
         """Offer these, and no others."""
-        if isinstance(given, Mapping):
-            named = [*given.items()]
-        elif isinstance(given, RunBrowser):
-            named = [(run.name, run) for run in given.chosen() if run.has_weights and _reads(run.model())]
-        else:
-            named = [(one.name, one) for one in ([given] if isinstance(given, Run | Network) else given)]
+        if isinstance(given, RunBrowser):
+            given = [run for run in given.chosen() if run.has_weights and _reads(run.model())]
+        several = isinstance(given, Iterable) and not isinstance(given, Run | Network | str)
+        each: Any = given if several else [given]
+        named = [*given.items()] if isinstance(given, Mapping) else [(getattr(one, "name", ""), one) for one in each]
+        if wrong := [one for _, one in named if not isinstance(one, Run | Network)]:
+            raise UsageError(f"hand in runs, or networks of lab.models.wrap, not {type(wrong[0]).__name__}")
         named = [(name, one) for name, one in named if isinstance(one, Network) or one.has_weights]
         if not named:
             raise UsageError("no network that predicts the characters of a text has its weights: hand in, or pick, one")

@@ -40,12 +40,12 @@ class TrainingExplorer(LabWidget):
     title = "The memory in training"
     caption = (
         "The innermost memory of {experiments}, seed {seed}, along “{text}” after {update} updates: tanh c of all "
+    )
+    caption += (
         "cells in the order in which they die, and the shares of saturated and constant cells on validation text."
     )
-    snippet = (
-        "lab.widgets.TrainingExplorer({experiments}, {text}, seed={seed}, scale={scale}, update={update}, "
-        "unit={unit}).figure()"
-    )
+    snippet = "lab.widgets.TrainingExplorer({experiments}, {text}, seed={seed}, scale={scale}, update={update}, "
+    snippet += "unit={unit}).figure()"
     scripts = ("training.js",)
     looks = ("update", "unit", "step", "colouring")
 

@@ -34,8 +34,8 @@ Given = Mapping[str, Network | Run]  # by model ("gru", "lstm", "nlstm", ...)
 
 def _networks(widget: LabWidget, given: Given) -> dict[str, Network]:
     """The networks of a widget, in the order of every figure."""
-    if not given:
-        raise UsageError("there is nothing to compare: hand in at least one network")
+    if not isinstance(given, Mapping) or not given or not all(isinstance(one, Run | Network) for one in given.values()):
+        raise UsageError("hand in at least one network, or its run, by its model: {'lstm': run}")
     widget.made_of = {name: one for name, one in given.items() if isinstance(one, Run)}
     return {name: one if isinstance(one := given[name], Network) else one.model() for name in in_order(given)}
 
@@ -141,10 +141,8 @@ class ConnectivityExplorer(LabWidget):
 
     title = "What a prediction depends on"
     caption = "What the prediction at character {at} of “{text}” depends on; target {target}, {mode}, scale {scale}."
-    snippet = (
-        "lab.widgets.ConnectivityExplorer({networks}, {text}, at={at}, target={target}, mode={mode}, scale={scale}, "
-        "word={word}).figure()"
-    )
+    snippet = "lab.widgets.ConnectivityExplorer({networks}, {text}, at={at}, target={target}, mode={mode}, "
+    snippet += "scale={scale}, word={word}).figure()"
     scripts = ("connectivity.js",)
     inputs = ("text", "target", "word", "mode")
     looks = ("at", "target", "mode", "scale", "locked")

@@ -102,7 +102,7 @@ def test_a_text_is_read_leniently_and_what_was_changed_is_said() -> None:
 def test_the_page_of_a_unit_is_what_was_recorded_of_it(tmp_path) -> None:
     run = lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small")
     excerpt = lab.datasets.Excerpt("ptb", "valid", 30_000)
-    widget = lab.widgets.CellExplorer(run, TEXT, unit=7)
+    widget = lab.widgets.CellExplorer({"mine": run}, TEXT, unit=7)
     assert widget.known_on == "30,000 characters of ptb (valid)"
     known = np.frombuffer(widget.known, "<f4").reshape(2, 3, 2, 150)[1, :, 1, 7]
     measured = lab.probes.timescales(run.model(), excerpt).query("memory == 'outer' and unit == 7 and value == 'tanh'")
@@ -301,6 +301,9 @@ def _words():
     [
         (lambda: lab.widgets.CellExplorer([network(), network(GRU)], TEXT), "'own'"),
         (lambda: lab.widgets.CellExplorer(_words(), TEXT), "predict"),
+        (lambda: lab.widgets.CellExplorer("ptb_char_nlstm", TEXT), "not str"),
+        (lambda: lab.widgets.PatchLab(None, TEXT, TEXT), "NoneType"),
+        (lambda: lab.widgets.AutocompleteDemo(_words()), "lstm"),
         (lambda: lab.widgets.InterventionLab(_words(), TEXT), "predict"),
         (lambda: lab.widgets.InterventionLab(network(), TEXT, other="short", kind="resample", moment=20), "lengthen"),
         (lambda: lab.widgets.InterventionLab(network(), TEXT, unit=6), "5"),
