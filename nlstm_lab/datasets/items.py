@@ -34,11 +34,9 @@ from nlstm_lab.settings import check
 REPLACED = "<R>"  # what the data's authors wrote for a character that they took out
 LACUNA = "□"  # what it is here: one character, the editors' sign for a lost one, and not in the data
 LINES, CHARACTERS = 4, 5
-
 QUADRANT, GLIMPSE = 14, 7
 STEPS, PIXELS, CLASSES = 20, GLIMPSE * GLIMPSE, 10
 VALIDATION = 10_000  # the last of the training images; for smaller sets a sixth
-
 NAMED = re.compile(r"(.+)-(\d+)\.xml")  # a line of handwriting, after its form and its number
 
 

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import md5, sha256
 from importlib import resources
 from pathlib import Path, PurePosixPath
@@ -85,16 +86,16 @@ def find(file: File) -> Path | None:
 
 def locate(name: str) -> tuple[Path, ...]:
     """Where the files of a data set lie, in their order. MissingData: one lacks; the message names the ways out."""
-    dataset = get(name)
-    found = {file.path: find(file) for file in dataset.files}
-    for file in dataset.files:
-        if found[file.path] is None:
+    found = []
+    for file in get(name).files:
+        if (path := find(file)) is None:
             fetch = f"get it with `nlstm-lab data fetch {name}`, " if file.urls else ""
             raise MissingData(
-                f"{dataset.title} is not on this machine ({file.path} is missing): {fetch}take a copy of yours "
+                f"{get(name).title} is not on this machine ({file.path} is missing): {fetch}take a copy of yours "
                 f"with `nlstm-lab data import {name} PATH`, or let NLSTM_LAB_DATA name the folder that has it"
             )
-    return tuple(path for path in found.values() if path)
+        found.append(path)
+    return tuple(found)
 
 
 def contents(name: str) -> list[bytes]:
@@ -105,7 +106,7 @@ def contents(name: str) -> list[bytes]:
     return everything
 
 
-def measure(source: Path | bytes, origin: str = "") -> dict[str, Any]:
+def _measured(source: Path | bytes, origin: str = "") -> Parsed:
     """Size and checksums of a content."""
     size, digests = 0, (sha256(), md5(usedforsecurity=False))
     with opened(source, origin) as stream:
@@ -113,12 +114,12 @@ def measure(source: Path | bytes, origin: str = "") -> dict[str, Any]:
             size += len(piece)
             for digest in digests:
                 digest.update(piece)
-    return {"size": size, **{digest.name: digest.hexdigest() for digest in digests}}
+    return Parsed({}, {"size": size, **{digest.name: digest.hexdigest() for digest in digests}})
 
 
 def verify(file: File, source: Path | bytes, origin: str = "", known: Mapping[str, Any] | None = None) -> None:
     """DamagedFile: a content (which a message calls `origin`), or what is `known` of it, is not as in the record."""
-    measured = known or measure(source, origin)
+    measured = known or _measured(source, origin).facts
     for what in ("size", "sha256", "md5"):
         if (expected := getattr(file, what)) is not None and measured[what] != expected:
             raise DamagedFile(
@@ -137,23 +138,17 @@ class Status(NamedTuple):
 
 def check(name: str, fresh: bool = True) -> Status:
     """The state of one data set; fresh: every byte is read anew, where checksums are otherwise remembered."""
-    dataset = get(name)
+    files = get(name).files
     try:
         located = locate(name)
-        for file, path in zip(dataset.files, located, strict=True):
-            verify(file, path, known=None if fresh else _remembered(path))
-    except MissingData as missing:
-        return Status(name, "absent", str(missing))
+        for file, path in zip(files, located, strict=True):
+            known = None if fresh else cached("measured", [path], partial(_measured, path)).facts
+            verify(file, path, known=known)
     except LabError as error:
-        return Status(name, "damaged", str(error))
-    summed = all(file.sha256 or file.md5 for file in dataset.files)
+        return Status(name, "absent" if isinstance(error, MissingData) else "damaged", str(error))
+    summed = all(file.sha256 or file.md5 for file in files)
     how = "checksums agree" if summed else "no checksum is published"
     return Status(name, "present", f"{located[0].parent}: {how}")
-
-
-def _remembered(path: Path) -> Mapping[str, Any]:
-    """What was measured of a file, until it changes."""
-    return cached("measured", [path], lambda: Parsed({}, measure(path))).facts
 
 
 def status() -> list[Status]:
@@ -190,19 +185,19 @@ def _take(path: Path, files: Sequence[File], alone: bool) -> list[Path]:
     with _saying_why(paths.data()), ExitStack() as verified:  # all of them take their places when it ends
         for name, origin, data in _candidates(path, files, alone):
             left = [file for file in files if file.path not in placed]
-            alike = [one for one in left if one.sha256 == sha256(data).hexdigest()]
+            alike = [file for file in left if file.sha256 == sha256(data).hexdigest()]
             whatever = left[:1] if alone and origin == str(path) else []
-            if file := next(iter((*_named(name, left), *alike, *whatever)), None):
+            for file in (*_named(name, left), *alike, *whatever)[:1]:
                 verify(file, data, origin)
                 placed[file.path] = paths.data() / file.path
                 verified.enter_context(paths.atomic(placed[file.path])).write_bytes(data)
-    for file in files:
-        if target := placed.get(file.path):
-            for packing in PACKINGS[1:]:
-                (paths.data() / f"{file.path}{packing}").unlink(missing_ok=True)
-            if (first := find(file)) is not None and first != target:  # it hides the new one
-                verify(file, first)
-    return [placed[file.path] for file in files if file.path in placed]
+    found = [file for file in files if file.path in placed]
+    for file in found:
+        for packing in PACKINGS[1:]:
+            (paths.data() / f"{file.path}{packing}").unlink(missing_ok=True)
+        if (first := find(file)) is not None and first != placed[file.path]:  # it hides the new one
+            verify(file, first)
+    return [placed[file.path] for file in found]
 
 
 def _candidates(path: Path, files: Sequence[File], alone: bool) -> Iterator[tuple[str, str, bytes]]:
@@ -220,11 +215,10 @@ def _candidates(path: Path, files: Sequence[File], alone: bool) -> Iterator[tupl
         raise LabError(f"{error.filename} cannot be read: {paths.reason(error)}") from error
 
     if path.is_dir():
-        for folder, folders, names in os.walk(path, onerror=unreadable):
-            folders.sort()
-            for one in (Path(folder, name) for name in sorted(names)):
-                if one.is_file() and wanted(one.name, one.stat().st_size):
-                    yield one.name, str(one), read(one)
+        inside = (Path(folder, name) for folder, _, names in os.walk(path, onerror=unreadable) for name in names)
+        for one in sorted(inside):
+            if one.is_file() and wanted(one.name, one.stat().st_size):
+                yield one.name, str(one), read(one)
     elif not _named(path.name, files) and (tarfile.is_tarfile(path) or zipfile.is_zipfile(path)):
         for name, data in members(path, wanted):
             origin = f"{name} in {path}"

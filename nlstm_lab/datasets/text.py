@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from nlstm_lab.datasets.base import SHUFFLED, SPLITS, Batch, ColdTask, Evaluation, Ordered, Split, Symbols, Vocabulary
-from nlstm_lab.datasets.corpora import Corpus, LineEnds, TextSource, names, open_corpus
+from nlstm_lab.datasets.corpora import Corpus, TextSource, names, open_corpus
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import check
 
@@ -134,6 +134,10 @@ class NestedLanguage:
     def __post_init__(self) -> None:
         check(self)
 
+    def __str__(self) -> str:
+        made = f"{self.size} symbols, {self.words} words, {self.topics} topics, seed {self.seed}"
+        return f"nested language ({made})"
+
     def load(self) -> "NestedLanguageTask":
         """Make the task. UsageError: there is one topic, or a topic would have fewer than two words."""
         if self.topics < 2 or self.words < 2 * self.topics:
@@ -179,54 +183,28 @@ def _nested(config: NestedLanguage) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """`length` symbols of a split of a named corpus, from `start` on; `line_ends` (see `TextSource`) as in training.
+    """`length` symbols of a split of a named corpus, or of a language whose words and phrases are known, in order.
 
     >>> str(Excerpt("ptb", "valid", 50_000))
     'ptb valid 0:50000'
     """
 
-    corpus: str
+    corpus: str | NestedLanguage
     split: Split
     length: int
     start: int = 0
-    line_ends: LineEnds = "stripped"
 
     def __post_init__(self) -> None:
-        if self.corpus not in names():
+        if isinstance(self.corpus, str) and self.corpus not in names():
             raise UsageError(f"an excerpt is of a named corpus ({', '.join(names())}), not of {self.corpus!r}")
-        TextSource(self.corpus, line_ends=self.line_ends)
 
     def __str__(self) -> str:
-        blanks = "" if self.line_ends == "stripped" else f", line ends {self.line_ends}"
-        return f"{self.corpus} {self.split} {self.start}:{self.start + self.length}{blanks}"
+        return f"{self.corpus} {self.split} {self.start}:{self.start + self.length}"
 
     def read(self) -> str:
         """Read the text. MissingData: the corpus is not on this machine. UsageError: the split is shorter."""
-        corpus = open_corpus(TextSource(self.corpus, line_ends=self.line_ends))
+        corpus = open_corpus(TextSource(self.corpus)) if isinstance(self.corpus, str) else self.corpus.load().corpus
         codes = corpus.splits[self.split][self.start : self.start + self.length]
         if len(codes) < self.length:
             raise UsageError(f"there are no symbols {self}")
         return corpus.vocabulary.decode(codes)
-
-
-@dataclass(frozen=True)
-class KnownText:
-    """The first `length` symbols of a split of a `language` whose words and phrases are known.
-
-    >>> str(KnownText(NestedLanguage(), "valid", 9_500))
-    'nested language (200000 symbols, 64 words, 8 topics, seed 0) valid 0:9500'
-    """
-
-    language: NestedLanguage
-    split: Split
-    length: int
-
-    def __str__(self) -> str:
-        one = self.language
-        made = f"{one.size} symbols, {one.words} words, {one.topics} topics, seed {one.seed}"
-        return f"nested language ({made}) {self.split} 0:{self.length}"
-
-    def read(self) -> str:
-        """Read the text."""
-        corpus = self.language.load().corpus
-        return corpus.vocabulary.decode(corpus.splits[self.split][: self.length])

@@ -17,8 +17,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.stats.contingency import crosstab
 
-from nlstm_lab.datasets import Excerpt, KnownText, Lines
-from nlstm_lab.datasets.text import WORD
+from nlstm_lab.datasets import Excerpt, Lines
+from nlstm_lab.datasets.text import WORD, NestedLanguage
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.interventions import ROWS, continuations, effect, predictions
@@ -83,9 +83,10 @@ def text_truths(symbols: Sequence[str]) -> dict[str, Flags]:
     }
 
 
-def known_truths(text: KnownText) -> dict[str, Flags]:
+def known_truths(text: Excerpt) -> dict[str, Flags]:
     """Where in a known text a word or a phrase (whose ends are ends of words, too) ends, and where one begins."""
-    begins = text.language.load().boundaries[text.split][: text.length + 1]
+    assert isinstance(text.corpus, NestedLanguage)
+    begins = text.corpus.load().boundaries[text.split][text.start : text.start + text.length + 1]
     begun = {"word": begins >= WORD, "phrase": begins > WORD}
     ends = {f"{name} ends": flags[1:] for name, flags in begun.items()}
     return ends | {f"{name} starts": flags[:-1] for name, flags in begun.items()}
@@ -162,13 +163,13 @@ def beyond_symbol(readings: Readings, truth: Sequence[Flags], seed: int = 0) -> 
 
 
 @recorded("boundary_scores", by=["seed"], piece=PIECE)
-def segment_scores(model: Network, text: Excerpt | KnownText | Lines, seed: int = 0) -> pd.DataFrame:
+def segment_scores(model: Network, text: Excerpt | Lines, seed: int = 0) -> pd.DataFrame:
     """Judge boundaries by what ends in a text, or by the lifted pen, beside detectors that know nothing: `judged`."""
     return judged(*_readings(model, text), seed=seed)
 
 
 @recorded("boundary_information", by=["seed"], piece=PIECE)
-def boundary_information(model: Network, text: Excerpt | KnownText, seed: int = 0) -> pd.DataFrame:
+def boundary_information(model: Network, text: Excerpt, seed: int = 0) -> pd.DataFrame:
     """Measure what boundaries tell of what a text ends, in bits a character.
 
     Returns:
@@ -189,7 +190,7 @@ def boundary_information(model: Network, text: Excerpt | KnownText, seed: int = 
 
 
 @recorded("word_alignment", by=["seed"], piece=PIECE)
-def word_alignment(model: Network, text: Excerpt | KnownText, seed: int = 0) -> pd.DataFrame:
+def word_alignment(model: Network, text: Excerpt, seed: int = 0) -> pd.DataFrame:
     """Judge the first layer's boundaries against words, by the criterion of the protocol.
 
     Args:
@@ -201,7 +202,7 @@ def word_alignment(model: Network, text: Excerpt | KnownText, seed: int = 0) -> 
         among the steps of each symbol.
     """
     readings, truths, windows = _readings(model, text)
-    truth, within = ("word ends", "0") if isinstance(text, KnownText) else ("spaces", "or one after")
+    truth, within = ("word ends", "0") if isinstance(text.corpus, NestedLanguage) else ("spaces", "or one after")
     scores = judged(readings, [{truth: one[truth]} for one in truths], {within: windows[within]}, seed)
     scores = scores[scores["layer"] == 1].set_index("detector")
     bits, shuffled = beyond_symbol(readings, [of_text["word ends"] for of_text in truths], seed)
@@ -273,20 +274,20 @@ def surprisal_since_flush(model: Network, text: Excerpt | Lines) -> pd.DataFrame
 Read = tuple[Readings, Truths, Mapping[str, Window]]
 
 
-def _readings(model: Network, text: Excerpt | KnownText | Lines) -> Read:
+def _readings(model: Network, text: Excerpt | Lines) -> Read:
     """Pieces of a text, or lines, as the network reads them, their truths, and the windows to judge within."""
     return _read_once(model, digest(model), text)
 
 
 @lru_cache(maxsize=16)  # every measurement of a network, with its weights as they are now, reads the same
-def _read_once(model: Network, weights: str, place: Excerpt | KnownText | Lines) -> Read:
+def _read_once(model: Network, weights: str, place: Excerpt | Lines) -> Read:
     if isinstance(place, Lines):
         lines = place.read()
         truths = [{"pen-ups": line[:, 2].numpy() > 0} for line in lines]
         return together(model, lines), truths, {name: WINDOWS[name] for name in ("0", "±1")}
     text = place.read()
     cuts = range(0, len(text), PIECE)
-    whole = text_truths(text) if isinstance(place, Excerpt) else known_truths(place)
+    whole = known_truths(place) if isinstance(place.corpus, NestedLanguage) else text_truths(text)
     truths = [{name: flags[start : start + PIECE] for name, flags in whole.items()} for start in cuts]
     return together(model, [text[start : start + PIECE] for start in cuts]), truths, WINDOWS
 

@@ -20,12 +20,12 @@ import pandas as pd
 from torch import Tensor, nn
 
 from nlstm_lab import models, paths
-from nlstm_lab.datasets import Excerpt, KnownText, Lines, Sequences
+from nlstm_lab.datasets import Excerpt, Lines, Sequences
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.models import Network
 
 LONG = 64  # a longer string is known by its digest: a text, most often
-Place = (Excerpt, KnownText, Lines, Sequences)  # texts that are known by where they stand in a corpus
+Place = (Excerpt, Lines, Sequences)  # texts that are known by where they stand in a corpus
 KEYS = {"model": "weights", "models": "weights", "burn_in": "skip"}  # as committed records know them
 Other = TypeVar("Other")
 
@@ -125,7 +125,7 @@ def recorded(
 
 
 @overload
-def read(text: Excerpt | KnownText) -> str: ...
+def read(text: Excerpt) -> str: ...
 @overload
 def read(text: Lines) -> list[Tensor]: ...
 @overload

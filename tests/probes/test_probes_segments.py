@@ -7,7 +7,7 @@ import xarray as xr
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from nlstm_lab.datasets import KnownText
+from nlstm_lab.datasets import Excerpt
 from nlstm_lab.datasets.text import WITHIN, WORD, NestedLanguage
 from nlstm_lab.probes import boundary_scores as segments
 from nlstm_lab.probes.boundary_scores import agreement, judged, matched, mutual_information, text_truths
@@ -163,7 +163,7 @@ def test_the_symbol_of_a_space_tells_all_of_it_and_shuffled_boundaries_nothing(m
     assert bits["shuffled"] < 0.01 < bits["bits"] < bits["entropy"]
 
 
-KNOWN = KnownText(NestedLanguage(words=32, topics=4), "valid", 9_500)
+KNOWN = Excerpt(NestedLanguage(words=32, topics=4), "valid", 9_500)
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def aligned(measured):
 
 
 def test_the_truths_are_the_language_s_own() -> None:
-    begins = KNOWN.language.load().boundaries["valid"][: KNOWN.length + 1]
+    begins = KNOWN.corpus.load().boundaries["valid"][: KNOWN.length + 1]
     truths = segments.known_truths(KNOWN)
     assert begins[0] == WITHIN or truths["word starts"][0]
     assert (truths["word ends"][:-1] == truths["word starts"][1:]).all()
