@@ -2,7 +2,7 @@
 // head to sort by it, type or choose a verdict to filter.
 for (const cell of document.querySelectorAll(".cell_output td"))
   cell.classList.toggle("nl-sentence", cell.textContent.length > 60);
-const WORDS = [["nl-holds", /holds?|match/], ["nl-fails", /fails?|differs/], ["nl-between", /inconclusive|close/]];
+const WORDS = [["nl-holds", /holds?|match/], ["nl-fails", /fails?|differs?/], ["nl-between", /inconclusive|close/]];
 for (const cell of document.querySelectorAll(".nl-sortable td:last-child, .nl-listed td:last-child"))
   cell.replaceChildren(...cell.textContent.split(/(, | \/ )/).map((part) => {
     const word = document.createElement("span");
@@ -10,6 +10,13 @@ for (const cell of document.querySelectorAll(".nl-sortable td:last-child, .nl-li
     word.className = WORDS.find(([, pattern]) => pattern.test(part))?.[0] ?? "";
     return word;
   }));
+for (const table of document.querySelectorAll(".nl-stacked table")) { // on a narrow screen every cell is a line with its label
+  const labels = [...table.tHead.rows[0].cells].map((head) => head.textContent);
+  for (const row of table.tBodies[0].rows)
+    [...row.cells].forEach((cell, k) => {
+      if (cell.querySelector("img") || cell.textContent.trim()) cell.dataset.label = labels[k];
+    });
+}
 for (const part of document.querySelectorAll(".nl-sortable")) {
   const rows = () => [...part.querySelectorAll("tbody tr")];
   const box = document.createElement("div");
