@@ -84,7 +84,8 @@ def sources() -> dict[str, str]:
         pages[f"{name}.md"] = relinked(text)
     rules, _, tables = pages["verdicts.md"].partition("\n**")
     title, rules = rules.split("# Verdicts", 1)
-    pages["verdicts.md"] = f"{title}# Verdicts\n\n::::{{div}} nl-sortable nl-stacked\n\n**{tables}\n::::\n\n## The rules\n{rules}"
+    tables = f"::::{{div}} nl-sortable nl-stacked\n\n**{tables}\n::::\n\n"
+    pages["verdicts.md"] = f"{title}# Verdicts\n\n{tables}## The rules\n{rules}"
     pages |= {f"findings/{one.slug}.md": finding(one) for one in catalogue.findings()}
     pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in execute.names()}
     return pages | {"reference/cli.md": command_line()}
