@@ -157,12 +157,15 @@ def laboratory(chromium: Any, desk: Desk) -> Page:
 
 @pytest.fixture
 def page(request: pytest.FixtureRequest, chromium: Any) -> Iterator[Page]:
-    """JupyterLab's window for who needs it, or a fresh one; its console must hold no error when the test ends."""
+    """JupyterLab's window for who needs it, or a fresh one, whose files fetch nothing from elsewhere; in both no text
+    has run as a script, and no error was logged, when the test ends."""
     shared = "desk" in request.fixturenames
     window = request.getfixturevalue("laboratory") if shared else _window(chromium)
     yield window
-    errors = list(window.errors)
+    errors, hacked = list(window.errors), window.tab.evaluate("window.hacked")
     window.close_all() if shared else window.tab.context.close()
+    assert hacked is None
+    assert shared or all(url.startswith(("file:", "data:", "blob:")) for url in window.fetched)
     assert not errors, "the browser's console holds errors:\n" + "\n".join(errors)
 
 

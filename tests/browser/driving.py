@@ -27,7 +27,7 @@ STILL = """() => new Promise((done) => {
 
 # of a widget: what reaches beyond its edges, what does not fit into itself, words in a chart that meet others
 CUT_OFF = """(root) => {
-    const told = (why, node) =>
+    const say = (why, node) =>
         `${why}: ${node.tagName}.${node.getAttribute('class')} ${node.textContent.slice(0, 30)}`;
     const shown = (node) => node.getClientRects().length && !node.closest('.nl-heard');
     const style = (node) => getComputedStyle(node).overflowX;
@@ -37,20 +37,20 @@ CUT_OFF = """(root) => {
         let clip = node.parentElement;
         while (clip !== root && style(clip) === 'visible') clip = clip.parentElement;
         const beyond = box.right > frame.right + 1 || box.left < frame.left - 1;
-        if (clip === root && box.width && beyond) found.push(told('beyond', node));
+        if (clip === root && box.width && beyond) found.push(say('beyond', node));
         const clips = ['hidden', 'clip'].includes(style(node)) && !node.closest('svg');
-        if (clips && node.scrollWidth > node.clientWidth + 1) found.push(told('too wide', node));
+        if (clips && node.scrollWidth > node.clientWidth + 1) found.push(say('too wide', node));
     }
     for (const svg of root.querySelectorAll('.nl-chart svg[role]')) {
         const edge = svg.getBoundingClientRect();
         const words = [...svg.querySelectorAll('text')].map((node) => [node, node.getBoundingClientRect()]);
         words.forEach(([node, a], k) => {
             const within = a.left > edge.left - 1 && a.right < edge.right + 1;
-            if (!within || a.top < edge.top - 1 || a.bottom > edge.bottom + 1) found.push(told('cut', node));
+            if (!within || a.top < edge.top - 1 || a.bottom > edge.bottom + 1) found.push(say('cut', node));
             for (const [other, b] of words.slice(k + 1)) {
                 const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
                 const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-                if (wide > 1 && high > 3) found.push(`${told('meets', node)} and ${other.textContent}`);
+                if (wide > 1 && high > 3) found.push(`${say('meets', node)} and ${other.textContent}`);
             }
         });
     }
@@ -147,9 +147,6 @@ class Page:
             }"""
         )
 
-    def _in_jupyterlab(self) -> bool:
-        return bool(self.tab.evaluate("typeof window.jupyterapp !== 'undefined'"))
-
     def open_file(self, path: Path, place: str = "") -> None:
         """A page from a file, with the network off, at a place that its address names."""
         self.tab.context.set_offline(True)
@@ -157,10 +154,6 @@ class Page:
         self.tab.goto("about:blank")  # or another place of the same page would not load it anew
         self.tab.goto(path.resolve().as_uri() + f"#{place}" * bool(place))
         self.tab.wait_for_selector(".nl-widget .nl-body > *")
-
-    def fetched_elsewhere(self) -> list[str]:
-        """What was asked for that is not the file itself."""
-        return [url for url in self.fetched if not url.startswith(("file:", "data:", "blob:"))]
 
     # --- widgets
 
@@ -199,6 +192,14 @@ class Page:
         """Until nothing moves any more."""
         self.tab.evaluate(STILL)
 
+    def tour(self, name: str, widths: tuple[int, ...] = (1280, 620)) -> bytes:
+        """Look around, walk through, and come back to a wide light window; returns what it looks like."""
+        self.look_around(name, widths)
+        self.theme(dark=False)
+        self.resize(1280)
+        assert self.walk() >= 3
+        return self.look(f"{name}-before")
+
     def walk(self, number: int = 0) -> int:
         """Go through a widget by the tab key: every stop must be named and outlined. Returns how many there are."""
         widget, stops = self.widget(number), 0
@@ -216,7 +217,7 @@ class Page:
         """JupyterLab's theme, or that of the system for a page that stands alone."""
         name = "JupyterLab Dark" if dark else "JupyterLab Light"
         self.tab.emulate_media(color_scheme="dark" if dark else "light")
-        if self._in_jupyterlab():
+        if self.tab.evaluate("typeof window.jupyterapp !== 'undefined'"):
             self.tab.evaluate(
                 f"() => {{ window.jupyterapp.commands.execute('apputils:change-theme', {{theme: '{name}'}}); }}"
             )

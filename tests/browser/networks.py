@@ -1,11 +1,18 @@
 """Small untrained networks whose predictions are no secret to a browser: words, and boundaries."""
 
+from pathlib import Path
+
 import torch
 
 from nlstm_lab import cells, models
 
 ALPHABET = " abcdefghijklmnopqrstuvwxyz"
 TEXT = "the study of grammar is a way of learning how people speak and of learning the grammar of a language"
+# the first cells of a notebook that uses them
+SETUP = [
+    f"import nlstm_lab as lab\nimport sys; sys.path.append({str(Path(__file__).parent)!r})",
+    "from networks import TEXT, boundary_network, word_networks",
+]
 WORDS = ("<eos>", "<unknown>", *dict.fromkeys(TEXT.split()), *(f"word{k}" for k in range(100)))
 
 

@@ -1,16 +1,17 @@
 """CellExplorer in notebook 12, and as a page of its own."""
 
+import numpy as np
 import pytest
+
+import nlstm_lab as lab
+from nlstm_lab.widgets import pages
 
 pytestmark = pytest.mark.browser
 
 
 def test_notebook_12(notebook) -> None:
     page = notebook("12_cell_activations")
-    page.look_around("explorer")
-    page.theme(dark=False)
-    page.resize(1280)
-    assert page.walk() >= 3
+    page.tour("explorer")
     page.see("h3", "units are saturated here")  # it opens on a memory that has died, beside one that lives
     page.show("explorer-baseline")
     page.widget().get_by_role("button", name="show initialized at the log-frequencies").click()
@@ -84,8 +85,6 @@ def test_notebook_12(notebook) -> None:
 
 
 def test_the_page(page, tmp_path) -> None:
-    import nlstm_lab as lab
-
     run = lab.runs.load("ptb_char_nlstm_logfreq", scale="small")
     text = "the bank of the west fell sharply on monday but recovered by friday and left"
     page.open_file(lab.widgets.CellExplorer(run, text, unit=3).to_html(tmp_path / "explorer.html"))
@@ -121,17 +120,10 @@ def test_the_page(page, tmp_path) -> None:
     page.see(".nl-unit h3", "Unit 7 of the inner memory")
     page.tab.get_by_role("button", name="close the unit's page").click()
     assert page.tab.get_by_label("the unit's page", exact=True).is_hidden()
-    assert page.tab.evaluate("window.hacked") is None
-    assert not page.fetched_elsewhere()
 
 
 def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
     """Every number that the page computes from a typed text, for a Nested LSTM and a stack; then typed by hand."""
-    import numpy as np
-
-    import nlstm_lab as lab
-    from nlstm_lab.widgets import pages
-
     runs = [
         lab.runs.load(name, scale="small") for name in ("ptb_char_nlstm_logfreq", "ptb_char_nlstm", "ptb_char_lstm2")
     ]
@@ -191,29 +183,6 @@ def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
     page.see(".nl-text", "a link shows this again")
     page.see("h3", "are saturated here")
     page.see(".nl-unit h3", "“link”")
-    assert page.tab.evaluate("window.hacked") is None
-    assert not page.fetched_elsewhere()
-
-
-def test_any_text_is_text(notebook) -> None:
-    """Symbols and names that would run, and scripts that join, stack and turn."""
-    page = notebook(
-        "hostile",
-        [
-            "import nlstm_lab as lab, torch",
-            "name = '<img src=x onerror=window.hacked=1></script><script>window.hacked=1</script>'\n"
-            "signs = 'a<b>&\"\\'e\\u0301 👩 שלום 漢字\\n<script>window.hacked=1</script>'\n"
-            "signs = ''.join(dict.fromkeys(signs)) + '<script>window.hacked=1</script>'",
-            "letters = sorted(set(signs))\n"
-            "unit, readout = lab.NestedLSTM(len(letters), 12), torch.nn.Linear(12, len(letters))\n"
-            "own = lab.models.wrap(unit, readout=readout, vocabulary=letters, name=name)",
-            "lab.widgets.CellExplorer(own, signs)",
-        ],
-    )
-    assert page.widget().locator(".nl-text").first.locator("[data-step]").count() > 30
-    assert page.widget().get_by_label("Run").inner_text().startswith("<img src=x")
-    assert page.tab.evaluate("window.hacked") is None
-    page.show("explorer-hostile")
 
 
 def test_what_takes_long_says_so_and_can_be_ended(notebook) -> None:

@@ -2,16 +2,14 @@
 
 import pytest
 
+import nlstm_lab as lab
+
 pytestmark = pytest.mark.browser
 
 
 def test_notebook_91(notebook, desk) -> None:
     page = notebook("91_interventions")
-    page.look_around("interventions")
-    page.theme(dark=False)
-    page.resize(1280)
-    assert page.walk() >= 3
-    first = page.look("interventions-before")
+    first = page.tour("interventions")
 
     # a moment: pointer, slider, keys
     page.widget().locator(".nl-text [data-step='20']").click()
@@ -65,8 +63,6 @@ def test_notebook_91(notebook, desk) -> None:
 
 
 def test_the_page(page, tmp_path) -> None:
-    import nlstm_lab as lab
-
     run = lab.runs.load("ptb_char_nlstm_logfreq", scale="small")
     widget = lab.widgets.InterventionLab(run, "the bank of the west fell sharply on monday", moment=15)
     page.open_file(widget.to_html(tmp_path / "cut.html"))
@@ -77,4 +73,3 @@ def test_the_page(page, tmp_path) -> None:
     assert page.look("interventions-page-divergence") != first
     assert page.tab.get_by_label("Memory", exact=True).is_disabled()
     page.look_around("interventions-page", (1280, 400))
-    assert not page.fetched_elsewhere()

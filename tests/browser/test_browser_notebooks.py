@@ -14,8 +14,12 @@ from nlstm_lab import paths
 pytestmark = pytest.mark.browser
 
 
-def sort(page: Page) -> None:
-    """And use the dashboard: what is picked in its first widget, or chosen in the second, is shown by the others."""
+def test_the_dashboard(notebook: Callable[[str], Page]) -> None:
+    """What is picked in its first widget, or chosen in the second, is shown by the others."""
+    page = notebook("00_verdicts")
+    page.resize(1280, 1900)
+    page.idle()
+    before = page.look("notebook-00-before")
     page.widget().get_by_role("columnheader").filter(has_text="valid").get_by_role("button").click()
     page.widget(1).locator("canvas").first.click(position={"x": 60, "y": 35})
     page.see(".nl-sum", "With unit 44 of the", 2)
@@ -29,14 +33,6 @@ def sort(page: Page) -> None:
     page.see("select", "initialized at", 2)
     page.show("dashboard", 1)
     page.show("dashboard-cut", 2)
-
-
-def test_the_dashboard(notebook: Callable[[str], Page]) -> None:
-    page = notebook("00_verdicts")
-    page.resize(1280, 1900)
-    page.idle()
-    before = page.look("notebook-00-before")
-    sort(page)
     page.idle()
     assert page.look("notebook-00-used") != before
     page.no_error()

@@ -2,6 +2,8 @@
 
 import pytest
 
+import nlstm_lab as lab
+
 pytestmark = pytest.mark.browser
 
 CELLS = [
@@ -14,11 +16,7 @@ CELLS = [
 
 def test_in_a_notebook(notebook) -> None:
     page = notebook("patching", CELLS)
-    page.look_around("patching", (1280, 400))
-    page.theme(dark=False)
-    page.resize(1280)
-    assert page.walk() >= 3
-    first = page.look("patching-before")
+    first = page.tour("patching", (1280, 400))
     widget = page.widget()
     assert widget.locator(".nl-text").count() == 3
 
@@ -48,8 +46,6 @@ def test_in_a_notebook(notebook) -> None:
 
 
 def test_the_page(page, tmp_path) -> None:
-    import nlstm_lab as lab
-
     run = lab.runs.load("ptb_char_nlstm_logfreq", seed=1, scale="small")
     widget = lab.widgets.PatchLab(run, "the rates ha", "the rate ha")
     page.open_file(widget.to_html(tmp_path / "patch.html"))
@@ -59,4 +55,3 @@ def test_the_page(page, tmp_path) -> None:
     assert page.look("patching-page-square") != first
     assert page.tab.get_by_label("Clean text", exact=True).is_disabled()
     page.look_around("patching-page", (1280, 400))
-    assert not page.fetched_elsewhere()

@@ -2,6 +2,8 @@
 
 import pytest
 
+import nlstm_lab as lab
+
 pytestmark = pytest.mark.browser
 
 
@@ -14,11 +16,7 @@ def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
             "lab.widgets.CellExplorer(browser, 'the bank of the west fell sharply on monday')",
         ],
     )
-    page.look_around("runs")
-    page.theme(dark=False)
-    page.resize(1280)
-    assert page.walk() >= 3
-    first = page.look("runs-before")
+    first = page.tour("runs")
     page.widget().get_by_label("Find runs").fill("lstm2 seed1")
     page.see(".nl-controls", "1 of")
     page.widget().get_by_label("pick ptb_char_lstm2/small-seed1").check()
@@ -85,8 +83,6 @@ def test_a_run_that_is_not_done_is_shown_as_it_goes_on(notebook, tmp_path) -> No
 
 
 def test_the_page(page, tmp_path) -> None:
-    import nlstm_lab as lab
-
     widget = lab.widgets.RunBrowser("ptb_char_nlstm*")
     hostile = "<img src=x onerror=window.hacked=1></script><script>window.hacked=1</script> é שלום 漢字"
     rows = [*widget.rows, {**widget.rows[0], "name": hostile, "unit": hostile, "layers": hostile}]
@@ -94,11 +90,9 @@ def test_the_page(page, tmp_path) -> None:
     widget.run, widget.picked = hostile, [*widget.picked, hostile]
     page.open_file(widget.to_html(tmp_path / "runs.html"))
     first = page.look("runs-page")
-    assert page.tab.evaluate("window.hacked") is None
     for selector in (".nl-about h3", ".nl-about dt", ".nl-chosen .nl-name", ".nl-names"):
         page.see(selector, hostile)
     page.tab.get_by_label("Metric").select_option("accuracy, %")
     page.tab.get_by_label("pick ptb_char_nlstm_logfreq/small-seed0").check()
     assert page.look("runs-page-picked") != first
     page.look_around("runs-page", (1280, 400))
-    assert not page.fetched_elsewhere()

@@ -72,8 +72,6 @@ def test_another_network_reads_the_same_text_with_its_own_detectors(network):
     with pytest.raises(UsageError, match="neither"):
         widget.run = "neither"
     assert widget.run == "another"
-    with pytest.raises(UsageError):
-        BoundaryExplorer({}, TEXT)
 
 
 def test_what_a_network_does_not_know_is_mapped_and_the_caret_stays_in_the_text(network):
@@ -93,22 +91,6 @@ def test_a_page_has_a_reading_for_all_that_it_offers(network, tmp_path, monkeypa
     assert trained == held["reading"]
     offered = {(each["threshold"], each["slope"]) for each in others}
     assert offered == {(threshold, slope) for threshold in (0.4, 0.5) for slope in (1.0, 2.0, 5.0)}
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [({"text": ""}, "text"), ({"threshold": 1.0}, "threshold"), ({"slope": -1.0}, "slope")],
-)
-def test_what_cannot_be_read_is_refused_in_a_sentence_and_not_drawn(network, character_network, asked, said):
-    with pytest.raises(UsageError, match=said):
-        BoundaryExplorer(network, **{"text": TEXT, **asked})
-    with pytest.raises(UsageError):
-        BoundaryExplorer(character_network("lstm"), TEXT)
-    widget = BoundaryExplorer(network, TEXT)
-    widget.set_state({**asked, "asked": 1})
-    widget.wait()
-    assert said in widget.error
-    assert len(figures.data(widget.figure())) == 3 * len(TEXT)
 
 
 def test_weights_that_are_computed_are_read_as_any_others(network):
