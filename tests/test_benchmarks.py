@@ -79,7 +79,7 @@ def test_the_first_hour_on_a_gpu_runs_at_smoke_scale_stops_and_is_packed(runs_fo
 
 
 @pytest.mark.parametrize(
-    ("script", "words", "told"),
+    ("script", "words", "said"),
     [
         ("steps", ("--record", "/x/../../escaped"), "must be a word"),
         ("hmlstm", ("--rounds", "0"), "at least 1"),
@@ -87,12 +87,12 @@ def test_the_first_hour_on_a_gpu_runs_at_smoke_scale_stops_and_is_packed(runs_fo
         ("gpu", ("train", "zzz*"), "no group"),
     ],
 )
-def test_a_benchmark_that_leads_to_nothing_is_not_begun(script, words, told):
+def test_a_benchmark_that_leads_to_nothing_is_not_begun(script, words, said):
     path = paths.root() / "benchmarks" / f"{script}.py"
     environment = os.environ | {"PYTHONPATH": str(paths.root())}
     done = subprocess.run([sys.executable, path, *words], capture_output=True, text=True, env=environment)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert said in done.stderr
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import dataclass
 from operator import attrgetter
 
 import pytest
@@ -25,44 +24,36 @@ NOT_COMPARED = {
 }
 
 
-@dataclass(frozen=True)
-class Entry:
-    """What a document shows, the notebook that shows it here, and what that saves: a figure's start, or a target."""
-
-    shown: str
-    notebook: str
-    saves: str
-
-
+# What a document shows, the notebook that shows it here, and what that saves: the start of a figure, or a target
 ENTRIES = (
-    Entry("Nested LSTMs, figure 1: the architecture", "10", "nlstm_fig1_"),
-    Entry("Nested LSTMs, figure 2: computational graphs", "10", "nlstm_fig2_"),
-    Entry("Nested LSTMs, figure 3: cell activations", "12", "nlstm_fig3_"),
-    Entry("Nested LSTMs, figure 4: cell activations of a stack", "12", "nlstm_fig4_"),
-    Entry("Nested LSTMs, figure 5: learning curves, Penn Treebank", "11", "nlstm_fig5_"),
-    Entry("Nested LSTMs, figure 6: learning curves, poetry", "13", "nlstm_fig6_"),
-    Entry("Nested LSTMs, figure 7: learning curves, MNIST glimpses", "14", "nlstm_fig7_"),
-    Entry("Nested LSTMs, figure 8: learning curves, text8", "15", "nlstm_fig8_"),
-    Entry("Nested LSTMs, table 1", "11", "nested_lstm.table1"),
-    Entry("Nested LSTMs, table 2", "13", "nested_lstm.table2"),
-    Entry("Nested LSTMs, table 3", "14", "nested_lstm.table3"),
-    Entry("Nested LSTMs, table 4", "15", "nested_lstm.table4"),
-    Entry("HM-RNN, figure 1: two hierarchies", "20", "hmrnn_fig1_"),
-    Entry("HM-RNN, figure 2: gating and output module", "20", "hmrnn_fig2_"),
-    Entry("HM-RNN, figure 3: boundaries, Wikipedia", "22", "hmrnn_fig3_"),
-    Entry("HM-RNN, figure 4: boundaries and norms, Penn Treebank", "22", "hmrnn_fig4_"),
-    Entry("HM-RNN, figure 5: handwriting in segments", "23", "hmrnn_fig5_"),
-    Entry("HM-RNN, table 1, left", "21", "hm_rnn.table1_ptb"),
-    Entry("HM-RNN, table 1, right", "21", "hm_rnn.table1_enwik8"),
-    Entry("HM-RNN, table 2", "21", "hm_rnn.table2"),
-    Entry("HM-RNN, table 3", "23", "hm_rnn.table3"),
-    Entry("Madsen: diagrams of LSTM, GRU and Nested LSTM", "10", "madsen_units_"),
-    Entry("Madsen: the unrolled network and its vanishing gradient", "33", "madsen_unrolled"),
-    Entry("Madsen, autocomplete: training", "30", "madsen_autocomplete_training"),
-    Entry("Madsen, autocomplete: configurations and testing", "30", "madsen.autocomplete_draft"),
-    Entry("Madsen: connectivity of three networks", "32", "madsen_connectivity_"),
-    Entry("Madsen, generation: training", "31", "madsen_textgen_training"),
-    Entry("Madsen, generation: configurations and testing", "31", "madsen.textgen_draft"),
+    ("Nested LSTMs, figure 1: the architecture", "10", "nlstm_fig1_"),
+    ("Nested LSTMs, figure 2: computational graphs", "10", "nlstm_fig2_"),
+    ("Nested LSTMs, figure 3: cell activations", "12", "nlstm_fig3_"),
+    ("Nested LSTMs, figure 4: cell activations of a stack", "12", "nlstm_fig4_"),
+    ("Nested LSTMs, figure 5: learning curves, Penn Treebank", "11", "nlstm_fig5_"),
+    ("Nested LSTMs, figure 6: learning curves, poetry", "13", "nlstm_fig6_"),
+    ("Nested LSTMs, figure 7: learning curves, MNIST glimpses", "14", "nlstm_fig7_"),
+    ("Nested LSTMs, figure 8: learning curves, text8", "15", "nlstm_fig8_"),
+    ("Nested LSTMs, table 1", "11", "nested_lstm.table1"),
+    ("Nested LSTMs, table 2", "13", "nested_lstm.table2"),
+    ("Nested LSTMs, table 3", "14", "nested_lstm.table3"),
+    ("Nested LSTMs, table 4", "15", "nested_lstm.table4"),
+    ("HM-RNN, figure 1: two hierarchies", "20", "hmrnn_fig1_"),
+    ("HM-RNN, figure 2: gating and output module", "20", "hmrnn_fig2_"),
+    ("HM-RNN, figure 3: boundaries, Wikipedia", "22", "hmrnn_fig3_"),
+    ("HM-RNN, figure 4: boundaries and norms, Penn Treebank", "22", "hmrnn_fig4_"),
+    ("HM-RNN, figure 5: handwriting in segments", "23", "hmrnn_fig5_"),
+    ("HM-RNN, table 1, left", "21", "hm_rnn.table1_ptb"),
+    ("HM-RNN, table 1, right", "21", "hm_rnn.table1_enwik8"),
+    ("HM-RNN, table 2", "21", "hm_rnn.table2"),
+    ("HM-RNN, table 3", "23", "hm_rnn.table3"),
+    ("Madsen: diagrams of LSTM, GRU and Nested LSTM", "10", "madsen_units_"),
+    ("Madsen: the unrolled network and its vanishing gradient", "33", "madsen_unrolled"),
+    ("Madsen, autocomplete: training", "30", "madsen_autocomplete_training"),
+    ("Madsen, autocomplete: configurations and testing", "30", "madsen.autocomplete_draft"),
+    ("Madsen: connectivity of three networks", "32", "madsen_connectivity_"),
+    ("Madsen, generation: training", "31", "madsen_textgen_training"),
+    ("Madsen, generation: configurations and testing", "31", "madsen.textgen_draft"),
 )
 SOURCES = {path.name[:2]: path.read_text(encoding="utf-8") for path in paths.notebooks().glob("[0-9]*.ipynb")}
 
@@ -72,16 +63,14 @@ def named(name: str) -> list[str]:
     return [number for number, source in sorted(SOURCES.items()) if json.dumps(json.dumps(name))[1:-1] in source]
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.shown)
-def test_a_document_shows_nothing_that_no_notebook_shows(entry: Entry) -> None:
-    assert entry.notebook in SOURCES, f"{entry.shown}: there is no notebook {entry.notebook}"
-    if "." in entry.saves:
-        assert entry.notebook in named(entry.saves)
-        for suffix in ("csv", "tex"):
-            assert (paths.figures() / f"{entry.saves.replace('.', '_')}.{suffix}").is_file()
-        return
-    made = [name for name, notebook in notebooks_by_figure().items() if notebook.startswith(entry.notebook)]
-    assert any(name.startswith(entry.saves) for name in made), made
+@pytest.mark.parametrize(("shown", "notebook", "saves"), ENTRIES)
+def test_a_document_shows_nothing_that_no_notebook_shows(shown: str, notebook: str, saves: str) -> None:
+    if "." in saves:
+        assert notebook in named(saves)
+        assert (paths.figures() / f"{saves.replace('.', '_')}.csv").is_file()
+    else:
+        made = [name for name, number in notebooks_by_figure().items() if number.startswith(notebook)]
+        assert any(name.startswith(saves) for name in made), made
 
 
 def test_every_table_of_targets_is_compared_somewhere() -> None:

@@ -55,12 +55,12 @@ def runs(process: int) -> bool:
 
 
 def processes(path: Path) -> list[int]:
-    """The kernel's process and its parent's, once a cell of `tell_processes` has written them."""
+    """The kernel's process and its parent's, once a cell of `write_processes` has written them."""
     text = path.read_text() if path.is_file() else ""
     return [int(process) for process in text.split()] if text.endswith("\n") else []
 
 
-def tell_processes(path: Path) -> str:
+def write_processes(path: Path) -> str:
     """A cell that writes its kernel's process and its parent's."""
     return f"import os, pathlib\npathlib.Path({str(path)!r}).write_text(f'{{os.getpid()}} {{os.getppid()}}\\n')"
 
@@ -119,7 +119,7 @@ def test_text_is_converted(write: Write, text: str, expected: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "given", "said"),
+    ("names", "given", "said"),
     [
         ([], {"seeds": "a"}, "seeds.*'a'"),
         ([], {"seeds": [0.5]}, r"seeds.*\[0.5\]"),
@@ -131,10 +131,10 @@ def test_text_is_converted(write: Write, text: str, expected: object) -> None:
         (["11"], {}, "'11'.*10_a"),
     ],
 )
-def test_a_wrong_parameter_or_notebook_is_refused_by_its_name(write: Write, wanted, given, said) -> None:
+def test_a_wrong_parameter_or_notebook_is_refused_by_its_name(write: Write, names, given, said) -> None:
     write("10_a")
     with pytest.raises(UsageError, match=said):
-        execute.plan(wanted, given)
+        execute.plan(names, given)
 
 
 @pytest.mark.parametrize("line", ["x = 1", "x: complex = 1", "print(1)", "x: list[int] = [0,\ny =", None])
@@ -228,7 +228,7 @@ def test_what_fails_stops_nobody_else(
 @pytest.mark.slow
 def test_ctrl_c_ends_its_kernels_and_keeps_what_was_finished(write: Write, tmp_path: Path) -> None:
     write("10_a", "1 + 1")
-    write("11_b", tell_processes(tmp_path / "processes"), "import time", "time.sleep(3600)")
+    write("11_b", write_processes(tmp_path / "processes"), "import time", "time.sleep(3600)")
     process = command("--workers", "1")
     until(lambda: (paths.executed() / "10_a.ipynb").is_file() and processes(tmp_path / "processes"), process)
     for _ in range(3):  # an impatient hand
@@ -424,9 +424,9 @@ def test_a_given_parameter_draws_elsewhere_as_the_command_says_and_on_request_in
 ) -> None:
     say = CliRunner()
     given = ["figures", "10", "-p", "text=not to be", "--workers", "1"]
-    told = say.invoke(cli.app, given)
-    assert told.exit_code == 0
-    assert str(paths.trials()) in told.output
+    result = say.invoke(cli.app, given)
+    assert result.exit_code == 0
+    assert str(paths.trials()) in result.output
     is_elsewhere(drawn, "not to be")
     (job,) = execute.plan(["10"], {"text": "not to be"})
     left = job.left()

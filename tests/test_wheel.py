@@ -76,8 +76,8 @@ def test_it_brings_everything_but_modules(do) -> None:
     where = Path(do("python", "-c", "import nlstm_lab; print(nlstm_lab.__file__)").strip()).parent
     assert where != paths.PACKAGE
     own = {path.relative_to(paths.PACKAGE) for path in paths.PACKAGE.rglob("*") if path.is_file()}
-    wanted = {path for path in own if "__pycache__" not in path.parts}
-    assert {path for path in wanted if not (where / path).is_file()} == set()
+    expected = {path for path in own if "__pycache__" not in path.parts}
+    assert {path for path in expected if not (where / path).is_file()} == set()
 
 
 def test_a_text_of_ones_own_is_trained_on_probed_and_drawn_and_what_needs_the_repository_says_so(

@@ -87,11 +87,11 @@ def test_the_page_shows_the_figures_shades(page, tmp_path) -> None:
     frame = sentence_frame(widget.data(), 40, "log")
     shades = pages._shades(STRENGTH)
     for k, model in enumerate(("gru", "lstm", "nlstm")):
-        wanted = frame.loc[frame["model"] == model, "shade"].to_numpy()
+        expected = frame.loc[frame["model"] == model, "shade"].to_numpy()
         pieces = page.tab.locator(".nl-facet .nl-text").nth(k)
         drawn = pieces.evaluate("node => [...node.children].map((piece) => piece.style.backgroundColor)")
         for t in range(41):
-            place = round(wanted[t] * 255)
+            place = round(expected[t] * 255)
             assert drawn[t] in map(_rgb, shades[max(place - 1, 0) : place + 2]), (model, t)
         assert not any(drawn[41:])
     page.widget().get_by_label("Asked for").select_option("the likeliest word")  # without Python

@@ -141,9 +141,9 @@ def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
     found = dict(page.tab.evaluate(read.replace("SCRIPT", script), typed))
     assert list(found) == [run.name for run in runs]
     for run in runs:
-        own, wanted = found[run.name], lab.widgets.CellExplorer(run, typed)
+        own, expected = found[run.name], lab.widgets.CellExplorer(run, typed)
         for name in ("symbols", "memories", "vocabulary", "squashed", "notice", "units"):
-            assert own[name] == getattr(wanted, name), name
+            assert own[name] == getattr(expected, name), name
         for name, kind in {
             "states": "<f2",
             "gates": "<f2",
@@ -151,11 +151,11 @@ def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
             "surprises": "<f4",
             "labels": "<f4",
         }.items():
-            values = np.frombuffer(getattr(wanted, name), kind).astype(float)
+            values = np.frombuffer(getattr(expected, name), kind).astype(float)
             np.testing.assert_allclose(np.array(own[name], float), values, rtol=1e-3, atol=1e-3, err_msg=name)
-        assert own["lives"] == list(wanted.lives)
-        wanted.span = [3, 9]
-        contrasts = np.frombuffer(wanted.contrasts, "<f4").reshape(3, -1)  # the last is of another shuffled text
+        assert own["lives"] == list(expected.lives)
+        expected.span = [3, 9]
+        contrasts = np.frombuffer(expected.contrasts, "<f4").reshape(3, -1)  # the last is of another shuffled text
         np.testing.assert_allclose(
             np.reshape(own["contrasts"], contrasts.shape)[:2], contrasts[:2], rtol=0.01, atol=0.01
         )

@@ -30,15 +30,15 @@ def found():
 
 
 def test_rows_show_every_boundary_white_and_everything_else_black(found):
-    told = found()
-    figure = figures.boundary_rows(told)
+    result = found()
+    figure = figures.boundary_rows(result)
     (ax,) = figure.axes
     bands = [np.asarray(mesh.get_array()).ravel() for mesh in ax.collections]
     assert "$z=1$: a segment ends" in {text.get_text() for text in ax.texts}
     rows = -(-len(LONG) // 90)
     assert len(bands) == 2 * rows, "two layers with detectors"
-    np.testing.assert_array_equal(np.concatenate(bands[1::2]), told.z.sel(layer=1))
-    np.testing.assert_array_equal(np.concatenate(bands[::2]), told.z.sel(layer=2))
+    np.testing.assert_array_equal(np.concatenate(bands[1::2]), result.z.sel(layer=1))
+    np.testing.assert_array_equal(np.concatenate(bands[::2]), result.z.sel(layer=2))
     assert ax.collections[0].get_cmap()(1.0)[:3] == (1, 1, 1)
     assert ax.collections[0].get_cmap()(0.0)[:3] == (0, 0, 0)
     drawn = figures.data(figure)
@@ -63,11 +63,11 @@ def test_several_readings_of_a_text_stand_under_each_other_by_their_names(found)
 
 @pytest.mark.slow
 def test_norms_name_the_operations_and_count_the_updates(found):
-    told = found()
-    figure = figures.hidden_norms(told, printed=(270, 56, 9))
+    result = found()
+    figure = figures.hidden_norms(result, printed=(270, 56, 9))
     words = [text.get_text() for text in figure.axes[0].texts]
     assert {"COPY", "UPDATE", "FLUSH"} <= set(words)
-    counts = {layer: int((told.operation.sel(layer=layer) != 0).sum()) for layer in (1, 2, 3)}
+    counts = {layer: int((result.operation.sel(layer=layer) != 0).sum()) for layer in (1, 2, 3)}
     assert any(f"layer 2: {counts[2]} (paper 56)" in word for word in words)
     figure.draw_without_rendering()
     box = figure.get_tightbbox()
@@ -76,13 +76,13 @@ def test_norms_name_the_operations_and_count_the_updates(found):
 
 
 def test_the_scale_of_a_norm_begins_with_its_layers_first_update(found):
-    told = found()
-    told["operation"][:, 1:] = 0
-    told["operation"][4, 1] = 1
-    told["norm"][:4, 1:] = 0.0
-    told["norm"][4:, 1] = 1.5 + np.arange(len(LONG) - 4) / 100
-    told["norm"][:, 2] = 0.0
-    (ax,) = figures.hidden_norms(told).axes
+    result = found()
+    result["operation"][:, 1:] = 0
+    result["operation"][4, 1] = 1
+    result["norm"][:4, 1:] = 0.0
+    result["norm"][4:, 1] = 1.5 + np.arange(len(LONG) - 4) / 100
+    result["norm"][:, 2] = 0.0
+    (ax,) = figures.hidden_norms(result).axes
     words = next(text.get_text() for text in ax.texts if "norm, blank" in text.get_text())
     assert f"layer 2: 1.50–{1.5 + (len(LONG) - 5) / 100:.2f}, layer 3: 0.00–0.00" in words
     layer2 = ax.collections[4].get_array().ravel()  # z of layers 2 and 1, then norm and operation of 3, then this
@@ -93,8 +93,8 @@ def test_the_scale_of_a_norm_begins_with_its_layers_first_update(found):
 @pytest.mark.parametrize("draw", [figures.boundary_rows, figures.hidden_norms])
 @pytest.mark.parametrize(("length", "width"), [(1, 6.75), (41, 3.25), (500, 5.5), (90, "85 mm")])
 def test_any_sequence_is_drawn_at_any_width_in_letters_that_can_be_read(found, draw, length, width):
-    for told in (found((LONG * 3)[:length]), found(None, length=length)):  # a text, and vectors
-        figure = draw(told, width=width)
+    for result in (found((LONG * 3)[:length]), found(None, length=length)):  # a text, and vectors
+        figure = draw(result, width=width)
         figure.draw_without_rendering()
         box = figure.get_tightbbox()
         assert min(box.x0, box.y0) >= -1e-9
@@ -122,11 +122,11 @@ def test_the_architectures_boundaries_are_drawn_as_given():
 
 @pytest.fixture
 def written(found):
-    told = found(None)
+    result = found(None)
     path = np.cumsum(np.random.default_rng(1).integers(-3, 9, (200, 2)), 0)
     lifted = np.zeros(200, int)
     lifted[[20, 80, 199]] = 1
-    return told.assign(x=("time", path[:, 0]), y=("time", path[:, 1]), lifted=("time", lifted))
+    return result.assign(x=("time", path[:, 0]), y=("time", path[:, 1]), lifted=("time", lifted))
 
 
 def test_a_new_colour_begins_behind_every_boundary_and_no_stroke_crosses_a_lifted_pen(written):

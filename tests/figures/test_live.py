@@ -25,12 +25,12 @@ def contents(folder: Path) -> dict[str, bytes]:
 def moved(found: xr.Dataset, relative: float = 0.0, absolute: float = 0.0) -> xr.Dataset:
     """The same with every floating value moved, up or down."""
     rng = np.random.default_rng(1)
-    told = found.copy(deep=True)
+    result = found.copy(deep=True)
     for name, values in found.data_vars.items():
         if np.issubdtype(values.dtype, np.floating):
             sign = rng.choice([-1.0, 1.0], values.shape)
-            told[name] = values.dims, values.values * (1 + sign * relative) + sign * absolute
-    return told
+            result[name] = values.dims, values.values * (1 + sign * relative) + sign * absolute
+    return result
 
 
 def boundaries() -> xr.Dataset:
@@ -58,7 +58,7 @@ def activations() -> xr.Dataset:
     values = np.random.default_rng(0).normal(size=(len(TEXT), 2, 12))
     values[..., 6:9] = values[..., :3] * (1 + 1e-7)
     values[..., 9:] = 0.9
-    values[:, 1, [2, 8]] *= 50  # as far as latched cells go
+    values[:, 1, [2, 8]] *= 50  # as far as saturated cells go
     coords = {"symbol": ("time", list(TEXT)), "memory": ["outer", "inner"], "unit": np.arange(12)}
     return xr.Dataset({"c": (("time", "memory", "unit"), values)}, coords, {"model": "nlstm"})
 

@@ -1,4 +1,4 @@
-"""One table of colours for every figure, told apart by every reader, and a style that an author can override."""
+"""One table of colours for every figure, distinguishable by every reader, and a style that an author can override."""
 
 from itertools import combinations
 

@@ -132,13 +132,13 @@ def test_points_of_a_pen_are_read_too():
 def test_a_browser_and_a_record_get_the_same(hierarchical, text):
     model = hierarchical()
     found = probes.boundaries(model, text)
-    told = json.loads(json.dumps(plain(found), allow_nan=False))
-    assert told["surprise"][0] is None
-    assert [layer["layer"] for layer in told["layers"]] == [1, 2, 3]
-    np.testing.assert_array_equal(told["layers"][0]["z"], found.z[:, 0])
-    np.testing.assert_allclose(told["layers"][2]["norm"], found.norm[:, 2], atol=1e-4)
-    assert [OPERATIONS[code] for code in found.operation.values[:, 1]] == told["layers"][1]["operation"]
-    assert "".join(told["symbols"]) == text
+    result = json.loads(json.dumps(plain(found), allow_nan=False))
+    assert result["surprise"][0] is None
+    assert [layer["layer"] for layer in result["layers"]] == [1, 2, 3]
+    np.testing.assert_array_equal(result["layers"][0]["z"], found.z[:, 0])
+    np.testing.assert_allclose(result["layers"][2]["norm"], found.norm[:, 2], atol=1e-4)
+    assert [OPERATIONS[code] for code in found.operation.values[:, 1]] == result["layers"][1]["operation"]
+    assert "".join(result["symbols"]) == text
     assert from_rows(rows_of(found), described(model, None, None, "")).identical(found)
 
 

@@ -1,4 +1,4 @@
-"""What is noted of a claim is what the verdicts read."""
+"""What is recorded of a claim is what the verdicts read."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def note_every_other(first: int, ready: Any) -> None:
+def record_every_other(first: int, ready: Any) -> None:
     claims = [(name, claim.name) for name in targets.DOCUMENTS for claim in targets.load(name).claims]
     both = [(claim, scale) for claim in claims for scale in SCALES][:40]
     ready.wait()
@@ -33,9 +33,9 @@ def note_every_other(first: int, ready: Any) -> None:
 
 
 @pytest.mark.slow
-def test_two_notebooks_that_note_at_once_lose_nothing(folder):
+def test_two_notebooks_that_record_at_once_lose_nothing(folder):
     ready = server.Barrier(2)
-    both = [started(note_every_other, k, ready) for k in range(2)]
+    both = [started(record_every_other, k, ready) for k in range(2)]
     for process in both:
         process.join()
         assert process.exitcode == 0
@@ -44,16 +44,16 @@ def test_two_notebooks_that_note_at_once_lose_nothing(folder):
 
 
 @pytest.mark.parametrize(
-    ("claim", "scale", "told"),
+    ("claim", "scale", "said"),
     [
         (NAME, "smal", "'smal'"),
         ("inner_slower_then_outer", "small", "inner_slower_then_outer.*inner_slower_than_outer"),
     ],
 )
-def test_what_no_verdict_could_read_is_not_noted(folder, claim, scale, told):
+def test_what_no_verdict_could_read_is_not_recorded(folder, claim, scale, said):
     record_claims("nested_lstm", "small", {NAME: SLOWER})
     before = (folder / "claims.csv").read_bytes()
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=said):
         record_claims("nested_lstm", scale, {claim: SLOWER})
     assert (folder / "claims.csv").read_bytes() == before
 
@@ -64,13 +64,13 @@ def test_an_entry_is_replaced_and_others_stay():
     record_claims("nested_lstm", "small", {NAME: SLOWER})
     record_claims("nested_lstm", "smoke", {NAME: compare({0: 9.0}, {0: 0.0}, paired=True)})
     record_claims("nested_lstm", "small", {NAME: compare(dict.fromkeys(range(5), 2.0), dict.fromkeys(range(5), 4.0))})
-    told = measured_claims().set_index("scale")
-    assert told.loc["small", ["value", "low", "high", "n"]].tolist() == [-2, -2, -2, 5]
-    assert np.isnan(told.low["smoke"])
+    result = measured_claims().set_index("scale")
+    assert result.loc["small", ["value", "low", "high", "n"]].tolist() == [-2, -2, -2, 5]
+    assert np.isnan(result.low["smoke"])
 
 
 def test_a_verdict_is_computed_from_it():
     record_claims("nested_lstm", "small", {NAME: Compared(Interval(-2.0, -3.0, -1.0), 5, "fails", 4.0)})
-    told = targets.verdicts(pd.DataFrame(columns=TABLE), measured_claims()).set_index("place")
-    assert told.loc[NAME, "verdict"] == "fails"
-    assert told.loc["inner_slower_than_stack_upper", "verdict"] == "not run"
+    result = targets.verdicts(pd.DataFrame(columns=TABLE), measured_claims()).set_index("place")
+    assert result.loc[NAME, "verdict"] == "fails"
+    assert result.loc["inner_slower_than_stack_upper", "verdict"] == "not run"

@@ -10,16 +10,16 @@ SENTENCE = 'the man (who "walked 7 miles") is slowly going home. '
 
 
 def test_labels_say_what_a_reader_knows():
-    told = labels(SENTENCE)
+    result = labels(SENTENCE)
     at = {word: SENTENCE.index(word) for word in ("man", "who", "walked", "7", "miles", ")", "is", "going", "home")}
-    assert told.position_in_word[:8].tolist() == [1, 2, 3, 0, 1, 2, 3, 0]
-    assert told.since_space[3:8].tolist() == [0, 1, 2, 3, 0]
-    assert told.in_bracket[at["who"]]
-    assert not told.in_bracket[at[")"]]
-    assert not told.in_bracket[at["man"]]
-    assert told.in_quotation[at["walked"] : at[")"] - 1].all()
-    assert not told.in_quotation[at[")"] - 1 :].any()
-    assert not told.in_quotation[: at["walked"]].any()
+    assert result.position_in_word[:8].tolist() == [1, 2, 3, 0, 1, 2, 3, 0]
+    assert result.since_space[3:8].tolist() == [0, 1, 2, 3, 0]
+    assert result.in_bracket[at["who"]]
+    assert not result.in_bracket[at[")"]]
+    assert not result.in_bracket[at["man"]]
+    assert result.in_quotation[at["walked"] : at[")"] - 1].all()
+    assert not result.in_quotation[at[")"] - 1 :].any()
+    assert not result.in_quotation[: at["walked"]].any()
     words = {
         "man": "function",
         "who": "other",
@@ -29,7 +29,7 @@ def test_labels_say_what_a_reader_knows():
         "going": "ly",
         "home": "ing",
     }  # the word before
-    assert {word: told.word_class[at[word]] for word in words} == words
+    assert {word: result.word_class[at[word]] for word in words} == words
 
 
 def test_a_closing_bracket_that_nothing_opened_is_ignored():
@@ -42,10 +42,10 @@ def planted():
     generator = np.random.default_rng(0)
     words = np.array(SENTENCE.split(" ")[:-1])
     text = " ".join(words[generator.integers(len(words), size=1500)])
-    told = labels(text)
+    result = labels(text)
     noise = generator.standard_normal((len(text), 2, 6))
     mixing = generator.standard_normal((2, 6))
-    known = np.stack([told.position_in_word / 3, told.word_class == "number"], 1).astype(float)
+    known = np.stack([result.position_in_word / 3, result.word_class == "number"], 1).astype(float)
     c = 0.1 * noise
     c[:, 1] += 0.2 * known @ mixing
     h = 0.1 * generator.standard_normal((len(text), 1, 6))
@@ -57,15 +57,15 @@ def planted():
 @pytest.mark.slow
 def test_a_planted_signal_is_decoded_where_it_was_planted(planted):
     text, trace = planted
-    told = decode(trace, text, ("position_in_word", "since_space", "word_class")).set_index(["label", "memory"])
-    assert list(told.loc["word_class"].index) == ["outer", "inner", "h"]
-    assert told.score["position_in_word", "inner"] > 0.6
-    assert told.score["word_class", "inner"] > told.chance["word_class", "inner"] + 0.1
+    result = decode(trace, text, ("position_in_word", "since_space", "word_class")).set_index(["label", "memory"])
+    assert list(result.loc["word_class"].index) == ["outer", "inner", "h"]
+    assert result.score["position_in_word", "inner"] > 0.6
+    assert result.score["word_class", "inner"] > result.chance["word_class", "inner"] + 0.1
     for memory in ("outer", "h"):
-        assert abs(told.score["position_in_word", memory]) < 0.02
-        assert told.score["word_class", memory] == pytest.approx(told.chance["word_class", memory], abs=0.06)
-    assert (told.control[["position_in_word", "since_space"]].abs() < 0.05).all()
-    assert told.control["word_class", "inner"] == pytest.approx(told.chance["word_class", "inner"], abs=0.06)
+        assert abs(result.score["position_in_word", memory]) < 0.02
+        assert result.score["word_class", memory] == pytest.approx(result.chance["word_class", memory], abs=0.06)
+    assert (result.control[["position_in_word", "since_space"]].abs() < 0.05).all()
+    assert result.control["word_class", "inner"] == pytest.approx(result.chance["word_class", "inner"], abs=0.06)
 
 
 def hidden(text, h):
@@ -110,11 +110,11 @@ def test_what_cannot_be_decoded_says_why(planted):
     trace = trace.assign_coords(symbol=("time", list(plain)))
     trace["c"][:, 0] = 1.0
     trace["h"][5] = np.nan
-    told = decode(trace, plain, ("in_bracket", "word_class")).set_index(["label", "memory"])
-    assert told.score.drop(("word_class", "inner")).isna().all()
-    assert told.reason["in_bracket", "inner"] == "the text does not vary in this"
-    assert told.reason["word_class", "outer"] == "the memory does not move"
-    assert told.reason["word_class", "h"] == "not finite"
+    result = decode(trace, plain, ("in_bracket", "word_class")).set_index(["label", "memory"])
+    assert result.score.drop(("word_class", "inner")).isna().all()
+    assert result.reason["in_bracket", "inner"] == "the text does not vary in this"
+    assert result.reason["word_class", "outer"] == "the memory does not move"
+    assert result.reason["word_class", "h"] == "not finite"
 
 
 def test_the_control_is_of_shifted_labels_and_rows_are_aligned():

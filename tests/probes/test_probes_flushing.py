@@ -32,7 +32,7 @@ def by_kind(table, column="kl"):
 @pytest.mark.slow
 def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, text):
     model = hierarchical()
-    told = first(model, text, moments=1, distance=4)
+    result = first(model, text, moments=1, distance=4)
     codes, z = model.vocabulary.encode(text), probes.boundaries(model, text).z.values[:, 0]
     for kind, was in (("withheld", 1), ("forced", 0)):
         t = int(np.flatnonzero(z == was)[0]) + 1
@@ -44,7 +44,7 @@ def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, te
                 F.cross_entropy(model(read, (h, c, each))[0][:, 0], following, reduction="none")
                 for each in (left, turned)
             )
-        np.testing.assert_allclose(by_kind(told, "loss_increase")[kind], lost - intact, atol=1e-5)
+        np.testing.assert_allclose(by_kind(result, "loss_increase")[kind], lost - intact, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -54,19 +54,19 @@ def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchic
     with torch.no_grad():  # layer 1 never keeps its cell, nor hears layer 2: FLUSH and UPDATE are the same
         cell.bias[8:16] = -100
         cell.weight_th.zero_()
-    told = first(model, text, moments=20, distance=10)
-    assert told["kl"].abs().max() == 0
-    assert told["loss_increase"].abs().max() == 0
+    result = first(model, text, moments=20, distance=10)
+    assert result["kl"].abs().max() == 0
+    assert result["loss_increase"].abs().max() == 0
 
 
 def test_a_layer_that_never_flushes_has_nothing_to_withhold(hierarchical, text):
     model = hierarchical()
     with torch.no_grad():
         model.recurrent.cells[0].bias[-1] = -100
-    told = first(model, text, moments=20, distance=10)
-    assert (told.loc[told["kind"] == "withheld", "number"] == 0).all()
-    assert told.loc[told["kind"] == "withheld", "kl"].isna().all()
-    assert (told.loc[told["kind"] == "forced", "number"] == 20).all()
+    result = first(model, text, moments=20, distance=10)
+    assert (result.loc[result["kind"] == "withheld", "number"] == 0).all()
+    assert result.loc[result["kind"] == "withheld", "kl"].isna().all()
+    assert (result.loc[result["kind"] == "forced", "number"] == 20).all()
 
 
 class Counted(TorchDispatchMode):

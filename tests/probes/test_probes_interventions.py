@@ -142,7 +142,7 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
 
 def test_the_horizon_is_the_loss_from_so_much_context(network, text):
     model = network(scale=3.0)  # driven hard enough for contexts to matter
-    told = loss_by_context(model, text, contexts=(1, 3, 50), positions=20).set_index("context")["loss"]
+    result = loss_by_context(model, text, contexts=(1, 3, 50), positions=20).set_index("context")["loss"]
     codes = model.vocabulary.encode(text)
     for context in (1, 3, 50):
         losses = []
@@ -150,7 +150,7 @@ def test_the_horizon_is_the_loss_from_so_much_context(network, text):
             with torch.no_grad():
                 log_p = model(codes[p - context : p, None])[0][-1, 0].log_softmax(-1)
             losses.append(-float(log_p[codes[p]]))
-        assert told[context] == pytest.approx(np.mean(losses), abs=1e-5)
+        assert result[context] == pytest.approx(np.mean(losses), abs=1e-5)
 
 
 def test_the_horizon_ends_where_the_memory_does(network, text):
@@ -159,5 +159,5 @@ def test_the_horizon_ends_where_the_memory_does(network, text):
     with torch.no_grad():
         cell.bias.view(4, -1)[1] = -1e4  # the forget gate
         cell.weight_hh.zero_()  # neither c nor h carries anything from step to step
-    told = loss_by_context(model, text, contexts=(1, 5, 50), positions=30)["loss"]
-    np.testing.assert_allclose(told[0], told[2], atol=1e-6)
+    result = loss_by_context(model, text, contexts=(1, 5, 50), positions=30)["loss"]
+    np.testing.assert_allclose(result[0], result[2], atol=1e-6)

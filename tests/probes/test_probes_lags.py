@@ -84,7 +84,7 @@ def test_word_starts_and_the_rest_make_up_the_whole():
 
 
 @pytest.fixture
-def told(monkeypatch):
+def lags_of(monkeypatch):
     """`connectivity_lags` of texts whose measurements are given."""
     monkeypatch.setattr(lags, "connectivity", lambda model, text, at: text)
     monkeypatch.setattr(lags, "positions", lambda data: data)
@@ -93,25 +93,25 @@ def told(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_bootstrap_over_texts_covers_as_often_as_it_promises(told):
+def test_a_bootstrap_over_texts_covers_as_often_as_it_promises(lags_of):
     generator = np.random.default_rng(0)
     hits = 0
     for _ in range(60):
         lags = pd.DataFrame({"text": range(200), "value": generator.normal(10, 2, 200)})
         frame = lags.assign(where="all", quantity="mean_lag", lag=np.nan)
-        (row,) = told(frame).to_dict("records")
+        (row,) = lags_of(frame).to_dict("records")
         hits += row["low"] <= 10 <= row["high"]
     assert row["texts"] == 200
     assert 52 <= hits <= 60  # of 60, 95 % of the time
 
 
-def test_a_bootstrap_knows_of_lags_that_only_long_texts_reach(told):
+def test_a_bootstrap_knows_of_lags_that_only_long_texts_reach(lags_of):
     rows = [
         {"text": text, "where": "all", "quantity": "share_at_lag", "lag": lag, "value": 0.5}
         for text in range(20)
         for lag in range(2 if text else 4)
     ]
-    found = told(pd.DataFrame(rows)).set_index("lag")
+    found = lags_of(pd.DataFrame(rows)).set_index("lag")
     assert found["texts"].tolist() == [20, 20, 1, 1]
     np.testing.assert_allclose(found.loc[:1, ["value", "low", "high"]], 0.5)
     assert found.loc[2:, "low"].isna().all()

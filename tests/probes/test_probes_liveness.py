@@ -55,7 +55,7 @@ def test_the_life_of_a_cell(c, i, f, g, life):
     assert classes(c, i, f, g) == [life]
 
 
-def test_a_driven_inner_memory_is_latched_and_an_untrained_one_alive():
+def test_a_driven_inner_memory_is_saturated_and_an_untrained_one_alive():
     torch.manual_seed(0)
     unit = NestedLSTM(20, 30)
     symbols = torch.randint(20, (T, B))

@@ -208,8 +208,8 @@ def test_several_texts_are_read_as_each_alone(network, text):
     together = learned.read(lab.probes.trace(model, [text[:30], text[30:50]]))
     assert together.dims == ("memory", "ahead", "text", "time", "vocabulary")
     for k, piece in enumerate((text[:30], text[30:50])):
-        alone = learned.read(lab.probes.trace(model, piece))
-        np.testing.assert_allclose(together.sel(text=k)[:, :, : len(piece)], alone, atol=1e-5)
+        single = learned.read(lab.probes.trace(model, piece))
+        np.testing.assert_allclose(together.sel(text=k)[:, :, : len(piece)], single, atol=1e-5)
     assert np.isnan(together.sel(text=1)[:, :, 20:]).all()
 
 

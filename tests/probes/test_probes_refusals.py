@@ -235,9 +235,9 @@ def test_an_empty_text_has_no_labels_and_no_truths() -> None:
 def test_of_two_words_the_third_likeliest_is_none(network) -> None:
     model = network(LSTM)
     model.readout, model.words = torch.nn.Linear(8, 2), ("ab", "ba")
-    told = context_accuracy(model, [" ab ba cc"]).set_index(["top", "known"])["accuracy_pct"]
-    assert set(told.loc[2]) == {100.0}
-    np.testing.assert_array_equal(told.loc[3], told.loc[2])
+    result = context_accuracy(model, [" ab ba cc"]).set_index(["top", "known"])["accuracy_pct"]
+    assert set(result.loc[2]) == {100.0}
+    np.testing.assert_array_equal(result.loc[3], result.loc[2])
 
 
 SYMBOLS = [

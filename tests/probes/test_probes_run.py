@@ -139,11 +139,11 @@ def test_texts_side_by_side_are_read_as_each_alone(any_network, text):
     assert traced.length.values.tolist() == [30, 12, 1]
     assert traced.log_p.dims == ("text", "time", "vocabulary")
     for k, one in enumerate(texts):
-        alone = lab.probes.trace(any_network, one)
+        single = lab.probes.trace(any_network, one)
         for name in together:
             mine = traced[name].sel(text=k)
-            np.testing.assert_allclose(mine[: len(one)], alone[name], atol=1e-5)
-            np.testing.assert_allclose(together[name].sel(text=k)[: len(one)], alone[name], atol=1e-5)
+            np.testing.assert_allclose(mine[: len(one)], single[name], atol=1e-5)
+            np.testing.assert_allclose(together[name].sel(text=k)[: len(one)], single[name], atol=1e-5)
             assert np.isnan(mine[len(one) :]).all()
         assert "".join(traced.symbol.values[k]) == one
 

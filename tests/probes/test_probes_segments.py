@@ -93,8 +93,8 @@ def test_rivals_fire_as_often_and_where_they_say():
         assert abs(int(texts[0].sum()) - int(fired[0].sum())) <= 1
     ((first, second),) = rivals["surprise"]
     assert not first[0]
-    told, bits = np.r_[first, second], np.nan_to_num(np.concatenate(surprise), nan=-1)
-    assert bits[told].min() >= bits[~told].max()
+    result, bits = np.r_[first, second], np.nan_to_num(np.concatenate(surprise), nan=-1)
+    assert bits[result].min() >= bits[~result].max()
     firing = segments.rivals([np.ones(10, bool)], [np.arange(10.0)])
     assert all(texts[0].all() for draws in firing.values() for texts in draws)
 

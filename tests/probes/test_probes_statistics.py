@@ -28,8 +28,8 @@ def test_too_few_or_broken_values_have_no_interval(values):
 
 def test_the_bootstrap_of_a_mean_is_as_wide_as_theory_says():
     x = np.random.default_rng(0).standard_normal(400)
-    told = bootstrap(x, resamples=4000)
-    assert told.high - told.low == pytest.approx(2 * 1.96 * x.std() / 20, rel=0.07)
+    result = bootstrap(x, resamples=4000)
+    assert result.high - result.low == pytest.approx(2 * 1.96 * x.std() / 20, rel=0.07)
     assert bootstrap(x) == bootstrap(x)  # the same draw each time
     assert np.isnan(bootstrap([1.0, 2.0]).low)
     assert np.isnan(bootstrap([]).mean)
@@ -49,22 +49,22 @@ def test_orderings_come_from_paired_differences(differences, ordering):
 
 def test_two_networks_are_compared_as_welch_does():
     first, second = [1.0, 2.5, 2.0, 3.1], [0.1, 0.4, 0.2]
-    told = compare(dict(enumerate(first)), dict(enumerate(second, start=7)))
+    result = compare(dict(enumerate(first)), dict(enumerate(second, start=7)))
     welch = stats.ttest_ind(first, second, equal_var=False)
     interval = welch.confidence_interval()
-    assert told.difference == pytest.approx((np.mean(first) - np.mean(second), interval.low, interval.high))
-    assert told.df == pytest.approx(welch.df)
-    assert p_value(told.difference, told.df) == pytest.approx(welch.pvalue)
-    assert (told.seeds, told.ordering) == (3, "holds")
+    assert result.difference == pytest.approx((np.mean(first) - np.mean(second), interval.low, interval.high))
+    assert result.df == pytest.approx(welch.df)
+    assert p_value(result.difference, result.df) == pytest.approx(welch.pvalue)
+    assert (result.seeds, result.ordering) == (3, "holds")
     same = compare(dict.fromkeys(range(3), 2.0), dict.fromkeys(range(3), 1.0))
     assert (same.difference.low, same.ordering, p_value(same.difference, same.df)) == (1.0, "holds", 0.0)
 
 
 def test_the_p_value_is_that_of_the_interval_and_its_bound():
     sample = [0.8, 0.9, 0.95, 0.85]
-    told = t_interval(sample)
+    result = t_interval(sample)
     for bound in (0.0, 0.5, 0.9):
-        assert p_value(told, 3, bound) == pytest.approx(stats.ttest_1samp(sample, bound).pvalue)
+        assert p_value(result, 3, bound) == pytest.approx(stats.ttest_1samp(sample, bound).pvalue)
     assert np.isnan(p_value(t_interval([1.0, 2.0]), np.nan))
 
 

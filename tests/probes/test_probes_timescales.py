@@ -109,8 +109,8 @@ SLOW, DEAD = ("alive", np.nan, "too short: 29000 steps"), ("latched", np.nan, "l
 def test_a_cell_that_is_too_slow_is_longer_than_any_in_a_median():
     known = [("alive", float(tau), "") for tau in range(1, 6)]
     (row,) = probes.medians(gathered(0, *known, SLOW, SLOW, DEAD, DEAD, DEAD)).to_dict("records")
-    told = ("median", "measured", "too_slow", "too_slow_dead", "latched", "dead")
-    assert [row[name] for name in told] == [4, 5, 2, 0, 0.3, 0.3]
+    result = ("median", "measured", "too_slow", "too_slow_dead", "latched", "dead")
+    assert [row[name] for name in result] == [4, 5, 2, 0, 0.3, 0.3]
     (half,) = probes.medians(gathered(0, *known, *[SLOW] * 5)).to_dict("records")
     assert half["median"] == np.inf  # at least what can be measured
     (saturated,) = probes.medians(gathered(0, *known, *[("silent", np.nan, SLOW[2])] * 2)).to_dict("records")
@@ -141,12 +141,12 @@ def test_fft_is_the_direct_sum():
 @pytest.mark.slow
 @pytest.mark.parametrize("tau", [2, 5, 20, 50, 100, 200, 500])
 def test_known_timescales_are_recovered(tau):
-    told = estimate(signals((tau,) * 30, 100_000, seed=tau))
+    result = estimate(signals((tau,) * 30, 100_000, seed=tau))
     truth = 0.5 / np.tanh(0.5 / tau)  # 1/2 + the geometric sum
-    assert (told.reason == "").mean() > 0.9  # at 500, a few come out long enough to be refused
-    inside = (told.low <= truth) & (truth <= told.high)
-    assert inside[told.reason == ""].mean() >= 0.8
-    assert np.nanmedian(told.timescale) == pytest.approx(truth, rel=0.1)
+    assert (result.reason == "").mean() > 0.9  # at 500, a few come out long enough to be refused
+    inside = (result.low <= truth) & (truth <= result.high)
+    assert inside[result.reason == ""].mean() >= 0.8
+    assert np.nanmedian(result.timescale) == pytest.approx(truth, rel=0.1)
 
 
 NOISE = np.random.default_rng(0).standard_normal((50_001, 20))
@@ -166,16 +166,16 @@ def test_fast_signals_have_the_time_of_their_sum(x, truth):
 
 @pytest.mark.slow
 def test_the_interval_covers_repeated_measurement_with_a_little_to_spare():
-    told = estimate(signals((20,) * 400, 20_000, seed=2))
-    claimed = np.median(np.log(told.high / told.low)) / (2 * 1.96)
-    assert 1 < claimed / np.log(told.timescale).std() < 1.5
+    result = estimate(signals((20,) * 400, 20_000, seed=2))
+    claimed = np.median(np.log(result.high / result.low)) / (2 * 1.96)
+    assert 1 < claimed / np.log(result.timescale).std() < 1.5
 
 
 def test_the_interval_is_wolffs_equation_42():
-    told = estimate(signals((5, 20, 50), 50_000, seed=4))
-    error = np.sqrt(4 * (told.window + 0.5 - told.timescale) / 50_000)
-    np.testing.assert_allclose(told.high / told.timescale, np.exp(1.959964 * error), rtol=1e-6)
-    np.testing.assert_allclose(told.timescale / told.low, np.exp(1.959964 * error), rtol=1e-6)
+    result = estimate(signals((5, 20, 50), 50_000, seed=4))
+    error = np.sqrt(4 * (result.window + 0.5 - result.timescale) / 50_000)
+    np.testing.assert_allclose(result.high / result.timescale, np.exp(1.959964 * error), rtol=1e-6)
+    np.testing.assert_allclose(result.timescale / result.low, np.exp(1.959964 * error), rtol=1e-6)
 
 
 def test_no_confident_number_where_there_is_none():
@@ -190,18 +190,18 @@ def test_no_confident_number_where_there_is_none():
         "slow": (signals((5000 / LENGTHS * 3,), 5000, seed=3)[:, 0], "too short"),
         "alternating": ((-1) ** t, "anticorrelated"),
     }
-    told = estimate(np.stack([x for x, _ in series.values()], 1))
-    assert [found.split(":")[0] for found in told.reason] == [reason for _, reason in series.values()]
-    assert told.drop(columns="reason").isna().all(axis=None)
+    result = estimate(np.stack([x for x, _ in series.values()], 1))
+    assert [found.split(":")[0] for found in result.reason] == [reason for _, reason in series.values()]
+    assert result.drop(columns="reason").isna().all(axis=None)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("lengths", "share", "bias"), [(100, 0.66, -0.23), (200, 0.99, -0.02)])
 def test_near_the_limit_the_biases_are_those_of_the_docstring(lengths, share, bias):
-    told = estimate(signals((20,) * 2000, 20 * lengths, seed=0))
-    known = np.isfinite(told.timescale)
+    result = estimate(signals((20,) * 2000, 20 * lengths, seed=0))
+    known = np.isfinite(result.timescale)
     assert known.mean() == pytest.approx(share, abs=0.03)
-    assert np.nanmean(told.timescale) / 20 - 1 == pytest.approx(bias, abs=0.02)
+    assert np.nanmean(result.timescale) / 20 - 1 == pytest.approx(bias, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -210,15 +210,15 @@ def test_near_the_limit_the_biases_are_those_of_the_docstring(lengths, share, bi
 def test_a_slow_minority_that_the_window_misses_is_told_by_the_spectrum(share, tau, window, true):
     noise = np.random.default_rng(9).standard_normal((30_000, 100))
     mixture = np.sqrt(1 - share) * noise + np.sqrt(share) * signals((tau,) * 100, 30_000, seed=3)
-    told, second = estimate(mixture), spectral(mixture)
-    assert np.median(told.timescale) == pytest.approx(window, rel=0.05)  # emcee's window is the same
+    result, second = estimate(mixture), spectral(mixture)
+    assert np.median(result.timescale) == pytest.approx(window, rel=0.05)  # emcee's window is the same
     assert np.median(second) == pytest.approx(true, rel=0.1)
-    assert slow_part(told, second, 30_000).mean() > 0.6
+    assert slow_part(result, second, 30_000).mean() > 0.6
 
 
 @pytest.mark.parametrize("tau", [0.01, 1, 5, 50, 150])
 def test_a_signal_of_one_timescale_has_no_slow_part_and_its_spectrum_agrees(tau):
     x = signals((tau,) * 100, 30_000, seed=4)
-    told, second = estimate(x), spectral(x)
+    result, second = estimate(x), spectral(x)
     assert np.median(second) == pytest.approx(0.5 / np.tanh(0.5 / tau), rel=0.2)
-    assert slow_part(told, second, 30_000).mean() < 0.02
+    assert slow_part(result, second, 30_000).mean() < 0.02

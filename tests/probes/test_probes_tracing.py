@@ -17,15 +17,15 @@ from nlstm_lab.training import evaluate
 
 def test_a_trace_has_its_labels(network, text):
     model = network(NestedLSTM, 8, embedded=True)
-    told = probes.trace(model, text, run="a run")
-    assert dict(told.sizes) == {"time": 400, "memory": 2, "unit": 8, "layer": 1, "vocabulary": 11}
-    assert "".join(told.symbol.values) == text
-    assert list(told.memory.values) == ["outer", "inner"]
-    assert told.leaks.values.tolist() == [False, True]
-    assert list(told.vocabulary.values) == list(model.vocabulary.symbols)
-    assert told.attrs == {"model": "small", "run": "a run", "depth": 2}
-    assert "data:image/png;base64," in told._repr_html_()
-    assert all(told[name].dtype == np.float32 for name in told.data_vars)
+    result = probes.trace(model, text, run="a run")
+    assert dict(result.sizes) == {"time": 400, "memory": 2, "unit": 8, "layer": 1, "vocabulary": 11}
+    assert "".join(result.symbol.values) == text
+    assert list(result.memory.values) == ["outer", "inner"]
+    assert result.leaks.values.tolist() == [False, True]
+    assert list(result.vocabulary.values) == list(model.vocabulary.symbols)
+    assert result.attrs == {"model": "small", "run": "a run", "depth": 2}
+    assert "data:image/png;base64," in result._repr_html_()
+    assert all(result[name].dtype == np.float32 for name in result.data_vars)
 
 
 @pytest.mark.parametrize(
@@ -40,21 +40,21 @@ def test_a_trace_has_its_labels(network, text):
     ],
 )
 def test_states_obey_the_equations_of_the_units(network, text, kind, flags, names):
-    told = probes.trace(network(kind, **flags), text)
-    assert list(told.memory.values) == names
-    before = told.shift(time=1).isel(time=slice(1, None))
-    now = told.isel(time=slice(1, None))
+    result = probes.trace(network(kind, **flags), text)
+    assert list(result.memory.values) == names
+    before = result.shift(time=1).isel(time=slice(1, None))
+    now = result.isel(time=slice(1, None))
     innermost = [name for name in names if name.split()[0] == "cell" or name == names[-1]]
     for name in innermost:  # equations 3, 4
         m, b = now.sel(memory=name), before.sel(memory=name)
         np.testing.assert_allclose(m.c, m.f * b.c + m.i * m.g, atol=1e-6)
-    outermost = len(names) // told.sizes["layer"]
-    outer = told.isel(memory=slice(None, None, outermost))
-    np.testing.assert_allclose(told.h, outer.o * np.tanh(outer.c), atol=1e-6)  # equation 6
+    outermost = len(names) // result.sizes["layer"]
+    outer = result.isel(memory=slice(None, None, outermost))
+    np.testing.assert_allclose(result.h, outer.o * np.tanh(outer.c), atol=1e-6)  # equation 6
     for k in range(len(names) - 1):  # what a nested memory hands out is the next outer memory's cell
         if outermost > 1 and (k + 1) % outermost:
-            inside = told.isel(memory=k + 1)
-            np.testing.assert_allclose(told.c.isel(memory=k), inside.o * np.tanh(inside.c), atol=1e-6)
+            inside = result.isel(memory=k + 1)
+            np.testing.assert_allclose(result.c.isel(memory=k), inside.o * np.tanh(inside.c), atol=1e-6)
 
 
 @pytest.mark.slow
@@ -62,10 +62,10 @@ def test_a_trace_predicts_what_the_network_predicts(network, text, kind):
     model = network(kind, num_layers=2)
     with torch.no_grad():
         logits, (h, c) = model(model.vocabulary.encode(text)[:, None])
-    told = probes.trace(model, text)
-    np.testing.assert_allclose(told.log_p, torch.log_softmax(logits, -1).squeeze(1), atol=1e-5)
-    np.testing.assert_allclose(told.h[-1], h[:, 0], atol=1e-6)
-    np.testing.assert_allclose(told.c[-1], c.flatten(0, -3)[:, 0], atol=1e-6)
+    result = probes.trace(model, text)
+    np.testing.assert_allclose(result.log_p, torch.log_softmax(logits, -1).squeeze(1), atol=1e-5)
+    np.testing.assert_allclose(result.h[-1], h[:, 0], atol=1e-6)
+    np.testing.assert_allclose(result.c[-1], c.flatten(0, -3)[:, 0], atol=1e-6)
     assert "log_p" not in probes.trace(model, text, predictions=False)
 
 
@@ -86,14 +86,14 @@ def test_chunks_and_the_disk_change_nothing(network, text, monkeypatch):
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_clockwork_is_traced_and_its_clock_goes_on(network, text, layers):
     model = network(ClockworkRNN, num_layers=layers)
-    told = probes.trace(model, text)
-    assert dict(told.h.sizes) == {"time": 400, "layer": layers, "unit": 8}
-    assert "active" not in told
+    result = probes.trace(model, text)
+    assert dict(result.h.sizes) == {"time": 400, "layer": layers, "unit": 8}
+    assert "active" not in result
     codes = model.vocabulary.encode(text)
     with reading(model):
-        state = state_of(model, codes, told, 13)
+        state = state_of(model, codes, result, 13)
         assert state[1].tolist() == [[13]] * layers
-    longer = probes.trace(model, text[:13] + text, known=told)
+    longer = probes.trace(model, text[:13] + text, known=result)
     np.testing.assert_allclose(longer.h, probes.trace(model, text[:13] + text).h, atol=1e-6)
 
 
@@ -165,8 +165,8 @@ def test_a_wrapped_network_takes_time_first_whatever_its_unit_took(kind):
         torch.testing.assert_close(model(codes)[0], logits)
         nats = nn.functional.cross_entropy(logits.flatten(0, 1), codes.flatten())
     assert rnn.batch_first
-    told = evaluate(model, [Batch(codes, codes)], torch.device("cpu"), "nll_nats")
-    assert told["nll_nats"] == pytest.approx(float(nats), abs=1e-5)
+    result = evaluate(model, [Batch(codes, codes)], torch.device("cpu"), "nll_nats")
+    assert result["nll_nats"] == pytest.approx(float(nats), abs=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

@@ -49,11 +49,11 @@ def test_labels_places_and_histograms_of_known_units(known) -> None:
 
 def test_units_of_vectors_have_places_and_no_labels(known) -> None:
     codes = known.vocabulary.encode(TEXT)
-    told = lab.probes.units(known, codes, burn_in=30)
-    assert set(told["label"]) == {""}
-    assert told["effect"].isna().all()
+    result = lab.probes.units(known, codes, burn_in=30)
+    assert set(result["label"]) == {""}
+    assert result["effect"].isna().all()
     same = ["places", "histogram", "courses", "low", "high"]
-    assert told[same].equals(lab.probes.units(known, TEXT, burn_in=30)[same])
+    assert result[same].equals(lab.probes.units(known, TEXT, burn_in=30)[same])
     own = lab.models.wrap(lab.LSTM(2, 3), readout=torch.nn.Linear(3, 2), name="of points")
     assert lab.probes.units(own, torch.randn(200, 2), burn_in=30)["places"].str.len().all()
 

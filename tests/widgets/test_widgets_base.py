@@ -63,10 +63,10 @@ def test_an_assignment_answers_what_the_browser_waited_for(number: int) -> None:
     widget = Doubling(4)
     widget.gate.clear()
     widget.began.clear()
-    told = threading.Event()
-    widget.observe(lambda change: told.set(), "progress")
+    result = threading.Event()
+    widget.observe(lambda change: result.set(), "progress")
     browser(widget, number=7)
-    assert told.wait(300)
+    assert result.wait(300)
     threading.Timer(0.1, widget.gate.set).start()
     if number == 13:
         with pytest.raises(UsageError):
@@ -146,12 +146,12 @@ def test_an_answer_does_not_take_back_what_was_chosen_meanwhile() -> None:
 def test_a_long_computation_tells_how_far_it_is_and_is_cancelled() -> None:
     widget = Doubling(1)
     widget.gate.clear()
-    told: list[Any] = []
+    result: list[Any] = []
     moved = threading.Event()
-    widget.observe(lambda change: (told.append(change.new), moved.set()), "progress")
+    widget.observe(lambda change: (result.append(change.new), moved.set()), "progress")
     browser(widget, number=7)
     assert moved.wait(300)
-    assert told[0] == {"share": 0.5, "doing": "doubling"}
+    assert result[0] == {"share": 0.5, "doing": "doubling"}
     widget._handle_custom_msg("cancel", [])
     widget.wait()
     assert (widget.number, widget.twice, widget.progress, widget.answered) == (1, 2, {}, widget.asked)

@@ -34,10 +34,10 @@ def test_a_setting_is_a_reading_of_its_own_and_as_trained_comes_back(network):
     assert widget._networks["hmlstm"].recurrent is not network.recurrent
     trained = widget.reading
     widget.threshold = 0.6
-    wanted = boundaries(network, TEXT, threshold=0.6)
-    np.testing.assert_array_equal(widget.data["z"], wanted["z"])
+    expected = boundaries(network, TEXT, threshold=0.6)
+    np.testing.assert_array_equal(widget.data["z"], expected["z"])
     drawn = figures.data(widget.figure())["norm"].tolist()
-    assert drawn == wanted["norm"].transpose("layer", "time").values.ravel().tolist()
+    assert drawn == expected["norm"].transpose("layer", "time").values.ravel().tolist()
     assert widget.reading["layers"][0]["z"] != trained["layers"][0]["z"]
     widget.threshold = None
     assert widget.reading == trained

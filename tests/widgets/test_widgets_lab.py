@@ -249,8 +249,8 @@ def test_an_ablation_is_what_the_probe_measures_and_so_is_that_of_each_unit(kind
     costs = np.frombuffer(widget.costs, "<f4")
     for unit in range(6):
         widget.unit = unit
-        alone = np.frombuffer(widget.divergences, "<f4")
-        assert costs[unit] == pytest.approx(alone.mean(), rel=1e-3, abs=1e-7)  # single precision
+        single = np.frombuffer(widget.divergences, "<f4")
+        assert costs[unit] == pytest.approx(single.mean(), rel=1e-3, abs=1e-7)  # single precision
     assert costs.max() > 1e-5
 
 

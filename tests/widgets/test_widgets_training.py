@@ -37,8 +37,8 @@ def test_what_is_recorded_is_the_training_of_a_run():
     network, task = trained(NAMES[0])
     whole = probes.first_updates(NAMES[0], TEXT, scale="smoke", updates=[6])
     read = probes.trace(network, TEXT)
-    wanted = np.tanh(read["c"].sel(memory="inner").transpose("unit", "time"))
-    np.testing.assert_allclose(unpacked_cells(whole)[0] / LEVELS, wanted, atol=0.51 / LEVELS)
+    expected = np.tanh(read["c"].sel(memory="inner").transpose("unit", "time"))
+    np.testing.assert_allclose(unpacked_cells(whole)[0] / LEVELS, expected, atol=0.51 / LEVELS)
     bits = [-read["log_p"].sel(vocabulary=TEXT[t + 1])[t].item() / np.log(2) for t in range(len(TEXT) - 1)]
     np.testing.assert_allclose([*map(float, whole["bits"][0].split())], bits, atol=0.006)
     batch = next(iter(task.evaluate("valid", "blocks"))).inputs

@@ -46,9 +46,9 @@ def test_the_figure_is_that_of_what_is_shown(networks, mode):
     widget = ConnectivityExplorer(networks, TEXT, at=9, target="predicted", mode=mode, scale="figure")
     for name, network in networks.items():
         measured = "l2" if mode == "as_coded" else mode
-        wanted = connectivity(network, TEXT, target="predicted", mode=measured)["connectivity"]
-        wanted = wanted**2 if mode == "as_coded" else wanted
-        np.testing.assert_allclose(widget.data()[name]["connectivity"], wanted, rtol=1e-5, atol=1e-12)
+        expected = connectivity(network, TEXT, target="predicted", mode=measured)["connectivity"]
+        expected = expected**2 if mode == "as_coded" else expected
+        np.testing.assert_allclose(widget.data()[name]["connectivity"], expected, rtol=1e-5, atol=1e-12)
     frame = figures.data(widget.figure())
     assert frame["shade"].abs().max() == 1
     assert not frame.loc[frame["time"] > 9, "shade"].any()
@@ -66,8 +66,8 @@ def test_one_word_is_asked_for_everywhere(networks):
 def test_every_network_completes_what_stands_before_the_caret(networks):
     demo = AutocompleteDemo(networks, "abba hid", k=2)
     for one, name in zip(demo.suggestions, ("gru", "nlstm"), strict=True):
-        wanted = Completer(networks[name])("abba hid", 2)
-        assert [word for word, _ in one["words"]] == [word for word, _ in wanted]
+        expected = Completer(networks[name])("abba hid", 2)
+        assert [word for word, _ in one["words"]] == [word for word, _ in expected]
     before = demo.suggestions
     demo.at = 3
     assert demo.suggestions != before
@@ -140,14 +140,14 @@ def test_three_digits_of_whatever_matters_come_back(read, mode, window):
 
 def test_words_and_looks_are_plain_json_in_the_order_of_every_figure(read):
     data = read()
-    told = json.loads(json.dumps(described(data), allow_nan=False))
+    result = json.loads(json.dumps(described(data), allow_nan=False))
     json.dumps(packed(data)["networks"], allow_nan=False)
-    assert [one["label"] for one in told["networks"]] == ["GRU", "Nested LSTM"]
-    assert "".join(told["symbols"]) == " abba hid a badge in a cage, he said"
-    assert "".join(told["networks"][0]["read"]) == " abba hid a badge in a cage  he said"
-    assert told["word"][6] == "hid"
-    assert told["known"][5:9] == [0, 1, 2, 3]
-    assert np.shape(told["networks"][1]["predictions"]) == (36, 3)
+    assert [one["label"] for one in result["networks"]] == ["GRU", "Nested LSTM"]
+    assert "".join(result["symbols"]) == " abba hid a badge in a cage, he said"
+    assert "".join(result["networks"][0]["read"]) == " abba hid a badge in a cage  he said"
+    assert result["word"][6] == "hid"
+    assert result["known"][5:9] == [0, 1, 2, 3]
+    assert np.shape(result["networks"][1]["predictions"]) == (36, 3)
 
 
 def test_the_future_is_not_sent_and_a_position_without_a_target_is_empty(read):
