@@ -75,11 +75,10 @@ class Row:
 
 
 class Entry(BaseModel):
-    """A table of a TOML file: each key is one of the fields. `note`: what must be known of the entry."""
+    """A table of a TOML file: each key is one of the fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-    note: str = ""
+    note: str = ""  # what must be known of the entry
 
 
 class PrintedRow(Entry):
@@ -98,23 +97,13 @@ class PrintedRow(Entry):
 
     def of(self, place: "Place", metric: str, split: str, value: Decimal) -> Row:
         """One of its numbers."""
+        kind: Kind = "reference" if not self.experiment else "from memory" if self.from_memory else "number"
+        subject = f"{self.model} ({self.cites})" if self.cites else f"{self.model} {self.layers} × {self.units}"
         return Row(
-            place.document,
-            place.name,
-            place.where,
-            "reference" if not self.experiment else "from memory" if self.from_memory else "number",
-            anchor=bool(self.experiment) and not self.from_memory,
-            subject=f"{self.model} ({self.cites})" if self.cites else f"{self.model} {self.layers} × {self.units}",
-            note=self.note,
-            experiment=self.experiment or "",
-            parameters=self.parameters,
-            setting="as printed",
-            metric=metric,
-            split=split,
-            printed=float(value),
-            as_printed=str(value),
-            verdict=NOT_RUN if self.experiment else CITED,
-        )
+            *(place.document, place.name, place.where, kind), anchor=kind == "number", subject=subject, note=self.note,
+            experiment=self.experiment or "", parameters=self.parameters, setting="as printed", metric=metric,
+            split=split, printed=float(value), as_printed=str(value), verdict=NOT_RUN if self.experiment else CITED,
+        )  # fmt: skip
 
 
 class Sentence(Entry):

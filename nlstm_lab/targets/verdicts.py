@@ -190,16 +190,10 @@ def _ordering(place: Place, row: Row, runs: Runs) -> Row:
     compared = compare(*(pair if row.metric in HIGHER_IS_BETTER else pair[::-1]))
     alike = [one for one in place.orderings if one.says == row.says]  # one line of a report
     named = sorted({name for one in alike for name in (one.better, one.worse)})
-    return _measured(
-        row,
-        compared.difference,
-        setting=", ".join(filter(None, [text, runs.how_they_ended(named, scale, {*pair[0], *pair[1]})])),
-        p=p_value(compared.difference, compared.df),
-        seeds=compared.seeds,
-        values=" beside ".join(map(_listed, pair)),
-        scale=scale,
-        verdict=_side(compared.difference, 0.0),
-    )
+    setting = ", ".join(filter(None, [text, runs.how_they_ended(named, scale, {*pair[0], *pair[1]})]))
+    values, p = " beside ".join(map(_listed, pair)), p_value(compared.difference, compared.df)
+    row = replace(row, setting=setting, p=p, scale=scale, verdict=_side(compared.difference, 0.0))
+    return _measured(row, compared.difference, seeds=compared.seeds, values=values)
 
 
 def _evidence(place: Place) -> list[tuple[str, str, str]]:

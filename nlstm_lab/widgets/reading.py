@@ -104,8 +104,8 @@ class Networks:
             others = [other for name, other in self._traces if name == run]
             nearest = max(others, key=lambda other: beginning(other, text), default=None)
             known = None if nearest is None else self._traces[run, nearest]
-            doing = f"{run} reads the text"
-            trace = probes.trace(self[run], text, run=run, watch=lambda share: step(share, doing), known=known)
+            how: dict[str, Any] = {"watch": lambda share: step(share, "the network reads the text"), "known": known}
+            trace = probes.trace(self[run], text, run=run, **how)
         self._traces[run, text] = trace
         if len(self._traces) > KEPT:
             del self._traces[next(iter(self._traces))]

@@ -87,16 +87,22 @@ function render(lab) {
     boxes[Math.max(0, Math.min(boxes.length - 1, boxes.indexOf(document.activeElement) + by))]?.focus();
   }
 
+  /** A name without the flags that all of these have. */
+  function shortened(names) {
+    const parts = (name) => name.slice(0, name.lastIndexOf("/")).split("+");
+    return (name) => parts(name).filter((part, k) => k === 0 || !names.every((other) => parts(other).includes(part))).join("+") + name.slice(name.lastIndexOf("/"));
+  }
+
   function curves() {
     const name = lab.get("metric"), shown = rows.filter((row) => picked(row) && row.curves[name]);
     const withTraining = training.querySelector("input").checked;
     key.textContent = `dots: validation${withTraining ? "; thin lines: training" : ""}`;
-    const seen = {}, series = [];
+    const seen = {}, series = [], short = shortened(shown.map((row) => row.name));
     for (const row of shown) {
       const alike = (seen[row.unit] = (seen[row.unit] ?? -1) + 1);
       const colour = lookOf(row.unit).colour, dash = DASHES[alike % DASHES.length];
       if (withTraining) series.push({ colour, faint: true, points: row.curves[name].training });
-      series.push({ label: row.name, colour, dash, points: row.curves[name].valid, dots: true });
+      series.push({ label: short(row.name), colour, dash, points: row.curves[name].valid, dots: true });
     }
     const points = series.flatMap((each) => each.points);
     const values = points.map(([, value]) => value).filter(Number.isFinite), updates = points.map(([update]) => update).filter((update) => update > 0);

@@ -199,7 +199,7 @@ def test_what_takes_long_says_so_and_can_be_ended(notebook) -> None:
     text = page.widget().get_by_label("Text: type")
     before = text.input_value()
     text.fill("quite another text " * 50)
-    page.see(".nl-progress", "600 units reads the text")
+    page.see(".nl-progress", "the network reads the text")
     page.widget().get_by_role("button", name="Cancel").click()
     page.idle()
     assert text.input_value() == before
