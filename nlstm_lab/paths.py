@@ -122,23 +122,30 @@ def write(target: Path, text: str | bytes) -> bool:
     LabError: the system refuses; the sentence says why, and what to do.
     """
     content = text.encode() if isinstance(text, str) else text
-    try:
+    with writing(target):
         if target.is_file() and target.read_bytes() == content:
             return False
         with atomic(target) as partial:
             partial.write_bytes(content)
-    except OSError as error:
-        raise LabError(f"cannot write {target} ({reason(error)})") from error
     return True
 
 
 def writable(folder: Path) -> None:
     """Make a folder and try whether files can be written there; LabError: the system refuses."""
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
+
+
+@contextlib.contextmanager
+def writing(target: Path, after: str = "") -> Iterator[None]:
+    """Turn a failed write to `target` into one sentence: why it failed, and what comes `after` that."""
+    try:
+        yield
     except OSError as error:
-        raise LabError(f"cannot write to {folder} ({reason(error)})") from error
+        if isinstance(error, LabError):
+            raise
+        raise LabError(f"cannot write {target} ({reason(error)}){after}") from error
 
 
 WAYS_OUT = {

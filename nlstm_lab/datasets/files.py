@@ -182,16 +182,12 @@ def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed]
         return found
     parsed = build()
     manifest = json.dumps({"arrays": list(parsed.arrays), "facts": parsed.facts}, ensure_ascii=False, indent=1)
-    try:
+    with paths.writing(entry, "; name another folder in NLSTM_LAB_CACHE"):
         for name, array in parsed.arrays.items():
             with paths.atomic(entry / f"{name}.npy") as partial, partial.open("wb") as file:
                 np.save(file, array, allow_pickle=False)
         with paths.atomic(entry / "manifest.json") as partial:
             partial.write_text(manifest, "utf-8")
-    except OSError as error:
-        raise LabError(
-            f"the cache {entry.parent} cannot be written ({error.strerror}); name another folder in NLSTM_LAB_CACHE"
-        ) from error
     return _load(entry) or parsed
 
 

@@ -11,7 +11,7 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import md5, sha256
@@ -25,6 +25,7 @@ from nlstm_lab.datasets.files import CHUNK, PACKINGS, Parsed, cached, members, o
 from nlstm_lab.errors import DamagedFile, LabError, MissingData, UsageError, hint
 
 TIMEOUT = 30  # seconds without an answer of a mirror
+UNCHANGED = "; nothing there was changed; NLSTM_LAB_ROOT can name another folder"
 LARGEST = 1 << 30  # bytes of a file whose size is not known
 
 
@@ -182,7 +183,7 @@ def import_(name: str, path: Path) -> list[Path]:
 def _take(path: Path, files: Sequence[File], alone: bool) -> list[Path]:
     """Store the files that are there; alone: a single file is the one that is wanted, whatever it is called."""
     placed: dict[str, Path] = {}
-    with _saying_why(paths.data()), ExitStack() as verified:  # all of them take their places when it ends
+    with paths.writing(paths.data(), UNCHANGED), ExitStack() as verified:  # all of them take their places when it ends
         for name, origin, data in _candidates(path, files, alone):
             left = [file for file in files if file.path not in placed]
             alike = [file for file in left if file.sha256 == sha256(data).hexdigest()]
@@ -237,20 +238,6 @@ def _named(name: str, files: Sequence[File]) -> list[File]:
     return [file for file in files if plain(file.name) in packed]
 
 
-@contextmanager
-def _saying_why(target: Path) -> Iterator[None]:
-    """Turn a failed write to `target` into one sentence."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, LabError) or error.errno is None:
-            raise
-        raise LabError(
-            f"{target} cannot be written ({paths.reason(error)}); nothing there was changed; NLSTM_LAB_ROOT can name "
-            "another folder"
-        ) from error
-
-
 def fetch(name: str, progress: bool = True) -> list[Path]:
     """Download what a data set lacks on this machine; what was there stays until a verified file replaces it.
 
@@ -263,7 +250,7 @@ def fetch(name: str, progress: bool = True) -> list[Path]:
         raise UsageError(
             f"{dataset.title} cannot be fetched: it is {dataset.how}, with `nlstm-lab data import {name} PATH`"
         )
-    with _saying_why(folder):
+    with paths.writing(folder, UNCHANGED):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as aside:
             return [_fetch(dataset, file, Path(aside), progress) for file in dataset.files if not _sound(file)]

@@ -28,7 +28,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from nlstm_lab import parameters, paths
-from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.errors import UsageError
 from nlstm_lab.figures import style
 
 FORMATS = ("pdf", "svg", "png")
@@ -196,10 +196,8 @@ def save(
     record = {"name": name, "caption": caption, "parameters": parameters.current(), "runs": names, "seeds": seeds}
     record["look"] = fingerprint(figure)
     if not _unchanged(target, record, figure):
-        try:
+        with paths.writing(target):
             _write(figure, target, record)
-        except OSError as error:
-            raise LabError(f"cannot write {target.name} into {target.parent} ({paths.reason(error)})") from error
     # two processes may save at once: whoever writes last looks again whether it knew every sidecar
     while paths.write(target.parent / "manifest.json", as_json(manifest(target.parent)).decode()):
         pass

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nlstm_lab import paths
 from nlstm_lab.datasets import registry
-from nlstm_lab.errors import DamagedFile, LabError, MissingRun, UsageError, hint
+from nlstm_lab.errors import DamagedFile, MissingRun, UsageError, hint
 from nlstm_lab.models.network import Network, build
 from nlstm_lab.models.parts import Interface, ModelConfig
 from nlstm_lab.settings import RECORDED_AS
@@ -59,11 +59,8 @@ def save(network: Network, folder: Path | str) -> Path:
     weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
     content = {"name": network.name, "model": network.config.record(), "interface": network.interface.record()}
     content["weights_sha256"] = digest(weights)
-    try:
-        with paths.atomic(folder / WEIGHTS) as partial:
-            save_file(weights, partial)
-    except OSError as error:
-        raise LabError(f"cannot write {folder / WEIGHTS} ({paths.reason(error)})") from error
+    with paths.writing(folder / WEIGHTS), paths.atomic(folder / WEIGHTS) as partial:
+        save_file(weights, partial)
     paths.write(folder / CONFIG, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     return folder
 

@@ -37,7 +37,7 @@ from nlstm_lab.runs.attempt import Attempt, PartialRun, check_patience, settled,
 from nlstm_lab.runs.run import Run, check_seed, command, folder_of, load, name_of, resolve
 from nlstm_lab.runs.tables import benchmark, dead_shares, describe_runs, failures, histories, outlook, recorded, table
 from nlstm_lab.settings import RECORDED_AS
-from nlstm_lab.training.state import COLUMNS, writing
+from nlstm_lab.training.state import COLUMNS, GOES_ON
 
 __all__ = ["PartialRun", "Run", "benchmark", "dead_shares", "describe_runs", "ensure", "failures", "histories", "load",
            "outlook", "recorded", "resolve", "table", "unfinished"]  # fmt: skip
@@ -134,7 +134,7 @@ def _record(attempt: Attempt, experiment: Experiment, fit: training.TrainingResu
         "tokens_per_second": round(fit.tokens_per_second),
         "machines": fit.machines,
     }
-    with writing(attempt.folder, "the training is done and kept"):
+    with paths.writing(attempt.folder, f"; the training is done and kept; {GOES_ON}"):
         shutil.rmtree(attempt.record, ignore_errors=True)  # what a killed process began to write
         records.write_json(attempt.record / "config.json", experiment.config())
         with paths.atomic(attempt.record / "history.csv") as partial:

@@ -26,7 +26,7 @@ from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, command, folder_of, folders, is_known, load, or_left_out
 from nlstm_lab.settings import UNDER_WAY, recorded_as
-from nlstm_lab.training.state import COLUMNS, Progress, peek, writing
+from nlstm_lab.training.state import COLUMNS, GOES_ON, Progress, peek
 
 
 class Attempt:
@@ -58,7 +58,7 @@ class Attempt:
                     "that back"
                 )
             shutil.rmtree(self.path)
-        with writing(self.path, "nothing was begun"):
+        with paths.writing(self.path, f"; nothing was begun; {GOES_ON}"):
             self.path.mkdir(parents=True, exist_ok=True)
             outcomes = [self.folder / name for name in ("result.json", "failed.json")]
             if self.folder.exists() and not any(file.exists() for file in outcomes):  # stopped while publishing
@@ -85,7 +85,7 @@ class Attempt:
     def fail(self, failure: dict[str, Any], experiment: Experiment) -> None:
         """Record that training could not go on, unless an earlier one did; the attempt stays as it is."""
         if not (self.folder / "result.json").exists():
-            with writing(self.folder, "that training could not go on is not recorded"):
+            with paths.writing(self.folder, f"; that training could not go on is not recorded; {GOES_ON}"):
                 records.write_json(self.folder / "failed.json", failure)
                 records.write_json(self.folder / "config.json", experiment.config())
 

@@ -10,7 +10,6 @@ import math
 import platform
 import time
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from nlstm_lab.training.updating import TrainingConfig, make_capturable, mapped
 
 FORMAT = 3  # raised when what a checkpoint holds changes
 MARK = b"sha256:"  # stands at the end, before the digest of the rest
+GOES_ON = "the same command goes on"
 NOTHING = (0.0,) * len(Score._fields)
 Row = tuple[int, int, str, str, str, float]
 COLUMNS = ("epoch", "update", "split", "evaluation", "metric", "value")
@@ -156,7 +156,7 @@ def save(path: Path, state: dict[str, Any]) -> None:
     packed = io.BytesIO()  # torch hides the system's reason when it writes to a file itself
     torch.save({**state, "format": FORMAT}, packed)
     packed.write(MARK + hashlib.sha256(packed.getvalue()).digest())
-    with writing(path, kept(path)), paths.atomic(path) as partial:
+    with paths.writing(path, f"; {kept(path)}; {GOES_ON}"), paths.atomic(path) as partial:
         partial.write_bytes(packed.getvalue())  # shared, not copied; a view held by a failed write crashes Python 3.12
         if path.exists():
             path.replace(previous(path))
@@ -206,15 +206,6 @@ def previous(path: Path) -> Path:
 def kept(path: Path) -> str:
     """What a failure at this moment leaves, in words."""
     return "the last good state is kept" if path.exists() or previous(path).exists() else "no state was saved before it"
-
-
-@contextlib.contextmanager
-def writing(target: Path, left: str) -> Iterator[None]:
-    """Turn a failed write to `target` into one sentence that says why, what is `left`, and what to do."""
-    try:
-        yield
-    except OSError as error:
-        raise LabError(f"cannot write {target} ({paths.reason(error)}); {left}; the same command goes on") from error
 
 
 def machine() -> dict[str, Any]:

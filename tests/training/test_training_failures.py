@@ -119,7 +119,7 @@ def without(state, *path):
         (lambda state: state["progress"].update(colour=1), "other fields"),
         (lambda state: state["progress"].update(epoch=-1), "other fields"),
         (lambda state: state["progress"].update(update=True), "other fields"),
-        (lambda state: state["progress"].update(best_epoch=999), "best epoch"),
+        (lambda state: state["progress"].update(best_epoch=999), "other fields"),
         (lambda state: state["progress"]["history"].append((1, 2, "valid")), "other fields"),
         (lambda state: without(state, "optimizer"), "optimizer"),
         (lambda state: without(state, "setup"), "setup"),
