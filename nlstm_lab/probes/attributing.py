@@ -59,8 +59,8 @@ def attribution(
     Returns:
         [time], or with `memory` [time, unit]. Attributes: model, target, at, method, memory; of methods with a baseline
         logit and logit_baseline, F(x) and F(b). Where the method promises that attributions add up (integrated
-        gradients and DeepLIFT of symbols; conductance of the h that the readout reads, at step `at`): sum, and missing,
-        the share of F(x) - F(b) by which it is wrong.
+        gradients and DeepLIFT of symbols; conductance of the h that the readout reads, at step `at`): sum, missing, the
+        share of F(x) - F(b) by which it is wrong, and the points that were taken.
 
     Raises:
         UsageError: An argument is no choice, which the message lists.
@@ -116,7 +116,7 @@ def attribution(
                 break
             points *= 2
     if promised:
-        about |= {"sum": total, "missing": missing}
+        about |= {"sum": total, "missing": missing, "points": points}
         if missing > TOLERANCE:
             warnings.warn(
                 f"the attributions sum to {total:.4g}, and the logit differs from the baseline's by "

@@ -5,6 +5,7 @@ they keep their frequencies and their rhythm, and lose what they have to do with
 """
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 import torch.nn.functional as F
 import xarray as xr
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
@@ -96,7 +98,7 @@ def decode(trace: xr.Dataset, text: str, wanted: tuple[str, ...] = (*NUMBERS, *C
     (['r_squared', 'r_squared', 'r_squared'], ['outer', 'inner', 'h'])
     """
     symbols = trace["symbol"].values.astype(str).tolist() if "symbol" in trace.coords else [*text]
-    if len(text) != trace.sizes["time"] or symbols != [*text]:
+    if not isinstance(text, str) or len(text) != trace.sizes["time"] or symbols != [*text]:
         raise UsageError("the text is not the one that was traced: it must be the trace's symbols, not codes")
     if unknown := set(wanted) - {*NUMBERS, *CLASSES}:
         raise UsageError(f"properties are {', '.join((*NUMBERS, *CLASSES))}, not {unknown.pop()!r}")
@@ -156,19 +158,27 @@ def _balanced_accuracy(x: Array, y: Array, split: int) -> float:
     train, targets = torch.from_numpy(x[:split]), torch.from_numpy(y[:split]).long()
     number = int(y.max()) + 1
     weight = len(targets) / (number * torch.bincount(targets, minlength=number).double())
-    weights = torch.zeros(x.shape[1], number, dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
-
-    def loss() -> torch.Tensor:
-        optimizer.zero_grad()
-        classes = F.cross_entropy(train @ weights, targets, weight) + PENALTY * (weights[:-1] ** 2).sum()
-        classes.backward()
-        return classes
-
-    optimizer.step(loss)
-    logits = x[split:] @ weights.detach().numpy()
+    zeros = torch.zeros(x.shape[1], number, dtype=torch.float64)
+    weights = fitted(zeros, lambda weights: F.cross_entropy(train @ weights, targets, weight), PENALTY, 100)
+    logits = x[split:] @ weights.numpy()
     right = logits.argmax(1) == y[split:]
     return float(np.mean([right[y[split:] == k].mean() for k in range(number)]))
+
+
+def fitted(weights: Tensor, loss: Callable[[Tensor], Tensor], penalty: float, steps: int) -> Tensor:
+    """Weights from which a loss and a penalty on their squares, but those of the constant, are least, by L-BFGS."""
+    weights = weights.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS([weights], max_iter=steps, line_search_fn="strong_wolfe")
+
+    def penalized() -> Tensor:
+        optimizer.zero_grad()
+        total = loss(weights) + penalty * (weights[:-1] ** 2).sum()
+        total.backward()
+        return total
+
+    with torch.enable_grad():
+        optimizer.step(penalized)
+    return weights.detach()
 
 
 def _last(marks: list[bool]) -> Array:

@@ -38,14 +38,14 @@ Map = Callable[[Tensor], Tensor]
 
 
 def fixed_points(
-    model: Network, text: reading.Text, *, constant: str | int | None = None, starts: int = STARTS, steps: int = STEPS
+    model: Network, text: reading.Text, *, constant: Any = None, starts: int = STARTS, steps: int = STEPS
 ) -> xr.Dataset:
     """Find the points at which a network rests, or nearly so, while it reads the same input again and again.
 
     Args:
         model: A network whose step is smooth: one without boundaries or a clock.
         text: The search starts at states evenly spread over it.
-        constant: The symbol that is read, or its code; None for the mean of the inputs along the text.
+        constant: The symbol that is read, its code, or a vector [1, features]; None for the mean along the text.
         starts: How many states.
         steps: Of the minimization (Levenberg-Marquardt), from each.
 
@@ -60,15 +60,9 @@ def fixed_points(
         UsageError: The network chooses when to move, or the text is shorter than the starts.
     """
     codes = reading.encode(model, text)
-    return _found(model, codes, trace(model, codes, predictions=False), constant, starts, steps)
-
-
-def _found(
-    model: Network, codes: Tensor, traced: xr.Dataset, constant: str | int | None, starts: int, steps: int
-) -> xr.Dataset:
-    """`fixed_points` along a text that is traced."""
     if not 1 <= starts < len(codes):
-        raise UsageError(f"a search from {starts} states needs a longer text than {len(codes)} steps, and one start")
+        raise UsageError(f"starts must be from 1 to {len(codes) - 1}, as the text has {len(codes)} steps, not {starts}")
+    traced = trace(model, codes, predictions=False)
     if "z" in traced or "active" in traced:
         raise UsageError("a network that chooses when to move has no smooth step: take one without boundaries or clock")
     parts = reading.memory_states(traced) | reading.hidden_states(traced)  # what a network carries
@@ -98,13 +92,11 @@ def _found(
     return xr.Dataset(data, coords, {"model": model.name, "step": step})
 
 
-def _move(model: Network, codes: Tensor, constant: str | int | None) -> Map:
+def _move(model: Network, codes: Tensor, constant: Any) -> Map:
     """One step of states [B, all units] under the constant input."""
     unit = model.recurrent
-    if isinstance(constant, str):
-        constant = int(reading.encode(model, constant)[0])
-    read = codes if constant is None else codes.new_tensor([constant])
-    x = model.vectors(read).mean(0)
+    asked: Any = codes if constant is None else [constant] if isinstance(constant, int) else constant
+    x = model.vectors(reading.encode(model, asked, "constant")).mean(0)
     depth = len(reading.names(unit)) // unit.num_layers
 
     def move(states: Tensor) -> Tensor:
@@ -112,8 +104,7 @@ def _move(model: Network, codes: Tensor, constant: str | int | None) -> Map:
         cells, hidden = parts[: -unit.num_layers], parts[-unit.num_layers :]
         packed = (hidden, cells if depth == 1 else cells.unflatten(0, (-1, depth))) if depth else hidden
         moved = unit(x.expand(1, len(states), -1), packed)[1]
-        every = [*reading.names(unit), *reading.hidden_names(unit.num_layers)]
-        return torch.cat([reading.component(unit, moved, name) for name in every], -1)
+        return torch.cat([reading.component(unit, moved, name) for name in reading.every_name(unit)], -1)
 
     return move
 
@@ -186,8 +177,7 @@ def slow_modes(model: Network, text: reading.Text | Excerpt, starts: int = START
         saturated along the text.
     """
     codes = reading.encode(model, read(text))
-    traced = trace(model, codes, predictions=False)
-    found = _found(model, codes, traced, None, starts, STEPS)
+    found, traced = fixed_points(model, codes, starts=starts), trace(model, codes, predictions=False)
     lives = classes(traced).groupby("memory")["life"] if "c" in traced else ()
     latched = {str(memory): (life == "latched").to_numpy() for memory, life in lives}
     main = found["share"].argmax("memory")

@@ -17,6 +17,7 @@ from torch import Tensor
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.probes.decoding import fitted
 from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, reading, seen, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.tracing import trace
@@ -115,27 +116,12 @@ def _fitted(x: Tensor, targets: Tensor, size: int) -> Tensor:
     weights = x.new_zeros(x.shape[1], targets.shape[1], size)
     best, chosen = torch.inf, PENALTIES[0]
     for penalty in PENALTIES:
-        weights = _trained(weights, x[:kept], targets[:kept], penalty, STEPS // 3)
+        weights = fitted(weights, lambda some: _loss(some, x[:kept], targets[:kept]), penalty, STEPS // 3)
         held_out = float(_loss(weights, x[kept:], targets[kept:]))
         if held_out >= best:
             break
         best, chosen = held_out, penalty
-    return _trained(weights, x, targets, chosen, STEPS)
-
-
-def _trained(weights: Tensor, x: Tensor, targets: Tensor, penalty: float, steps: int) -> Tensor:
-    weights = weights.clone().requires_grad_()
-    optimizer = torch.optim.LBFGS([weights], max_iter=steps, line_search_fn="strong_wolfe")
-
-    def penalized() -> Tensor:
-        optimizer.zero_grad()
-        loss = _loss(weights, x, targets) + penalty * (weights[:-1] ** 2).sum()
-        loss.backward()
-        return loss
-
-    with torch.enable_grad():
-        optimizer.step(penalized)
-    return weights.detach()
+    return fitted(weights, lambda some: _loss(some, x, targets), chosen, STEPS)
 
 
 def _loss(weights: Tensor, x: Tensor, targets: Tensor) -> Tensor:
