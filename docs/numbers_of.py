@@ -151,7 +151,7 @@ def row(target: str, subject: str, metric: str = "", split: str = "", kind: str 
 
 
 def rows(target: str, **which: Any) -> pd.DataFrame:
-    """Those rows of a place of the verdicts that count, cut down to some values of its columns."""
+    """Those rows of a place of the verdicts that count, of some values of its columns."""
     found = of(target)
     found = found[found["anchor"]]
     for column, value in which.items():

@@ -8,7 +8,7 @@ What these arguments mean wherever they are taken:
     width: Inches.
     ax: The axes to draw on; None makes a new figure.
     metric: A metric's name, such as bpc.
-    evaluation: How a text is cut: blocks or streams.
+    evaluation: How a text is read: blocks or streams.
     splits: Some of train, valid and test.
     row: Characters a row.
 """

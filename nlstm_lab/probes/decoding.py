@@ -32,7 +32,7 @@ NUMBERS = ("position_in_word", "since_space")  # ridge regression, scored by R s
 CLASSES = ("in_quotation", "in_bracket", "word_class")  # logistic regression, scored by balanced accuracy
 # what a text of the Treebank varies in: it has no quotation marks, and no brackets but those of <unk>
 VARYING = (*NUMBERS, "word_class")
-MOMENTS = 20  # at which single cells are cut, and predictions after each
+MOMENTS = 20  # at which single cells are ablated, and predictions after each
 PENALTY = 1e-3  # on the squared weights, a step of text and a standardized unit
 HELD_OUT = 0.2  # the last part of the text
 RAREST = 20  # a class must occur so often, in training and in test text, to be classified

@@ -46,7 +46,7 @@ def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def shares(network: Network, inputs: Tensor) -> dict[str, float]:
-    """The shares of latched and of silent cells of each memory on one batch, from a zero state; and `detectors`.
+    """The shares of saturated and of constant cells of each memory on one batch, from a zero state; and `detectors`.
 
     Such as {"latched_share/inner": 0.9, "silent_share/inner": 0.05}, for each memory that records its gates; NaN for
     one whose states are not finite.

@@ -23,7 +23,7 @@ def gate_bias(cell, gate, value, units=slice(None)):
 
 @pytest.fixture
 def driven(network):
-    """A network that is driven hard enough for cuts to matter."""
+    """A network that is driven hard enough for ablations to matter."""
     return lambda kind=NestedLSTM, **flags: network(kind, scale=3.0, **flags)
 
 
@@ -44,13 +44,15 @@ def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_say
     codes = model.vocabulary.encode(text)
     with torch.no_grad():
         _, (h, c) = model.recurrent(codes[:60, None])
-        intact, cut = (
+        intact, ablated = (
             model.readout(model.recurrent(codes[60:90, None], (h, held))[0]).log_softmax(-1).squeeze(1)
             for held in (c, torch.zeros_like(c))
         )
-    expected = -cut.gather(1, codes[61:91, None]).squeeze(1)
+    expected = -ablated.gather(1, codes[61:91, None]).squeeze(1)
     np.testing.assert_allclose(measured.loss_ablated.sel(moment=60), expected, atol=1e-5)
-    divergence = F.kl_div(cut, intact, log_target=True, reduction="none").sum(-1)  # D(intact | cut), not the other
+    divergence = F.kl_div(ablated, intact, log_target=True, reduction="none").sum(
+        -1
+    )  # D(intact | ablated), not the other
     np.testing.assert_allclose(measured.kl.sel(moment=60), divergence, atol=1e-5)
 
 

@@ -30,7 +30,7 @@ def patch(network, text, /, clean="abc", corrupted="dbc", right="a", wrong="b", 
     probes.patch(**{"model": network(), "pairs": (clean, corrupted, right, wrong), **asked})
 
 
-def cut(network, text, /, **asked):
+def ablated(network, text, /, **asked):
     probes.intervene(
         network(), text, **{"kind": "zero", "memory": "inner", "moments": [5, 250], "distance": 10} | asked
     )
@@ -113,16 +113,16 @@ REFUSED = [
     (patch, {"pairs": []}, "pairs"),
     (patch, {"metric": len}, "pairs"),
     (lambda network, text: probes.patch(Network(network().recurrent, None), ("abc", "dbc", "a", "b")), {}, "readout"),
-    (cut, {"memory": "middle"}, "memory .*'outer', 'inner', 'h', not 'middle'"),
-    (cut, {"memory": []}, "memory"),
-    (cut, {"moments": [0]}, "400"),
-    (cut, {"moments": []}, "moments"),
-    (cut, {"moments": [395]}, "10.*1"),
-    (cut, {"distance": 0}, "distance"),
-    (cut, {"kind": "burn"}, "'burn'"),
-    (cut, {"kind": "swap"}, "`other`"),
-    (cut, {"other": "a"}, "`other`|other"),
-    (cut, {"kind": "swap", "other": "abc" * 40}, "`other` .*120"),
+    (ablated, {"memory": "middle"}, "memory .*'outer', 'inner', 'h', not 'middle'"),
+    (ablated, {"memory": []}, "memory"),
+    (ablated, {"moments": [0]}, "400"),
+    (ablated, {"moments": []}, "moments"),
+    (ablated, {"moments": [395]}, "10.*1"),
+    (ablated, {"distance": 0}, "distance"),
+    (ablated, {"kind": "burn"}, "'burn'"),
+    (ablated, {"kind": "swap"}, "`other`"),
+    (ablated, {"other": "a"}, "`other`|other"),
+    (ablated, {"kind": "swap", "other": "abc" * 40}, "`other` .*120"),
     (attribution, {"target": "?"}, "target.* 'a' 'b'"),
     (attribution, {"target": 11}, "target.*0 to 10"),
     (attribution, {"target": None}, "target"),

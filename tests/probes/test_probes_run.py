@@ -77,16 +77,16 @@ def test_an_edited_state_is_what_the_step_and_all_later_ones_go_on_with(network,
 
 def test_before_a_step_only_what_it_reads_is_another(network, text):
     model, text = network(scale=3.0), text[:30]
-    plain, cut = run(model, text), run(model, text, edits={("inner before", 10): zero})
-    assert torch.equal(plain.logits[:10], cut.logits[:10])
-    assert not torch.allclose(plain.logits[10:], cut.logits[10:])
+    plain, ablated = run(model, text), run(model, text, edits={("inner before", 10): zero})
+    assert torch.equal(plain.logits[:10], ablated.logits[:10])
+    assert not torch.allclose(plain.logits[10:], ablated.logits[10:])
     codes = model.vocabulary.encode(text)[:, None]
     with torch.no_grad():
         _, (h, memories) = model.recurrent(codes[:10])
         memories = memories.clone()
         memories[:, 1] = 0
         expected = model.readout(model.recurrent(codes[10:], (h, memories))[0])[:, 0]
-    torch.testing.assert_close(cut.logits[10:], expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(ablated.logits[10:], expected, atol=1e-5, rtol=1e-5)
 
 
 def test_gates_and_preactivations_are_edited(network, text):

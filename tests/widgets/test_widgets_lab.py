@@ -199,7 +199,7 @@ def test_linked_widgets_show_one_selection() -> None:
     assert (scissors.run, scissors.step) == ("second", 5)
     scissors.unit = -1  # all units
     assert explorer.unit == 3
-    explorer.set_state({"text": "a", "asked": 1})  # too short for a cut, not for the explorer
+    explorer.set_state({"text": "a", "asked": 1})  # too short for an ablation, not for the explorer
     explorer.wait()
     assert (explorer.symbols, explorer.error, "".join(scissors.symbols)) == (["a"], "", TEXT)
     explorer.set_state({"text": "a longer text", "asked": 2})
