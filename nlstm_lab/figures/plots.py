@@ -224,7 +224,7 @@ def _values(column: "pd.Series[Any]") -> list[Any]:
 
 
 def _label(name: str, labels: Mapping[str, str] | None) -> str:
-    return (labels or {}).get(name) or STARTS.get(name) or memory_label(name)
+    return {**STARTS, **(labels or {})}.get(name, memory_label(name))
 
 
 def _drawn(frame: pd.DataFrame, *columns: str | None) -> pd.DataFrame:
