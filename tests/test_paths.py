@@ -6,7 +6,7 @@ import os
 import pytest
 
 from nlstm_lab import experiments, paths
-from nlstm_lab.errors import LabError
+from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.runs.attempt import Attempt
 
 
@@ -77,3 +77,13 @@ def test_a_text_that_cannot_be_written_leaves_what_was_there_and_says_the_way_ou
         paths.write(target, "after")
     assert target.read_text() == "before"
     assert os.listdir(tmp_path) == [target.name]
+
+
+def test_a_workspace_holds_runs_probes_and_figures(tmp_path, monkeypatch):
+    monkeypatch.setenv("NLSTM_LAB_ROOT", str(tmp_path))
+    for name in ("RUNS", "PROBES", "FIGURES"):
+        monkeypatch.setenv(f"NLSTM_LAB_{name}", "before")  # and is restored afterwards
+    assert paths.workspace("trial") == tmp_path / "workspaces" / "trial"
+    assert {paths.runs().parent, paths.probes().parent, paths.figures().parent} == {paths.workspace("trial")}
+    with pytest.raises(UsageError, match="elsewhere"):
+        paths.workspace("../elsewhere")

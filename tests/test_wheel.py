@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from nlstm_lab import paths
+from nlstm_lab import models, paths
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
 
+SOURCE = ("nlstm_lab/", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
+SOURCE += tuple(f"data/runs/{known['run']}/" for known in models.PRETRAINED.values())
 USED = """
 import sys
 from nlstm_lab import cli
@@ -28,6 +30,7 @@ for command in ("doctor", "table", "figures"):
 say("train", "ptb_char_nlstm", "--scale", "smoke", "--corpus", "mine.txt", "--normalization", "text8")
 
 import nlstm_lab as lab
+print(lab.models.pretrained("ptb_char_hmlstm_step").name)
 run = lab.runs.load("ptb_char_nlstm+corpus=mine.txt+normalization=text8", scale="smoke")
 trace = lab.probes.trace(run.model(), "the cat sat on the mat", run=run.name)
 lab.probes.state_timescales(trace)
@@ -44,7 +47,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = folder / "source"
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=paths.root(), capture_output=True, check=True).stdout
     for name in tracked.decode().split("\0"):
-        if name.split("/")[0] in ("nlstm_lab", "pyproject.toml", "README.md", "LICENSE"):
+        if name.startswith(SOURCE):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((paths.root() / name).read_bytes())
     subprocess.run([*pip, "wheel", *offline, "--no-build-isolation", "-w", folder, source], check=True)
@@ -91,5 +94,6 @@ def test_a_text_of_ones_own_is_trained_on_probed_and_drawn_and_what_needs_the_re
         assert f"{command} ended with {code}" in said
     assert "clone" in said
     assert "recorded as" in said
+    assert "ptb_char_hmlstm_step/small-seed0" in said
     for suffix in ("pdf", "svg", "png", "csv", "json"):
         assert (tmp_path / "figures" / f"my_cells.{suffix}").stat().st_size > 100

@@ -1,20 +1,91 @@
-"""Nats, hits and their gradients against torch's own functions, in one piece and in several."""
+"""Readouts against NumPy and SciPy; nats and hits of a score."""
 
+import numpy as np
 import pytest
 import torch
+from scipy.stats import bernoulli, multivariate_normal
 from torch import nn
 from torch.nn import functional as F
 
 import nlstm_lab as lab
 from nlstm_lab.datasets.base import Batch, Symbols, Vectors
-from nlstm_lab.models import MixtureDensity, Network, metrics
+from nlstm_lab.models import MixtureDensity, Network, OutputModule, metrics
 
 
-class Readout(nn.Module):
-    """Passes on what it is given."""
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
 
-    def forward(self, hidden):
-        return hidden
+
+def test_output_module_is_equations_11_and_12():
+    torch.manual_seed(0)
+    module = OutputModule(hidden_size=4, num_layers=3, embedding_size=5, outputs=6).double()
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter)
+    h = np.random.default_rng(0).normal(size=(2, 12))
+    w, b = (p.detach().numpy() for p in (module.gates.weight, module.gates.bias))
+    e, eb = (p.detach().numpy() for p in (module.embedding.weight, module.embedding.bias))
+    o, ob = (p.detach().numpy() for p in (module.output.weight, module.output.bias))
+    total = eb
+    for layer in range(3):
+        gate = sigmoid(h @ w[layer] + b[layer])[:, None]  # equation 11
+        part = slice(4 * layer, 4 * layer + 4)
+        total = total + gate * (h[:, part] @ e[:, part].T)  # equation 12
+    expected = np.maximum(total, 0) @ o.T + ob
+    np.testing.assert_allclose(module(torch.from_numpy(h)).detach().numpy(), expected, atol=1e-12)
+
+
+def test_mixture_density_is_that_of_scipy_with_the_parameters_of_graves_equations_18_to_22():
+    """From the raw outputs alone: nothing here asks `split`."""
+    torch.manual_seed(1)
+    n, density = 3, MixtureDensity(components=3)
+    raw, points = torch.randn(7, density.size, dtype=torch.float64), torch.randn(7, 3, dtype=torch.float64)
+    points[:, 2] = (points[:, 2] > 0).double()
+    for y, point, nats in zip(raw.numpy(), points.numpy(), density(raw, points).numpy(), strict=True):
+        weights = np.exp(y[:n]) / np.exp(y[:n]).sum()
+        means, sigmas = y[n : 3 * n].reshape(n, 2), np.exp(y[3 * n : 5 * n]).reshape(n, 2)
+        rhos = density.RHO_BOUND * np.tanh(y[5 * n : 6 * n])
+        p = 0.0
+        for weight, mean, s, r in zip(weights, means, sigmas, rhos, strict=True):
+            covariance = [[s[0] ** 2, r * s[0] * s[1]], [r * s[0] * s[1], s[1] ** 2]]
+            p += weight * multivariate_normal(mean, covariance).pdf(point[:2])
+        p *= bernoulli(sigmoid(y[6 * n])).pmf(int(point[2]))
+        np.testing.assert_allclose(nats, -np.log(p), rtol=1e-9)
+
+
+def test_no_point_is_infinitely_likely_nor_its_gradient_infinite():
+    """Deviations at their floor and correlations at their bound: finite density, finite gradient."""
+    density = MixtureDensity(components=2)
+    for extreme in (-1e4, 1e4):
+        raw = torch.full((1, density.size), extreme, requires_grad=True)
+        nats = density(raw, torch.tensor([[0.0, 0.0, 1.0]]))
+        nats.sum().backward()
+        assert nats.isfinite().all()
+        assert raw.grad.isfinite().all()
+
+
+def test_what_lies_at_the_floor_of_the_deviations_is_reported():
+    """Two components of weights 1/4 and 3/4, the second with one deviation far below the smallest allowed."""
+    density = MixtureDensity(components=2)
+    low = np.log(density.SIGMA_RANGE[0])
+    raw = torch.zeros(1, density.size)
+    raw[0, :2] = torch.tensor([0.25, 0.75]).log()
+    assert density.at_floor(raw).item() == 0
+    raw[0, 9] = low - 5  # after two weights and four means: the second component's deviation in y
+    assert density.at_floor(raw).item() == pytest.approx(0.75)
+    raw[0, 9] = low + 0.01
+    assert density.at_floor(raw).item() == 0
+
+
+def test_samples_follow_the_density():
+    """Means and correlation of many samples are those of a single component."""
+    density = MixtureDensity(components=1)
+    raw = torch.tensor([0.0, 1.0, -2.0, 0.0, 0.7, 1.2, 0.0])  # weight, means, log deviations, correlation, pen
+    samples = density.sample(raw.expand(40_000, -1), torch.Generator().manual_seed(0)).double().numpy()
+    _, means, sigma, rho, _ = density.split(raw)
+    np.testing.assert_allclose(samples[:, :2].mean(0), means[0], atol=0.05)
+    np.testing.assert_allclose(samples[:, :2].std(0), sigma[0], rtol=0.03)
+    np.testing.assert_allclose(np.corrcoef(samples[:, 0], samples[:, 1])[0, 1], rho[0], atol=0.02)
+    np.testing.assert_allclose(samples[:, 2].mean(), 0.5, atol=0.02)
 
 
 class Given(nn.Module):
@@ -28,7 +99,7 @@ def test_the_articles_accuracy_counts_what_the_loss_masks():
     """Protocol 30: of seven targets two are padding (0) and one is unknown (1); the loss sees the other four."""
     targets = torch.tensor([[2], [3], [1], [2], [3], [0], [0]])
     outputs = F.one_hot(torch.tensor([2, 3, 2, 2, 2, 2, 2]), 4).double().unsqueeze(1)
-    score, _ = Network(Given(), Readout()).score(Batch(outputs, targets, targets > 1))
+    score, _ = Network(Given(), nn.Identity()).score(Batch(outputs, targets, targets > 1))
     found = metrics([float(part) for part in score], "nll_nats")
     assert found["top1_accuracy_pct"] == pytest.approx(100 * 3 / 4)
     assert found["top1_accuracy_unmasked_pct"] == pytest.approx(100 * 3 / 7)
@@ -41,11 +112,11 @@ def test_a_lines_likelihood_is_the_sum_over_its_points_and_the_score_their_mean_
     density, sizes = MixtureDensity(2), (4, 2, 3)
     raw, points = torch.randn(4, 3, density.size), torch.rand(4, 3, 3).round()
     mask = torch.arange(4)[:, None] < torch.tensor(sizes)
-    score, _ = Network(Given(), Readout(), density=density).score(Batch(raw, points, mask))
-    told = metrics([float(part) for part in score], "log_likelihood_nats")
+    score, _ = Network(Given(), nn.Identity(), density=density).score(Batch(raw, points, mask))
+    found = metrics([float(part) for part in score], "log_likelihood_nats")
     lines = [-float(density(raw[:n, k], points[:n, k]).sum()) for k, n in enumerate(sizes)]
-    assert told["log_likelihood_nats"] == pytest.approx(sum(lines) / 3, rel=1e-5)
-    assert told["nll_nats"] == pytest.approx(-sum(lines) / 9, rel=1e-5)
+    assert found["log_likelihood_nats"] == pytest.approx(sum(lines) / 3, rel=1e-5)
+    assert found["nll_nats"] == pytest.approx(-sum(lines) / 9, rel=1e-5)
 
 
 def test_a_class_is_predicted_from_the_last_step():
