@@ -5,9 +5,6 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from filelock import FileLock
@@ -15,21 +12,15 @@ from filelock import FileLock
 from nlstm_lab import paths
 
 os.environ.pop("COLUMNS", None)  # of a terminal, whose width tables would follow
-sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # builds grammars for seconds, for IRIs that none has
+sys.modules["rfc3987_syntax"] = None  # builds grammars for seconds, for IRIs that none has
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: workers share the cores, and digits hang on the threads
-
-if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
-
-    from nlstm_lab.execute import Job
-    from nlstm_lab.runs import Run
 
 PARAMETERS = (
     'seeds: list[int] = [0, 1]\nscale: str = "small"\nrate: float = 0.5\nquick: bool = False\nlimit: int | None = None'
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Slow tests first, so that no worker is left alone with one at the end; before all others those in JupyterLab."""
     items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("browser", "slow")])
 
@@ -37,23 +28,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 gc.disable()  # whatever is imported stays, and would be looked through again and again
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """From here on garbage is looked for in what tests make alone."""
     gc.freeze()
     gc.enable()
 
 
-Make = Callable[[Path], object]
-
-
 @pytest.fixture(scope="session")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Path]:
+def once(tmp_path_factory):
     """`once(name, make)`: a folder that `make(folder)` fills once for all workers of a session; to read, or to copy."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
 
-    def made(name: str, make: Make) -> Path:
+    def made(name, make):
         folder = shared / "once" / name
         folder.parent.mkdir(exist_ok=True)
         with FileLock(f"{folder}.lock"):
@@ -69,7 +57,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Path
 
 
 @pytest.fixture(scope="session")
-def own_units() -> set[str]:
+def own_units():
     """The project's names in `CELL_TYPES`; those that other tests registered stay out."""
     from nlstm_lab.models import CELL_TYPES
 
@@ -77,13 +65,13 @@ def own_units() -> set[str]:
 
 
 @pytest.fixture(scope="session")
-def folders(once: Callable[[str, Make], Path]) -> dict[str, str]:
+def folders(once):
     """Environment variables for training at smoke scale, whose texts are in every Python: a cache, one thread."""
     return {"NLSTM_LAB_CACHE": str(once("cache", lambda folder: None)), "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture
-def runs_folder(folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def runs_folder(folders, tmp_path, monkeypatch):
     """An empty folder of runs, for this process and those that it starts; here `auto` trains on the CPU, update by
     update."""
     folder = tmp_path / "runs"
@@ -94,17 +82,17 @@ def runs_folder(folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.fixture
-def run(recorded: "Callable[..., Run]") -> "Run":
+def run(recorded):
     """One at smoke scale, of seed 3."""
     return recorded("ptb_char_lstm1", 3)
 
 
 @pytest.fixture
-def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def say(monkeypatch, capsys):
     """Run `nlstm-lab` with these words: exit code, standard output, standard error."""
     from nlstm_lab import cli
 
-    def said(*words: str) -> tuple[int, str, str]:
+    def said(*words):
         monkeypatch.setattr(sys, "argv", ["nlstm-lab", *words])
         with pytest.raises(SystemExit) as stopped:
             cli.main()
@@ -114,7 +102,7 @@ def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.fixture
-def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def forked_workers(monkeypatch):
     """Dask's workers are forked off a process that has imported everything, in place of importing it themselves."""
     import forking
 
@@ -122,7 +110,7 @@ def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def kernel_address() -> Iterator[str]:
+def kernel_address():
     """Where one asks for a forked kernel; a short path, since it is a socket's."""
     import forking
 
@@ -134,7 +122,7 @@ def kernel_address() -> Iterator[str]:
 
 
 @pytest.fixture
-def forked_kernels(monkeypatch: pytest.MonkeyPatch, kernel_address: str) -> None:
+def forked_kernels(monkeypatch, kernel_address):
     """Notebooks are executed in kernels forked off a process that has imported everything."""
     import forking
 
@@ -142,7 +130,7 @@ def forked_kernels(monkeypatch: pytest.MonkeyPatch, kernel_address: str) -> None
 
 
 @pytest.fixture
-def shell(monkeypatch: pytest.MonkeyPatch) -> "Iterator[InteractiveShell]":
+def shell(monkeypatch):
     """A notebook in this process: `shell.run_cell(cell, store_history=True).raise_error()` as its kernel does."""
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -152,12 +140,12 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> "Iterator[InteractiveShell]":
 
 
 @pytest.fixture
-def recorded(once: Callable[[str, Make], Path], runs_folder: Path) -> "Callable[..., Run]":
+def recorded(once, runs_folder):
     """`recorded(name, seed=0, patience=None)`: a run at smoke scale, trained once in a test's folder."""
     from nlstm_lab import runs
 
-    def copied(name: str, seed: int = 0, patience: int | None = None) -> "Run":
-        def train(folder: Path) -> None:
+    def copied(name, seed=0, patience=None):
+        def train(folder):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("NLSTM_LAB_RUNS", str(folder))
                 runs.ensure(name, seed, "smoke", device="cpu", progress=False, patience=patience)
@@ -169,7 +157,7 @@ def recorded(once: Callable[[str, Make], Path], runs_folder: Path) -> "Callable[
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Callable[..., Job]":
+def write(tmp_path, monkeypatch):
     """Write notebooks into a root of their own, for every process: write("10_name", "cell", "cell", ...)."""
     import nbformat  # here, so that tests of units and training run on machines without notebooks
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -183,7 +171,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Callable[..., Job
         monkeypatch.delenv(f"NLSTM_LAB_{name}", raising=False)
     paths.notebooks().mkdir()
 
-    def written(name: str, *cells: str, parameters: str = PARAMETERS) -> "Job":
+    def written(name, *cells, parameters=PARAMETERS):
         code = [new_code_cell(parameters, metadata={"tags": ["parameters"]}), *map(new_code_cell, cells)]
         notebook = new_notebook(cells=[new_markdown_cell("# A title"), *code])
         notebook.metadata.kernelspec = {

@@ -12,15 +12,8 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from multiprocessing.process import BaseProcess
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from nlstm_lab import paths
-
-if TYPE_CHECKING:
-    import pytest
 
 OWN = sorted(path.relative_to(paths.PACKAGE.parent).with_suffix("") for path in paths.PACKAGE.rglob("*.py"))
 server = multiprocessing.get_context("forkserver")
@@ -44,30 +37,24 @@ class _Forked:
         )
     )
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(server, name)
 
 
-def forked_workers(monkeypatch: "pytest.MonkeyPatch") -> None:
+def forked_workers(monkeypatch):
     """Until the test ends, dask forks its workers off what has imported everything."""
     for module in ("distributed.nanny", "distributed.process"):
         monkeypatch.setattr(f"{module}.get_mp_context", _Forked)
 
 
-def started(target: Callable[..., None], *arguments: Any, output: Path | None = None) -> BaseProcess:
+def started(target, *arguments, output=None):
     """A process that runs `target` in the environment and folder of now; what it prints goes into a file."""
     process = server.Process(target=_run, args=(dict(os.environ), os.getcwd(), output, target, arguments))
     process.start()
     return process
 
 
-def _run(
-    environment: dict[str, str],
-    folder: str,
-    output: Path | None,
-    target: Callable[..., None],
-    arguments: tuple[Any, ...],
-) -> None:
+def _run(environment, folder, output, target, arguments):
     if output is not None:
         with output.open("wb") as file:
             os.dup2(file.fileno(), 1)
@@ -76,7 +63,7 @@ def _run(
     target(*arguments)
 
 
-def _enter(environment: dict[str, str], folder: str) -> None:
+def _enter(environment, folder):
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -89,7 +76,7 @@ def _enter(environment: dict[str, str], folder: str) -> None:
         execute.kernel_spec = kernel_of(address)
 
 
-def command_line(*arguments: str) -> None:
+def command_line(*arguments):
     """`nlstm-lab` with these arguments."""
     from nlstm_lab import cli
 
@@ -114,7 +101,7 @@ with socket.socket(socket.AF_UNIX) as asking:
 ADDRESS = "NLSTM_LAB_TESTS_KERNELS"  # the environment variable that tells forked processes of `forked_kernels`
 
 
-def _spec(address: str) -> dict[str, Any]:
+def _spec(address):
     return {
         "argv": [sys.executable, "-ISc", ASK, address, "{connection_file}"],
         "display_name": "Python 3 (ipykernel)",
@@ -124,14 +111,14 @@ def _spec(address: str) -> dict[str, Any]:
     }
 
 
-def kernelspec(folder: Path, address: str) -> None:
+def kernelspec(folder, address):
     """Write the kernelspec `python3` whose kernels are forked by `kernels(address)`; for JUPYTER_PATH."""
     file = folder / "kernels" / "python3" / "kernel.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(_spec(address)))
 
 
-def kernel_of(address: str) -> Callable[..., Any]:
+def kernel_of(address):
     """The runner's kernelspec, of kernels that `kernels(address)` forks."""
     from jupyter_client.kernelspec import KernelSpec
 
@@ -141,13 +128,13 @@ def kernel_of(address: str) -> Callable[..., Any]:
     return lambda job: KernelSpec(**_spec(address), env=original(job).env)
 
 
-def forked_kernels(monkeypatch: "pytest.MonkeyPatch", address: str) -> None:
+def forked_kernels(monkeypatch, address):
     """Until the test ends, the runner's kernels are forked, here and in forked processes."""
     monkeypatch.setenv(ADDRESS, address)
     monkeypatch.setattr("nlstm_lab.execute.kernel_spec", kernel_of(address))
 
 
-def kernels(address: str) -> None:
+def kernels(address):
     """Fork a kernel for everyone who asks at this address, until this process is ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     with socket.socket(socket.AF_UNIX) as listening:
@@ -162,7 +149,7 @@ def kernels(address: str) -> None:
             asking.close()
 
 
-def _watch(asking: socket.socket) -> None:
+def _watch(asking):
     """Fork the kernel, wait until it or who asked for it has ended, and end the other."""
     words, environment, folder = json.loads(asking.makefile().readline())
     kernel = os.fork()
@@ -181,7 +168,7 @@ def _watch(asking: socket.socket) -> None:
         os._exit(0)
 
 
-def _serve(words: list[str]) -> None:
+def _serve(words):
     import matplotlib
     from ipykernel.kernelapp import IPKernelApp
 

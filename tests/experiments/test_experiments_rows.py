@@ -81,19 +81,14 @@ def test_the_printed_parameter_count_comes_out(name, empty):
     assert models.parameter_count(network) == PARAMETERS[name]
 
 
-@pytest.mark.parametrize("part", ["embedding", "unit", "readout"])
 @pytest.mark.parametrize("name", ["autocomplete_gru", "autocomplete_nlstm", "textgen_gru", "textgen_lstm"])
-def test_the_articles_parameters_come_out_part_by_part(name, part, empty):
+def test_the_articles_parameters_come_out_part_by_part(name, empty):
     experiment = experiments.get(name, "paper")
-    printed = {
-        number.parameters
-        for place in targets.load("madsen").places.values()
-        for number in place.numbers
-        if number.experiment == name
-    }
-    expected = dict(zip(("embedding", "unit", "readout"), map(int, printed.pop().split(" + ")), strict=True))
+    numbers = [number for place in targets.load("madsen").places.values() for number in place.numbers]
+    printed = {number.parameters for number in numbers if number.experiment == name}
     network = models.build(experiment.model, ends(experiment), seed=0)
-    assert models.parameter_count(getattr(network, part)) == expected[part]
+    parts = (models.parameter_count(getattr(network, part)) for part in ("embedding", "unit", "readout"))
+    assert {" + ".join(map(str, parts))} == printed
 
 
 def rounded(count, printed):
@@ -179,7 +174,7 @@ def test_every_value_has_a_source_and_every_source_a_value(scale):
         assert not unsourced, f"{experiment.name}: say in its `sources` where these values are from"
 
 
-def test_every_row_is_paired_with_a_rescued_one_that_differs_in_the_output_bias_alone():
+def test_every_row_is_paired_with_a_rescued_one_that_differs_in_the_output_bias_only():
     for name in experiments.names("*_logfreq"):
         for scale in experiments.scales(name):
             row, rescued = experiments.get(name.removesuffix("_logfreq"), scale), experiments.get(name, scale)
@@ -191,64 +186,32 @@ def test_every_row_is_paired_with_a_rescued_one_that_differs_in_the_output_bias_
 def test_a_stack_and_its_nested_lstm_have_equal_parameters_at_small_scale_too(empty):
     for task in ("ptb_char", "poetry", "mnist", "text8"):
         interface = ends(experiments.get(f"{task}_nlstm", "paper"))
-        counts = {
-            models.parameter_count(models.build(experiments.get(f"{task}_{row}", "small").model, interface, seed=0))
-            for row in ("lstm2", "nlstm")
-        }
-        assert len(counts) == 1
+        configs = [experiments.get(f"{task}_{row}", "small").model for row in ("lstm2", "nlstm")]
+        assert len({models.parameter_count(models.build(config, interface, seed=0)) for config in configs}) == 1
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("field", "value", "written"),
     [
-        ("novel.txt", "novel.txt"),
-        ("my text, é = 1.txt", "my text, é = 1.txt"),
-        ("", ""),
-        ("1984", '"1984"'),
-        ("null", '"null"'),
-        ('"quoted"', r'"\"quoted\""'),
-        ("a+b.txt", r'"a\u002bb.txt"'),
-        ("+unit=rnn", r'"\u002bunit=rnn"'),
+        ("corpus", "novel.txt", "novel.txt"),
+        ("corpus", "my text, é = 1.txt", "my text, é = 1.txt"),
+        ("corpus", "", ""),
+        ("corpus", "1984", '"1984"'),
+        ("corpus", "null", '"null"'),
+        ("corpus", '"quoted"', r'"\"quoted\""'),
+        ("corpus", "a+b.txt", r'"a\u002bb.txt"'),
+        ("corpus", "+unit=rnn", r'"\u002bunit=rnn"'),
+        *(("learning_rate", number, str(number)) for number in (1e36, 1e-7, 0.0005, 1)),
     ],
 )
-def test_a_name_is_read_back_as_it_was_made(value, told):
-    made = experiments.variant("ptb_char_nlstm", corpus=value)
-    assert made.name == f"ptb_char_nlstm+corpus={told}"
-    assert made.task.corpus == value
-    assert experiments.get(made.name) == made
-
-
-@pytest.mark.parametrize(("value", "told"), [(1e36, "1e36"), (1e-7, "1e-07"), (0.0005, "0.0005"), (1, "1")])
-def test_a_number_in_a_name_is_read_back(value, told):
-    made = experiments.variant("ptb_char_nlstm", learning_rate=value)
-    assert made.name == f"ptb_char_nlstm+learning_rate={told}"
+def test_a_name_is_read_back_as_it_was_made(field, value, written):
+    made = experiments.variant("ptb_char_nlstm", **{field: value})
+    assert made.name == f"ptb_char_nlstm+{field}={written}"
+    assert value in (made.task.corpus, made.training.learning_rate)
     assert experiments.get(made.name) == made
 
 
 # Smoke
-
-
-def smoke(name):
-    """Train a row at smoke scale for an epoch; of each evaluation only the first batch is read."""
-    experiment = experiments.get(name, "smoke")
-    schedule = dataclasses.replace(experiment.training, epochs=1)
-    task = experiment.task.load()
-    whole = task.evaluate
-    task.evaluate = lambda split, evaluation: itertools.islice(whole(split, evaluation), 1)
-    network = models.build(experiment.model, Interface.of(task), seed=0)
-    return training.fit(network, task, schedule, seed=0, device=torch.device("cpu"), progress=False)
-
-
-def check(name):
-    fit = smoke(name)
-    numbers = {metric: value for _, _, split, _, metric, value in fit.history if split == "valid"}
-    place = experiments.get(name, "paper").printed
-    printed = {"nll_nats"}
-    if place:
-        document, _, table = place.partition(".")
-        printed |= {number.metric for number in targets.load(document).places[table].numbers}
-    assert printed <= numbers.keys()
-    assert all(math.isfinite(numbers[metric]) for metric in printed)
 
 
 def kind(name):
@@ -258,31 +221,35 @@ def kind(name):
     return type(row.task), model.cell_type, min(model.num_layers, 2), model.output_bias, str(model.flags), str(schedule)
 
 
-HANDWRITING = pytest.mark.xdist_group("iamondb")  # parsed once
+def marks(name):
+    """Handwriting is parsed once; the annealed one is the same network with a slope that grows."""
+    if name.startswith("handwriting"):
+        yield pytest.mark.soak if name == "handwriting_hmlstm" else pytest.mark.xdist_group("iamondb")
+    if name.startswith(NEEDS_DATA):
+        yield pytest.mark.data
+
+
 KINDS = {kind(name): name for name in reversed(experiments.names())}.values()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in KINDS if not name.startswith(NEEDS_DATA)])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=list(marks(name))) for name in KINDS])
 def test_it_trains_at_smoke_scale(name):
-    check(name)
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(
-    "name",
-    # the annealed one is the same network with a slope that grows
-    [
-        pytest.param(name, marks=pytest.mark.soak if name == "handwriting_hmlstm" else HANDWRITING)
-        if name.startswith("handwriting")
-        else name
-        for name in KINDS
-        if name.startswith(NEEDS_DATA)
-    ],
-)
-def test_it_trains_at_smoke_scale_on_its_data(name):
-    check(name)
+    """For an epoch; of each evaluation only the first batch is read."""
+    experiment = experiments.get(name, "smoke")
+    task = experiment.task.load()
+    whole = task.evaluate
+    task.evaluate = lambda split, evaluation: itertools.islice(whole(split, evaluation), 1)
+    network = models.build(experiment.model, Interface.of(task), seed=0)
+    schedule = dataclasses.replace(experiment.training, epochs=1)
+    fit = training.fit(network, task, schedule, seed=0, device=torch.device("cpu"), progress=False)
+    numbers = {metric: value for _, _, split, _, metric, value in fit.history if split == "valid"}
+    printed = {"nll_nats"}
+    if place := experiments.get(name, "paper").printed:
+        document, _, table = place.partition(".")
+        printed |= {number.metric for number in targets.load(document).places[table].numbers}
+    assert printed <= numbers.keys()
+    assert all(math.isfinite(numbers[metric]) for metric in printed)
 
 
 def test_every_unit_of_the_project_has_an_experiment(own_units):
@@ -290,26 +257,22 @@ def test_every_unit_of_the_project_has_an_experiment(own_units):
     assert used == own_units, "a cell type is one that a row of nlstm_lab/experiments uses: write that row"
 
 
-@pytest.mark.slow
-def test_a_budget_gives_back_the_printed_width():
-    """4.47M parameters are 2 x 600 units, and just fewer are 599."""
-    stack = experiments.get("ptb_char_lstm2")
-    budget = experiments.parameters(stack)
-    assert experiments.width_for_parameters(stack, budget) == 600
-    assert experiments.width_for_parameters(stack, budget - 1) == 599
-
-
-@pytest.mark.parametrize("name", ["ptb_char_lstm1", "ptb_char_hmlstm_step", "ptb_char_lncwrnn", "mnist_nlstm"])
-def test_the_width_for_a_budget_is_the_widest_that_fits(name):
-    experiment, budget = experiments.get(name), 1_000_000
-    width = experiments.width_for_parameters(experiment, budget)
-    at = [
-        experiments.parameters(
-            dataclasses.replace(experiment, model=dataclasses.replace(experiment.model, hidden_size=w))
-        )
-        for w in (width, width + (4 if "cwrnn" in name else 1))
-    ]
-    assert at[0] <= budget < at[1]
+@pytest.mark.parametrize(
+    ("name", "budget", "expected"),
+    [
+        ("ptb_char_lstm2", 4_474_850, 600),  # the printed width
+        ("ptb_char_lstm2", 4_474_849, 599),
+        *((name, 1_000_000, None) for name in ("ptb_char_hmlstm_step", "ptb_char_lncwrnn", "mnist_nlstm")),
+    ],
+)
+def test_the_width_for_a_budget_is_the_widest_that_fits(name, budget, expected):
+    row = experiments.get(name)
+    width = experiments.width_for_parameters(row, budget)
+    wider = width + (4 if "cwrnn" in name else 1)
+    rows = (dataclasses.replace(row, model=dataclasses.replace(row.model, hidden_size=w)) for w in (width, wider))
+    fits, too_wide = map(experiments.parameters, rows)
+    assert fits <= budget < too_wide
+    assert width == expected or expected is None
 
 
 def test_a_cleaned_text_is_counted_by_its_own_symbols(monkeypatch):
