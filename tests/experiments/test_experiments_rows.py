@@ -201,7 +201,8 @@ def test_a_stack_and_its_nested_lstm_have_equal_parameters_at_small_scale_too(em
         ("corpus", '"quoted"', r'"\"quoted\""'),
         ("corpus", "a+b.txt", r'"a\u002bb.txt"'),
         ("corpus", "+unit=rnn", r'"\u002bunit=rnn"'),
-        *(("learning_rate", number, str(number)) for number in (1e36, 1e-7, 0.0005, 1)),
+        *(("learning_rate", float(number), number) for number in ("1e36", "1e-07", "0.0005")),
+        ("learning_rate", 1, "1"),
     ],
 )
 def test_a_name_is_read_back_as_it_was_made(field, value, written):
