@@ -1,9 +1,9 @@
 """Sequences of whole words, each after a space, read cold, as in Madsen's article; code 0 is the padding."""
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -26,6 +26,8 @@ RANKED = 2**16 - 1  # most frequent words that have a code of their own
 class Packed:
     """A text as sequences of whole words; corpus, normalization and encoding as of `TextSource`."""
 
+    special: ClassVar[tuple[str, ...]]  # the symbols before the alphabet
+
     corpus: str = "text8"
     length: int = 200  # characters of a sequence, at most
     batch_size: int = 64
@@ -34,6 +36,10 @@ class Packed:
 
     def __post_init__(self) -> None:
         check(self)
+
+    def load(self) -> "PackedTask":
+        """Make the task. MissingData: no such corpus here. UsageError: it is not of a-z and single spaces."""
+        return PackedTask(self)
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,13 @@ class Autocomplete(Packed):
     padding and unknown words; the article's accuracy counts them all.
     """
 
+    special = (PADDING,)
     words: int = 2**14
 
-    def load(self) -> "AutocompleteTask":
-        """Make the task. MissingData: no such corpus here. UsageError: it is not of a-z and single spaces."""
-        return AutocompleteTask(self)
+    def __post_init__(self) -> None:
+        check(self)
+        if self.words > RANKED:
+            raise UsageError(f"a vocabulary has 1 to {RANKED} words, not {self.words}")
 
 
 @dataclass(frozen=True)
@@ -58,24 +66,22 @@ class TextGeneration(Packed):
     Loss and accuracy as for `Autocomplete`, with nothing unknown.
     """
 
+    special = (PADDING, UNKNOWN)
     length: int = 180
 
-    def load(self) -> "GenerationTask":
-        """Make the task. MissingData: no such corpus here. UsageError: it is not of a-z and single spaces."""
-        return GenerationTask(self)
 
+class PackedTask(ColdTask):
+    """Packed sequences; inputs and targets [T <= length, B] with the mask of what the loss counts.
 
-class PackedTask(ColdTask, ABC):
-    """Packed sequences; inputs and targets [T <= length, B] with the mask of what the loss counts."""
+    Inputs are symbols, 0 the padding. Targets are symbols, too, or words that `output.names` names in their order.
+    """
 
     metric = "nll_nats"
-    special: tuple[str, ...]  # the symbols before the alphabet
 
     def __init__(self, config: Packed) -> None:
         corpus = open_corpus(TextSource(config.corpus, config.normalization, encoding=config.encoding))
         parsed = cached("words", (), lambda: _tokenize(corpus), text=corpus.fingerprint)
-        self.flat, self.starts = parsed.arrays["flat"], parsed.arrays["starts"]
-        self.ids, self.known_words = parsed.arrays["ids"], parsed.facts["words"]
+        self.flat, self.starts, self.ids = (parsed.arrays[name] for name in ("flat", "starts", "ids"))
         settings = {"text": corpus.fingerprint, "length": config.length}
         packed = cached("packed", (), lambda: pack(self.starts, len(self.flat) - 1, config.length), **settings)
         self.firsts, self.sizes = packed.arrays["firsts"], packed.arrays["sizes"]
@@ -85,10 +91,13 @@ class PackedTask(ColdTask, ABC):
         rows = split_90_5_5(order, f"{corpus.name} fills {count} sequences of {config.length} characters")
         whole = len(rows["train"]) >= config.batch_size  # the article counts whole batches only
         super().__init__(rows, config.batch_size, Ordered(last_batch="drop" if whole else "keep"))
-        self.fingerprint = corpus.fingerprint
-        self.vocabulary = Vocabulary((*self.special, *ALPHABET))
-        self.input = Symbols(len(self.vocabulary), padded=True)
-        self.output = Symbols(self.input.size)
+        self.config, self.fingerprint = config, corpus.fingerprint
+        self.vocabulary = Vocabulary((*config.special, *ALPHABET))
+        self.input, self.output = Symbols(len(self.vocabulary), padded=True), Symbols(len(self.vocabulary))
+        if isinstance(config, Autocomplete):
+            known = parsed.facts["words"][: config.words]
+            unused = (f"<unused {k}>" for k in range(len(known), config.words))  # by a text of fewer words
+            self.output = Symbols(config.words + 2, names=("<eos>", "<unknown>", *known, *unused))
 
     def batch(self, rows: np.ndarray) -> Batch:
         firsts, sizes = self.firsts[rows], self.sizes[rows]
@@ -96,41 +105,14 @@ class PackedTask(ColdTask, ABC):
         real = steps < sizes
         places = np.where(real, self.starts[firsts] + steps, 0)
         characters = np.where(real, self.flat[places], SPACE + 1)
-        targets = np.where(real, self.targets(places, firsts, characters == SPACE), 0)
-        inputs = np.where(real, characters.astype(np.int64) + len(self.special), 0)
+        if isinstance(self.config, Autocomplete):
+            words = self.ids[firsts + np.cumsum(characters == SPACE, axis=0) - 1].astype(np.int64) + 2
+            targets = np.where(words < self.output.size, words, 1)
+        else:
+            targets = self.flat[places + 1].astype(np.int64) + len(self.config.special)
+        inputs = np.where(real, characters.astype(np.int64) + len(self.config.special), 0)
+        targets = np.where(real, targets, 0)
         return Batch(torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(targets > 1))
-
-    @abstractmethod
-    def targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
-        """Codes [T, B] for places in the flat text, given each sequence's first word and where its spaces are."""
-
-
-class AutocompleteTask(PackedTask):
-    """Inputs: 28 symbols (0 the padding). Targets: words, which `output.names` names in the order of their codes."""
-
-    special = (PADDING,)
-
-    def __init__(self, config: Autocomplete) -> None:
-        if (words := config.words) > RANKED:
-            raise UsageError(f"a vocabulary has 1 to {RANKED} words, not {words}")
-        super().__init__(config)
-        # a text may have fewer words than there are outputs
-        known = [*self.known_words[:words], *(f"<unused {k}>" for k in range(len(self.known_words), words))]
-        self.output = Symbols(words + 2, names=("<eos>", "<unknown>", *known))
-
-    def targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
-        codes = self.ids[firsts + np.cumsum(spaces, axis=0) - 1].astype(np.int64) + 2
-        return np.where(codes < self.output.size, codes, 1)
-
-
-class GenerationTask(PackedTask):
-    """Inputs and targets: 29 symbols (0 the padding, 1 unknown, which never comes up)."""
-
-    special = (PADDING, UNKNOWN)
-
-    def targets(self, places: np.ndarray, firsts: np.ndarray, spaces: np.ndarray) -> np.ndarray:
-        following: np.ndarray = self.flat[places + 1].astype(np.int64)
-        return following + len(self.special)
 
 
 def pack(starts: np.ndarray, end: int, length: int) -> Parsed:

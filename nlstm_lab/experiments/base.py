@@ -18,7 +18,7 @@ from nlstm_lab.datasets.base import Mixture, Symbols, Vectors
 from nlstm_lab.datasets.corpora import only_beginning
 from nlstm_lab.datasets.items import CLASSES, PIXELS, ChinesePoetry, Handwriting, MNISTGlimpses
 from nlstm_lab.datasets.text import CharacterModelling
-from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask, GenerationTask, TextGeneration
+from nlstm_lab.datasets.words import ALPHABET, Autocomplete, TextGeneration
 from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.models import CELL_TYPES, Interface, ModelConfig, build, parameter_count
 from nlstm_lab.settings import RECORDED_AS, SCALES, Scale, check, plain
@@ -229,9 +229,9 @@ def ends(task: Any) -> tuple[Symbols | Vectors, Symbols | Mixture]:
         case Handwriting():
             return Vectors(3), Mixture(task.components)
         case Autocomplete():
-            return Symbols(len(AutocompleteTask.special) + len(ALPHABET), padded=True), Symbols(task.words + 2)
+            return Symbols(len(task.special) + len(ALPHABET), padded=True), Symbols(task.words + 2)
         case TextGeneration():
-            symbols = Symbols(len(GenerationTask.special) + len(ALPHABET), padded=True)
+            symbols = Symbols(len(task.special) + len(ALPHABET), padded=True)
         case ChinesePoetry():
             symbols = Symbols(registry.get("poetry").counts["symbols"])
         case CharacterModelling(normalization="none") if task.corpus in registry.DATASETS:

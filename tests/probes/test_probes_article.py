@@ -9,7 +9,7 @@ import nlstm_lab as lab
 from nlstm_lab import paths, probes
 from nlstm_lab.datasets import Sequences
 from nlstm_lab.datasets.base import Symbols, Vocabulary
-from nlstm_lab.datasets.words import ALPHABET, Autocomplete, AutocompleteTask
+from nlstm_lab.datasets.words import ALPHABET, Autocomplete
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes import lags
@@ -24,7 +24,7 @@ def network(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "probes", lambda: tmp_path)
     monkeypatch.setattr(Sequences, "read", lambda self: TEXTS)
     monkeypatch.setattr(lags, "DISTANCE", 20)
-    symbols = Vocabulary((*AutocompleteTask.special, *ALPHABET))
+    symbols = Vocabulary((*Autocomplete.special, *ALPHABET))
     ends = Interface(Symbols(len(symbols), padded=True), Symbols(len(WORDS), names=WORDS), symbols)
     return build(ModelConfig("gru", 6, embedding_size=6), ends, seed=0).eval()
 
