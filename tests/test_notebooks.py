@@ -4,10 +4,8 @@ import ast
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import heads
 import nbformat
@@ -165,52 +163,26 @@ def run_cells(name: str) -> None:
 GIVEN = {"01_your_own": "epochs, updates_per_epoch = 2, 10"}
 
 
-def _contents(folder: Path) -> dict[Path, bytes]:
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Without locks, which stay, and which git ignores, and the manifest, which `test_documents.py` holds."""
     files = (file for file in folder.rglob("*") if file.is_file())
-    return {file: file.read_bytes() for file in files if file.suffix != ".lock"}  # which stay, and which git ignores
-
-
-class Copies(NamedTuple):
-    folder: Path
-    contents: dict[Path, bytes]
-
-    def now(self) -> dict[Path, bytes]:
-        return _contents(self.folder)
-
-
-@pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Copies]]:
-    """Copies of figures and of what probes recorded, with their contents: of this module, until a test changes them."""
-    made: list[Copies] = []
-    folder = tmp_path_factory.mktemp("copies")
-
-    def unchanged() -> Copies:
-        if not made or made[0].now() != made[0].contents:
-            shutil.rmtree(folder)
-            for kind in ("figures", "probes"):
-                ignored = shutil.ignore_patterns("manifest.json")
-                shutil.copytree(getattr(paths, kind)(), folder / kind, ignore=ignored)
-            made[:] = [Copies(folder, _contents(folder))]
-        return made[0]
-
-    yield unchanged
-    shutil.rmtree(folder)
+    return {file: file.read_bytes() for file in files if file.suffix != ".lock" and file.name != "manifest.json"}
 
 
 @pytest.mark.slow
 @each
 def test_executed_again_it_changes_no_committed_figure(
-    name: str, copies: Callable[[], Copies], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor what probes recorded: a notebook may write tables and claims, too."""
-    copy = copies()
     for kind in ("figures", "probes"):
-        monkeypatch.setenv(f"NLSTM_LAB_{kind.upper()}", str(copy.folder / kind))
+        shutil.copytree(getattr(paths, kind)(), tmp_path / "copies" / kind)
+        monkeypatch.setenv(f"NLSTM_LAB_{kind.upper()}", str(tmp_path / "copies" / kind))
+    before = contents(tmp_path / "copies")
     monkeypatch.chdir(paths.notebooks())
     process = started(run_cells, name, output=tmp_path / "said")
     process.join()
     assert process.exitcode == 0, (tmp_path / "said").read_text()
-    (copy.folder / "figures" / "manifest.json").unlink(missing_ok=True)
-    before, after = copy.contents, copy.now()
+    after = contents(tmp_path / "copies")
     assert sorted(after) == sorted(before)
     assert [path.name for path in after if after[path] != before[path]] == []

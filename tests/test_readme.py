@@ -18,6 +18,7 @@ from typing import Any
 
 import catalogue
 import numbers_of
+import numpy as np
 import pytest
 import torch
 import typer
@@ -27,7 +28,7 @@ from distributed.cli.dask_worker import main as dask_worker
 from forking import command_line, started
 
 import nlstm_lab as lab
-from nlstm_lab import cli, paths
+from nlstm_lab import cli, paths, probes
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import SPLITS
 
@@ -232,3 +233,23 @@ def test_every_ordering_and_claim_is_on_one_finding() -> None:
 def test_a_sentence_that_is_no_longer_true_stops_the_pages() -> None:
     with pytest.raises(numbers_of.Untrue):
         catalogue.rendered("{{ sure(gap('ptb_char_nlstm', 'ptb_char_lstm2').mean < 0) }}")
+
+
+PROBES = paths.root() / "docs/site/reference/probes.md"
+
+
+@pytest.mark.slow
+def test_the_tasks_and_the_way_to_captum_run() -> None:
+    found: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", PROBES.read_text(encoding="utf-8"), re.DOTALL):
+        exec(block, found)
+    assert not np.allclose(found["ablated"][50:], found["patched"][50:])
+    assert found["characters"].attrs["missing"] < 0.01
+    assert len(found["passages"]) == 6
+
+
+def test_every_call_of_the_table_is_a_probe() -> None:
+    rows = re.findall(r"^\|[^|]*\|([^|]*)\|", PROBES.read_text(encoding="utf-8"), re.MULTILINE)
+    calls = {name for row in rows for name in re.findall(r"`([a-z_]+)\(", row)}
+    assert len(calls) > 12
+    assert calls <= set(probes.__all__)

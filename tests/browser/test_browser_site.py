@@ -41,14 +41,6 @@ def test_a_cell_is_live_on_the_first_page(page: Page) -> None:
     widget.locator(".nl-readout h3", has_text="21 of").first.wait_for()
 
 
-def test_the_evidence_of_a_finding_is_two_clicks_away(page: Page) -> None:
-    page.tab.goto((SITE / "index.html").as_uri())
-    page.tab.get_by_role("link", name="Evidence").first.click()
-    page.tab.get_by_role("link", name="11_penn_treebank").first.click()
-    page.tab.locator("h1").wait_for()
-    assert page.tab.url.endswith("notebooks/11_penn_treebank.html")
-
-
 def test_verdicts_are_filtered_and_sorted_by_keyboard(page: Page) -> None:
     page.tab.goto((SITE / "verdicts.html").as_uri())
     rows = page.tab.locator(".nl-sortable tbody tr:visible")
