@@ -247,10 +247,14 @@ def test_compiled_functions_give_the_same(name, dtype, tolerance):
 
 
 @pytest.mark.slow
-@pytest.mark.soak  # compiling takes a minute
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
-    "flags", [{"layer_norm": True, "all_layers": True}, {"normalize_cell": True, "selection": "hard"}]
+    "flags",
+    [
+        {"num_layers": 2, "layer_norm": True, "normalize_cell": True},
+        pytest.param({"layer_norm": True, "all_layers": True}, marks=pytest.mark.soak),  # compiling takes a minute
+        pytest.param({"normalize_cell": True, "selection": "hard"}, marks=pytest.mark.soak),
+    ],
 )
 def test_compiled_functions_of_the_hm_lstm_give_the_same(flags):
     torch.manual_seed(0)
