@@ -32,10 +32,8 @@ from nlstm_lab.cells.nested import Addition, NestedLSTM, NestedLSTMCell
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.cells.rnn import GRU, RNN, GRUCell, RNNCell
 
-# what is unrolled by a faster way than the loop over its readable step: cells of exactly these classes, layer by layer,
-# and networks whose layers step together
-fast.LAYERS |= {LSTMCell: _nested.unroll_lstm, NestedLSTMCell: _nested.unroll}
-fast.NETWORKS |= {HMLSTM: _hmlstm.read}
+# what is unrolled by a faster way than the loop over its readable step
+fast.WAYS |= {LSTMCell: _nested.unroll_lstm, NestedLSTMCell: _nested.unroll, HMLSTM: _hmlstm.read}
 
 __all__ = [
     "GRU",

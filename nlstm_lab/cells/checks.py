@@ -1,7 +1,7 @@
 """What the arguments of cells and networks may be: each check names the argument that is wrong."""
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -23,10 +23,11 @@ def finite(name: str, value: Any) -> float:
     return value
 
 
-def choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    """Refuse a `value` that is not one of `allowed`."""
-    if value not in allowed:
+def choice(name: str, value: Any, literal: Any) -> Any:
+    """Return `value` if it is one of a `Literal`."""
+    if value not in (allowed := get_args(literal)):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+    return value
 
 
 def switch(name: str, value: Any) -> bool:
@@ -62,7 +63,7 @@ def checked_input(input: Any, input_size: int, like: Tensor, *forms: str) -> Ten
 
 
 def checked_state(state: Any, like: Any, names: tuple[str, ...]) -> tuple[Tensor, ...]:
-    """What a user hands in as a state, as a tuple, if it has the number, shapes and types of `like`."""
+    """The state that a user hands in, as a tuple, if it has the number, shapes and types of `like`."""
     given = state if isinstance(state, tuple | list) else (state,)
     wanted = like if isinstance(like, tuple) else (like,)
     if len(given) != len(wanted):

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 from functools import partial
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -136,10 +136,6 @@ class HMLSTMCell(MultiscaleCell):
         forget_bias: float = 1.0,
         **options: Any,
     ) -> None:
-        choice("boundary", boundary, get_args(Boundary))
-        choice("straight_through", straight_through, get_args(StraightThrough))
-        choice("selection", selection, get_args(Selection))
-        choice("detect_from", detect_from, get_args(DetectFrom))
         if boundary == "soft" and selection == "hard":
             raise ValueError('selection must be "arithmetic" with soft boundaries, which choose no one operation')
         if normalize_boundary and not (layer_norm and detect_from == "preactivation"):
@@ -153,8 +149,11 @@ class HMLSTMCell(MultiscaleCell):
         slice_rows = int(detect_from == "preactivation" and not top)
         options |= {"forget_bias": forget_bias, "top": top, "top_down": top_down}
         super().__init__(input_size, hidden_size, bias, further_rows=slice_rows, **options)
-        self.boundary, self.straight_through, self.selection = boundary, straight_through, selection
-        self.detect_from, self.detect_on_copy, self.threshold = detect_from, detect_on_copy, threshold
+        self.boundary: Boundary = choice("boundary", boundary, Boundary)
+        self.straight_through = choice("straight_through", straight_through, StraightThrough)
+        self.selection = choice("selection", selection, Selection)
+        self.detect_from = choice("detect_from", detect_from, DetectFrom)
+        self.detect_on_copy, self.threshold = detect_on_copy, threshold
         self.gradient_limit, self.reset, self.detector_scale = gradient_limit, switch("reset", reset), detector_scale
         new: Any = {"device": self.like.device, "dtype": self.like.dtype}
         own = detect_from == "hidden" and not top
@@ -288,12 +287,8 @@ class HMLSTM(Multiscale):
         options: Any = {"initialization": initialization, "device": device, "dtype": dtype, "forget_bias": forget_bias}
         options |= {"boundary": boundary, "straight_through": straight_through, "selection": selection}
         options |= {"detect_from": detect_from, "detect_on_copy": detect_on_copy, "threshold": threshold}
-        options |= {
-            "layer_norm": layer_norm,
-            "normalize_boundary": normalize_boundary,
-            "normalize_cell": normalize_cell,
-        }
-        options |= {"gradient_limit": gradient_limit, "top_down": top_down, "reset": reset}
+        options |= {"layer_norm": layer_norm, "normalize_boundary": normalize_boundary, "reset": reset}
+        options |= {"normalize_cell": normalize_cell, "gradient_limit": gradient_limit, "top_down": top_down}
         super().__init__(*torchs, all_layers=all_layers, detector_scale=detector_scale, **options)
 
     def read_boundaries(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any, Tensor, Tensor]:
@@ -303,7 +298,7 @@ class HMLSTM(Multiscale):
             Output, last state, and z and z~ [T, num_layers, B], time first however the input lies.
         """
         x, states, unbatched = self._prepared(input, hx)
-        if (done := fast.read(self, x, states, boundaries=True)) is not None:
+        if (done := fast.unroll(self, x, states, True)) is not None:
             output, last, z, z_tilde = done
         else:
             caches = [Cache() for _ in self.cells]

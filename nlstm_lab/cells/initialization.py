@@ -9,10 +9,12 @@ starts.
 
 import math
 from collections.abc import Sequence
-from typing import Literal, cast, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
+
+from nlstm_lab.cells.checks import choice
 
 Initialization = Literal["nested_lstm", "glorot", "madsen", "torch"]
 RECORDED = {"nested_lstm": "paper", "madsen": "tensorflow"}  # what records call them, whose digests stay as they are
@@ -20,11 +22,8 @@ RECORDED = {"nested_lstm": "paper", "madsen": "tensorflow"}  # what records call
 
 def scheme(name: str) -> Initialization:
     """The initialization of that name, today's or a record's; ValueError: there is none."""
-    allowed = get_args(Initialization)
     today = {recorded: known for known, recorded in RECORDED.items()}.get(name, name)
-    if today not in allowed:
-        raise ValueError(f"initialization must be one of {', '.join(map(repr, allowed))}, not {name!r}")
-    return cast(Initialization, today)
+    return choice("initialization", today, Initialization)  # type: ignore[no-any-return]
 
 
 @torch.no_grad()

@@ -1,12 +1,11 @@
 """The LSTM without peepholes: equations 1-6 of Nested LSTMs (Moniz & Krueger 2017)."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Hook, State, gates, hooked
+from nlstm_lab.cells.base import GatedCell, Hook, State, gates, hooked
 from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.rnn import Exchangeable
 
@@ -38,8 +37,7 @@ class LSTMCell(GatedCell):
         **options: Any,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
-        choice("candidate_start", candidate_start, get_args(CandidateStart))
-        self.candidate_start = candidate_start
+        self.candidate_start = choice("candidate_start", candidate_start, CandidateStart)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -84,11 +82,10 @@ class GuardedLSTMCell(GatedCell):
         forget_bias: float = 1.0,
         **options: Any,
     ) -> None:
-        choice("guard", guard, get_args(Guard))
         own = {"coupled": ("f", "g", "o"), "refined": ("r", "f", "g", "o")}.get(guard, ("i", "f", "g", "o"))
         super().__init__(input_size, hidden_size, bias, gates=own, gate_bias={"f": forget_bias}, **options)
-        like: Any = {"device": self.like.device, "dtype": self.like.dtype}
-        self.guard, self.norm = guard, nn.LayerNorm(hidden_size, **like) if guard == "normalized" else None
+        self.guard = choice("guard", guard, Guard)
+        self.norm = nn.LayerNorm(hidden_size).to(self.like) if guard == "normalized" else None
         self.reset_parameters()
 
     @torch.no_grad()
@@ -137,27 +134,3 @@ class LSTM(Exchangeable):
 
     cell_class = LSTMCell
     torch_class = nn.LSTM
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        forget_bias: float = 1.0,
-        candidate_start: CandidateStart = "drawn",
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        options: Any = {"initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(
-            *torchs, all_layers=all_layers, forget_bias=forget_bias, candidate_start=candidate_start, **options
-        )

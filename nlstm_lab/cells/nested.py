@@ -1,7 +1,7 @@
 """The Nested LSTM of any depth: equations 7-15 of Nested LSTMs (Moniz & Krueger 2017)."""
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -67,9 +67,8 @@ class NestedLSTMCell(GatedCell):
         positive("depth", depth)
         finite("inner_forget_bias", inner_forget_bias)
         finite("inner_input_bias", inner_input_bias)
-        choice("candidate", candidate, get_args(Candidate))
-        choice("inner_cell", inner_cell, get_args(InnerCell))
-        self.candidate, self.inner_chrono = candidate, inner_chrono
+        choice("inner_cell", inner_cell, InnerCell)
+        self.candidate, self.inner_chrono = choice("candidate", candidate, Candidate), inner_chrono
         if inner_chrono is not None and positive("inner_chrono", inner_chrono) < 3:
             raise ValueError(f"inner_chrono must be at least 3 steps, not {inner_chrono}")
         biased, guarded = inner_chrono is not None or bool(inner_input_bias), inner_cell != "lstm"
@@ -84,7 +83,8 @@ class NestedLSTMCell(GatedCell):
                 raise TypeError(f"memory must make a Cell when called with two sizes, not {type(made).__name__}")
             if {tuple(tensor.shape) for tensor in made.initial_state(1)} != {(1, hidden_size)}:
                 raise ValueError(f"memory must keep states of hidden_size {hidden_size} alone, not {made}")
-            self.memory = made.to(self.like.device, self.like.dtype)
+            given = {name: options[name] for name in ("device", "dtype") if options.get(name) is not None}
+            self.memory = made.to(**given) if given else made
         elif depth == 1:
             self.memory = Addition(*sizes)
         elif inner_cell != "lstm":

@@ -29,14 +29,10 @@ class Recurrent(Module):
     documents count one); RuntimeError for wrong sizes and types; `torch.jit.script` (steps are Python).
 
     Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
         num_layers: Number of layers; each reads h of the one below.
-        bias: Whether the gates have a bias.
         batch_first: Whether input and output are [B, T, ...]; states are laid out as ever.
         dropout: The probability with which what a layer reads of the one below is zeroed, in training.
-        bidirectional: False: the layers read in one direction.
-        proj_size: 0: h is not projected.
+        bidirectional, proj_size: False and 0: the layers read in one direction, and h is not projected.
         all_layers: Whether the output holds every layer's h.
         options: The further arguments of `cell_class`, which a subclass may name.
 
@@ -145,11 +141,7 @@ class Recurrent(Module):
                 nn.init.zeros_(cell.initial)
 
     def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> Any:
-        """Read `input` from the state `hx`.
-
-        Returns:
-            The output and the last state, laid out as they are.
-        """
+        """Read `input` from the state `hx`: the output and the last state, laid out as they are."""
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
         return self._forward_padded(input, hx)
@@ -157,9 +149,7 @@ class Recurrent(Module):
     def trace(
         self, input: Tensor, hx: Any = None, hooks: Sequence[Hook] | None = None
     ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
-        """Read as `forward` does, and keep every gate and state of each layer by name.
-
-        Takes a padded or unbatched sequence; always runs the readable step, never a faster path.
+        """Read a padded or unbatched sequence by the readable step, with every gate and state of each layer by name.
 
         Args:
             hooks: One for each layer, lowest first, that sees and may replace every value at every step (`Hook`).
@@ -182,12 +172,8 @@ class Recurrent(Module):
         return torch.cat(hidden, -1) if self.all_layers else x, last
 
     def unroll(self, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """Run one layer over all steps, untraced, by the fastest way that serves the cell.
-
-        Returns:
-            h [T, B, hidden_size], and the last state.
-        """
-        done = None if torch.compiler.is_compiling() else fast.unroll(cell, x, state)
+        """Run one layer over all steps by the fastest way that serves: h [T, B, hidden_size], and the last state."""
+        done: tuple[Tensor, State] | None = fast.unroll(cell, x, state)
         return self.loop(cell, x, state) if done is None else done
 
     @staticmethod

@@ -1,12 +1,12 @@
 """The vanilla network and the GRU, as Madsen's article writes them; how weights go to `torch.nn` and come from it."""
 
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Device, GatedCell, Hook, State, hooked
+from nlstm_lab.cells.base import GatedCell, Hook, State, hooked
 from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.recurrent import Recurrent
 
@@ -21,6 +21,23 @@ class Exchangeable(Recurrent):
     shared: ClassVar[tuple[str, ...]] = ("num_layers", "bias", "batch_first", "dropout")  # arguments of both
     as_torch: ClassVar[dict[str, Any]] = {}  # arguments with which this class computes what torch's does
     two_biases: ClassVar[bool] = False  # whether the second bias is kept as `bias_hh`
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        initialization: init.Initialization = "nested_lstm",
+        **options: Any,
+    ) -> None:
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        super().__init__(*torchs, initialization=initialization, **options)
 
     @classmethod
     def from_torch(cls, module: nn.RNNBase) -> Self:
@@ -88,8 +105,7 @@ class RNNCell(GatedCell):
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: Nonlinearity = "tanh", **options: Any
     ) -> None:
         super().__init__(input_size, hidden_size, bias, **options)
-        choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
-        self.nonlinearity = nonlinearity
+        self.nonlinearity = choice("nonlinearity", nonlinearity, Nonlinearity)
         self.reset_parameters()
 
     def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
@@ -127,15 +143,10 @@ class RNN(Exchangeable):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
+        **options: Any,
     ) -> None:
         torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        options: Any = {"initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(*torchs, all_layers=all_layers, nonlinearity=nonlinearity, **options)
+        super().__init__(*torchs, nonlinearity=nonlinearity, **options)
 
     @property
     def mode(self) -> str:
@@ -159,8 +170,7 @@ class GRUCell(GatedCell):
         self, input_size: int, hidden_size: int, bias: bool = True, *, reset: Reset = "before", **options: Any
     ) -> None:
         super().__init__(input_size, hidden_size, bias, gate_bias={"r": 1.0, "u": 1.0}, **options)
-        choice("reset", reset, get_args(Reset))
-        self.reset = reset
+        self.reset = choice("reset", reset, Reset)
         after = self.bias is not None and reset == "after"
         self.bias_hh = nn.Parameter(torch.empty_like(self.weight_hh[:, 0])) if after else None
         self.reset_parameters()
@@ -210,24 +220,3 @@ class GRU(Exchangeable):
     torch_class = nn.GRU
     as_torch: ClassVar[dict[str, Any]] = {"reset": "after"}
     two_biases = True
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        all_layers: bool = False,
-        reset: Reset = "before",
-        initialization: init.Initialization = "nested_lstm",
-        device: Device = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
-        options: Any = {"initialization": initialization, "device": device, "dtype": dtype}
-        super().__init__(*torchs, all_layers=all_layers, reset=reset, **options)

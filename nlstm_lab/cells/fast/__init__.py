@@ -8,16 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nlstm_lab.cells.base import State
 from nlstm_lab.cells.checks import autocasts
 from nlstm_lab.settings import held
 
-Layer = Callable[[Any, Tensor, State], tuple[Tensor, State] | None]
-# network, input, first states and whether z is wanted, to output, last states, and z and z~ [T, layers, B]
-Network = Callable[[Any, Tensor, list[State], bool], tuple[Tensor, list[State], Any, Any] | None]
-
-LAYERS: dict[type, Layer] = {}  # filled by `cells`: cells of exactly these classes, unrolled
-NETWORKS: dict[type, Network] = {}  # networks of exactly these classes, all layers together
+# A cell, x and its first state, to h of every step and the last state; or a network whose layers step together, x, the
+# first states and whether z is wanted, to output, last states, z and z~ [T, layers, B]. None where it does not serve.
+WAYS: dict[type, Callable[..., Any]] = {}  # filled by `cells`, for objects of exactly these classes
 _enabled: ContextVar[bool] = ContextVar("fast", default=True)
 
 
@@ -26,34 +22,16 @@ def disabled() -> AbstractContextManager[None]:
     return held(_enabled, False)
 
 
-def unroll(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State] | None:
-    """One layer over all steps, x [T, B, features] or symbols [T, B] to h [T, B, hidden_size] and the last state.
+def unroll(unit: Any, x: Tensor, *states: Any) -> Any:
+    """All steps of a cell or network, x [T, B, features] or symbols [T, B], by its fast way.
 
-    None where there is no fast way: for another cell, type or device, an empty batch, tensors that are not plain, and
-    under everything that must see the single operations.
+    None where there is none: for another class, type or device, an empty batch, tensors that are not plain, and under
+    everything that must see the single operations.
     """
-    way = LAYERS.get(type(cell)) if _enabled.get() and not _operations_are_watched(x.device) else None
-    uniform = way is not None and 0 not in x.shape[:2] and is_uniform((*state, *cell.parameters()), x)
-    return way(cell, x, state) if way is not None and uniform else None
-
-
-def read(network: Any, x: Tensor, states: list[State], boundaries: bool = False) -> tuple[Any, Any, Any, Any] | None:
-    """All layers of a network whose layers step together; None where there is no fast way, as above.
-
-    Returns output and last states; z and z~ [T, layers, B] are sure where `boundaries` are asked for.
-    """
-    reader = NETWORKS.get(type(network)) if _enabled.get() and not _operations_are_watched(x.device) else None
-    plain = all(map(_is_plain, (x, *(part for state in states for part in state))))
-    return reader(network, x, states, boundaries) if reader is not None and plain else None
-
-
-def _operations_are_watched(device: torch.device) -> bool:
-    return (
-        torch.compiler.is_compiling()
-        or torch._C._get_tracing_state() is not None
-        or autocasts(device)
-        or _is_transformed()
-    )
+    if torch.compiler.is_compiling() or not _enabled.get() or (way := WAYS.get(type(unit))) is None:
+        return None
+    watched = torch._C._get_tracing_state() is not None or autocasts(x.device) or _is_transformed()
+    return None if watched or 0 in x.shape[:2] or not _is_plain(x) else way(unit, x, *states)
 
 
 def _is_transformed() -> bool:

@@ -34,16 +34,16 @@ def step(names: Names, product: Tensor, *tensors: Tensor) -> Tensors:
 
 
 def read(
-    unit: HMLSTM, x: Tensor, states: list[State], boundaries: bool
+    unit: HMLSTM, x: Tensor, states: list[State], boundaries: bool = False
 ) -> tuple[Tensor, list[State], Tensor | None, Tensor | None] | None:
-    """All layers over all steps, x [T, B, features] or symbols [T, B]: `nlstm_lab.cells.fast.read`.
+    """All layers over all steps, x [T, B, features] or symbols [T, B]: `nlstm_lab.cells.fast.unroll`.
 
     None for cells of another class, dropout, several types or devices, and where the readable steps are faster.
     """
     if not boundaries and (done := sparse.read(unit, x, states)) is not None:
-        return *done, None, None
+        return *done[:2], None, None
     cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell]
-    if len(cells) < unit.num_layers or (unit.dropout and unit.training) or not x.numel():
+    if len(cells) < unit.num_layers or (unit.dropout and unit.training):
         return None
     tensors = [tensor for state in states for tensor in state] + [t for cell in cells for t in cell.parameters()]
     if not is_uniform((*tensors, cells[0].slope), x) or not pays(states[0][0]):

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import State, gates, product
+from nlstm_lab.cells.fast import is_uniform
 from nlstm_lab.cells.fast.computing import exact_kernels, product_type
 from nlstm_lab.cells.fast.unrolled import Plan, Stage, Tensors, pays, unrolled
 from nlstm_lab.cells.lstm import LSTMCell
@@ -47,7 +48,7 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
 
     None where another memory function is nested somewhere, and where the readable steps are faster.
     """
-    if not pays(state[0]):
+    if not is_uniform((*state, *cell.parameters()), x) or not pays(state[0]):
         return None
     chain: list[Any] = [cell]
     while type(chain[-1]) is NestedLSTMCell:
@@ -87,6 +88,8 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
 def unroll_lstm(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
     """An LSTM layer over all steps; the kernel has no fp64, and its bf16 keeps the cell state in bf16."""
     symbols = not x.is_floating_point()
+    if not is_uniform((*state, *cell.parameters()), x):
+        return None
     if product_type(state[0]) != torch.float32 or (symbols and cell.input_size > LARGEST_ONE_HOT):
         return unroll(cell, x, state)
     dense = product(x, torch.eye(cell.input_size, dtype=cell.like.dtype, device=x.device)) if symbols else x

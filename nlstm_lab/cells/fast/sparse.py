@@ -22,39 +22,35 @@ class Step(NamedTuple):
 
 
 def read(
-    network: HMLSTM, x: Tensor, states: list[State], steps: list[list[Step]] | None = None
-) -> tuple[Tensor, list[State]] | None:
-    """All layers over all steps, x [T, 1, features] or symbols [T, 1]: `nlstm_lab.cells.fast.read`.
+    network: HMLSTM, x: Tensor, states: list[State], *, told: bool = False
+) -> tuple[Tensor, list[State], list[list[Step]]] | None:
+    """All layers over all steps, x [T, 1, features] or symbols [T, 1], and what each does if that is `told`.
 
     None where every step needs everything: with gradients, several texts, dropout, boundaries that the step function
-    does not decide or that are normalized together with the gates, and one that was given to the top layer.
+    does not decide or that are normalized together with the gates, and one that was given to the top layer; also where
+    what COPY does not detect is to be told.
     """
-    if torch.is_grad_enabled() or x.device.type != "cpu" or x.shape[1] != 1 or (network.dropout and network.training):
+    devices = {x.device.type, *(part.device.type for state in states for part in state)}
+    if torch.is_grad_enabled() or devices != {"cpu"} or x.shape[1] != 1 or (network.dropout and network.training):
         return None  # before any look at values, for which a GPU would have to be waited for
     cells = [cell for cell in network.cells if type(cell) is HMLSTMCell and _is_sparse(cell)]
-    hard = all(bool(((z == 0) | (z == 1)).all()) for _, _, z in states)
-    if not hard or bool(states[-1][2].any()) or len(cells) < network.num_layers:
+    hard = all(((z == 0) | (z == 1)).all() for _, _, z in states)
+    if len(cells) < network.num_layers or not hard or bool(states[-1][2].any()):
+        return None
+    if told and not all(cell.detect_on_copy for cell in cells):
         return None
     layers, output = [Layer(cell, state) for cell, state in zip(cells, states, strict=True)], []
+    steps: list[list[Step]] = [[] for _ in layers]
     for projected in cells[0].project(x)[:, 0].unbind():
         share: Tensor | None = projected  # "the input should not be omitted": z of layer 0 is 1
         for k, layer in enumerate(layers):
             above = layers[k + 1].h if layer.z and not layer.cell.top else None
             layer.step(share, above)
             share = layers[k + 1].cell.weight_ih @ layer.h if layer.z else None
-            if steps is not None:
+            if told:
                 steps[k].append(Step(layer.h, float(layer.z), layer.z_tilde, layer.operation))
         output.append(torch.cat([layer.h for layer in layers]) if network.all_layers else layers[-1].h)
-    return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers]
-
-
-def read_steps(network: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State], list[list[Step]]] | None:
-    """As `read`, with what every layer does at every step, [num_layers][T]; None also where COPY detects nothing."""
-    steps: list[list[Step]] = [[] for _ in network.cells]
-    if not all(isinstance(cell, HMLSTMCell) and cell.detect_on_copy for cell in network.cells):
-        return None
-    done = read(network, x, states, steps)
-    return None if done is None else (*done, steps)
+    return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers], steps
 
 
 def _is_sparse(cell: HMLSTMCell) -> bool:
