@@ -51,15 +51,13 @@ class Job:
         self.output = paths.executed() / f"{self.name}.ipynb"
 
     def read(self) -> "NotebookNode":
-        """The notebook as it is stored. UsageError: not there; LabError: there, but no notebook."""
+        """The notebook as it is stored. LabError: it is not there, or no notebook."""
         import nbformat  # takes a second or more, which a wrong name does not wait for
 
         try:
             return nbformat.read(self.source, as_version=4)  # type: ignore[no-any-return, no-untyped-call]
-        except OSError as error:
-            raise UsageError(f"cannot read notebook {self.source}: {error.strerror}") from error
-        except (ValueError, nbformat.ValidationError) as error:
-            raise LabError(f"{self.source} is no notebook: restore it with `git checkout`") from error
+        except (OSError, ValueError, nbformat.ValidationError) as error:
+            raise LabError(f"{self.source} cannot be read as a notebook: restore it with `git checkout`") from error
 
     @cached_property
     def code(self) -> list[str]:
@@ -153,10 +151,10 @@ def execute_all(
     everything: bool = False,
     tell: Callable[[Job], None] = lambda job: None,
 ) -> None:
-    """Execute the notebooks that changed since they were executed, or everything, so many at a time.
+    """Execute the notebooks that changed since they were executed, or everything; one that fails stops no other.
 
-    tell: called with a job after each of its cells and when it is over. One that fails does not stop the others.
-    Raises Interrupted after Ctrl-C: all kernels end, what was finished stays.
+    tell: called with a job after each of its cells and when it is over. Interrupted: after Ctrl-C, what was finished
+    stays.
     """
     for late in (False, True):  # those that read what the others note come last
         shared, waiting = shared_inputs(), []

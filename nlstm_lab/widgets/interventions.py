@@ -130,7 +130,7 @@ class InterventionLab(ReadingWidget):
         """What is predicted after it (or after that of `each` unit alone), log p, and its divergence in nats."""
         network, moment = self._networks[asked["run"]], asked["moment"]
         codes = encode(network, asked["text"])[: moment + DISTANCE]
-        edit, units = self._edit({**asked, "unit": -1} if each else asked, step)
+        where, edit = self._edit({**asked, "unit": -1} if each else asked, 0, step)
         with reading(network):
             state = state_of(network, codes, read, moment)
         step(0.9, "reading on after the ablation")
@@ -139,34 +139,31 @@ class InterventionLab(ReadingWidget):
             size = network.recurrent.hidden_size
             edit = partial(masked, torch.eye(size, dtype=torch.bool, device=codes.device), edit)
             texts, state = [texts] * size, rows(state, [0] * size)
-        when = slice(None) if asked["kind"] == "freeze" else 0
-        logits = probes.run(network, texts, [((asked["memory"] + BEFORE, when, units), edit)], [], state=state).logits
+        logits = probes.run(network, texts, [(where, edit)], [], state=state).logits
         changed = logits.float().log_softmax(-1).cpu().numpy()  # type: ignore[union-attr]  # a language model's
         intact = read["log_p"].values[moment : len(codes)]
         return changed, (np.exp(intact) * (intact - changed)).sum(-1).clip(0)
 
-    def _edit(self, asked: dict[str, Any], step: Step) -> tuple[Any, list[int] | None]:
-        """What is done to which units of the memory; None for all."""
-        moment, units = asked["moment"], None if asked["unit"] < 0 else [asked["unit"]]
-        if asked["kind"] != "resample":
-            return {"zero": probes.zero, "freeze": probes.freeze()}[asked["kind"]], units
+    def _edit(self, asked: dict[str, Any], first: int, step: Step) -> tuple[Any, Any]:
+        """Where (from the step `first` on) and what the edit is that `probes.run` takes."""
+        moment, kind, units = asked["moment"], asked["kind"], None if asked["unit"] < 0 else [asked["unit"]]
+        where = asked["memory"] + BEFORE, slice(first, None) if kind == "freeze" else first, units
+        if kind != "resample":
+            return where, {"zero": probes.zero, "freeze": probes.freeze()}[kind]
         words, _ = self._networks.read(asked["run"], asked["other"])
         if len(words) < moment:
             few = f"the other text has {len(words)} characters, and the ablation comes after {moment}"
             raise UsageError(f"{few}: lengthen it, or ablate earlier")
         other = self._networks.trace(asked["run"], words, step)
         held = (memory_states(other) | hidden_states(other))[asked["memory"]].transpose("time", "unit")
-        return probes.put(torch.tensor(held.values[moment - 1][units or slice(None)])), units
+        return where, probes.put(torch.tensor(held.values[moment - 1][units or slice(None)]))
 
     def _write(self, asked: dict[str, Any], step: Step) -> list[str]:
         """What the intact and the ablated network write on, drawn with the same random numbers."""
         network, begun = self._networks[asked["run"]], asked["text"][: asked["moment"] + 1]
-        edit, units = self._edit(asked, step)
-        when = slice(asked["moment"], None) if asked["kind"] == "freeze" else asked["moment"]
+        edits = [[], [self._edit(asked, asked["moment"], step)]]
         step(0.95, "writing on")
-        edits = [[], [((asked["memory"] + BEFORE, when, units), edit)]]
-        both = [probes.continued(network, begun, WRITTEN, asked["seed"], edits=each) for each in edits]
-        return [text[len(begun) :] for text in both]
+        return [probes.continued(network, begun, WRITTEN, asked["seed"], edits=each)[len(begun) :] for each in edits]
 
     def draw(self) -> Figure:
         held = (self.surprises, self.ablated_surprises, self.divergences)

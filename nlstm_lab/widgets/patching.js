@@ -55,7 +55,7 @@ function render(lab) {
   function paint() {
     const all = found.patched.map((value) => Math.abs(value / effect())).filter(Number.isFinite);
     const colours = scale("diverging", Math.max(1, ...all));
-    shades.show(colours, "share of the clean preference that comes back");
+    shades.show(colours, "share of the difference in preference that comes back");
     found.rows.forEach((view, row) => view.paint((step) => ({ shade: colours.shade(share(lab.get("kind"), row, step)) })));
     look();
   }
@@ -71,7 +71,7 @@ function render(lab) {
     const nats = `${fixed(after, 1)} nats after the clean text, ${fixed(before, 1)} after the corrupted one`;
     sentence.textContent = !finite() ? `There is no share: the preference of ${contrast} is not finite.`
       : Math.abs(effect()) < HARDLY ? `The two texts hardly differ in their preference of ${contrast} (${fixed(after, 2)} and ${fixed(before, 2)} nats), so there is nothing to restore: choose other characters, or compare the likeliest.`
-      : `The ${name(found.memories[row])}, put in before “${visible(found.symbols[step])}” (${step + 1} of ${found.symbols.length}), restores ${of("patched")} of the preference of ${contrast} (${nats}); to first order ${of("attributed")}.`;
+      : `The ${name(found.memories[row])}, put in before “${visible(found.symbols[step])}” (${step + 1} of ${found.symbols.length}), restores ${of("patched")} of the difference in preferring ${contrast} (${nats}); to first order ${of("attributed")}.`;
     readout.replaceChildren(bars("After the clean text", 0), bars("After the corrupted text", 1), bars("Corrupted, this memory patched", 2 + row * found.symbols.length + step));
   }
 
