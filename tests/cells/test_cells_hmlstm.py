@@ -248,21 +248,6 @@ def test_threshold_and_detection_on_copy():
         assert cell(torch.randn(2, D), z_below=z_below)[2].tolist() == expected
 
 
-def test_of_soft_boundaries_the_operation_is_noted_by_the_threshold():
-    torch.manual_seed(0)
-    unit = HMLSTM(D, H, L, boundary="soft", threshold=0.4)
-    for parameter in unit.parameters():
-        torch.nn.init.normal_(parameter)
-    layers, z_below, seen = unit.trace(torch.randn(T, B, D))[2], torch.ones(T, B), set()
-    for layer in layers:
-        z_last = torch.cat([torch.zeros(1, B), layer["z"][:-1]])
-        unflushed = torch.where(z_below > 0.4, Operation.UPDATE, Operation.COPY)
-        assert torch.equal(layer["operation"], torch.where(z_last > 0.4, Operation.FLUSH, unflushed))
-        seen |= set(layer["operation"].unique().tolist())
-        z_below = layer["z"]
-    assert seen == set(Operation)
-
-
 def test_layer_norm_does_not_touch_the_detector_by_default():
     torch.manual_seed(0)
     x = torch.randn(50, D, dtype=DOUBLE)
@@ -290,29 +275,34 @@ def test_layer_norm_does_not_touch_the_detector_by_default():
     seed=st.integers(0, 2**16),
     selection=st.sampled_from(["arithmetic", "hard"]),
     detect_from=st.sampled_from(["preactivation", "hidden"]),
-    boundary=st.sampled_from(["step", "sample"]),
+    boundary=st.sampled_from(["step", "sample", "soft"]),
+    threshold=st.sampled_from([0.4, 0.5]),
     dtype=st.sampled_from([torch.float32, torch.float64]),
 )
-def test_operations_are_what_the_boundaries_say(steps, rows, layers, units, seed, dtype, **flags):
+def test_operations_are_what_the_boundaries_say(
+    steps, rows, layers, units, seed, dtype, boundary, threshold, selection, detect_from
+):
     torch.manual_seed(seed)
-    unit = HMLSTM(3, units, layers, dtype=dtype, **flags)
+    soft = boundary == "soft"
+    flags = {"boundary": boundary, "threshold": threshold, "selection": "arithmetic" if soft else selection}
+    unit = HMLSTM(3, units, layers, dtype=dtype, detect_from=detect_from, **flags)
     for parameter in unit.parameters():
         torch.nn.init.normal_(parameter, std=2)
-    output, last, trace = unit.trace(torch.randn(steps, rows, 3, dtype=dtype))
-    assert output.dtype == dtype
-    assert [tuple(part.shape) for part in last] == [(layers, rows, units)] * 2 + [(layers, rows)]
-    z_below = torch.ones(steps, rows, dtype=dtype)
+    trace, z_below = unit.trace(torch.randn(steps, rows, 3, dtype=dtype))[2], torch.ones(steps, rows, dtype=dtype)
     for layer in trace:
         z = layer["z"]
-        assert ((z == 0) | (z == 1)).all()
         z_last = torch.cat([torch.zeros(1, rows, dtype=dtype), z[:-1]])
-        expected = torch.where(z_last == 1, Operation.FLUSH, torch.where(z_below == 1, 1, 0))
+        unflushed = torch.where(z_below > threshold, Operation.UPDATE, Operation.COPY)
+        expected = torch.where(z_last > threshold, Operation.FLUSH, unflushed)
         assert torch.equal(layer["operation"], expected)
+        z_below = z
+        if soft:
+            continue
+        assert ((z == 0) | (z == 1)).all()
         for name in ("h", "c"):
             before = torch.cat([torch.zeros(1, rows, units, dtype=dtype), layer[name][:-1]])
             copied = (expected == Operation.COPY).unsqueeze(-1)
             assert torch.equal(layer[name] * copied, before * copied)  # bit for bit
-        z_below = z
     assert not trace[-1]["z"].any()
 
 

@@ -64,37 +64,33 @@ def test_depth_2_is_equations_1_to_15(way):
 
 @either_way
 @pytest.mark.parametrize("candidate", ["identity", "tanh"])
-def test_depth_3_is_the_equations_written_out(candidate, way):
+def test_deeper_ones_are_the_equations_nested(candidate, way):
+    """The candidate's function is the outermost's alone; only the innermost memory adds."""
+
+    def step(cell, x, h, memories, sigma):
+        (Wi, Wf, Wc, Wo), (Ui, Uf, Uc, Uo), (bi, bf, bc, bo) = maps(cell)
+        i, f, o = (
+            sigmoid(x @ Wi.T + h @ Ui.T + bi),
+            sigmoid(x @ Wf.T + h @ Uf.T + bf),
+            sigmoid(x @ Wo.T + h @ Uo.T + bo),
+        )
+        g, c, inner = sigma(x @ Wc.T + h @ Uc.T + bc), memories[0], []
+        if memories[1:]:
+            c, inner = step(cell.memory, i * g, f * c, memories[1:], np.tanh)
+        else:
+            c = f * c + i * g
+        return o * np.tanh(c), [c, *inner]
+
     unit = random_unit(depth=3, candidate=candidate)
-    outer = unit.layers[0]
-    (Wi, Wf, Wc, Wo), (Ui, Uf, Uc, Uo), (bi, bf, bc, bo) = maps(outer)
-    (Mi, Mf, Mc, Mo), (Ni, Nf, Nc, No), (mi, mf, mc, mo) = maps(outer.memory)
-    (Vi, Vf, Vc, Vo), (Ri, Rf, Rc, Ro), (di, df, dc, do) = maps(outer.memory.memory)
-    sigma_c = np.tanh if candidate == "tanh" else lambda a: a
     x = torch.randn(T, B, D, dtype=torch.float64)
-    h, c1, c2, c3 = (np.zeros((B, H)) for _ in range(4))
-    expected = []
+    h, memories, expected = np.zeros((B, H)), [np.zeros((B, H))] * 3, []
     for x_t in x.numpy():
-        i1 = sigmoid(x_t @ Wi.T + h @ Ui.T + bi)
-        f1 = sigmoid(x_t @ Wf.T + h @ Uf.T + bf)
-        o1 = sigmoid(x_t @ Wo.T + h @ Uo.T + bo)
-        x2, h2 = i1 * sigma_c(x_t @ Wc.T + h @ Uc.T + bc), f1 * c1
-        i2 = sigmoid(x2 @ Mi.T + h2 @ Ni.T + mi)
-        f2 = sigmoid(x2 @ Mf.T + h2 @ Nf.T + mf)
-        o2 = sigmoid(x2 @ Mo.T + h2 @ No.T + mo)
-        x3, h3 = i2 * np.tanh(x2 @ Mc.T + h2 @ Nc.T + mc), f2 * c2
-        i3 = sigmoid(x3 @ Vi.T + h3 @ Ri.T + di)
-        f3 = sigmoid(x3 @ Vf.T + h3 @ Rf.T + df)
-        o3 = sigmoid(x3 @ Vo.T + h3 @ Ro.T + do)
-        c3 = f3 * c3 + i3 * np.tanh(x3 @ Vc.T + h3 @ Rc.T + dc)
-        c2 = o3 * np.tanh(c3)
-        c1 = o2 * np.tanh(c2)
-        h = o1 * np.tanh(c1)
+        h, memories = step(unit.layers[0], x_t, h, memories, np.tanh if candidate == "tanh" else lambda a: a)
         expected.append(h)
     with way():
-        output, (_h_n, memories) = unit(x)
+        output, (_h_n, found) = unit(x)
     np.testing.assert_allclose(output.detach().numpy(), np.stack(expected), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(memories[0].detach().numpy(), np.stack([c1, c2, c3]), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[0].detach().numpy(), np.stack(memories), rtol=0, atol=1e-12)
 
 
 def test_any_cell_can_be_nested():

@@ -15,41 +15,39 @@ from nlstm_lab.models.parts import PaddedEmbedding
 ABC = Vocabulary(tuple(" abc."))
 
 
-@pytest.mark.parametrize("wide", [None, 7])
-def test_the_output_bias_starts_as_configured(wide):
-    shares = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05])
-    ends = Interface(Symbols(5), Symbols(5), ABC, log_frequencies=shares.log())
-    for start, expected in (("zero", torch.zeros(5)), ("log_frequencies", shares.log())):
-        model = models.build(ModelConfig("nlstm", 4, output_embedding_size=wide, output_bias=start), ends, seed=0)
-        assert torch.equal((model.readout.output if wide else model.readout).bias, expected)
+SHARES = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05])
+ENDS = Interface(Symbols(5), Symbols(5), ABC, log_frequencies=SHARES.log())
+FIFTY = Interface(Symbols(50), Symbols(50))
+
+
+def built(cell_type, *sizes, ends=ENDS, seed=0, **flags):
+    return models.build(ModelConfig(cell_type, *sizes, **flags), ends, seed=seed)
 
 
 @pytest.mark.parametrize("wide", [None, 7])
-def test_the_matrix_of_the_readout_starts_orthogonal_as_configured(wide):
-    ends = Interface(Symbols(5), Symbols(5), ABC)
-    told = {"output_embedding_size": wide, "output_weight": "orthogonal"}
-    readout = models.build(ModelConfig("nlstm", 9, **told), ends, seed=0).readout
-    weight = (readout.output if wide else readout).weight
-    torch.testing.assert_close(weight @ weight.t(), torch.eye(5))
+def test_the_readout_starts_as_configured(wide):
+    for start, expected in (("zero", torch.zeros(5)), ("log_frequencies", SHARES.log())):
+        flags = {"output_bias": start, "output_weight": "orthogonal", "output_embedding_size": wide}
+        readout = built("nlstm", 9, **flags).readout
+        last = readout.output if wide else readout
+        assert torch.equal(last.bias, expected)
+        torch.testing.assert_close(last.weight @ last.weight.t(), torch.eye(5))
 
 
 @pytest.mark.parametrize(("hidden", "side"), [(600, 50), (150, 50), (20, 10)])
 def test_the_matrix_of_the_readout_starts_in_orthogonal_tiles_as_configured(hidden, side):
-    ends = Interface(Symbols(50), Symbols(50))
-    weight = models.build(ModelConfig("lstm", hidden, output_weight="orthogonal_tiles"), ends, seed=0).readout.weight
+    weight = built("lstm", hidden, ends=FIFTY, output_weight="orthogonal_tiles").readout.weight
     tiles = weight.detach().unfold(0, side, side).unfold(1, side, side).flatten(0, 1)
     assert len(tiles) == 50 * hidden // side**2
     torch.testing.assert_close(tiles @ tiles.mT, torch.eye(side).expand_as(tiles), atol=1e-5, rtol=0)
     assert weight.std().item() == pytest.approx(side**-0.5, rel=0.01)  # .141 for tiles of 50, where Glorot's is .055
     with pytest.raises(ValueError, match="orthogonal_tiles needs sides with a common divisor, not 50 x 21"):
-        models.build(ModelConfig("lstm", 21, output_weight="orthogonal_tiles"), ends, seed=0)
+        built("lstm", 21, ends=FIFTY, output_weight="orthogonal_tiles")
 
 
-def test_a_zero_output_matrix_says_the_output_bias_alone():
-    ends = Interface(Symbols(5), Symbols(5), ABC, log_frequencies=torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05]).log())
-    model = models.build(ModelConfig("nlstm", 4, output_weight="zero", output_bias="log_frequencies"), ends, seed=0)
-    outputs, _ = model(torch.randint(5, (6, 2)))
-    assert torch.equal(outputs, ends.log_frequencies.expand(6, 2, 5))
+def test_with_a_zero_output_matrix_outputs_are_the_output_bias():
+    outputs, _ = built("nlstm", 4, output_weight="zero", output_bias="log_frequencies")(torch.randint(5, (6, 2)))
+    assert torch.equal(outputs, SHARES.log().expand(6, 2, 5))
 
 
 LEARNERS = [("lstm", 2), ("nlstm", 1), ("gru", 1), ("rnn", 2), ("lnlstm", 1)]
@@ -57,9 +55,8 @@ LEARNERS = [("lstm", 2), ("nlstm", 1), ("gru", 1), ("rnn", 2), ("lnlstm", 1)]
 
 @pytest.mark.parametrize(("unit", "layers"), LEARNERS)
 def test_a_learned_initial_state_is_read_from_trained_and_saved(unit, layers):
-    ends = Interface(Symbols(5), Symbols(5), ABC)
-    zero = models.build(ModelConfig(unit, 6, layers), ends, seed=0).double()
-    model = models.build(ModelConfig(unit, 6, layers, initial_state="learned"), ends, seed=0).double()
+    zero = built(unit, 6, layers).double()
+    model = built(unit, 6, layers, initial_state="learned").double()
     parts = sum(len(cell.state_names) for cell in model.recurrent.cells)
     assert models.parameter_count(model) == models.parameter_count(zero) + 6 * parts
     x = torch.randint(5, (7, 3))
@@ -78,7 +75,7 @@ def test_a_learned_initial_state_is_read_from_trained_and_saved(unit, layers):
     assert all((gradient != 0).any(1).all() for gradient in gradients[0])  # h and every memory of every layer
     torch.testing.assert_close(*gradients)
     torch.testing.assert_close(model.trace(x)[0], model.recurrent(x)[0])
-    again = models.build(ModelConfig(unit, 6, layers, initial_state="learned"), ends, seed=1).double()
+    again = built(unit, 6, layers, initial_state="learned", seed=1).double()
     again.load_state_dict(model.state_dict())
     assert torch.equal(again(x)[0], model(x)[0])
     fresh = probes.untrained(model)
@@ -88,21 +85,19 @@ def test_a_learned_initial_state_is_read_from_trained_and_saved(unit, layers):
 
 
 def test_an_initial_state_that_cannot_be_learned_is_refused():
-    ends = Interface(Symbols(5), Symbols(5), ABC)
     with pytest.raises(ValueError, match="initial state of a HMLSTMCell cannot be learned: leave it at zero"):
-        models.build(ModelConfig("hmlstm", 4, 2, initial_state="learned"), ends, seed=0)
+        built("hmlstm", 4, 2, initial_state="learned")
     with pytest.raises(UsageError, match="initial_state must be zero or learned, not 'drawn'"):
         ModelConfig("lstm", 4, initial_state="drawn")
-    learned = models.build(ModelConfig("lstm", 4, initial_state="learned"), ends, seed=0)
+    learned = built("lstm", 4, initial_state="learned")
     with pytest.raises(ValueError, match=r"torch\.nn learns none"):
         learned.recurrent.to_torch()
 
 
-def test_output_dropout_zeroes_a_share_of_what_the_readout_reads_in_training_alone():
-    ends = Interface(Symbols(5), Symbols(5), ABC)
+def test_output_dropout_zeroes_a_share_of_what_the_readout_reads_only_in_training():
     torch.manual_seed(0)
-    model = models.build(ModelConfig("nlstm", 200, output_dropout=0.25), ends, seed=0)
-    plain = models.build(ModelConfig("nlstm", 200), ends, seed=0)
+    model = built("nlstm", 200, output_dropout=0.25)
+    plain = built("nlstm", 200)
     inputs = torch.randint(5, (30, 2))
     dropped, whole = model.train().read(inputs)[0], plain.read(inputs)[0]
     zeroed = dropped == 0
@@ -112,14 +107,13 @@ def test_output_dropout_zeroes_a_share_of_what_the_readout_reads_in_training_alo
 
 
 def test_the_embedding_starts_glorot_as_configured():
-    ends = Interface(Symbols(50), Symbols(50))
-    told = {"embedding_size": 30, "embedding_weight": "glorot"}
-    bound = models.build(ModelConfig("lstm", 4, **told), ends, seed=0).embedding.weight.abs().max() / (6 / 80) ** 0.5
+    flags = {"embedding_size": 30, "embedding_weight": "glorot"}
+    bound = built("lstm", 4, ends=FIFTY, **flags).embedding.weight.abs().max() / (6 / 80) ** 0.5
     assert 0.95 < bound <= 1
-    for config, inputs in ((ModelConfig("lstm", 4, embedding_weight="glorot"), Symbols(50)),
-                           (ModelConfig("lstm", 4, **told), Symbols(50, padded=True))):  # fmt: skip
-        with pytest.raises(ValueError, match="embedding_weight"):
-            models.build(config, Interface(inputs, Symbols(50)), seed=0)
+    with pytest.raises(ValueError, match="embedding_weight"):
+        built("lstm", 4, ends=FIFTY, embedding_weight="glorot")
+    with pytest.raises(ValueError, match="embedding_weight"):
+        built("lstm", 4, ends=Interface(Symbols(50, padded=True), Symbols(50)), **flags)
 
 
 def test_padding_is_read_as_nothing():
@@ -129,8 +123,7 @@ def test_padding_is_read_as_nothing():
 
 
 def test_segments_end_at_the_symbols_that_an_experiment_names():
-    config = ModelConfig("hrnn", 4, 3, boundaries=(" .", "."))
-    model = models.build(config, Interface(Symbols(5), Symbols(5), ABC), seed=0)
+    model = built("hrnn", 4, 3, boundaries=(" .", "."))
     assert model.segment_ends.tolist() == [[1, 0], [0, 0], [0, 0], [0, 0], [1, 1]]
 
 
