@@ -48,6 +48,7 @@ class TextTask(ColdTask):
     """A corpus under one protocol (see `Task`). inputs and targets are symbols [T, B]."""
 
     metric = "bpc"
+    boundaries: dict[Split, np.ndarray]  # of a known language what begins at each symbol: WITHIN, WORD or PHRASE
 
     def __init__(
         self, corpus: Corpus, length: int, batch_size: int, evaluation: Evaluation, how: Ordered = SHUFFLED
@@ -138,23 +139,17 @@ class NestedLanguage:
         made = f"{self.size} symbols, {self.words} words, {self.topics} topics, seed {self.seed}"
         return f"nested language ({made})"
 
-    def load(self) -> "NestedLanguageTask":
+    def load(self) -> TextTask:
         """Make the task. UsageError: there is one topic, or a topic would have fewer than two words."""
         if self.topics < 2 or self.words < 2 * self.topics:
             raise UsageError(f"{self.topics} topics with {self.words} words: 2 topics at least, 2 words in each")
-        return NestedLanguageTask(self)
-
-
-class NestedLanguageTask(TextTask):
-    """A text task; `boundaries[split]` [symbols] uint8 says what begins there: WITHIN, WORD or PHRASE."""
-
-    def __init__(self, config: NestedLanguage) -> None:
-        codes, begins = _nested(config)
-        ends = (config.size * 90 // 100, config.size * 95 // 100, config.size)
-        fingerprint = sha256(codes.tobytes()).hexdigest()
-        corpus = Corpus("nested language", codes, ends, Vocabulary(tuple(ascii_lowercase)), fingerprint)
-        super().__init__(corpus, config.length, config.batch_size, config.evaluation)
-        self.boundaries = dict(zip(SPLITS, np.split(begins, ends[:-1]), strict=True))
+        codes, begins = _nested(self)
+        ends = (self.size * 90 // 100, self.size * 95 // 100, self.size)
+        vocabulary, fingerprint = Vocabulary(tuple(ascii_lowercase)), sha256(codes.tobytes()).hexdigest()
+        corpus = Corpus("nested language", codes, ends, vocabulary, fingerprint)
+        task = TextTask(corpus, self.length, self.batch_size, self.evaluation)
+        task.boundaries = dict(zip(SPLITS, np.split(begins, ends[:-1]), strict=True))
+        return task
 
 
 def _nested(config: NestedLanguage) -> tuple[np.ndarray, np.ndarray]:

@@ -54,7 +54,7 @@ def read(file: Path, known: Mapping[str, type]) -> dict[str, Any]:
 
 
 def read_result(file: Path) -> dict[str, Any]:
-    """A run's result from `file`, its fields by their current names; raises as `read`."""
+    """A run's result, its fields by their current names; raises as `read`."""
     result = read(file, {**RUN, **SIZES, **MADE})
     for row in result["metrics"]:
         _check(file, row, ROW)
